@@ -1,0 +1,47 @@
+# One command per habit. `make` alone lists them.
+PYTHON_VERSIONS = python3.11 python3.12 python3.13 python3.14 python3
+PY = .venv/bin/python
+STAMP = .venv/.installed
+# Two workers: the tests wait more than they compute, and every worker has a database server of its own.
+PYTEST_ARGS ?= -n 2
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL = help
+.PHONY: help venv run test lint format sample bench lock
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+
+venv: $(STAMP)  ## makes .venv with the companion and its development tools
+
+run: $(STAMP)  ## prepares a demo game server in var/ and serves it
+	$(PY) -m regsvc.demo
+
+test: $(STAMP)  ## installs what the tests need and runs them (PYTEST_ARGS="-k name" for some)
+	@sh tests/install_system_packages.sh
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMP)  ## ruff and mypy
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(STAMP)  ## lets ruff tidy up
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+sample: $(STAMP)  ## writes conf/companion.toml from regsvc/config.py
+	$(PY) -m regsvc.config_sample
+
+bench: $(STAMP)  ## measures, and writes docs/benchmarks.md
+	$(PY) -m tests.bench
+
+lock: $(STAMP)  ## writes the versions in .venv to requirements-dev.lock
+	$(PY) -m pip freeze --exclude-editable --exclude companion > requirements-dev.lock
+
+# Made anew when a dependency changes; otherwise instant, and without the network.
+$(STAMP): setup.py requirements-dev.lock
+	@sh tests/make_venv.sh $(PYTHON_VERSIONS)
+	$(PY) -m pip install --quiet --constraint requirements-dev.lock --editable '.[dev]'
+	@touch $(STAMP)

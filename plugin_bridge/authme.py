@@ -1,0 +1,325 @@
+"""AuthMe's table as a peewee Model, under its configured names, with the columns it really has.
+
+A guest room: rows are inserted, changed by compare-and-set, and deleted; the table itself, its columns and its file are
+never created or altered. Lower-case names, ms dates and "no e-mail" values are handled here and in `players`.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from peewee import (
+    OP,
+    SQL,
+    BigIntegerField,
+    Database,
+    DatabaseError,
+    DataError,
+    Expression,
+    Field,
+    IntegrityError,
+    Model,
+    Node,
+    NodeList,
+    SqliteDatabase,
+    TextField,
+    fn,
+)
+
+from plugin_bridge.authme_config import ColumnNames
+from plugin_bridge.players import NewPlayer, PlayerExists, PlayerRefused, PlayerRow, Players, PlayersAway
+
+# PlayerRow and NewPlayer fields, and the column of `ColumnNames` each one stands in.
+_TEXTS: Final = {
+    "username": "username",
+    "realname": "realname",
+    "hash": "password",
+    "salt": "salt",
+    "email": "email",
+    "premium_uuid": "premium_uuid",
+    "totp": "totp",
+    "regip": "register_ip",
+    "uuid": "uuid",
+}
+_NUMBERS: Final = {"regdate": "register_date", "last_login": "last_login", "has_session": "has_session"}
+_REQUIRED: Final = ("username", "realname", "hash")
+_ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow))
+_NO_TABLE_OR_COLUMN: Final = {1146, 1054, 1049}
+_NO_RIGHT: Final = {1044, 1142, 1143, 1227}
+
+
+def player_model(
+    database: Database, table: str, columns: ColumnNames, present: Iterable[str], schema: str | None = None
+) -> type[Model]:
+    """AuthMe's table as a Model whose fields are named as in `PlayerRow` and `NewPlayer`.
+
+    `present` are the columns the table really has; a field whose column is not among them does not exist.
+    """
+    has = set(present)
+    attributes: dict[str, object] = {}
+    for kind, names in ((TextField, _TEXTS), (BigIntegerField, _NUMBERS)):
+        for name, key in names.items():
+            column = getattr(columns, key)
+            if column and column in has:
+                attributes[name] = kind(column_name=column, null=True, primary_key=name == "username", default=None)
+    meta = {"database": database, "table_name": table, "schema": schema, "legacy_table_names": False}
+    attributes["Meta"] = type("Meta", (), meta)
+    return type("Player", (Model,), attributes)
+
+
+class AuthMePlayers(Players):
+    """What both kinds of database share; a kind says how it connects, compares exactly, and reports being away."""
+
+    def __init__(self, database: Database, table: str, columns: ColumnNames, schema: str | None = None) -> None:
+        self._database = database
+        self._table = table
+        self._columns = columns
+        self._schema = schema
+        self._model: type[Model] | None = None
+
+    def find(self, key: str) -> PlayerRow | None:
+        return self.find_many([key]).get(key)
+
+    def find_colliding(self, key: str) -> PlayerRow | None:
+        with self._table_open() as model:
+            for row in model.select().where(self._collides(model, key)).dicts().limit(1):
+                return _player_row(row)
+        return None
+
+    def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
+        wanted = set(keys)
+        if not wanted:
+            return {}
+        with self._table_open() as model:
+            rows = [_player_row(row) for row in model.select().where(_field(model, "username").in_(wanted)).dicts()]
+        # a collation may have brought in names that are only alike
+        return {row.username: row for row in rows if row.username in wanted}
+
+    def pages(self, size: int) -> Iterator[list[PlayerRow]]:
+        after: str | None = None
+        while True:
+            with self._table_open() as model:
+                username = _field(model, "username")
+                query = model.select().order_by(username).limit(size)
+                if after is not None:
+                    query = query.where(username > after)
+                rows = [_player_row(row) for row in query.dicts()]
+            if rows:
+                yield rows
+                after = rows[-1].username
+            if len(rows) < size:
+                return
+
+    def count(self) -> int:
+        with self._table_open() as model:
+            return int(model.select().count())
+
+    def insert(self, player: NewPlayer) -> None:
+        with self._table_open() as model:
+            values: dict[str, str | int | None] = {
+                "username": player.username,
+                "realname": player.realname,
+                "hash": player.hash,
+                "salt": player.salt,
+                "regdate": player.regdate,
+                "regip": player.regip,
+            }
+            if player.email is not None:
+                values["email"] = player.email
+            if player.uuid is not None:
+                values["uuid"] = player.uuid
+            known = {name: value for name, value in values.items() if hasattr(model, name)}
+            self._write(model.insert(known))
+
+    def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
+        with self._table_open() as model:
+            changed = {
+                name: value for name, value in changes.items() if hasattr(model, name) and getattr(seen, name) != value
+            }
+            if not changed:
+                return True
+            query = model.update(changed).where(self._is_row(model, seen, {*changed, "regdate"}))
+            return self._write(query) > 0
+
+    def delete(self, seen: PlayerRow) -> bool:
+        with self._table_open() as model:
+            return self._write(model.delete().where(self._is_row(model, seen, {"hash", "regdate"}))) > 0
+
+    def refresh(self) -> None:
+        """Look at the columns again: AuthMe adds some of its own when it is updated."""
+        self._model = None
+
+    def _write(self, query: Any) -> int:
+        try:
+            return int(query.execute() or 0)
+        except IntegrityError as error:
+            if error.args[0] == 1062 or "UNIQUE" in str(error.args[0]):
+                raise PlayerExists from None
+            raise PlayerRefused("AuthMe's table needs a column that is not written, or refuses a value.") from None
+        except DataError:
+            raise PlayerRefused("AuthMe's table does not take one of the values; its charset may lack it.") from None
+
+    def _is_row(self, model: type[Model], seen: PlayerRow, compared: set[str]) -> Expression:
+        condition = _field(model, "username") == seen.username
+        for name in sorted({*compared, "username"}):
+            if hasattr(model, name):
+                condition = condition & self._is_exactly(_field(model, name), getattr(seen, name))
+        return condition
+
+    @contextmanager
+    def _table_open(self) -> Iterator[type[Model]]:
+        """The Model, connected; the database's errors turned into `PlayersAway` where they mean that."""
+        try:
+            self._connect()
+            yield self._model or self._look_at_table()
+        except (DatabaseError, sqlite3.Error) as error:
+            sentence = self._explain(error)
+            if sentence is None:
+                raise
+            self._model = None
+            raise PlayersAway(sentence) from error
+
+    def _look_at_table(self) -> type[Model]:
+        present = [column.name for column in self._database.get_columns(self._table, schema=self._schema)]
+        if not present:
+            raise PlayersAway(
+                f"There is no table {self._table} yet. Start the game server with AuthMe once; it makes the table."
+            )
+        model = player_model(self._database, self._table, self._columns, present, self._schema)
+        for name in _REQUIRED:
+            if not hasattr(model, name):
+                column = getattr(self._columns, _TEXTS[name])
+                raise PlayersAway(f"AuthMe's table {self._table} has no column {column}; its config.yml names one.")
+        self._model = model
+        return model
+
+    def _connect(self) -> None:
+        """Make sure the calling thread has a connection."""
+        raise NotImplementedError
+
+    def _is_exactly(self, field: Field, value: str | int | None) -> Node:
+        """Byte for byte the same, NULL included."""
+        raise NotImplementedError
+
+    def _collides(self, model: type[Model], key: str) -> Expression:
+        """Whether a row would keep a new one of this name out."""
+        raise NotImplementedError
+
+    def _explain(self, error: Exception) -> str | None:
+        """A sentence when the error means "away"; None when it is somebody else's business."""
+        raise NotImplementedError
+
+
+class MySqlPlayers(AuthMePlayers):
+    """On MySQL or MariaDB, over our own database's connection: one transaction holds both sides."""
+
+    @property
+    def shares_transactions(self) -> bool:  # type: ignore[override]
+        """Whether AuthMe's table can be rolled back together with ours."""
+        if self._is_transactional is None:
+            with self._table_open():
+                cursor = self._database.execute_sql(
+                    "SELECT engine FROM information_schema.tables WHERE table_schema = COALESCE(%s, DATABASE())"
+                    " AND table_name = %s",
+                    (self._schema, self._table),
+                )
+                self._is_transactional = str(cursor.fetchone()[0]).lower() == "innodb"
+        return self._is_transactional
+
+    _is_transactional: bool | None = None
+
+    def _connect(self) -> None:
+        self._database.connect(reuse_if_open=True)
+
+    def _is_exactly(self, field: Field, value: str | int | None) -> Node:
+        if isinstance(field, BigIntegerField):
+            return NodeList((field, SQL("<=>"), value))
+        # whatever the column's charset and collation are
+        stored = fn.BINARY(fn.CONVERT(NodeList((field, SQL("USING utf8mb4")))))
+        return NodeList((stored, SQL("<=>"), fn.BINARY(value)))
+
+    def _collides(self, model: type[Model], key: str) -> Expression:
+        return _field(model, "username") == key
+
+    def _explain(self, error: Exception) -> str | None:
+        code = error.args[0] if error.args else None
+        if code in _NO_TABLE_OR_COLUMN:
+            return f"AuthMe's table {self._table} is missing, or lacks a column that its config.yml names."
+        if code in _NO_RIGHT:
+            return f"The database login may not do this on AuthMe's table {self._table}: grant it the right."
+        return None
+
+
+class SqlitePlayers(AuthMePlayers):
+    """In AuthMe's own SQLite file, over a connection of its own: opened, never created; every write one statement."""
+
+    def __init__(self, path: Path, table: str, columns: ColumnNames, busy_timeout: timedelta) -> None:
+        uri = f"file:{quote(str(path.absolute()))}?mode=rw"
+        database = SqliteDatabase(uri, uri=True, timeout=busy_timeout.total_seconds())
+        super().__init__(database, table, columns)
+        self._path = path
+        self._local = threading.local()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _connect(self) -> None:
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 - asked before every statement
+        except OSError as error:
+            self.close()
+            raise PlayersAway(f"AuthMe's file {self._path} cannot be opened: {error.strerror}.") from None
+        file = (status.st_dev, status.st_ino)
+        if getattr(self._local, "file", None) != file:  # a restored backup is another file under the same name
+            self.close()
+            self._model = None
+        self._database.connect(reuse_if_open=True)
+        self._local.file = file
+
+    def _is_exactly(self, field: Field, value: str | int | None) -> Node:
+        return Expression(field, OP.IS, value)
+
+    def _collides(self, model: type[Model], key: str) -> Expression:
+        return fn.LOWER(_field(model, "username")) == key
+
+    def _explain(self, error: Exception) -> str | None:
+        said = str(error)
+        if "locked" in said or "busy" in said:
+            return f"AuthMe's file {self._path} is busy; it is tried again."
+        if "no such table" in said or "no such column" in said:
+            return f"AuthMe's table {self._table} is missing, or lacks a column that its config.yml names."
+        if "unable to open" in said or "readonly" in said or "not a database" in said or "disk" in said:
+            return f"AuthMe's file {self._path} cannot be used: {said}."
+        return None
+
+
+def _field(model: type[Model], name: str) -> Field:
+    field: Field = getattr(model, name)
+    return field
+
+
+def _player_row(row: Any) -> PlayerRow:
+    """`row` is a dict by field name."""
+    values: dict[str, Any] = {name: row[name] for name in _ROW_FIELDS if row.get(name) is not None}
+    for name in _NUMBERS:
+        if name in values:
+            values[name] = _number(values[name])
+    for name in _REQUIRED:
+        values[name] = str(values.get(name, ""))
+    return PlayerRow(**values)
+
+
+def _number(raw: object) -> int | None:
+    """The number of a column that SQLite lets hold anything; None when it is no number."""
+    convert: Callable[[Any], int] = int
+    try:
+        return convert(raw)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,197 @@
+"""What crosses the border between AuthMe's table and us: frozen records and the one plan both tables follow."""
+
+import base64
+import binascii
+import hashlib
+import ipaddress
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+NO_EMAIL = "your@email.com"
+LOCK_PREFIX = "!locked!"
+_LONGEST_LOCK = 255
+
+
+class PlayersAway(Exception):
+    """AuthMe's table cannot be read or written now; `str()` says why, in a sentence."""
+
+
+class PlayerExists(Exception):
+    """AuthMe's unique key said no: the name, or one its collation takes for the same, has a row."""
+
+
+class PlayerRefused(Exception):
+    """AuthMe's table does not take a value (a character its charset lacks, say); `str()` says which."""
+
+
+@dataclass(frozen=True)
+class PlayerRow:
+    """A row of AuthMe's table as it stands there, byte for byte. A column the table does not have is None.
+
+    `regdate` and `last_login` are ms since 1970 (0 and None both mean "unknown" and "never").
+    """
+
+    username: str
+    realname: str
+    hash: str = field(repr=False)
+    salt: str | None = field(default=None, repr=False)
+    email: str | None = None
+    regdate: int | None = None
+    last_login: int | None = None
+    has_session: int | None = None
+    premium_uuid: str | None = None
+    totp: str | None = field(default=None, repr=False)
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether the password column holds a lock of ours instead of a hash."""
+        return self.hash.startswith(LOCK_PREFIX)
+
+    @property
+    def known_email(self) -> str | None:
+        """The e-mail, or None where AuthMe means "none": NULL, empty, or its placeholder in any case."""
+        return known_email(self.email)
+
+    @property
+    def known_realname(self) -> str | None:
+        """The name with its case; None where AuthMe fills it in at the next join."""
+        return self.realname if self.realname.strip() and self.realname != "Player" else None
+
+
+@dataclass(frozen=True)
+class NewPlayer:
+    """A row to insert. `email` and `uuid` None leave the column to its default."""
+
+    realname: str
+    hash: str = field(repr=False)
+    salt: str | None = field(repr=False)
+    email: str | None
+    regdate: int
+    regip: str | None
+    uuid: str | None = None
+
+    @property
+    def username(self) -> str:
+        """The name as AuthMe looks it up."""
+        return self.realname.lower()
+
+
+def known_email(raw: str | None) -> str | None:
+    """The e-mail of the raw column, or None where AuthMe means "none"."""
+    if raw is None or not raw.strip() or raw.strip().lower() == NO_EMAIL:
+        return None
+    return raw.strip()
+
+
+def java_address(ip: str | None) -> str | None:
+    """The address as AuthMe writes and compares it: IPv6 in eight groups without leading zeros. None for no address."""
+    if ip is None:
+        return None
+    try:
+        address = ipaddress.ip_address(ip)
+    except ValueError:
+        return None
+    if address.version == 4:
+        return str(address)
+    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split("%")[0].split(":"))
+
+
+def lock_text(hash_: str) -> str:
+    """What the password column holds while the row is locked: verifies false under every algorithm.
+
+    The hash stays in it, so that a host can unlock everything without us; one too long for the column is only marked.
+    """
+    text = LOCK_PREFIX + base64.urlsafe_b64encode(hash_.encode()).decode().rstrip("=")
+    if len(text) <= _LONGEST_LOCK:
+        return text
+    return LOCK_PREFIX + hashlib.sha256(hash_.encode()).hexdigest()[:32]
+
+
+def locked_hash(text: str) -> str | None:
+    """The hash inside a lock; None when the text is no lock, or only a mark."""
+    if not text.startswith(LOCK_PREFIX):
+        return None
+    encoded = text.removeprefix(LOCK_PREFIX)
+    try:
+        hash_ = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return hash_ if lock_text(hash_) == text else None
+
+
+class Players(ABC):
+    """AuthMe's table, or the null object. Every method may raise `PlayersAway`."""
+
+    is_enabled: bool = True
+    shares_transactions: bool = False
+    """Whether a write belongs to our own database's transaction (one InnoDB server) or is one of its own (SQLite)."""
+
+    @abstractmethod
+    def find(self, key: str) -> PlayerRow | None:
+        """The row whose username is exactly this lower-case name, or None."""
+
+    @abstractmethod
+    def find_colliding(self, key: str) -> PlayerRow | None:
+        """The row that keeps a new one of this name out: the same name, or one the table's collation takes for it."""
+
+    @abstractmethod
+    def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
+        """The rows with exactly these usernames, by username; those without a row are left out."""
+
+    @abstractmethod
+    def pages(self, size: int) -> Iterator[list[PlayerRow]]:
+        """All rows in the order of their names, `size` at a time, each page a short statement of its own."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows there are."""
+
+    @abstractmethod
+    def insert(self, player: NewPlayer) -> None:
+        """Raises `PlayerExists` when a unique key says no."""
+
+    @abstractmethod
+    def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
+        """Write these fields (named as in `PlayerRow`) if they and what identifies the row still stand as seen.
+
+        False when not: look again. Fields whose column the table lacks are left out.
+        """
+
+    @abstractmethod
+    def delete(self, seen: PlayerRow) -> bool:
+        """Delete the row if its hash and regdate still stand as seen. False when not."""
+
+    def close(self) -> None:
+        """Close the calling thread's connection, if there is one of its own."""
+        return
+
+
+class NoPlayers(Players):
+    """No AuthMe: no rows, and nothing to write."""
+
+    is_enabled = False
+
+    def find(self, key: str) -> PlayerRow | None:
+        return None
+
+    def find_colliding(self, key: str) -> PlayerRow | None:
+        return None
+
+    def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
+        return {}
+
+    def pages(self, size: int) -> Iterator[list[PlayerRow]]:
+        return iter(())
+
+    def count(self) -> int:
+        return 0
+
+    def insert(self, player: NewPlayer) -> None:
+        raise PlayersAway("There is no AuthMe to write a player to.")
+
+    def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
+        return False
+
+    def delete(self, seen: PlayerRow) -> bool:
+        return False

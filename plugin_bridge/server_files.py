@@ -1,0 +1,203 @@
+"""The game server's own files: `ops.json` and `server.properties`. They are read, never written."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+HIGHEST_LEVEL = 4
+MAX_FILE_BYTES = 1024 * 1024
+
+# What changes with a file: inode, size, time of its content, time of its permissions. None: there is no file.
+_Stamp = tuple[int, int, int, int] | None
+_UNKNOWN = "unknown"  # in place of a stamp: before the first look, or when not even a stamp can be had
+
+
+class ServerFileError(Exception):
+    """A file of the game server cannot be read. The message names the file."""
+
+
+class OpsFile:
+    """Who is an operator right now. May be shared by threads; one `stat` per question while nothing changes.
+
+    A missing file (or no path at all) means no operators but `extra_names`, who count as level 4. A file that
+    is half-written or unreadable leaves the last good list in force, with one warning per state of the file.
+    """
+
+    def __init__(self, path: Path | None, extra_names: Iterable[str] = ()) -> None:
+        self._path = path
+        self._extra = {name.lower(): HIGHEST_LEVEL for name in extra_names}
+        self._lock = threading.Lock()
+        self._loaded: object = _UNKNOWN  # the stamp of the list in force
+        self._warned: object = None  # the stamp of the last warning, if the file is bad now
+        self._levels: Mapping[str, int] = self._extra
+        self._names = frozenset(self._extra)
+
+    def level_of(self, name: str) -> int:
+        """The operator level, 1 to 4; 0 for everybody else. The case of the name does not matter."""
+        self._refresh()
+        return self._levels.get(name.lower(), 0)
+
+    def names(self) -> frozenset[str]:
+        """All names in the file and the extra ones, in lower case."""
+        self._refresh()
+        return self._names
+
+    def _refresh(self) -> None:
+        if self._path is None:
+            return
+        with self._lock:
+            stamp: object = _UNKNOWN
+            try:
+                stamp = _find_stamp(self._path)
+                if stamp == self._loaded:
+                    return
+                levels = {} if stamp is None else _read_levels(self._path)
+            except (OSError, ValueError, RecursionError) as problem:
+                # It is tried again at the next question; only the warning is not repeated.
+                if stamp != self._warned:
+                    log.warning("%s: the last good list of operators stays: %s", self._path, problem)
+                self._warned = stamp
+                return
+            self._loaded, self._warned = stamp, None
+            self._levels = levels | self._extra
+            self._names = frozenset(self._levels)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProperties:
+    """What the daemon needs of `server.properties`. The defaults are the game server's own."""
+
+    server_ip: str = ""  # empty: all addresses
+    server_port: int = 25565
+    online_mode: bool = True
+    rcon_enabled: bool = False  # the server opens RCON only if a password is set too
+    rcon_port: int = 25575
+    rcon_password: str = field(default="", repr=False)
+    motd: str = "A Minecraft Server"
+    max_players: int = 20
+
+
+def read_server_properties(path: Path) -> ServerProperties:
+    """The file's values, the server's default for each missing or unusable one; raises `ServerFileError`."""
+    try:
+        text = _decode(_read_bounded(path))
+    except (OSError, ValueError) as problem:
+        raise ServerFileError(f"{path} cannot be read: {problem}") from problem
+    found = _parse_properties(text)
+    default = ServerProperties()
+    password = found.get("rcon.password", default.rcon_password)
+    return ServerProperties(
+        server_ip=found.get("server-ip", default.server_ip).strip(),
+        server_port=_port(found.get("server-port"), default.server_port),
+        online_mode=_flag(found.get("online-mode"), default.online_mode),
+        rcon_enabled=_flag(found.get("enable-rcon"), default.rcon_enabled) and password != "",
+        rcon_port=_port(found.get("rcon.port"), default.rcon_port),
+        rcon_password=password,
+        motd=found.get("motd", default.motd),
+        max_players=_whole_number(found.get("max-players"), default.max_players),
+    )
+
+
+def _find_stamp(path: Path) -> _Stamp:
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _read_bounded(path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"it is larger than {MAX_FILE_BYTES} bytes")
+    return content
+
+
+def _read_levels(path: Path) -> dict[str, int]:
+    """Lower-case name → level, without entries that lack either; raises ValueError if it is not a list."""
+    entries = json.loads(_read_bounded(path).decode("utf-8-sig"))
+    if not isinstance(entries, list):
+        raise ValueError("it is not a list")
+    levels: dict[str, int] = {}
+    for entry in entries:
+        match entry:
+            case {"name": str(name), "level": int(level)} if not isinstance(level, bool):
+                level = max(0, min(level, HIGHEST_LEVEL))
+                levels[name.lower()] = max(level, levels.get(name.lower(), 0))
+    return levels
+
+
+def _decode(content: bytes) -> str:
+    """Newer servers write UTF-8, older ones Latin-1; the game reads them in this order too."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+# Java's format: `key=value`, `key: value` or `key value`; a backslash escapes, at a line's end it joins.
+_PAIR = re.compile(r"((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _parse_properties(text: str) -> dict[str, str]:
+    found = {}
+    for line in _logical_lines(text):
+        pair = _PAIR.match(line)
+        if pair is not None:
+            found[_unescape(pair[1])] = _unescape(pair[2])
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """The lines without comments and indentation, continued ones joined."""
+    logical, is_continued = "", False
+    for line in re.split(r"\r\n|\r|\n", text):
+        stripped = line.lstrip(" \t\f")
+        if not is_continued and (not stripped or stripped[0] in "#!"):
+            continue
+        backslashes = len(stripped) - len(stripped.rstrip("\\"))
+        is_continued = backslashes % 2 == 1
+        logical += stripped[:-1] if is_continued else stripped
+        if not is_continued:
+            yield logical
+            logical = ""
+    if logical:
+        yield logical
+
+
+def _unescape(text: str) -> str:
+    plain = _ESCAPE.sub(_unescape_one, text)
+    # A character outside the basic plane is written as two escapes, one for each half.
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _unescape_one(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return chr(int(escape[1], 16))
+    return _CONTROL.get(escape[2], escape[2])
+
+
+def _flag(text: str | None, default: bool) -> bool:
+    return default if text is None else text.strip().lower() == "true"
+
+
+def _whole_number(text: str | None, default: int) -> int:
+    if text is None or re.fullmatch(r"[+-]?[0-9]{1,9}", text.strip()) is None:
+        return default
+    return int(text)
+
+
+def _port(text: str | None, default: int) -> int:
+    port = _whole_number(text, default)
+    return port if 0 < port <= 65535 else default

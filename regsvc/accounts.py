@@ -1,0 +1,194 @@
+"""What is decided about users: reviews, bans, deletion, passwords; and what anybody may ask about a name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from peewee import Database
+
+from plugin_bridge.players import PlayersAway
+from regsvc import errors
+from regsvc.audit import Audit
+from regsvc.clock import Clock
+from regsvc.models import APPROVED, BANNED, Player, User
+from regsvc.records import Session
+from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import StoredPassword
+from regsvc.tokens import Tokens
+from regsvc.transitions import Actor, Decree, Transitions
+
+PLAYER_PENDING = "player_pending"
+"""A warning: AuthMe's table is busy or away, the wish is committed, and the sync fulfils it."""
+
+
+@dataclass(frozen=True)
+class Authority:
+    """Who decides, and how high an operator he is. `level` None: the command line, which may do everything."""
+
+    actor: Actor
+    level: int | None = None
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The outcome of a decision. `status` None: the user is gone."""
+
+    username: str
+    status: str | None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UserStatus:
+    """What is known of a name. The fields after `status` are for its owner and for admins."""
+
+    username: str
+    status: str
+    email: str | None = None
+    reason: str | None = None
+    reviewed_at: datetime | None = None
+    ban_expires_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class PasswordOwner:
+    """Whose password is to be set: what hashing it needs to know."""
+
+    user_id: int
+    username: str
+    key: str = field(repr=False)
+
+
+class Accounts:
+    """Decisions. Blocking: every method is a rule for a worker thread."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        reconciler: Reconciler,
+        transitions: Transitions,
+        tokens: Tokens,
+        audit: Audit,
+        level_of: Callable[[str], int],
+        now: Clock,
+    ) -> None:
+        self._database = database
+        self._reconciler = reconciler
+        self._transitions = transitions
+        self._tokens = tokens
+        self._audit = audit
+        self._level_of = level_of
+        self._now = now
+
+    def find_status(self, username: str, session: Session | None) -> UserStatus | None:
+        """What may be told of this name; None where nobody has it."""
+        user = User.get_or_none(User.username_key == username.lower())
+        if user is None:
+            return None
+        if session is None or not (session.is_admin or session.user_id == user.id):
+            return UserStatus(user.username, user.status)
+        return UserStatus(user.username, user.status, user.email, user.reason, user.reviewed_at, user.ban_expires_at)
+
+    def decide(self, username: str, transition: str, by: Authority, decree: Decree) -> Decided:
+        """Approve, reject, ban, unban or delete. Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`."""
+        key = username.lower()
+        warnings = self._adopt(key)
+        with self._database.atomic():
+            user = self._get_held(key)
+            self._protect_operators(user, transition, by)
+            if transition == "delete":
+                warnings |= self._quietly(self._reconciler.bury, key)
+                self._transitions.delete(user, by.actor, decree)
+                decided = Decided(user.username, None)
+            else:
+                changed = self._change(user, transition, by.actor, decree)
+                decided = Decided(changed.username, changed.status)
+            warnings |= self._quietly(self._reconciler.settle_inside, key)
+        warnings |= self._quietly(self._reconciler.settle_after, key)
+        return replace(decided, warnings=tuple(sorted(warnings)))
+
+    def get_password_owner(self, username: str, by: Authority) -> PasswordOwner:
+        """Whose password an admin is about to set. Raises `UserNotFound` and `ProtectedOperator`."""
+        self._adopt(username.lower())
+        with self._database.atomic():
+            user = self._get_held(username.lower())
+            self._protect_operators(user, "password", by)
+        return PasswordOwner(user.id, user.username, user.username_key)
+
+    def set_password(self, owner: PasswordOwner, stored: StoredPassword, by: Actor) -> Decided:
+        """A password set through us: it ends every session and reaches the player's row, at once or when unlocked."""
+        with self._database.atomic():
+            decided = self.set_password_inside(owner, stored, by)
+        return self.finish_password(owner, decided)
+
+    def set_password_inside(self, owner: PasswordOwner, stored: StoredPassword, by: Actor) -> Decided:
+        """The same as part of the caller's transaction; `finish_password` comes after it."""
+        changes = {
+            "password_hash": stored.hash,
+            "password_salt": stored.salt,
+            "password_algorithm": stored.algorithm,
+            "password_set_at": self._now(),
+        }
+        if not User.update(changes).where(User.id == owner.user_id).execute():
+            raise errors.UserNotFound
+        self._tokens.end_all(owner.user_id)
+        self._audit.record("user.password_changed", by.name, owner.username, ip=by.ip)
+        warnings = self._quietly(self._reconciler.wish_for_password, owner.key)
+        warnings |= self._quietly(self._reconciler.settle_inside, owner.key)
+        return Decided(owner.username, User.get_by_id(owner.user_id).status, tuple(sorted(warnings)))
+
+    def finish_password(self, owner: PasswordOwner, decided: Decided) -> Decided:
+        """Let the player's row follow where it has a transaction of its own."""
+        warnings = {*decided.warnings, *self._quietly(self._reconciler.settle_after, owner.key)}
+        return replace(decided, warnings=tuple(sorted(warnings)))
+
+    def log_out(self, session: Session, ip: str) -> None:
+        """End one session."""
+        with self._database.atomic():
+            self._tokens.end(session.jti)
+            self._audit.record("user.logged_out", session.username, session.username, ip=ip)
+
+    def _change(self, user: User, transition: str, by: Actor, decree: Decree) -> User:
+        if transition == "ban" and user.status == BANNED:
+            return self._transitions.change_ban(user, by, decree)
+        if transition == "approve" and user.status == APPROVED and self._lacks_row(user):
+            changed = self._transitions.approve_again(user, by, decree)
+        else:
+            changed = self._transitions.change(user, transition, by, decree)
+        if transition == "approve":
+            self._quietly(self._reconciler.wish_for_row, user.username_key)
+        return changed
+
+    def _lacks_row(self, user: User) -> bool:
+        player = Player.get_or_none(Player.username_key == user.username_key)
+        return player is not None and player.plugin_state in ("absent", "returned")
+
+    def _adopt(self, key: str) -> set[str]:
+        """A name that is only a player yet becomes a user first; everybody else is brought up to date."""
+        return self._quietly(self._reconciler.settle, key)
+
+    def _get_held(self, key: str) -> User:
+        query = User.select().where(User.username_key == key)
+        user: User | None = (query.for_update() if self._database.for_update else query).first()
+        if user is None:
+            raise errors.UserNotFound
+        return user
+
+    def _protect_operators(self, user: User, transition: str, by: Authority) -> None:
+        """Nobody harms himself or an operator of the same or a higher level."""
+        if by.level is None or transition in ("approve", "unban"):
+            return
+        target_level = self._level_of(user.username)
+        is_himself = user.username_key == by.actor.name.lower()
+        if is_himself or (target_level > 0 and target_level >= by.level):
+            raise errors.ProtectedOperator
+
+    @staticmethod
+    def _quietly(step: Callable[[str], object], key: str) -> set[str]:
+        """Do something about the player's row; AuthMe being away is a warning, the wish stays."""
+        try:
+            step(key)
+        except PlayersAway:
+            return {PLAYER_PENDING}
+        return set()

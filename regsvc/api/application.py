@@ -1,0 +1,191 @@
+"""From a connection to a handler: the application and the server around it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import ssl
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, cast
+
+from tornado.http1connection import is_transfer_encoding_chunked
+from tornado.httpserver import HTTPServer
+from tornado.httputil import (
+    HTTPConnection,
+    HTTPHeaders,
+    HTTPInputError,
+    HTTPMessageDelegate,
+    HTTPServerRequest,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.web import Application, RequestHandler
+
+from regsvc.api.base import Access, ApiHandler, BaseHandler, printable_path
+from regsvc.api.refusing_handlers import BodyTooLargeHandler, MalformedRequestHandler
+from regsvc.api.routes import ROUTES, Route
+from regsvc.client_address import client_address, trusted_networks
+from regsvc.config import Config
+from regsvc.services import Services
+
+access_log = logging.getLogger("regsvc.access")
+
+MAX_HEADER_BYTES = 16 * 1024
+MAX_BUFFER_BYTES = 1024 * 1024
+# Tornado cannot answer a body above its own limit, it disconnects; ours is `http.max_body`.
+TORNADO_MAX_BODY = 10**30
+
+Rule = tuple[Any, ...]
+
+
+def make_application(
+    services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()
+) -> ApiApplication:
+    """The API; `pages` are Tornado rules for what lies beside it, asked after the routes."""
+    return ApiApplication(services, [*_rules(routes), *pages])
+
+
+def make_server(application: ApiApplication, config: Config) -> HTTPServer:
+    """A server that does not listen yet.
+
+    A connection is closed when headers (the first or, kept alive, the next ones) or a body take too long.
+    Raises OSError (ssl.SSLError included) for a certificate or key that cannot be used.
+    """
+    # What Tornado tells of malformed requests quotes their headers, and a token may be among them.
+    logging.getLogger("tornado.general").setLevel(logging.WARNING)
+    return HTTPServer(
+        application,
+        xheaders=False,
+        idle_connection_timeout=config.http.header_timeout.total_seconds(),
+        body_timeout=config.http.body_timeout.total_seconds(),
+        max_header_size=MAX_HEADER_BYTES,
+        max_body_size=TORNADO_MAX_BODY,
+        max_buffer_size=MAX_BUFFER_BYTES,
+        ssl_options=_tls(config),
+    )
+
+
+class ApiApplication(Application):
+    """Tornado's application, with our services and our way in."""
+
+    def __init__(self, services: Services, rules: Sequence[Rule]) -> None:
+        super().__init__(list(rules), default_handler_class=ApiHandler, default_handler_args={"access": {}})
+        self.services = services
+
+    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        return IncomingRequest(self, server_conn, request_conn)
+
+    def log_request(self, handler: RequestHandler) -> None:
+        """One line for each request, without the query: it tells whom somebody looked for."""
+        facts = {
+            "request_id": handler.request_id if isinstance(handler, BaseHandler) else "-",
+            "method": handler.request.method,
+            "path": printable_path(handler.request),
+            "status": handler.get_status(),
+            "ms": round(handler.request.request_time() * 1000, 1),
+            "client": handler.request.remote_ip,
+        }
+        line = "%(client)s %(method)s %(path)s %(status)d %(ms).1fms request=%(request_id)s"
+        access_log.info(line, facts, extra=facts)
+
+
+class IncomingRequest(HTTPMessageDelegate):
+    """One request on its way to its handler: who sent it, and whether its body may be read."""
+
+    def __init__(self, application: ApiApplication, server_connection: object, connection: HTTPConnection) -> None:
+        self._application = application
+        self._server_connection = server_connection
+        self._connection = connection
+        self._max_body = application.services.config.http.max_body
+        self._received_bytes = 0
+        self._is_refused = False
+
+    def headers_received(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+    ) -> Awaitable[None] | None:
+        self._start_line = cast(RequestStartLine, start_line)
+        self._headers = headers
+        try:
+            length = declared_length(headers)
+            self._request = self._make_request(self._start_line)
+        except HTTPInputError:
+            return self._refuse_malformed()
+        if length > self._max_body:
+            return self._refuse(BodyTooLargeHandler)
+        self._delegate: HTTPMessageDelegate = self._application.find_handler(self._request)
+        return self._delegate.headers_received(start_line, headers)
+
+    async def data_received(self, chunk: bytes) -> None:
+        self._received_bytes += len(chunk)
+        if self._received_bytes > self._max_body and not self._is_refused:
+            await self._refuse(BodyTooLargeHandler)
+        received = self._delegate.data_received(chunk)
+        if received is not None:
+            await received
+
+    def finish(self) -> None:
+        self._delegate.finish()
+
+    def on_connection_close(self) -> None:
+        self._delegate.on_connection_close()
+
+    def _make_request(self, start_line: RequestStartLine) -> HTTPServerRequest:
+        request = HTTPServerRequest(
+            connection=self._connection,
+            server_connection=self._server_connection,
+            start_line=start_line,
+            headers=self._headers,
+        )
+        forwarded_for = self._headers.get_list("X-Forwarded-For")
+        config = self._application.services.config
+        trusted = trusted_networks(config.http.trusted_proxies, config.server.host)
+        request.remote_ip = client_address(str(request.remote_ip), forwarded_for, trusted)
+        return request
+
+    def _refuse_malformed(self) -> Awaitable[None]:
+        """Without the parts that may be at fault, there is enough left to answer properly."""
+        self._headers["Host"] = "invalid"
+        self._request = self._make_request(self._start_line._replace(path=self._start_line.path.partition("?")[0]))
+        return self._refuse(MalformedRequestHandler)
+
+    def _refuse(self, handler: type[ApiHandler]) -> Awaitable[None]:
+        """Hand the rest of the request to a handler that answers without reading it."""
+        self._is_refused = True
+        self._delegate = self._application.get_handler_delegate(self._request, handler, {"access": {}})
+        return cast(Awaitable[None], self._delegate.headers_received(self._start_line, self._headers))
+
+
+def declared_length(headers: HTTPHeaders) -> int:
+    """The bytes of the body as announced; 0 for none, and for a chunked one, counted as it comes.
+
+    Raises HTTPInputError where two servers may disagree about the length.
+    """
+    if is_transfer_encoding_chunked(headers):
+        return 0
+    length = headers.get("Content-Length", "0")
+    if not re.fullmatch("[0-9]{1,30}", length):
+        raise HTTPInputError("Content-Length is not one number")
+    return int(length)
+
+
+def _rules(routes: Iterable[Route]) -> list[Rule]:
+    """Tornado's rules, one for each path. Raises ValueError for a table that contradicts itself."""
+    handlers: dict[str, type[ApiHandler]] = {}
+    access: dict[str, dict[str, Access]] = {}
+    for route in routes:
+        methods = access.setdefault(route.path, {})
+        if route.method in methods or handlers.setdefault(route.path, route.handler) is not route.handler:
+            raise ValueError(f"two routes for {route.method} {route.path}")
+        if getattr(route.handler, route.method.lower()) is getattr(ApiHandler, route.method.lower()):
+            raise ValueError(f"{route.handler.__name__} does not answer {route.method} {route.path}")
+        methods[route.method] = route.access
+    return [(re.escape(path), handlers[path], {"access": access[path]}) for path in handlers]
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    """None where a proxy does it."""
+    if config.server.tls_cert_file is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(config.server.tls_cert_file, config.server.tls_key_file)
+    return context

@@ -1,0 +1,338 @@
+"""What every handler stands on: JSON in and out, one shape for refusals, who asks and in which language.
+
+A handler is a sentence — read, run, reply:
+
+    class ApproveHandler(ApiHandler):
+        async def post(self) -> None:
+            request = self.body(ReviewRequest)
+            user = await self.run(self.services.accounts.approve, request.username, self.require_admin())
+            self.reply(message="approved", username=user.username, status=user.status)
+
+`prepare` has refused before that whatever is no proper request or lacks the access its route asks for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import msgspec
+from tornado.httputil import HTTPServerRequest
+from tornado.iostream import StreamClosedError
+from tornado.web import HTTPError, RequestHandler
+
+from regsvc.api.json_body import convert, parse_object
+from regsvc.api.requests import Request
+from regsvc.client_address import limit_key
+from regsvc.errors import (
+    Category,
+    InternalFault,
+    InvalidField,
+    MalformedRequest,
+    MethodNotAllowed,
+    Refusal,
+    Unauthorized,
+    UnknownPath,
+    UnsupportedMediaType,
+    describe_bug,
+)
+from regsvc.records import Caller, Session
+from regsvc.services import Services
+
+if TYPE_CHECKING:
+    from regsvc.api.application import ApiApplication
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+AnyRequest = TypeVar("AnyRequest", bound=Request)
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+}
+PREFLIGHT_HEADERS = {
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Link-Token, X-Request-ID",
+    "Access-Control-Max-Age": "600",
+}
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LONGEST_LOGGED_PATH = 200
+
+
+class Access(Enum):
+    """Who may use a route."""
+
+    PUBLIC = "public"
+    USER = "user"
+    ADMIN = "admin"
+
+
+class BaseHandler(RequestHandler):
+    """What all replies have in common, those of pages too: security headers, a request id, silent logs."""
+
+    application: ApiApplication
+
+    @property
+    def services(self) -> Services:
+        return self.application.services
+
+    @cached_property
+    def request_id(self) -> str:
+        """The caller's own id if it is a harmless one, else a new one."""
+        given = self.request.headers.get("X-Request-ID", "")
+        return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+        for name, value in SECURITY_HEADERS.items():
+            self.set_header(name, value)
+        self.set_header("X-Request-ID", self.request_id)
+
+    def compute_etag(self) -> None:
+        """No reply may be stored, so there is nothing to compare."""
+
+    def log_exception(
+        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """One line for a bug. A refusal is an answer, and a client that left is nobody's fault."""
+        if value is not None and not isinstance(value, Refusal | HTTPError | StreamClosedError):
+            where = f"{self.request.method} {printable_path(self.request)}"
+            log.error("bug in %s, request=%s: %s", where, self.request_id, describe_bug(value))
+
+
+def printable_path(request: HTTPServerRequest) -> str:
+    """The path as it may stand in a log: without the query, on one line, not too long."""
+    return request.path[:_LONGEST_LOGGED_PATH].encode("ascii", "backslashreplace").decode()
+
+
+class ApiHandler(BaseHandler):
+    """The base of everything under `/api`, and itself the answer to a path that is not there."""
+
+    _session: Session | None = None
+
+    def initialize(self, access: Mapping[str, Access]) -> None:
+        """`access`: who may use which method of this path."""
+        self._access = access
+
+    # --- For handlers ---
+
+    def body(self, request_type: type[AnyRequest]) -> AnyRequest:
+        """The body as a request type; raises InvalidField."""
+        return convert(self._fields, request_type)
+
+    def query(self, query_type: type[AnyRequest]) -> AnyRequest:
+        """The query as a request type; an empty value counts as not given. Raises InvalidField."""
+        names = query_type.__struct_encode_fields__
+        known = {name: values for name, values in self._query.items() if name in names}
+        for name, values in known.items():
+            if len(values) > 1:
+                raise InvalidField(name)
+        return convert({name: values[0] for name, values in known.items()}, query_type, strict=False)
+
+    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What a rule returns, run whole on a worker thread; raises what it raises."""
+        return await self.services.worker.run(rule, *args, **kwargs)
+
+    @property
+    def session(self) -> Session | None:
+        """Whose token came with the request; None: none came."""
+        return self._session
+
+    def require_session(self) -> Session:
+        """The session on a route for users or admins. Elsewhere it may be missing: Unauthorized."""
+        if self._session is None:
+            raise Unauthorized
+        return self._session
+
+    def require_admin(self) -> Session:
+        """The session on a route for admins; anywhere else the right was never checked, which is a bug."""
+        if self._route_access is not Access.ADMIN or self._session is None:
+            raise RuntimeError("the route table does not keep this path for admins")
+        return self._session
+
+    @property
+    def language(self) -> str:
+        """The language to answer in: the request's, else the user's, else the browser's, else the host's."""
+        requested = self._requested_language or (self._session.language if self._session else None)
+        accepted = self.request.headers.get("Accept-Language")
+        return self.services.translations.pick(requested, accepted, self.services.config.server.language)
+
+    @property
+    def caller(self) -> Caller:
+        address = self.request.remote_ip or ""
+        return Caller(address, limit_key(address), self.language, self.request_id)
+
+    def text(self, key: str, /, **facts: object) -> str:
+        """Words in the caller's language, such as `message.approved`."""
+        return self.services.translations.text(key, self.language, **facts)
+
+    def reply(self, *, http_status: int = 200, message: str | None = None, **fields: object) -> None:
+        """Success. `message` is a key under `message.` whose words may use the fields; times are epoch ms."""
+        told: dict[str, object] = {"success": True}
+        if message is not None:
+            told["message"] = self.text(f"message.{message}", **fields)
+        self._write_json(http_status, told | fields)
+        self.finish()
+
+    def refusal_body(self, refusal: Refusal) -> dict[str, object]:
+        """What a refusal looks like in JSON; also for one name among many."""
+        told = {
+            "success": False,
+            "code": refusal.code,
+            "message": self.services.translations.refusal(refusal, self.language),
+        }
+        return told | ({"field": refusal.field} if refusal.field else {}) | refusal.facts
+
+    # --- The way of a request ---
+
+    async def prepare(self) -> None:
+        self._check_request()
+        if self.request.method != "OPTIONS":
+            await self._authorise()
+            _ = self._fields  # refuses a malformed body, but not before a missing right
+
+    def head(self) -> Awaitable[None] | None:
+        return self.get()
+
+    def options(self) -> None:
+        for name, value in PREFLIGHT_HEADERS.items():
+            self.set_header(name, value)
+        self.set_header("Access-Control-Allow-Methods", ", ".join(self._allowed_methods))
+        self.set_status(204)
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        self.set_header("Content-Type", "application/json; charset=utf-8")
+        if self.services.config.http.allowed_origins:
+            self.set_header("Vary", "Origin")
+        if self._is_origin_allowed:
+            self.set_header("Access-Control-Allow-Origin", self.request.headers["Origin"])
+            self.set_header("Access-Control-Expose-Headers", "X-Request-ID, Retry-After")
+
+    def write_error(self, status_code: int, **kwargs: object) -> None:
+        """Every exception of a handler ends here, Tornado's own included."""
+        exc_info = kwargs.get("exc_info")
+        self.write_refusal(self._refusal_for(exc_info[1] if isinstance(exc_info, tuple) else None))
+        self.finish()
+
+    def write_refusal(self, refusal: Refusal) -> None:
+        """The refusal's status, headers and body, not yet sent."""
+        is_softened = self.services.config.http.legacy_status and refusal.is_business
+        if refusal.retry_after is not None:
+            self.set_header("Retry-After", str(refusal.retry_after))
+        if isinstance(refusal, MethodNotAllowed):
+            self.set_header("Allow", ", ".join(refusal.allowed))
+        if refusal.category is Category.UNAUTHENTICATED:
+            self.set_header("WWW-Authenticate", "Bearer")
+        self._write_json(200 if is_softened else refusal.category, self.refusal_body(refusal))
+
+    def _write_json(self, status: int, body: dict[str, object]) -> None:
+        if self.services.config.http.legacy_status and "message" in body:
+            body["msg"] = body["message"]
+        text = msgspec.json.encode(body)
+        self.set_status(status)
+        self.set_header("Content-Length", str(len(text)))
+        self.write(text)
+
+    def _refusal_for(self, error: BaseException | None) -> Refusal:
+        if isinstance(error, Refusal):
+            return error
+        if isinstance(error, HTTPError):  # Tornado objects to a method or a form body before `prepare` could
+            try:
+                self._check_request()
+            except Refusal as refusal:
+                return refusal
+            return MalformedRequest()
+        return InternalFault(self.request_id)
+
+    # --- Checks ---
+
+    def _check_request(self) -> None:
+        """All that can be refused without knowing who asks."""
+        if not self._access:
+            raise UnknownPath
+        is_preflight = self.request.method == "OPTIONS" and self._is_origin_allowed
+        if self._route_access is None and not is_preflight:
+            raise MethodNotAllowed(self._allowed_methods)
+        if self.request.body and not self._is_body_json:
+            raise UnsupportedMediaType
+        _ = self._query
+
+    async def _authorise(self) -> None:
+        bearer = self._bearer
+        tokens = self.services.tokens
+        if bearer is None:
+            if self._route_access is not Access.PUBLIC:
+                raise Unauthorized
+        elif self._route_access is Access.ADMIN:
+            self._session = await self.run(tokens.authenticate_admin, bearer, self.caller)
+        else:
+            self._session = await self.run(tokens.authenticate, bearer)
+
+    @property
+    def _route_access(self) -> Access | None:
+        method = self.request.method
+        return self._access.get("GET" if method == "HEAD" else str(method))
+
+    @property
+    def _allowed_methods(self) -> list[str]:
+        return sorted({*self._access, *(["HEAD"] if "GET" in self._access else [])})
+
+    @property
+    def _is_origin_allowed(self) -> bool:
+        return self.request.headers.get("Origin") in self.services.config.http.allowed_origins
+
+    @property
+    def _is_body_json(self) -> bool:
+        media_type = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        encoding = self.request.headers.get("Content-Encoding", "identity").strip().lower()
+        return media_type == "application/json" and encoding == "identity"
+
+    @property
+    def _bearer(self) -> str | None:
+        """The access token; None without one. Other schemes belong to a proxy in front of us, not to us."""
+        credentials = [text.partition(" ") for text in self.request.headers.get_list("Authorization")]
+        bearers = [token.strip() for scheme, _space, token in credentials if scheme.lower() == "bearer"]
+        if len(bearers) > 1:
+            raise Unauthorized
+        return bearers[0] if bearers else None
+
+    @cached_property
+    def _fields(self) -> dict[str, object]:
+        return parse_object(self.request.body)
+
+    @cached_property
+    def _query(self) -> dict[str, list[str]]:
+        """The query's values by name, without empty ones; raises MalformedRequest for improper text."""
+        try:
+            texts = {
+                name: [value.decode("utf-8") for value in values if value]
+                for name, values in self.request.query_arguments.items()
+            }
+        except UnicodeDecodeError:
+            raise MalformedRequest from None
+        if any("\0" in value for values in texts.values() for value in values):
+            raise MalformedRequest
+        return {name: values for name, values in texts.items() if values}
+
+    @cached_property
+    def _requested_language(self) -> str | None:
+        # A request that is refused for its body or query cannot choose the words with it.
+        with contextlib.suppress(Refusal):
+            language = self._fields.get("language")
+            if isinstance(language, str) and language:
+                return language
+        with contextlib.suppress(Refusal):
+            return self._query.get("language", [None])[0]
+        return None

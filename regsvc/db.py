@@ -1,0 +1,368 @@
+"""Our database: open it by its URL, and the one door between the event loop and blocking code."""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from peewee import (
+    Database,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    MySQLDatabase,
+    OperationalError,
+    SqliteDatabase,
+)
+from pymysql.constants import CLIENT
+
+from regsvc.errors import DatabaseAway, Overloaded
+
+log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_LOST_A_RACE = {1213, 1205, 1020}  # deadlock, lock wait timeout, record changed
+_CONNECTION_LOST = {0, 1927, 2006, 2013, 2055, 4031}
+_CANNOT_CONNECT = {1040, 1044, 1045, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026}
+_MAX_RUNS = 5
+_IDLE_SECONDS_BEFORE_PING = 5.0
+_MAX_WAITING_RULES = 2000
+
+
+def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
+    """Our own file: WAL, and every commit on disk before it is answered. Transactions take the write lock at once."""
+    return SqliteDatabase(
+        str(path),
+        timeout=busy_timeout.total_seconds(),
+        lock_type="IMMEDIATE",
+        pragmas=[("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", 1)],
+    )
+
+
+class ReadCommittedMySQL(MySQLDatabase):
+    """Every transaction READ COMMITTED: under the default an adoption would hold a player's login back."""
+
+    def _connect(self) -> Any:
+        connection = super()._connect()  # type: ignore[misc]
+        with connection.cursor() as cursor:  # the variable's name differs between MySQL and MariaDB
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        return connection
+
+
+def open_mysql(
+    *,
+    host: str,
+    port: int,
+    user: str,
+    password: str,
+    name: str,
+    busy_timeout: timedelta,
+    ssl: SSLContext | None = None,
+) -> MySQLDatabase:
+    """A MySQL or MariaDB schema.
+
+    FOUND_ROWS: an UPDATE answers how many rows it found, which is what compare-and-set asks.
+    """
+    seconds = max(1, round(busy_timeout.total_seconds()))
+    return ReadCommittedMySQL(
+        name,
+        host=host,
+        port=port,
+        user=user,
+        password=password,
+        ssl=ssl,
+        connect_timeout=5,
+        read_timeout=60,
+        write_timeout=60,
+        client_flag=CLIENT.FOUND_ROWS,
+        init_command=(
+            f"SET SESSION innodb_lock_wait_timeout = {seconds}, time_zone = '+00:00', "
+            "sql_mode = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+        ),
+    )
+
+
+def open_database(url: str, busy_timeout: timedelta) -> Database:
+    """By URL: `sqlite:///path` or `mysql://user:password@host:port/name`. Raises ValueError with a sentence."""
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return open_sqlite(Path(unquote(parts.path.removeprefix("/"))), busy_timeout)
+    if parts.scheme in ("mysql", "mariadb") and parts.hostname and parts.path.strip("/"):
+        return open_mysql(
+            host=parts.hostname,
+            port=parts.port or 3306,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            name=unquote(parts.path.strip("/")),
+            busy_timeout=busy_timeout,
+        )
+    raise ValueError("a database URL is sqlite:///path or mysql://user:password@host:port/name")
+
+
+def lost_a_race(error: Exception) -> bool:
+    """Whether the same rule, run again, may succeed: a deadlock, a lock wait, SQLite's BUSY."""
+    if not isinstance(error, OperationalError | InternalError):
+        return False
+    if error.args and error.args[0] in _LOST_A_RACE:
+        return True
+    return "database is locked" in str(error) or "database table is locked" in str(error)
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the database cannot be reached, as opposed to having been asked something wrong."""
+    if not isinstance(error, OperationalError | InterfaceError | InternalError):
+        return False
+    code = error.args[0] if error.args else 0
+    if code in _CONNECTION_LOST or code in _CANNOT_CONNECT:
+        return True
+    return "unable to open database file" in str(error)
+
+
+def violates_unique(error: IntegrityError) -> bool:
+    """Whether a unique index said no (and not, say, a CHECK or a NOT NULL)."""
+    return bool(error.args) and (error.args[0] == 1062 or "UNIQUE constraint failed" in str(error.args[0]))
+
+
+class Worker:
+    """The only door to blocking database code: `await worker.run(rule, …)`.
+
+    A rule runs whole on a thread that keeps its connection open. One that lost a deadlock is run again, so rules are
+    repeatable and do nothing but SQL.
+    """
+
+    def __init__(
+        self, database: Database, threads: int, name: str = "worker", also_close: Callable[[], None] | None = None
+    ) -> None:
+        """`also_close` closes what else a thread may have opened."""
+        self._database = database
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._count = threads
+        self._also_close = also_close
+        self._waiting = 0
+        self._local = threading.local()
+        self.is_open = False
+        """False until the database has our tables: nothing is run before, `DatabaseAway` is raised instead."""
+
+    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What the rule returns. Raises what it raises; `DatabaseAway` and `Overloaded` instead of waiting for ever."""
+        if not self.is_open:
+            raise DatabaseAway(retry_after=2)
+        if self._waiting >= _MAX_WAITING_RULES:
+            raise Overloaded(retry_after=1)
+        self._waiting += 1
+        try:
+            call = functools.partial(self.run_here, rule, *args, **kwargs)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        finally:
+            self._waiting -= 1
+
+    def run_here(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same on the calling thread, for commands and tests."""
+        for attempt in range(1, _MAX_RUNS + 1):
+            try:
+                self._connect()
+                return rule(*args, **kwargs)
+            except (OperationalError, InterfaceError, InternalError) as error:
+                if is_away(error):
+                    self._disconnect()
+                    if attempt > 1 or self._is_unsure(error):
+                        raise DatabaseAway(retry_after=2) from error
+                elif not lost_a_race(error):
+                    raise
+                elif attempt == _MAX_RUNS:
+                    raise DatabaseAway(retry_after=1) from error
+                time.sleep(random.uniform(0.2, 1) * 0.02 * attempt)  # noqa: S311 - jitter
+            finally:
+                self._local.used_at = time.monotonic()
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Let running rules finish, then close every thread's connections."""
+        all_threads = threading.Barrier(self._count)  # each waits for the others, so that each gets one call
+        for _thread in range(self._count):
+            self._threads.submit(self._close_thread, all_threads)
+        self._threads.shutdown(wait=True)
+
+    def close_here(self) -> None:
+        """Close the calling thread's connections."""
+        self._disconnect()
+        if self._also_close is not None:
+            self._also_close()
+
+    def _close_thread(self, all_threads: threading.Barrier) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            all_threads.wait(timeout=10)
+        self.close_here()
+
+    def _connect(self) -> Any:
+        connection = super()._connect()  # type: ignore[misc]
+        with connection.cursor() as cursor:  # the variable's name differs between MySQL and MariaDB
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        return connection
+
+
+def open_mysql(
+    *,
+    host: str,
+    port: int,
+    user: str,
+    password: str,
+    name: str,
+    busy_timeout: timedelta,
+    ssl: SSLContext | None = None,
+) -> MySQLDatabase:
+    """A MySQL or MariaDB schema.
+
+    FOUND_ROWS: an UPDATE answers how many rows it found, which is what compare-and-set asks.
+    """
+    seconds = max(1, round(busy_timeout.total_seconds()))
+    return ReadCommittedMySQL(
+        name,
+        host=host,
+        port=port,
+        user=user,
+        password=password,
+        ssl=ssl,
+        connect_timeout=5,
+        read_timeout=60,
+        write_timeout=60,
+        client_flag=CLIENT.FOUND_ROWS,
+        init_command=(
+            f"SET SESSION innodb_lock_wait_timeout = {seconds}, time_zone = '+00:00', "
+            "sql_mode = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+        ),
+    )
+
+
+def open_database(url: str, busy_timeout: timedelta) -> Database:
+    """By URL: `sqlite:///path` or `mysql://user:password@host:port/name`. Raises ValueError with a sentence."""
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return open_sqlite(Path(unquote(parts.path.removeprefix("/"))), busy_timeout)
+    if parts.scheme in ("mysql", "mariadb") and parts.hostname and parts.path.strip("/"):
+        return open_mysql(
+            host=parts.hostname,
+            port=parts.port or 3306,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            name=unquote(parts.path.strip("/")),
+            busy_timeout=busy_timeout,
+        )
+    raise ValueError("a database URL is sqlite:///path or mysql://user:password@host:port/name")
+
+
+def lost_a_race(error: Exception) -> bool:
+    """Whether the same rule, run again, may succeed: a deadlock, a lock wait, SQLite's BUSY."""
+    if not isinstance(error, OperationalError | InternalError):
+        return False
+    if error.args and error.args[0] in _LOST_A_RACE:
+        return True
+    return "database is locked" in str(error) or "database table is locked" in str(error)
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the database cannot be reached, as opposed to having been asked something wrong."""
+    if not isinstance(error, OperationalError | InterfaceError | InternalError):
+        return False
+    code = error.args[0] if error.args else 0
+    if code in _CONNECTION_LOST or code in _CANNOT_CONNECT:
+        return True
+    return "unable to open database file" in str(error)
+
+
+def violates_unique(error: IntegrityError) -> bool:
+    """Whether a unique index said no (and not, say, a CHECK or a NOT NULL)."""
+    return bool(error.args) and (error.args[0] == 1062 or "UNIQUE constraint failed" in str(error.args[0]))
+
+
+class Worker:
+    """The only door to blocking database code: `await worker.run(rule, …)`.
+
+    A rule runs whole on a thread that keeps its connection open. One that lost a deadlock is run again, so rules are
+    repeatable and do nothing but SQL.
+    """
+
+    def __init__(
+        self, database: Database, threads: int, name: str = "worker", also_close: Callable[[], None] | None = None
+    ) -> None:
+        """`also_close` closes what else a thread may have opened."""
+        self._database = database
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._count = threads
+        self._also_close = also_close
+        self._waiting = 0
+        self._local = threading.local()
+        self.is_open = False
+        """False until the database has our tables: nothing is run before, `DatabaseAway` is raised instead."""
+
+    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What the rule returns. Raises what it raises; `DatabaseAway` and `Overloaded` instead of waiting for ever."""
+        if not self.is_open:
+            raise DatabaseAway(retry_after=2)
+        if self._waiting >= _MAX_WAITING_RULES:
+            raise Overloaded(retry_after=1)
+        self._waiting += 1
+        try:
+            call = functools.partial(self.run_here, rule, *args, **kwargs)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        finally:
+            self._waiting -= 1
+
+    def run_here(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same on the calling thread, for commands and tests."""
+        for attempt in range(1, _MAX_RUNS + 1):
+            try:
+                self._connect()
+                return rule(*args, **kwargs)
+            except (OperationalError, InterfaceError, InternalError) as error:
+                if is_away(error):
+                    self._disconnect()
+                    if attempt > 1 or self._is_unsure(error):
+                        raise DatabaseAway(retry_after=2) from error
+                elif not lost_a_race(error):
+                    raise
+                elif attempt == _MAX_RUNS:
+                    raise DatabaseAway(retry_after=1) from error
+                time.sleep(random.uniform(0.2, 1) * 0.02 * attempt)  # noqa: S311 - jitter
+            finally:
+                self._local.used_at = time.monotonic()
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Let running rules finish, then close every thread's connection."""
+        self._threads.shutdown(wait=True)
+
+    def _connect(self) -> None:
+        """An open connection; one that idled is asked whether the server still knows it."""
+        idle = time.monotonic() - getattr(self._local, "used_at", 0.0)
+        if self._database.is_closed():
+            self._database.connect()
+            return
+        may_be_lost = idle > _IDLE_SECONDS_BEFORE_PING and isinstance(self._database, MySQLDatabase)
+        if may_be_lost and not self._database.is_connection_usable():
+            self._disconnect()
+            self._database.connect()
+
+    def _disconnect(self) -> None:
+        with contextlib.suppress(Exception):  # it is lost already
+            self._database.close()
+
+    def _is_unsure(self, error: Exception) -> bool:
+        """Whether the connection was lost while committing: then running the rule again might do it twice."""
+        frame = error.__traceback__
+        while frame is not None:
+            if frame.tb_frame.f_code.co_name == "commit":
+                return True
+            frame = frame.tb_next
+        return False

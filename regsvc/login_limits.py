@@ -1,0 +1,45 @@
+"""How often one may try to log in: per client, per account and client, and a delay per account.
+
+In memory and for the event loop alone.
+"""
+
+from collections.abc import Sequence
+
+from regsvc.login_delays import LoginDelays
+from regsvc.ratelimit import Demand, MemoryLimits
+from regsvc.records import Caller
+from regsvc.units import RateLimit
+
+
+class LoginLimits:
+    """What a login asks before it costs anything, and what it tells afterwards."""
+
+    def __init__(self, limits: MemoryLimits, delays: LoginDelays, login_limits: Sequence[RateLimit]) -> None:
+        self._limits = limits
+        self._delays = delays
+        self._login_limits = login_limits
+
+    def hit(self, name: str, caller: Caller) -> None:
+        """Count one try of a name as it was typed, in lower case. Raises `RateLimited`."""
+        self._limits.hit_all(self._demands(name, caller))
+
+    def begin_try(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
+        """Count the try as failed before the password is looked at; raises `RateLimited` while the account is delayed.
+
+        `is_known_client`: this account logged in from there lately, and strangers' failures do not delay it.
+        """
+        known_client = caller.limit_key if is_known_client else None
+        self._delays.check(account, known_client)
+        self._delays.failed(account, known_client)
+
+    def succeeded(self, name: str, account: str, caller: Caller) -> None:
+        """The password was right: everything that was counted on the way is forgotten."""
+        for scope, subject, _limits in self._demands(name, caller):
+            self._limits.clear(scope, subject)
+        self._delays.cleared(account, caller.limit_key)
+
+    def _demands(self, name: str, caller: Caller) -> list[Demand]:
+        return [
+            ("login.client", caller.limit_key, self._login_limits),
+            ("login.account", f"{name} {caller.limit_key}", self._login_limits),
+        ]

@@ -1,0 +1,193 @@
+"""Writes a mail at the moment of its delivery, from the rows its outbox entry names."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import parseaddr
+
+from regsvc.clock import Clock, epoch_ms
+from regsvc.email_address import EmailAddress
+from regsvc.links import LIFETIMES, LinkPurpose, PasswordLinks
+from regsvc.mail_templates import MailTemplates, Values
+from regsvc.models import Link, Review, User
+from regsvc.outbox import Outbox, OutboxMail
+from regsvc.verification import VerificationCodes
+
+SET_PASSWORD_PATH = "/set-password"  # noqa: S105 - a path
+
+
+class NothingToSend(Exception):
+    """The mail has become pointless; `str()` says why, without any secret."""
+
+
+@dataclass(frozen=True)
+class RenderedMail:
+    """A mail ready to go. `secrets` are the texts in it that must appear nowhere else."""
+
+    message: EmailMessage = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def censor(self, text: str) -> str:
+        """The text without the secrets of this mail: servers quote what they refuse."""
+        for secret in self.secrets:
+            text = text.replace(secret, "…")
+        return text
+
+
+@dataclass(frozen=True)
+class _Content:
+    values: Values
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+class MailRenderer:
+    """Rules that read (and, for a link, write) inside the caller's transaction.
+
+    `sender` is the From of every mail; without a display name of its own it gets `server_name`. `base_url` has no
+    slash at its end.
+    """
+
+    def __init__(
+        self,
+        templates: MailTemplates,
+        codes: VerificationCodes,
+        links: PasswordLinks,
+        outbox: Outbox,
+        now: Clock,
+        *,
+        sender: str,
+        server_name: str,
+        base_url: str,
+    ) -> None:
+        self._templates = templates
+        self._codes = codes
+        self._links = links
+        self._outbox = outbox
+        self._now = now
+        self._server_name = server_name
+        self._base_url = base_url
+        self._from = _sender_address(sender, server_name)
+        self._contents: dict[str, Callable[[OutboxMail], _Content]] = {
+            "verification_code": self._verification_code,
+            "already_registered": self._about_user,
+            "approved": self._approved,
+            "approved_set_password": self._approved_set_password,
+            "rejected": self._decision,
+            "banned": self._decision,
+            "unbanned": self._decision,
+            "reset_password": self._password_link,
+            "password_link": self._password_link,
+        }
+
+    def render(self, mail: OutboxMail) -> RenderedMail:
+        """The whole mail. Raises `NothingToSend`, and KeyError for a mail nobody knows: that is a bug."""
+        content = self._contents[mail.template](mail)
+        message = self.compose(mail.template, mail.recipient, mail.language, content.values)
+        # the same for every attempt, so that a mail box can tell a repetition
+        del message["Message-ID"]
+        message["Message-ID"] = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
+        return RenderedMail(message, content.secrets)
+
+    def compose(self, name: str, to: EmailAddress, language: str, values: Values) -> EmailMessage:
+        """A mail from its template: text, and HTML where there is some."""
+        filled = self._templates.get(name, language).fill({"server": self._server_name, **values})
+        moment = self._now()
+        message = EmailMessage(policy=SMTP)
+        message["Subject"] = filled.subject
+        message["From"] = self._from
+        message["To"] = Address(addr_spec=to.envelope)
+        message["Date"] = moment
+        message["Message-ID"] = self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(filled.text)
+        if filled.html is not None:
+            message.add_alternative(filled.html, subtype="html")
+        return message
+
+    def _verification_code(self, mail: OutboxMail) -> _Content:
+        row = None if mail.row_id is None else self._codes.find_to_mail(mail.row_id)
+        if row is None:
+            raise NothingToSend("its code is used, expired or followed by another")
+        code = self._codes.code_of(row)
+        return _Content({"code": code, "minutes": _minutes(self._codes.valid)}, (code,))
+
+    def _about_user(self, mail: OutboxMail) -> _Content:
+        return _Content({"username": _get_user(mail).username})
+
+    def _approved(self, mail: OutboxMail) -> _Content:
+        return _Content({"username": _get_user(mail).username, "reason": _get_review(mail).reason or None})
+
+    def _approved_set_password(self, mail: OutboxMail) -> _Content:
+        approved = self._approved(mail)
+        link, token = self._link(mail, "first_password")
+        days = str(LIFETIMES["first_password"].days)
+        return _Content({**approved.values, "link": link, "days": days}, (token,))
+
+    def _decision(self, mail: OutboxMail) -> _Content:
+        """The user may be gone by now; the decision is history and stays."""
+        review = _get_review(mail)
+        until = None if review.ban_expires_at is None else _in_words(review.ban_expires_at)
+        return _Content({"username": review.username, "reason": review.reason or None, "until": until})
+
+    def _password_link(self, mail: OutboxMail) -> _Content:
+        username = _get_user(mail).username
+        link, token = self._link(mail, "reset")
+        minutes = _minutes(LIFETIMES["reset"])
+        return _Content({"username": username, "link": link, "minutes": minutes}, (token,))
+
+    def _link(self, mail: OutboxMail, purpose: LinkPurpose) -> tuple[str, str]:
+        """The address of this mail's link, and the token in it.
+
+        It is issued here, so that its time does not run while the mail waits; a later attempt brings the same one.
+        """
+        link = self._find_link(mail)
+        if link is None:
+            link = self._links.issue(_get_user(mail).id, purpose)
+            self._outbox.remember_link(mail.id, link.id)
+        token = self._links.token_of(link)
+        return f"{self._base_url}{SET_PASSWORD_PATH}#token={token}", token
+
+    def _find_link(self, mail: OutboxMail) -> Link | None:
+        """The one an earlier attempt brought; None if there was none or it expired meanwhile."""
+        link = None if mail.link_id is None else Link.get_or_none(Link.id == mail.link_id)
+        if link is None:
+            return None
+        if link.redeemed_at is not None:
+            raise NothingToSend("its link has been used, or followed by another")
+        return self._links.find_by_id(link.id)
+
+    def _message_id(self, seed: str) -> str:
+        digest = hashlib.sha256(seed.encode("utf-8")).hexdigest()[:32]
+        return f"<{digest}@{self._from.domain or 'localhost'}>"
+
+
+def _sender_address(sender: str, server_name: str) -> Address:
+    name, address = parseaddr(sender)
+    words = " ".join((name or server_name).split())
+    return Address(words, addr_spec=address or sender)
+
+
+def _get_user(mail: OutboxMail) -> User:
+    user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
+    if user is None:
+        raise NothingToSend("nobody has this account, or no longer")
+    return user
+
+
+def _get_review(mail: OutboxMail) -> Review:
+    review = None if mail.row_id is None else Review.get_or_none(Review.id == mail.row_id)
+    if review is None:
+        raise NothingToSend("the decision it tells of is gone")
+    return review
+
+
+def _minutes(duration: timedelta) -> str:
+    return str(max(1, round(duration / timedelta(minutes=1))))
+
+
+def _in_words(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,311 @@
+"""Our tables as peewee models. The migrations make them; a test compares the two.
+
+Bound to a database by `bind_models` when it is opened. Rows never leave the rules: what crosses to a handler is a
+record or plain data.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from peewee import (
+    BigAutoField,
+    BigIntegerField,
+    BooleanField,
+    CharField,
+    Database,
+    Field,
+    ForeignKeyField,
+    IntegerField,
+    Model,
+    TextField,
+)
+
+PENDING: Final = "pending"
+APPROVED: Final = "approved"
+REJECTED: Final = "rejected"
+BANNED: Final = "banned"
+STATUSES: Final = (PENDING, APPROVED, REJECTED, BANNED)
+
+
+class MomentField(Field):
+    """An aware UTC datetime; in SQL a UTC DATETIME(3), on SQLite the same as text that sorts by time."""
+
+    field_type = "DATETIME(3)"
+
+    def db_value(self, value: datetime | None) -> str | None:
+        if value is None:
+            return None
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+    def python_value(self, value: Any) -> datetime | None:
+        if value is None:
+            return None
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        return moment.replace(tzinfo=UTC)
+
+
+class Table(Model):
+    """What all our tables share: plain names, and no database before one is opened."""
+
+    class Meta:
+        legacy_table_names = False
+
+
+class Installation(Table):
+    """One row: who we are and where our home is."""
+
+    id = IntegerField(primary_key=True)
+    installation_id = CharField(36)
+    home = CharField(255)
+    key_fingerprint = CharField(64)
+    first_started_at = MomentField()
+    purging_audit_before = MomentField(null=True)
+
+    class Meta:
+        table_name = "regsvc_installation"
+
+
+class Migration(Table):
+    """A migration that has been applied."""
+
+    number = IntegerField(primary_key=True)
+    name = CharField(100)
+    applied_at = MomentField()
+
+    class Meta:
+        table_name = "regsvc_migration"
+
+
+class Lease(Table):
+    """Which process may run a thing that only one may run."""
+
+    name = CharField(40, primary_key=True)
+    holder = CharField(80)
+    expires_at = MomentField()
+
+    class Meta:
+        table_name = "regsvc_lease"
+
+
+class User(Table):
+    """Who may play, why, and since when."""
+
+    id = BigAutoField()
+    username = CharField(255)
+    username_key = CharField(255, unique=True)
+    email = CharField(320, null=True)
+    email_key = CharField(320, null=True, unique=True)
+    is_email_verified = BooleanField(default=False)
+    status = CharField(16)
+    applied_status = CharField(16)
+    is_edited = BooleanField()  # generated: status <> applied_status
+    language = CharField(16, null=True)
+    platform = CharField(16, default="java")
+    password_hash = CharField(255, null=True)
+    password_salt = CharField(255, null=True)
+    password_algorithm = CharField(32, null=True)
+    password_set_at = MomentField(null=True)
+    token_generation = IntegerField(default=0)
+    origin = CharField(16)
+    registration_ip = CharField(45, null=True)
+    created_at = MomentField()
+    reason = TextField(null=True)
+    reviewed_by = CharField(255, null=True)
+    reviewed_at = MomentField(null=True)
+    banned_from = CharField(16, null=True)
+    ban_expires_at = MomentField(null=True)
+    last_login_at = MomentField(null=True)
+
+    class Meta:
+        table_name = "regsvc_user"
+
+
+class Review(Table):
+    """Every decision about a user, kept after the user is gone."""
+
+    id = BigAutoField()
+    user_id = BigIntegerField()
+    username = CharField(255)
+    username_key = CharField(255, index=True)
+    transition = CharField(16)
+    status_before = CharField(16)
+    status_after = CharField(16, null=True)
+    reason = TextField(null=True)
+    ban_expires_at = MomentField(null=True)
+    operator = CharField(255)
+    reviewed_at = MomentField()
+
+    class Meta:
+        table_name = "regsvc_review"
+
+
+class Player(Table):
+    """What we know of the row in AuthMe's table that has this name: the agreement the sync reasons from."""
+
+    username_key = CharField(255, primary_key=True)
+    user_id = BigIntegerField(null=True, index=True)  # no foreign key: it outlives a user deleted by SQL
+    presence = CharField(8)
+    base_hash = CharField(255, null=True)
+    base_salt = CharField(255, null=True)
+    base_email = CharField(255, null=True)
+    base_realname = CharField(255, null=True)
+    base_regdate = BigIntegerField(null=True)
+    wish = CharField(16, null=True)
+    wish_hash = CharField(255, null=True)
+    wish_salt = CharField(255, null=True)
+    wish_regdate = BigIntegerField(null=True)
+    lock_reason = CharField(16, null=True)
+    locked_at = MomentField(null=True)
+    kept_hash = CharField(255, null=True)
+    kept_origin = CharField(8, null=True)
+    kept_premium_uuid = CharField(36, null=True)
+    tombstone_hash = CharField(255, null=True)
+    tombstone_regdate = BigIntegerField(null=True)
+    tombstone_at = MomentField(null=True)
+    conflict = CharField(255, null=True)
+    plugin_state = CharField(16)
+    plugin_since = MomentField()
+
+    class Meta:
+        table_name = "regsvc_player"
+
+
+class Session(Table):
+    """An access token that was issued; known by its `jti` only."""
+
+    jti = CharField(32, primary_key=True)
+    user = ForeignKeyField(User, on_delete="CASCADE", backref="sessions")
+    audience = CharField(8)
+    token_generation = IntegerField()
+    ip = CharField(45, null=True)
+    created_at = MomentField()
+    last_seen_at = MomentField()
+    expires_at = MomentField()
+
+    class Meta:
+        table_name = "regsvc_session"
+
+
+class KnownClient(Table):
+    """A client from which a user logged in: strangers' failures do not slow it down."""
+
+    id = BigAutoField()
+    user = ForeignKeyField(User, on_delete="CASCADE", backref="known_clients")
+    client = CharField(45)
+    last_login_at = MomentField()
+
+    class Meta:
+        table_name = "regsvc_known_client"
+        indexes = ((("user", "client"), True),)
+
+
+class Verification(Table):
+    """A verification code that was issued. The code itself is derived, never stored."""
+
+    id = BigAutoField()
+    email_key = CharField(320)
+    purpose = CharField(16)
+    nonce = CharField(32)
+    tries = IntegerField(default=0)
+    created_at = MomentField()
+    handed_over_at = MomentField(null=True)
+    redeemed_at = MomentField(null=True)
+
+    class Meta:
+        table_name = "regsvc_verification"
+        indexes = ((("email_key", "purpose"), False),)
+
+
+class Link(Table):
+    """A mailed link that sets a password. Its token is derived, never stored."""
+
+    id = BigAutoField()
+    user = ForeignKeyField(User, on_delete="CASCADE", backref="links")
+    purpose = CharField(16)
+    nonce = CharField(32)
+    created_at = MomentField()
+    expires_at = MomentField()
+    redeemed_at = MomentField(null=True)
+
+    class Meta:
+        table_name = "regsvc_link"
+
+
+class OutboxEntry(Table):
+    """A side effect that was promised in the transaction of its cause, and is done after it."""
+
+    id = BigAutoField()
+    kind = CharField(16, default="mail")
+    template = CharField(40)
+    recipient = CharField(320)
+    recipient_key = CharField(320)
+    language = CharField(16)
+    user_id = BigIntegerField(null=True)
+    row_id = BigIntegerField(null=True)
+    link_id = BigIntegerField(null=True)
+    attempts = IntegerField(default=0)
+    created_at = MomentField()
+    next_attempt_at = MomentField(null=True)
+    done_at = MomentField(null=True)
+    outcome = CharField(16, null=True)
+    last_error = CharField(500, null=True)
+
+    class Meta:
+        table_name = "regsvc_outbox"
+        indexes = ((("next_attempt_at",), False), (("recipient_key",), False))
+
+
+class RateLimitWindow(Table):
+    """How often something that is limited happened in the window under way."""
+
+    id = BigAutoField()
+    scope = CharField(40)
+    subject = CharField(320)
+    period_seconds = IntegerField()
+    started_at = MomentField()
+    ends_at = MomentField(index=True)
+    hits = IntegerField()
+
+    class Meta:
+        table_name = "regsvc_rate_limit"
+        indexes = ((("scope", "subject", "period_seconds"), True),)
+
+
+class AuditEntry(Table):
+    """Who did what to whom. Append-only; only `occurrences` of a tallied entry may grow."""
+
+    id = BigAutoField()
+    action = CharField(40)
+    operator = CharField(255)
+    target = CharField(255, null=True)
+    detail = TextField(null=True)
+    ip = CharField(45, null=True)
+    tally = CharField(64, null=True, unique=True)
+    occurrences = IntegerField(default=1)
+    created_at = MomentField(index=True)
+
+    class Meta:
+        table_name = "regsvc_audit"
+        indexes = ((("target", "id"), False), (("action", "id"), False), (("operator", "id"), False))
+
+
+MODELS: Final[tuple[type[Table], ...]] = (
+    Installation,
+    Migration,
+    Lease,
+    User,
+    Review,
+    Player,
+    Session,
+    KnownClient,
+    Verification,
+    Link,
+    OutboxEntry,
+    RateLimitWindow,
+    AuditEntry,
+)
+
+
+def bind_models(database: Database) -> None:
+    """Let the models speak to this database. One process has one of ours."""
+    database.bind(MODELS)

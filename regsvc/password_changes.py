@@ -1,0 +1,116 @@
+"""Setting passwords: the owner's own, by an admin, and by a mailed link. Hashing stays between two transactions."""
+
+from dataclasses import dataclass
+
+from peewee import Database
+
+from regsvc import errors
+from regsvc.accounts import Accounts, Authority, Decided, PasswordOwner
+from regsvc.db import Worker
+from regsvc.email_address import EmailAddress, parse_email
+from regsvc.input_rules import InputRules
+from regsvc.links import PasswordLinks
+from regsvc.logins import Logins
+from regsvc.mails import Mails
+from regsvc.models import User
+from regsvc.passwords import HashPool, Passwords
+from regsvc.ratelimit import DurableLimits
+from regsvc.records import Caller, Session
+from regsvc.registration import MailLimits
+from regsvc.sync.records import StoredPassword
+from regsvc.transitions import Actor
+
+
+@dataclass(frozen=True)
+class PasswordChanges:
+    """Every way to a new password."""
+
+    database: Database
+    worker: Worker
+    hash_pool: HashPool
+    passwords: Passwords
+    accounts: Accounts
+    logins: Logins
+    links: PasswordLinks
+    limits: DurableLimits
+    mail_limits: MailLimits
+    mails: Mails
+    rules: InputRules
+
+    async def change_own(self, session: Session, current: str, new: str, caller: Caller) -> Decided:
+        """The owner, who knows the current one. Raises `WrongPassword`, counted as a failed login."""
+        try:
+            candidate = await self.logins.check(session.username, current, caller)
+        except errors.BadCredentials:
+            raise errors.WrongPassword from None
+        if candidate.user_id != session.user_id:
+            raise errors.WrongPassword
+        self.rules.check_password(new, session.username, "newPassword")
+        stored = await self._hash(new, session.username)
+        owner = PasswordOwner(session.user_id, session.username, session.username.lower())
+        return await self.worker.run(
+            self.accounts.set_password, owner, stored, Actor(session.username, caller.address)
+        )
+
+    async def set_by_admin(self, username: str, password: str, by: Authority) -> Decided:
+        """An admin, who need not know the current one."""
+        owner = await self.worker.run(self.accounts.get_password_owner, username, by)
+        self.rules.check_password(password, owner.username)
+        stored = await self._hash(password, owner.username)
+        return await self.worker.run(self.accounts.set_password, owner, stored, by.actor)
+
+    async def mail_link(self, username: str, by: Authority) -> Decided:
+        """An admin lets the user choose. Raises `PasswordRequired` where there is no e-mail to send a link to."""
+        self.mails.require_available()
+        decided = await self.worker.run(self._mail_link, username, by)
+        self.mails.wake()
+        return decided
+
+    async def forgot(self, email: str, caller: Caller) -> None:
+        """Mail a link to whoever has this e-mail; nobody learns whether there is one."""
+        self.mails.require_available()
+        address = parse_email(email)
+        await self.worker.run(self._forgot, address, caller)
+        self.mails.wake()
+
+    async def reset(self, token: str, new: str, caller: Caller) -> Decided:
+        """Whoever got the link. Raises `ResetTokenInvalid`; a password that breaks a rule does not spend the link."""
+        owner = await self.worker.run(self._get_link_owner, token)
+        self.rules.check_password(new, owner.username, "newPassword")
+        stored = await self._hash(new, owner.username)
+        return await self.worker.run(self._reset, token, owner, stored, caller)
+
+    async def _hash(self, password: str, username: str) -> StoredPassword:
+        return await self.hash_pool.run(self.passwords.hash, password, username)
+
+    def _mail_link(self, username: str, by: Authority) -> Decided:
+        owner = self.accounts.get_password_owner(username, by)
+        with self.database.atomic():
+            user = User.get_by_id(owner.user_id)
+            if user.email is None:
+                raise errors.PasswordRequired
+            self.mails.send_password_link(user)
+        return Decided(user.username, user.status)
+
+    def _forgot(self, address: EmailAddress, caller: Caller) -> None:
+        with self.database.atomic():
+            self.mail_limits.hit(self.limits, address.key, caller)
+            user = User.get_or_none(User.email_key == address.key)
+            self.mails.send_reset_password(address, caller.language, user.id if user else None)
+
+    def _get_link_owner(self, token: str) -> PasswordOwner:
+        link = self.links.find(token)
+        if link is None:
+            raise errors.ResetTokenInvalid
+        user = User.get_by_id(link.user_id)
+        return PasswordOwner(user.id, user.username, user.username_key)
+
+    def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> Decided:
+        with self.database.atomic():
+            self.links.redeem(token)
+            # who could read the mail has proven the address
+            User.update(is_email_verified=True).where(
+                (User.id == owner.user_id) & User.email_key.is_null(False)
+            ).execute()
+            decided = self.accounts.set_password_inside(owner, stored, Actor(owner.username, caller.address))
+        return self.accounts.finish_password(owner, decided)

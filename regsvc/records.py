@@ -1,0 +1,41 @@
+"""Plain, frozen data that crosses the border between the HTTP layer and the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Audience = Literal["user", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent the request, as far as the wire tells.
+
+    `address` is the client's address as text (see `client_address`), `limit_key` the form of it that rate
+    limits count, `language` one that has translations, `request_id` what stands in the reply and in the
+    log.
+    """
+
+    address: str
+    limit_key: str
+    language: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An access token that was verified for this request.
+
+    `audience` is what the token was issued for, `is_admin` whether its owner may use admin routes with it
+    right now, `expires_at` is UTC, `language` the user's stored language (None: none stored).
+    """
+
+    jti: str
+    user_id: int
+    username: str
+    audience: Audience
+    is_admin: bool
+    expires_at: datetime
+    language: str | None

@@ -1,0 +1,294 @@
+"""Registering: a code by e-mail, then the request to become a user. Checks run from cheap to dear."""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from peewee import Database, IntegrityError
+
+from plugin_bridge.players import Players, PlayersAway
+from regsvc import errors
+from regsvc.audit import Audit
+from regsvc.clock import Clock
+from regsvc.db import Worker
+from regsvc.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.input_rules import InputRules
+from regsvc.mails import Mails
+from regsvc.models import PENDING, REJECTED, User
+from regsvc.passwords import HashPool, Passwords
+from regsvc.ratelimit import DurableLimits
+from regsvc.records import Caller
+from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import STRANGER, StoredPassword
+from regsvc.transitions import Actor, Decree, Transitions
+from regsvc.units import RateLimit
+from regsvc.verification import Purpose, VerificationCodes
+
+log = logging.getLogger(__name__)
+
+AUTOMATIC = Actor("registration")
+"""Who approves where `registration.approval` is off."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """The request to become a user, as it came."""
+
+    username: str
+    email: str
+    code: str = field(repr=False)
+    password: str | None = field(repr=False)
+    platform: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Registered:
+    """Who registered, and whether a review is still to come."""
+
+    username: str
+    email: str
+    status: str
+
+
+@dataclass(frozen=True)
+class CodeSent:
+    """When the next code may be asked for, and how long this one is good for."""
+
+    remaining_seconds: int
+    expires_in_seconds: int
+
+
+@dataclass(frozen=True)
+class MailLimits:
+    """How many mails strangers may make us send: to one address, from one client, in all."""
+
+    per_address: tuple[RateLimit, ...]
+    per_client: tuple[RateLimit, ...]
+    total: tuple[RateLimit, ...]
+
+    def hit(self, limits: DurableLimits, email_key: str, caller: Caller) -> int:
+        """Count one mail in the caller's transaction; returns the seconds until the next one to this address.
+
+        Raises `RateLimited`, with nothing counted.
+        """
+        limits.hit_all(
+            [
+                ("mail.address", email_key, self.per_address),
+                ("mail.client", caller.limit_key, self.per_client),
+                ("mail.total", "", self.total),
+            ]
+        )
+        return limits.remaining_seconds("mail.address", email_key, self.per_address)
+
+
+@dataclass(frozen=True)
+class RegistrationPolicy:
+    """What the host wants (section `registration` of the config)."""
+
+    is_open: bool
+    needs_approval: bool
+    reapply_after: timedelta
+
+
+class Registration:
+    """Issues codes and takes applications."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        worker: Worker,
+        hash_pool: HashPool,
+        passwords: Passwords,
+        players: Players,
+        reconciler: Reconciler,
+        transitions: Transitions,
+        codes: VerificationCodes,
+        mails: Mails,
+        limits: DurableLimits,
+        mail_limits: MailLimits,
+        email_policy: EmailPolicy,
+        rules: InputRules,
+        policy: RegistrationPolicy,
+        audit: Audit,
+        now: Clock,
+    ) -> None:
+        self._database = database
+        self._worker = worker
+        self._hash_pool = hash_pool
+        self._passwords = passwords
+        self._players = players
+        self._reconciler = reconciler
+        self._transitions = transitions
+        self._codes = codes
+        self._mails = mails
+        self._limits = limits
+        self._mail_limits = mail_limits
+        self._email_policy = email_policy
+        self._rules = rules
+        self._policy = policy
+        self._audit = audit
+        self._now = now
+
+    async def send_code(self, email: str, purpose: Purpose, caller: Caller) -> CodeSent:
+        """Mail a code, or to an address that is taken a notice; the answer does not tell which."""
+        self._mails.require_available()
+        if purpose == "register" and not self._policy.is_open:
+            raise errors.RegistrationClosed
+        if purpose == "unlink":
+            raise errors.NotEnabled
+        address = parse_email(email)
+        self._email_policy.check(address)
+        sent = await self._worker.run(self._issue_code, address, purpose, caller)
+        self._mails.wake()
+        return sent
+
+    async def register(self, application: Application, caller: Caller) -> Registered:
+        """Make the user. A refusal leaves everything as it was, but for the tries of a wrong code."""
+        address, password = self._check(application)
+        if not await self._worker.run(self._is_code_right, address, application.code):
+            raise errors.InvalidCode
+        stored = None
+        if password is not None:
+            stored = await self._hash_pool.run(self._passwords.hash, password, application.username)
+        registered = await self._worker.run(self._insert, application, address, stored, caller)
+        self._mails.wake()
+        return registered
+
+    def _check(self, application: Application) -> tuple[EmailAddress, str | None]:
+        """Everything that needs no database: the address and the password to keep."""
+        if not self._policy.is_open:
+            raise errors.RegistrationClosed
+        self._rules.check_username(application.username, application.platform)
+        self._rules.check_not_reserved(application.username)
+        address = parse_email(application.email)
+        self._email_policy.check(address)
+        password = self._rules.password_at_registration(application.password, application.username)
+        return address, password
+
+    def _issue_code(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
+        with self._database.atomic():
+            remaining = self._mail_limits.hit(self._limits, address.key, caller)
+            row_id = self._codes.issue(address.key, purpose)  # the same writes, whether it is mailed or not
+            holder = _find_holder(address)
+            if holder is None:
+                self._mails.send_verification_code(address, caller.language, row_id)
+            else:
+                self._mails.send_already_registered(address, caller.language, holder.id)
+        return CodeSent(remaining, round(self._codes.valid.total_seconds()))
+
+    def _is_code_right(self, address: EmailAddress, code: str) -> bool:
+        with self._database.atomic():
+            return self._codes.is_right(address.key, "register", code)
+
+    def _insert(
+        self, application: Application, address: EmailAddress, stored: StoredPassword | None, caller: Caller
+    ) -> Registered:
+        key = application.username.lower()
+        try:
+            with self._database.atomic():
+                self._codes.redeem(address.key, "register", application.code)
+                keeps_row = self._make_room_for_name(key)
+                self._make_room_for_email(address)
+                user = User.get_by_id(self._insert_user(application, address, stored, caller))
+                if keeps_row:
+                    self._reconciler.inherit_row(key, user.id)
+                else:
+                    self._reconciler.note_registration(key, user.id)
+                self._audit.record("user.registered", user.username, user.username, ip=caller.address)
+                if not self._policy.needs_approval:
+                    user = self._transitions.change(user, "approve", AUTOMATIC, Decree())
+                    self._reconciler.wish_for_row(key)
+                    self._reconciler.settle_inside(key)
+        except IntegrityError as error:
+            raise _taken(error) from None
+        except PlayersAway as error:
+            raise errors.PlayersAway from error
+        self._settle_after(key)
+        return Registered(user.username, address.display, user.status)
+
+    def _settle_after(self, key: str) -> None:
+        """The player's row of a user who needed no approval; while AuthMe is away the wish waits for the sync."""
+        try:
+            self._reconciler.settle_after(key)
+        except PlayersAway as error:
+            log.warning("the player of a new user waits for the sync: %s", error)
+
+    def _insert_user(
+        self, application: Application, address: EmailAddress, stored: StoredPassword | None, caller: Caller
+    ) -> int:
+        moment = self._now()
+        values = {
+            "username": application.username,
+            "username_key": application.username.lower(),
+            "email": address.display,
+            "email_key": address.key,
+            "is_email_verified": True,
+            "status": PENDING,
+            "applied_status": PENDING,
+            "language": application.language,
+            "platform": application.platform,
+            "origin": "registered",
+            "registration_ip": caller.address,
+            "created_at": moment,
+        }
+        if stored is not None:
+            values |= {
+                "password_hash": stored.hash,
+                "password_salt": stored.salt,
+                "password_algorithm": stored.algorithm,
+                "password_set_at": moment,
+            }
+        return int(User.insert(values).execute())
+
+    def _make_room_for_name(self, key: str) -> bool:
+        """Raises `UsernameTaken`. True: a row stands there that we keep locked, and that stays so."""
+        holder = User.get_or_none(User.username_key == key)
+        keeps_row = False
+        if holder is not None:
+            if not self._may_be_replaced(holder):
+                raise errors.UsernameTaken
+            keeps_row = self._is_strangers_locked_row(key)
+            User.delete().where(User.id == holder.id).execute()  # the reviews of it stay
+        if not keeps_row and self._players.find_colliding(key) is not None:
+            raise errors.UsernameTaken
+        return keeps_row
+
+    def _may_be_replaced(self, holder: User) -> bool:
+        if holder.status != REJECTED or holder.applied_status != REJECTED or holder.reviewed_at is None:
+            return False
+        return bool(holder.reviewed_at + self._policy.reapply_after <= self._now())
+
+    def _is_strangers_locked_row(self, key: str) -> bool:
+        subject = self._reconciler.look(key)
+        return (
+            subject.player is not None
+            and subject.player.is_locked
+            and subject.agreement is not None
+            and subject.agreement.kept_origin == STRANGER
+        )
+
+    def _make_room_for_email(self, address: EmailAddress) -> None:
+        """Who proves an address gets it: from a rejected record, and from a player who never proved it."""
+        if _find_holder(address) is not None:
+            raise errors.EmailTaken
+        loser = User.get_or_none(User.email_key == address.key)
+        if loser is None:
+            return
+        User.update(email=None, email_key=None, is_email_verified=False).where(User.id == loser.id).execute()
+        self._audit.record("user.email_changed", loser.username, loser.username, {"why": "proven by another"})
+
+
+def _find_holder(address: EmailAddress) -> User | None:
+    """The user who keeps others from registering with this address; None: it is free."""
+    holder: User | None = User.get_or_none(
+        (User.email_key == address.key) & User.is_email_verified & (User.status != REJECTED)
+    )
+    return holder
+
+
+def _taken(error: IntegrityError) -> errors.Refusal:
+    """Which unique index said no."""
+    said = str(error.args[-1] if error.args else error).rpartition("for key")[2]
+    return errors.EmailTaken() if "email_key" in said else errors.UsernameTaken()

@@ -1,0 +1,45 @@
+"""What handlers get: the config and the services, wired once when the process starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec, Protocol, TypeVar
+
+from plugin_bridge.rules import NameRule, PasswordRule
+from regsvc.config import Config
+from regsvc.i18n import Translations
+from regsvc.records import Caller, Session
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class RunsRules(Protocol):
+    """The door to blocking code (`regsvc.db.Worker`)."""
+
+    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What the rule returns, run whole on a worker thread. Raises what it raises."""
+
+
+class Authenticates(Protocol):
+    """Verifies access tokens. Rules: they block and run on a worker thread."""
+
+    def authenticate(self, bearer: str) -> Session:
+        """The session behind a token of either audience; raises Unauthorized."""
+
+    def authenticate_admin(self, bearer: str, caller: Caller) -> Session:
+        """The same on admin routes; raises Forbidden, with an audit entry, where the right is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """One field for each service a handler calls."""
+
+    config: Config
+    worker: RunsRules
+    translations: Translations
+    tokens: Authenticates
+    name_rule: NameRule
+    password_rule: PasswordRule
+    is_authme_enabled: bool

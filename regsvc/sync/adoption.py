@@ -1,0 +1,144 @@
+"""Makes users of players that have none: one at a login, thousands at the first start beside a server in use."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from peewee import Database, IntegrityError
+
+from plugin_bridge.players import PlayerRow, locked_hash
+from regsvc.audit import Audit
+from regsvc.clock import from_epoch_ms
+from regsvc.email_address import EmailAddress
+from regsvc.models import BANNED, Player, User
+from regsvc.sync.agreements import NO_LOCK, base_of
+from regsvc.sync.decisions import Adopt, Conflict
+from regsvc.sync.emails import find_real_email
+from regsvc.sync.records import AGREED
+
+_ONE_ENTRY_ABOVE = 20
+"""More adoptions than this at once leave one audit entry together."""
+
+
+def adopt(database: Database, audit: Audit, adoptions: list[Adopt], moment: datetime) -> dict[str, Conflict]:
+    """Make the users, in one transaction. Returns the conflicts by username: an e-mail that could not be taken over.
+
+    Raises IntegrityError, with nothing done, when one of the names has a user by now.
+    """
+    conflicts: dict[str, Conflict] = {}
+    with database.atomic():
+        emails = _free_emails(adoptions, conflicts)
+        for adoption in adoptions:
+            User.insert(_user_values(adoption, emails.get(adoption.player.username), moment)).execute()
+        keys = [adoption.player.username for adoption in adoptions]
+        rows = User.select(User.username_key, User.id).where(User.username_key.in_(keys))
+        ids = {row.username_key: row.id for row in rows}
+        Player.delete().where(Player.username_key.in_(keys)).execute()
+        for adoption in adoptions:
+            key = adoption.player.username
+            Player.insert(_agreement_values(adoption, ids[key], key in conflicts, moment)).execute()
+        _record(audit, adoptions, conflicts)
+    return conflicts
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """How many users were made, and the conflicts by username."""
+
+    count: int
+    conflicts: dict[str, Conflict]
+
+
+def adopt_each(database: Database, audit: Audit, adoptions: list[Adopt], moment: datetime) -> Adopted:
+    """The same, but a name that has a user by now is left to the next look."""
+    try:
+        return Adopted(len(adoptions), adopt(database, audit, adoptions, moment))
+    except IntegrityError:
+        if len(adoptions) == 1:
+            return Adopted(0, {})
+    middle = len(adoptions) // 2
+    first = adopt_each(database, audit, adoptions[:middle], moment)
+    second = adopt_each(database, audit, adoptions[middle:], moment)
+    return Adopted(first.count + second.count, first.conflicts | second.conflicts)
+
+
+def _free_emails(adoptions: list[Adopt], conflicts: dict[str, Conflict]) -> dict[str, EmailAddress]:
+    """The e-mail of each player that has a real one which nobody else has; the first of two players gets it."""
+    found: dict[str, EmailAddress] = {}
+    for adoption in adoptions:
+        raw = adoption.player.known_email
+        address = find_real_email(raw)
+        if address is not None:
+            found[adoption.player.username] = address
+        elif raw is not None:
+            conflicts[adoption.player.username] = Conflict("email", "both")
+    keys = {address.key for address in found.values()}
+    taken = set()
+    if keys:
+        taken = {row.email_key for row in User.select(User.email_key).where(User.email_key.in_(keys))}
+    free = {}
+    for username, address in found.items():
+        if address.key in taken:
+            conflicts[username] = Conflict("email", "both")
+        else:
+            free[username] = address
+            taken.add(address.key)
+    return free
+
+
+def _user_values(adoption: Adopt, email: EmailAddress | None, moment: datetime) -> dict[str, object]:
+    return {
+        "username": adoption.username,
+        "username_key": adoption.player.username,
+        "email": email.display if email else None,
+        "email_key": email.key if email else None,
+        "status": adoption.status,
+        "applied_status": adoption.status,
+        "banned_from": "approved" if adoption.status == BANNED else None,
+        "reason": adoption.reason,
+        "origin": "adopted",
+        "created_at": _registered_at(adoption.player, moment),
+    }
+
+
+def _agreement_values(adoption: Adopt, user_id: int, has_conflict: bool, moment: datetime) -> dict[str, object]:
+    player = adoption.player
+    state = "locked" if player.is_locked else "conflict" if has_conflict else "synced"
+    lock: dict[str, object] = dict(NO_LOCK)
+    if player.is_locked:
+        lock |= {
+            "lock_reason": "earlier",
+            "locked_at": moment,
+            "kept_hash": locked_hash(player.hash),
+            "kept_origin": AGREED,
+        }
+    return {
+        "username_key": player.username,
+        "user_id": user_id,
+        "conflict": "email" if has_conflict else None,
+        "plugin_state": state,
+        "plugin_since": moment,
+        **base_of(player),
+        **lock,
+    }
+
+
+def _registered_at(player: PlayerRow, moment: datetime) -> datetime:
+    """When the player registered in the game; `moment` where the column does not know."""
+    if not player.regdate or player.regdate < 0:
+        return moment
+    try:
+        return min(from_epoch_ms(player.regdate), moment)
+    except (OverflowError, ValueError, OSError):  # no calendar holds it
+        return moment
+
+
+def _record(audit: Audit, adoptions: list[Adopt], conflicts: dict[str, Conflict]) -> None:
+    if len(adoptions) > _ONE_ENTRY_ABOVE:
+        names = [adoption.username for adoption in adoptions]
+        detail = {"count": len(names), "first": names[0], "last": names[-1]}
+        audit.record("user.adopted", "sync", None, detail)
+    else:
+        for adoption in adoptions:
+            audit.record("user.adopted", "sync", adoption.username, {"status": adoption.status})
+    for username, conflict in conflicts.items():
+        audit.record("sync.conflict", "sync", username, {"field": conflict.field, "kept": conflict.kept})

@@ -1,0 +1,21 @@
+"""E-mails that come from AuthMe's table: is it one, and may this user have it?"""
+
+from regsvc.email_address import EmailAddress, parse_email
+from regsvc.errors import Refusal
+from regsvc.models import User
+
+
+def is_email_free(address: EmailAddress, user_id: int | None) -> bool:
+    """Whether no other user has this e-mail."""
+    holder = User.select(User.id).where(User.email_key == address.key).first()
+    return holder is None or holder.id == user_id
+
+
+def find_real_email(raw: str | None) -> EmailAddress | None:
+    """The address of AuthMe's column, or None where it holds none, or nothing that is one."""
+    if raw is None:
+        return None
+    try:
+        return parse_email(raw)
+    except Refusal:
+        return None

@@ -1,0 +1,205 @@
+"""What should be, for one name: pure, records in, a decision out. None when everything is as it should be.
+
+A decision is one step. Whoever carries it out asks again until there is none left.
+"""
+
+from plugin_bridge.players import PlayerRow, known_email, lock_text, locked_hash
+from regsvc.clock import epoch_ms
+from regsvc.models import APPROVED, BANNED, PENDING
+from regsvc.sync.decisions import (
+    Adopt,
+    Agree,
+    CarryOutEdit,
+    Decision,
+    EndBan,
+    Lock,
+    MarkDeleted,
+    NoteGone,
+    NoteState,
+    Open,
+    Provision,
+    RejectTaken,
+    Remove,
+    Restore,
+)
+from regsvc.sync.merge import is_conflict_over, merge
+from regsvc.sync.records import (
+    AGREED,
+    GONE,
+    OPEN,
+    PRESENT,
+    PROVISION,
+    STRANGER,
+    UNASKED,
+    Agreement,
+    PluginState,
+    Policy,
+    StoredPassword,
+    Subject,
+    UserRecord,
+)
+
+LOCKED_EARLIER = "locked by an earlier installation"
+
+
+def decide(subject: Subject, policy: Policy) -> Decision | None:
+    """The next step for this name."""
+    user = subject.user
+    if user is None:
+        return _without_user(subject, policy)
+    if user.status != user.applied_status:
+        return CarryOutEdit()
+    if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= subject.now:
+        return EndBan()
+    if not policy.is_bridge_on:
+        return None
+    agreement = subject.agreement or Agreement(subject.key, user_id=user.id)
+    if subject.player is None:
+        return _without_player(user, agreement, policy)
+    return _with_both(subject, user, agreement, subject.player, policy)
+
+
+def own_password(user: UserRecord, policy: Policy) -> StoredPassword | None:
+    """The password set through us, if AuthMe as it is configured now could verify it."""
+    if user.password is None or user.password.algorithm not in policy.algorithms:
+        return None
+    return user.password
+
+
+def password_to_give(user: UserRecord, agreement: Agreement, policy: Policy) -> StoredPassword | None:
+    """What a row of this user is provisioned or opened with: set through us, else that of the last agreement."""
+    own = own_password(user, policy)
+    if own is not None:
+        return own
+    if agreement.base_hash is not None:
+        return StoredPassword(agreement.base_hash, agreement.base_salt, None)
+    return None
+
+
+def _without_user(subject: Subject, policy: Policy) -> Decision | None:
+    agreement, player = subject.agreement, subject.player
+    if agreement is not None and agreement.user_id is not None:
+        return MarkDeleted()
+    if player is None:
+        return None
+    if agreement is not None and agreement.tombstone_at is not None and _is_buried(agreement, player):
+        return Remove(player)
+    if not policy.is_bridge_on or player.username != player.username.lower():
+        return None
+    return _adoption(subject, player, policy)
+
+
+def _is_buried(agreement: Agreement, player: PlayerRow) -> bool:
+    buried = agreement.tombstone_hash
+    if buried is None or player.regdate != agreement.tombstone_regdate:
+        return False
+    return player.hash in (buried, lock_text(buried))
+
+
+def _adoption(subject: Subject, player: PlayerRow, policy: Policy) -> Adopt:
+    realname = player.known_realname
+    username = realname if realname and realname.lower() == player.username else player.username
+    if player.is_locked:
+        return Adopt(player, username, BANNED, LOCKED_EARLIER)
+    if subject.is_operator:
+        return Adopt(player, username, APPROVED)
+    was_first = not player.regdate or player.regdate < epoch_ms(policy.first_started_at)
+    return Adopt(player, username, policy.existing_players if was_first else policy.new_players)
+
+
+def _without_player(user: UserRecord, agreement: Agreement, policy: Policy) -> Decision | None:
+    if agreement.presence == PRESENT:
+        return NoteGone()
+    if user.status == APPROVED and _may_provision(agreement, policy):
+        password = password_to_give(user, agreement, policy)
+        if password is not None:
+            return Provision(password)
+    presence = "absent" if agreement.presence == UNASKED else None
+    return _state(agreement, "absent", presence)
+
+
+def _may_provision(agreement: Agreement, policy: Policy) -> bool:
+    """A row that was there and went stays gone, unless somebody wants it back."""
+    return agreement.presence != GONE or agreement.wish == PROVISION or policy.on_player_removed == "restore"
+
+
+def _with_both(
+    subject: Subject, user: UserRecord, agreement: Agreement, player: PlayerRow, policy: Policy
+) -> Decision | None:
+    if agreement.is_own_wish(player):
+        return Agree(player)
+    if agreement.presence == UNASKED and _was_there_first(user, player):
+        return RejectTaken() if user.status == PENDING else _state(agreement, "conflict")
+    appeared = agreement.is_of_another_row(player)
+    if user.status == BANNED:
+        return _locked(agreement, player, BANNED, "locked", appeared)
+    if user.status != APPROVED:
+        state: PluginState = "conflict" if appeared else "locked"
+        if subject.is_operator or policy.unapproved_players == "report":
+            return _state(agreement, "conflict")
+        return _locked(agreement, player, user.status, state, appeared)
+    if appeared:
+        return _returned(subject, user, agreement, player, policy)
+    if player.is_locked:
+        return _restoration(user, agreement, player, policy)
+    merged = merge(user, agreement, player, own_password(user, policy), policy.conflict)
+    return merged or _settled(user, agreement, player)
+
+
+def _was_there_first(user: UserRecord, player: PlayerRow) -> bool:
+    return bool(player.regdate) and player.regdate is not None and player.regdate < epoch_ms(user.created_at)
+
+
+def _locked(
+    agreement: Agreement, player: PlayerRow, reason: str, state: PluginState, appeared: bool
+) -> Decision | None:
+    if player.is_locked:
+        return _state(agreement, state)
+    return Lock(player, reason, STRANGER if appeared else AGREED, state)
+
+
+def _returned(
+    subject: Subject, user: UserRecord, agreement: Agreement, player: PlayerRow, policy: Policy
+) -> Decision | None:
+    """An approved user's name that somebody unproven registered in the game."""
+    if agreement.wish == OPEN:
+        password = password_to_give(user, agreement, policy)
+        if password is not None:
+            return Open(player, password)
+    if subject.is_operator or player.is_locked:
+        return _state(agreement, "returned")
+    return Lock(player, "returned", STRANGER, "returned")
+
+
+def _restoration(user: UserRecord, agreement: Agreement, player: PlayerRow, policy: Policy) -> Decision | None:
+    """Our lock on a row that is the user's own: back to the password that is the newest of theirs."""
+    own = own_password(user, policy)
+    kept = agreement.kept_hash if agreement.kept_origin == AGREED else None
+    hash_ = kept or locked_hash(player.hash) or agreement.base_hash
+    if own is not None:
+        return Restore(player, own)
+    if hash_ is not None:
+        return Restore(player, StoredPassword(hash_, player.salt, None))
+    return _state(agreement, "locked")
+
+
+def _settled(user: UserRecord, agreement: Agreement, player: PlayerRow) -> Decision | None:
+    """No difference left; only what we wrote down of it may be behind."""
+    state = "conflict" if agreement.conflict else "synced"
+    is_behind = (
+        agreement.wish is not None
+        or agreement.locked_at is not None
+        or agreement.plugin_state != state
+        or (agreement.conflict is not None and is_conflict_over(user, agreement, player))
+        or agreement.base_hash != player.hash
+        or agreement.base_regdate != player.regdate
+        or known_email(agreement.base_email) != player.known_email
+        or agreement.base_realname != player.realname
+    )
+    return Agree(player) if is_behind else None
+
+
+def _state(agreement: Agreement, state: PluginState, presence: str | None = None) -> NoteState | None:
+    if agreement.plugin_state == state and presence is None:
+        return None
+    return NoteState(state, presence)

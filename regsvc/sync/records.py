@@ -1,0 +1,155 @@
+"""What the plan reasons from: frozen copies of our two rows of one name, and of the player's."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from plugin_bridge.players import PlayerRow
+from regsvc.models import Player, User
+
+UNASKED: Final = "unasked"
+ABSENT: Final = "absent"
+PRESENT: Final = "present"
+GONE: Final = "gone"
+
+PROVISION: Final = "provision"
+PASSWORD: Final = "password"  # noqa: S105 - a wish, not a secret
+OPEN: Final = "open"
+
+AGREED: Final = "agreed"
+STRANGER: Final = "stranger"
+
+PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
+
+
+@dataclass(frozen=True)
+class StoredPassword:
+    """A hash with its salt (None where the hash holds it) and the algorithm it was made with."""
+
+    hash: str = field(repr=False)
+    salt: str | None = field(repr=False)
+    algorithm: str | None
+    """AuthMe's name of it, or PASSLIB; None for a hash out of AuthMe's table: one of those it is configured with."""
+
+
+@dataclass(frozen=True)
+class UserRecord:
+    """Our user, as the plan sees it."""
+
+    id: int
+    username: str
+    username_key: str
+    email: str | None
+    email_key: str | None
+    is_email_verified: bool
+    status: str
+    applied_status: str
+    password: StoredPassword | None
+    created_at: datetime
+    ban_expires_at: datetime | None
+    registration_ip: str | None
+
+    @classmethod
+    def of(cls, row: User) -> "UserRecord":
+        """The record of a row."""
+        password = None
+        if row.password_hash is not None:
+            password = StoredPassword(row.password_hash, row.password_salt, row.password_algorithm)
+        return cls(
+            id=row.id,
+            username=row.username,
+            username_key=row.username_key,
+            email=row.email,
+            email_key=row.email_key,
+            is_email_verified=bool(row.is_email_verified),
+            status=row.status,
+            applied_status=row.applied_status,
+            password=password,
+            created_at=row.created_at,
+            ban_expires_at=row.ban_expires_at,
+            registration_ip=row.registration_ip,
+        )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What we know of the player of one name: the last agreement, the wish under way, the lock, the tombstone."""
+
+    username_key: str
+    user_id: int | None = None
+    presence: str = UNASKED
+    base_hash: str | None = field(default=None, repr=False)
+    base_salt: str | None = field(default=None, repr=False)
+    base_email: str | None = None
+    base_realname: str | None = None
+    base_regdate: int | None = None
+    wish: str | None = None
+    wish_hash: str | None = field(default=None, repr=False)
+    wish_salt: str | None = field(default=None, repr=False)
+    wish_regdate: int | None = None
+    lock_reason: str | None = None
+    locked_at: datetime | None = None
+    kept_hash: str | None = field(default=None, repr=False)
+    kept_origin: str | None = None
+    kept_premium_uuid: str | None = None
+    tombstone_hash: str | None = field(default=None, repr=False)
+    tombstone_regdate: int | None = None
+    tombstone_at: datetime | None = None
+    conflict: str | None = None
+    plugin_state: str = "off"
+    plugin_since: datetime | None = None
+
+    @classmethod
+    def of(cls, row: Player) -> "Agreement":
+        """The record of a row."""
+        return cls(**{name: getattr(row, name) for name in cls.__dataclass_fields__})
+
+    def is_of_another_row(self, player: PlayerRow) -> bool:
+        """Whether the row is not the one of the last agreement: it was absent then, or registered at another time.
+
+        A regdate that one side does not know says nothing.
+        """
+        if self.presence in (ABSENT, GONE, UNASKED):
+            return True
+        both_known = bool(self.base_regdate) and bool(player.regdate)
+        return both_known and self.base_regdate != player.regdate
+
+    def is_playable(self, player: PlayerRow) -> bool:
+        """Whether the row is the one agreed on and open: its password is the user's."""
+        return not player.is_locked and not self.is_of_another_row(player)
+
+    def is_own_wish(self, player: PlayerRow) -> bool:
+        """Whether the row is the one we were about to insert when something stopped us."""
+        return (
+            self.wish == PROVISION
+            and self.wish_hash is not None
+            and player.hash == self.wish_hash
+            and player.regdate == self.wish_regdate
+        )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One name, everything known of it, and the moment it is looked at."""
+
+    key: str
+    user: UserRecord | None
+    agreement: Agreement | None
+    player: PlayerRow | None
+    is_operator: bool
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the host wants where the rules leave a choice (section `sync` of the config)."""
+
+    existing_players: str
+    new_players: str
+    on_player_removed: str
+    unapproved_players: str
+    conflict: str
+    first_started_at: datetime
+    algorithms: frozenset[str]
+    """AuthMe's configured and legacy algorithms: a hash of another one counts as no password."""
+    is_bridge_on: bool

@@ -1,0 +1,75 @@
+"""What a run of the sync did, or would do."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from regsvc.clock import epoch_ms
+
+
+@dataclass
+class Braked:
+    """What was left out because it was too much at once."""
+
+    removed: int = 0
+    locked: int = 0
+    edited: int = 0
+    limit: str = ""
+
+
+@dataclass
+class SyncReport:
+    """Counts of what was done; conflicts and errors by name. `error.username` None: not about one name."""
+
+    started_at: datetime
+    duration_ms: int = 0
+    scanned: int = 0
+    adopted: int = 0
+    provisioned: int = 0
+    updated: int = 0
+    locked: int = 0
+    restored: int = 0
+    removed: int = 0
+    conflicts: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    braked: Braked | None = None
+    is_enabled: bool = True
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether anything was changed anywhere."""
+        return any((self.adopted, self.provisioned, self.updated, self.locked, self.restored, self.removed))
+
+    def add_error(self, username: str | None, error: str) -> None:
+        """One bad row; the rest went on."""
+        self.errors.append({"username": username, "error": error})
+
+    def as_json(self) -> dict[str, Any]:
+        """The `report` of `POST /api/admin/sync`."""
+        braked = self.braked
+        return {
+            "startedAt": epoch_ms(self.started_at),
+            "durationMs": self.duration_ms,
+            "scanned": self.scanned,
+            "adopted": self.adopted,
+            "provisioned": self.provisioned,
+            "updated": self.updated,
+            "locked": self.locked,
+            "restored": self.restored,
+            "removed": self.removed,
+            "conflicts": self.conflicts,
+            "errors": self.errors,
+            "braked": None
+            if braked is None
+            else {
+                "removed": braked.removed,
+                "locked": braked.locked,
+                "edited": braked.edited,
+                "limit": braked.limit,
+            },
+        }
+
+    def counts(self) -> dict[str, int]:
+        """The numbers alone, for the log and the audit."""
+        names = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
+        return {name: getattr(self, name) for name in names if getattr(self, name)}

@@ -1,0 +1,343 @@
+"""How each decision is carried out: promise (ours, before), write (AuthMe's row), confirm (ours, after).
+
+On one MySQL or MariaDB server the three are one transaction. On SQLite each stands alone, so that a crash between two
+leaves either nothing or a promise that the next look at this name fulfils. A step never assumes that it is the first
+time it is tried.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from peewee import IntegrityError
+
+from plugin_bridge.players import NewPlayer, PlayerExists, PlayerRefused, Players, java_address, lock_text
+from regsvc.audit import Audit
+from regsvc.clock import Clock, epoch_ms
+from regsvc.models import Session, User
+from regsvc.sync import decisions as d
+from regsvc.sync.agreements import NO_LOCK, NO_WISH, Agreements, base_of
+from regsvc.sync.emails import find_real_email, is_email_free
+from regsvc.sync.records import ABSENT, GONE, PROVISION, STRANGER, UNASKED, PluginState, Subject
+from regsvc.transitions import Transitions
+
+D = TypeVar("D", bound=d.Decision)
+
+
+@dataclass(frozen=True)
+class World:
+    """What the steps act on."""
+
+    players: Players
+    agreements: Agreements
+    transitions: Transitions
+    audit: Audit
+    now: Clock
+
+
+class Step(Generic[D]):
+    """One kind of decision, carried out. The default does nothing."""
+
+    def promise(self, world: World, subject: Subject, decision: D) -> None:
+        """Commit on our side what is needed to finish, or to undo, what `write` is about to do."""
+
+    def write(self, world: World, subject: Subject, decision: D) -> bool:
+        """Change AuthMe's row. False: it was not as seen, look again."""
+        return True
+
+    def confirm(self, world: World, subject: Subject, decision: D) -> None:
+        """Commit on our side that it is done."""
+
+
+class ProvisionStep(Step[d.Provision]):
+    def promise(self, world: World, subject: Subject, decision: d.Provision) -> None:
+        assert subject.user is not None
+        world.agreements.save(
+            subject.key,
+            state="pending",
+            user_id=subject.user.id,
+            wish=PROVISION,
+            wish_hash=decision.password.hash,
+            wish_salt=decision.password.salt,
+            wish_regdate=epoch_ms(subject.now),
+        )
+
+    def write(self, world: World, subject: Subject, decision: d.Provision) -> bool:
+        user = subject.user
+        assert user is not None
+        new = NewPlayer(
+            realname=user.username,
+            hash=decision.password.hash,
+            salt=decision.password.salt,
+            email=user.email,
+            regdate=epoch_ms(subject.now),
+            regip=java_address(user.registration_ip),
+        )
+        try:
+            world.players.insert(new)
+        except PlayerExists:
+            if world.players.find(subject.key) is None:
+                raise PlayerRefused(
+                    f"AuthMe's table takes {user.username} for another name that it has already."
+                ) from None
+            return False
+        return True
+
+    def confirm(self, world: World, subject: Subject, decision: d.Provision) -> None:
+        row = world.players.find(subject.key)
+        if row is not None:
+            world.agreements.save(subject.key, state="synced", conflict=None, **base_of(row), **NO_LOCK)
+
+
+class AgreeStep(Step[d.Agree]):
+    def confirm(self, world: World, subject: Subject, decision: d.Agree) -> None:
+        assert subject.user is not None
+        world.agreements.save(
+            subject.key,
+            state="synced",
+            user_id=subject.user.id,
+            conflict=None,
+            **base_of(decision.player),
+            **NO_LOCK,
+        )
+
+
+class LockStep(Step[d.Lock]):
+    def promise(self, world: World, subject: Subject, decision: d.Lock) -> None:
+        user, agreement = subject.user, subject.agreement
+        assert user is not None
+        changes: dict[str, Any] = {
+            "user_id": user.id,
+            "lock_reason": decision.reason,
+            "locked_at": subject.now,
+            "kept_hash": decision.player.hash,
+            "kept_origin": decision.origin,
+        }
+        if decision.player.premium_uuid:
+            changes["kept_premium_uuid"] = decision.player.premium_uuid
+        if decision.origin != STRANGER and agreement is not None and agreement.base_hash != decision.player.hash:
+            # they changed it in the row we agreed on: it is theirs, and newer than what we had
+            changes |= {"base_hash": decision.player.hash, "base_salt": decision.player.salt}
+            _drop_own_password(user.id)
+        world.agreements.save(subject.key, **changes)
+
+    def write(self, world: World, subject: Subject, decision: d.Lock) -> bool:
+        locked: dict[str, str | int | None] = {
+            "hash": lock_text(decision.player.hash),
+            "has_session": 0,
+            "premium_uuid": None,
+        }
+        return world.players.update(decision.player, locked)
+
+    def confirm(self, world: World, subject: Subject, decision: d.Lock) -> None:
+        assert subject.user is not None
+        _note_state(world, subject, decision.state)
+        if decision.reason != "banned":
+            world.audit.record("sync.player_locked", "sync", subject.user.username, {"reason": decision.reason})
+
+
+class RestoreStep(Step[d.Restore]):
+    def write(self, world: World, subject: Subject, decision: d.Restore) -> bool:
+        return world.players.update(decision.player, self._written(subject, decision))
+
+    def confirm(self, world: World, subject: Subject, decision: d.Restore) -> None:
+        assert subject.user is not None
+        base = base_of(decision.player, **self._written(subject, decision))
+        world.agreements.save(subject.key, state="synced", user_id=subject.user.id, **base, **NO_LOCK)
+
+    @staticmethod
+    def _written(subject: Subject, decision: d.Restore) -> dict[str, str | int | None]:
+        written: dict[str, str | int | None] = {
+            "hash": decision.password.hash,
+            "salt": decision.password.salt,
+            "has_session": 0,
+        }
+        if subject.agreement is not None and subject.agreement.kept_premium_uuid:
+            written["premium_uuid"] = subject.agreement.kept_premium_uuid
+        return written
+
+
+class OpenStep(Step[d.Open]):
+    def write(self, world: World, subject: Subject, decision: d.Open) -> bool:
+        return world.players.update(decision.player, self._written(subject, decision))
+
+    def confirm(self, world: World, subject: Subject, decision: d.Open) -> None:
+        assert subject.user is not None
+        base = base_of(decision.player, **self._written(subject, decision))
+        world.agreements.save(subject.key, state="synced", user_id=subject.user.id, conflict=None, **base, **NO_LOCK)
+
+    @staticmethod
+    def _written(subject: Subject, decision: d.Open) -> dict[str, str | int | None]:
+        """Everything the stranger set that would let him in, or keep the owner out."""
+        user = subject.user
+        assert user is not None
+        written: dict[str, str | int | None] = {
+            "hash": decision.password.hash,
+            "salt": decision.password.salt,
+            "realname": user.username,
+            "has_session": 0,
+            "premium_uuid": None,
+            "totp": None,
+        }
+        if user.email is not None:
+            written["email"] = user.email
+        return written
+
+
+class MergeStep(Step[d.Merge]):
+    def write(self, world: World, subject: Subject, decision: d.Merge) -> bool:
+        return world.players.update(decision.player, decision.to_player)
+
+    def confirm(self, world: World, subject: Subject, decision: d.Merge) -> None:
+        user, agreement = subject.user, subject.agreement
+        assert user is not None
+        conflicts = list(decision.conflicts)
+        if decision.takes_password:
+            _drop_own_password(user.id)
+            _end_sessions(user.id)
+            world.audit.record("user.password_changed", "sync", user.username, {"where": "in the game"})
+        if decision.takes_realname is not None:
+            User.update(username=decision.takes_realname).where(User.id == user.id).execute()
+        if decision.takes_email is not None and not _take_email(world, subject, decision.takes_email):
+            conflicts.append(d.Conflict("email", "both"))
+        for conflict in conflicts:
+            detail = {"field": conflict.field, "kept": conflict.kept}
+            world.audit.record("sync.conflict", "sync", user.username, detail)
+        standing: set[str] = {conflict.field for conflict in conflicts if conflict.kept == "both"}
+        if agreement is not None and agreement.conflict:
+            standing |= set(agreement.conflict.split(","))
+        world.agreements.save(
+            subject.key,
+            state="conflict" if standing else "synced",
+            conflict=",".join(sorted(standing)) or None,
+            **base_of(decision.player, **decision.to_player),
+            **NO_LOCK,
+        )
+
+
+class NoteGoneStep(Step[d.NoteGone]):
+    def confirm(self, world: World, subject: Subject, decision: d.NoteGone) -> None:
+        assert subject.user is not None
+        world.agreements.save(subject.key, state="absent", presence=GONE, **NO_WISH, **NO_LOCK)
+        world.audit.record("sync.player_removed", "sync", subject.user.username)
+
+
+class NoteStateStep(Step[d.NoteState]):
+    def confirm(self, world: World, subject: Subject, decision: d.NoteState) -> None:
+        if decision.presence is not None:
+            world.agreements.save(subject.key, presence=decision.presence)
+        _note_state(world, subject, decision.state)
+
+
+class MarkDeletedStep(Step[d.MarkDeleted]):
+    def confirm(self, world: World, subject: Subject, decision: d.MarkDeleted) -> None:
+        world.audit.record("user.deleted", "sql", subject.key)
+        bury(world.agreements, subject)
+
+
+class RemoveStep(Step[d.Remove]):
+    def write(self, world: World, subject: Subject, decision: d.Remove) -> bool:
+        return world.players.delete(decision.player)
+
+
+class EndBanStep(Step[d.EndBan]):
+    def confirm(self, world: World, subject: Subject, decision: d.EndBan) -> None:
+        world.transitions.end_ban(_user_row(subject))
+
+
+class CarryOutEditStep(Step[d.CarryOutEdit]):
+    def confirm(self, world: World, subject: Subject, decision: d.CarryOutEdit) -> None:
+        world.transitions.carry_out_edit(_user_row(subject))
+
+
+class RejectTakenStep(Step[d.RejectTaken]):
+    def confirm(self, world: World, subject: Subject, decision: d.RejectTaken) -> None:
+        world.transitions.reject_taken(_user_row(subject))
+        # the player was first: the row is nobody's wish of ours, and stays as it is
+        _note_state(world, subject, "conflict")
+
+
+STEPS: dict[type, Step[Any]] = {
+    d.Provision: ProvisionStep(),
+    d.Agree: AgreeStep(),
+    d.Lock: LockStep(),
+    d.Restore: RestoreStep(),
+    d.Open: OpenStep(),
+    d.Merge: MergeStep(),
+    d.NoteGone: NoteGoneStep(),
+    d.NoteState: NoteStateStep(),
+    d.MarkDeleted: MarkDeletedStep(),
+    d.Remove: RemoveStep(),
+    d.EndBan: EndBanStep(),
+    d.CarryOutEdit: CarryOutEditStep(),
+    d.RejectTaken: RejectTakenStep(),
+}
+"""Adoption is a step of its own (`adoption.py`): it comes by the thousand."""
+
+
+def bury(agreements: Agreements, subject: Subject) -> None:
+    """Put up the tombstone of a user who is deleted: what row is to go, should it still be there.
+
+    A row that was never agreed on and that we could not ask about is somebody else's, and stays.
+    """
+    agreement, player = subject.agreement, subject.player
+    agreements.forget(subject.key)
+    if player is None or agreement is None or agreement.presence == UNASKED:
+        return
+    agreements.save(
+        subject.key,
+        state="absent",
+        presence=ABSENT,
+        tombstone_hash=player.hash,
+        tombstone_regdate=player.regdate,
+        tombstone_at=subject.now,
+    )
+
+
+def _take_email(world: World, subject: Subject, raw: str) -> bool:
+    """Give an unproven user the address the game has. False: it is somebody else's, or no address."""
+    user = subject.user
+    assert user is not None
+    address = find_real_email(raw)
+    if address is None or not is_email_free(address, user.id):
+        return False
+    changes = {"email": address.display, "email_key": address.key, "is_email_verified": False}
+    try:
+        User.update(changes).where(User.id == user.id).execute()
+    except IntegrityError:
+        return False
+    world.audit.record("user.email_changed", "sync", user.username, {"where": "in the game"})
+    return True
+
+
+def _drop_own_password(user_id: int) -> None:
+    nothing = {
+        "password_hash": None,
+        "password_salt": None,
+        "password_algorithm": None,
+        "password_set_at": None,
+    }
+    User.update(nothing).where(User.id == user_id).execute()
+
+
+def _end_sessions(user_id: int) -> None:
+    User.update(token_generation=User.token_generation + 1).where(User.id == user_id).execute()
+    Session.delete().where(Session.user == user_id).execute()
+
+
+def _note_state(world: World, subject: Subject, state: PluginState) -> None:
+    """What the user list shows; a player who came back, or is in the way, is told of once."""
+    was = subject.agreement.plugin_state if subject.agreement is not None else None
+    user_id = subject.user.id if subject.user is not None else None
+    world.agreements.save(subject.key, state=state, user_id=user_id)
+    if was == state or subject.user is None:
+        return
+    if state == "returned":
+        world.audit.record("sync.player_returned", "sync", subject.user.username)
+    elif state == "conflict":
+        world.audit.record("sync.conflict", "sync", subject.user.username, {"field": "name", "kept": "both"})
+
+
+def _user_row(subject: Subject) -> User:
+    assert subject.user is not None
+    row: User = User.get_by_id(subject.user.id)
+    return row

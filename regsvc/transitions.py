@@ -1,0 +1,194 @@
+"""The state machine of a user's status, as data, and what follows from each transition on our side.
+
+Whoever changes a status — an admin, the command line, the clock, somebody typing SQL — goes through here, so that the
+review, the audit entry, the mail and the end of the sessions are the same. The player's row follows by the sync.
+All of it runs inside the caller's transaction.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from regsvc.audit import Audit
+from regsvc.clock import Clock, epoch_ms
+from regsvc.errors import UserNotFound, WrongStatus
+from regsvc.mails import Mails
+from regsvc.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
+
+
+@dataclass(frozen=True)
+class Transition:
+    """From which statuses it may start, where it ends (None: the user is gone), and the audit action it leaves."""
+
+    sources: frozenset[str]
+    target: str | None
+    action: str
+
+
+TRANSITIONS: Final[dict[str, Transition]] = {
+    "approve": Transition(frozenset({PENDING, REJECTED}), APPROVED, "user.approved"),
+    "reject": Transition(frozenset({PENDING}), REJECTED, "user.rejected"),
+    "ban": Transition(frozenset({PENDING, APPROVED, REJECTED}), BANNED, "user.banned"),
+    "unban": Transition(frozenset({BANNED}), APPROVED, "user.unbanned"),
+    "delete": Transition(frozenset(STATUSES), None, "user.deleted"),
+}
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who changes something: an operator's name, `cli:<unix user>`, `sql` or `sync`; `ip` where there is a client."""
+
+    name: str
+    ip: str | None = None
+
+
+SQL: Final = Actor("sql")
+SYNC: Final = Actor("sync")
+
+
+@dataclass(frozen=True)
+class Decree:
+    """What an actor says with a transition. `expires_at` only matters for a ban; None: for good."""
+
+    reason: str | None = None
+    expires_at: datetime | None = None
+    is_silent: bool = False
+
+
+def find_transition(source: str, target: str) -> str | None:
+    """The transition between two statuses, or None where there is none."""
+    for name, transition in TRANSITIONS.items():
+        if source in transition.sources and transition.target == target:
+            return name
+    return None
+
+
+class Transitions:
+    """Carries out transitions on our side."""
+
+    def __init__(self, audit: Audit, mails: Mails, now: Clock) -> None:
+        self._audit = audit
+        self._mails = mails
+        self._now = now
+
+    def change(self, user: User, name: str, by: Actor, decree: Decree) -> User:
+        """Carry out approve, reject, ban or unban. Raises `WrongStatus`, also when another actor was faster."""
+        transition = TRANSITIONS[name]
+        if user.status not in transition.sources:
+            raise WrongStatus(user.status)
+        changes: dict[str, Any] = {"status": transition.target, "applied_status": transition.target}
+        condition = (User.id == user.id) & (User.status == user.status) & (User.applied_status == user.applied_status)
+        return self._follow(user, name, by, decree, changes, condition)
+
+    def approve_again(self, user: User, by: Actor, decree: Decree) -> User:
+        """An approved user whose row left the game, or came back in a stranger's hands, is meant to play."""
+        condition = (User.id == user.id) & (User.status == APPROVED)
+        return self._follow(user, "approve", by, decree, {}, condition)
+
+    def change_ban(self, user: User, by: Actor, decree: Decree) -> User:
+        """Another reason or another end for a ban that stands. Raises `WrongStatus` when it says nothing new."""
+        says_nothing = decree.reason is None and decree.expires_at is None
+        is_same = decree.reason in (None, user.reason) and decree.expires_at == user.ban_expires_at
+        if user.status != BANNED or says_nothing or is_same:
+            raise WrongStatus(user.status)
+        kept = Decree(decree.reason or user.reason, decree.expires_at, decree.is_silent)
+        return self._follow(user, "ban", by, kept, {}, (User.id == user.id) & (User.status == BANNED))
+
+    def carry_out_edit(self, user: User, by: Actor = SQL) -> str | None:
+        """What a status typed in SQL stands for. Returns the transition, or None: it was illegal and is put back."""
+        name = find_transition(user.applied_status, user.status)
+        condition = (User.id == user.id) & (User.status == user.status)
+        if name is None:
+            User.update(status=user.applied_status).where(condition).execute()
+            detail = {"status": user.status, "appliedStatus": user.applied_status}
+            self._audit.record("sync.edit_refused", by.name, user.username, detail)
+            return None
+        before = user.status
+        user.status = user.applied_status
+        decree = Decree(user.reason if before == BANNED else None, user.ban_expires_at)
+        self._follow(user, name, by, decree, {"status": before, "applied_status": before}, condition)
+        return name
+
+    def end_ban(self, user: User, by: Actor = SYNC) -> User:
+        """The ban's time is over: back to where it came from."""
+        target = user.banned_from or APPROVED
+        changes: dict[str, Any] = {"status": target, "applied_status": target}
+        condition = (User.id == user.id) & (User.status == BANNED)
+        decree = Decree("the ban has ended", is_silent=True)
+        return self._follow(user, "unban", by, decree, changes, condition)
+
+    def reject_taken(self, user: User, by: Actor = SYNC) -> User:
+        """The name belongs to a player who was there before the registration."""
+        return self.change(user, "reject", by, Decree("name_taken_in_game"))
+
+    def delete(self, user: User, by: Actor, decree: Decree) -> None:
+        """The user goes, and the sessions with it; the reviews stay."""
+        self._write_review(user, "delete", None, by, decree)
+        if not User.delete().where(User.id == user.id).execute():
+            raise UserNotFound
+        self._audit.record("user.deleted", by.name, user.username, _detail(decree, user.status), by.ip)
+
+    def _follow(
+        self, user: User, name: str, by: Actor, decree: Decree, changes: dict[str, Any], condition: Any
+    ) -> User:
+        """Write the change if `condition` still holds, and everything that follows from it."""
+        moment = self._now()
+        target = changes.get("status", user.status)
+        changes |= {"reason": decree.reason, "reviewed_by": by.name, "reviewed_at": moment}
+        if name == "ban":
+            changes |= {"ban_expires_at": decree.expires_at, "token_generation": User.token_generation + 1}
+            if user.status != BANNED:
+                changes["banned_from"] = user.status
+        else:
+            changes |= {"ban_expires_at": None, "banned_from": None}
+        if not User.update(changes).where(condition).execute():
+            raise WrongStatus(_status_now(user))
+        review = self._write_review(user, name, target, by, decree)
+        self._audit.record(TRANSITIONS[name].action, by.name, user.username, _detail(decree, user.status), by.ip)
+        changed = User.get_by_id(user.id)
+        if not decree.is_silent:
+            self._mail(name, changed, review.id)
+        return changed
+
+    def _write_review(self, user: User, name: str, target: str | None, by: Actor, decree: Decree) -> Review:
+        review: Review = Review.create(
+            user_id=user.id,
+            username=user.username,
+            username_key=user.username_key,
+            transition=name,
+            status_before=user.status,
+            status_after=target,
+            reason=decree.reason,
+            ban_expires_at=decree.expires_at if name == "ban" else None,
+            operator=by.name,
+            reviewed_at=self._now(),
+        )
+        return review
+
+    def _mail(self, name: str, user: User, review_id: int) -> None:
+        if name == "approve":
+            # an adopted player has a password in the game
+            needs_password = user.password_hash is None and user.origin != "adopted"
+            self._mails.send_approved(user, review_id, needs_password=needs_password)
+        elif name == "reject":
+            self._mails.send_rejected(user, review_id)
+        elif name == "ban":
+            self._mails.send_banned(user, review_id)
+        elif name == "unban":
+            self._mails.send_unbanned(user, review_id)
+
+
+def _status_now(user: User) -> str:
+    row = User.get_or_none(User.id == user.id)
+    if row is None:
+        raise UserNotFound
+    return str(row.status)
+
+
+def _detail(decree: Decree, status_before: str) -> dict[str, Any]:
+    detail: dict[str, Any] = {"statusBefore": status_before}
+    if decree.reason is not None:
+        detail["reason"] = decree.reason
+    if decree.expires_at is not None:
+        detail["expiresAt"] = epoch_ms(decree.expires_at)
+    return detail

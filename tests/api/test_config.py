@@ -1,0 +1,133 @@
+"""GET /api/config: what front ends need to know before anybody logs in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugin_bridge.rules import NameRule, PasswordRule
+from regsvc.config import (
+    BedrockSection,
+    CaptchaSection,
+    ChatSection,
+    Config,
+    DatabaseSection,
+    QuestionnaireSection,
+    RegistrationSection,
+    ServerSection,
+)
+from regsvc.services import Services
+from tests.support.live_api import LiveApi, make_services
+
+
+def ask(services: Services) -> dict[str, Any]:
+    with LiveApi(services) as api:
+        reply = api.request("GET", "/api/config")
+    assert reply.status == 200
+    assert reply.json["success"] is True
+    config = reply.json["config"]
+    assert isinstance(config, dict)
+    return config
+
+
+def test_the_defaults() -> None:
+    assert ask(make_services(Config())) == {
+        "theme": "default",
+        "logoUrl": "",
+        "announcement": "",
+        "webServerPrefix": "Game server",
+        "language": "en",
+        "languages": ["en", "zh"],
+        "authMethods": ["email"],
+        "usernameRegex": "^[a-zA-Z0-9_]{3,16}$",
+        "registration": {
+            "open": True,
+            "approval": True,
+            "password": "optional",
+            "passwordRegex": "^[!-~]*$",
+            "passwordMinLength": 5,
+            "passwordMaxLength": 30,
+        },
+        "authme": {"enabled": False, "requirePassword": False, "passwordRegex": "^[!-~]*$"},
+        "enableEmailDomainWhitelist": False,
+        "enableEmailAliasLimit": False,
+        "captcha": {"enabled": False, "emailEnabled": True, "type": "math", "requiredFor": []},
+        "questionnaire": {"enabled": False, "passScore": 60, "hasTextQuestions": False},
+        "chat": {"enabled": False, "required": False, "platform": None},
+        "discord": {"enabled": False, "required": False, "platform": None},
+        "bedrock": {"enabled": False, "prefix": ".", "usernameRegex": "^[a-zA-Z0-9._-]{3,16}$"},
+        "wsPort": None,
+    }
+
+
+def test_the_hosts_own_words() -> None:
+    server = ServerSection(name="Oakvale", language="zh", announcement="欢迎\n!", theme="dark", logo_url="/logo.png")
+    told = ask(make_services(Config(server=server)))
+    assert told["webServerPrefix"] == "Oakvale"
+    assert (told["language"], told["theme"], told["logoUrl"]) == ("zh", "dark", "/logo.png")
+    assert told["announcement"] == "欢迎\n!"
+
+
+def test_authmes_rules_are_told_where_authme_is() -> None:
+    services = replace(
+        make_services(Config(), is_authme_enabled=True),
+        name_rule=NameRule(min_length=4, max_length=12),
+        password_rule=PasswordRule(min_length=8, max_length=64),
+    )
+    told = ask(services)
+    assert told["usernameRegex"] == "^(?=.{4,12}$)[a-zA-Z0-9_]*$"
+    assert told["authme"]["enabled"] is True
+    assert told["registration"]["passwordMinLength"] == 8
+    assert told["registration"]["passwordMaxLength"] == 64
+
+
+def test_the_hosts_rules_replace_authmes() -> None:
+    registration = RegistrationSection(
+        username_regex="^[a-z]{3,9}$", password_regex="^.{12,}$", password="required", approval=False, open=False
+    )
+    told = ask(make_services(Config(registration=registration), is_authme_enabled=True))
+    assert told["usernameRegex"] == "^[a-z]{3,9}$"
+    assert told["registration"]["passwordRegex"] == told["authme"]["passwordRegex"] == "^.{12,}$"
+    assert told["authme"]["requirePassword"] is True
+    assert told["registration"]["password"] == "required"
+    assert told["registration"]["approval"] is False
+    assert told["registration"]["open"] is False
+
+
+def test_the_list_of_domains_is_told_only_if_there_is_one() -> None:
+    registration = RegistrationSection(email_domains=("example.org",), email_aliases=False)
+    told = ask(make_services(Config(registration=registration)))
+    assert told["emailDomainWhitelist"] == ["example.org"]
+    assert told["enableEmailDomainWhitelist"] is True
+    assert told["enableEmailAliasLimit"] is True
+
+
+def test_what_else_a_registration_needs() -> None:
+    config = Config(
+        registration=RegistrationSection(methods=("email", "captcha")),
+        captcha=CaptchaSection(type="text", also_for=("login",)),
+        questionnaire=QuestionnaireSection(file=Path("questions.toml"), pass_score=80),
+        chat=ChatSection(platform="discord", required=True),
+        bedrock=BedrockSection(enabled=True, prefix="*"),
+    )
+    told = ask(make_services(config))
+    assert told["authMethods"] == ["email", "captcha"]
+    assert told["captcha"] == {
+        "enabled": True,
+        "emailEnabled": True,
+        "type": "text",
+        "requiredFor": ["register", "login"],
+    }
+    assert told["questionnaire"]["enabled"] is True
+    assert told["questionnaire"]["passScore"] == 80
+    assert told["chat"] == told["discord"] == {"enabled": True, "required": True, "platform": "discord"}
+    assert told["bedrock"]["prefix"] == "*"
+
+
+@pytest.mark.parametrize("secret", ["mysql://companion:hunter2@db/companion"])
+def test_no_secret_is_told(secret: str) -> None:
+    told = ask(make_services(Config(database=DatabaseSection(url=secret), chat=ChatSection(client_secret=secret))))
+    assert "hunter2" not in str(told)

@@ -1,0 +1,287 @@
+"""AuthMe's config.yml, read as AuthMe reads it."""
+
+from pathlib import Path
+
+import pytest
+
+from plugin_bridge.authme_config import (
+    AuthMeConfig,
+    AuthMeConfigError,
+    Backend,
+    ColumnNames,
+    MailAccount,
+    read_authme_config,
+)
+from plugin_bridge.hashers import make_password_hasher
+from plugin_bridge.rules import PasswordFault
+
+REAL_LIFE = """
+DataSource:
+    # What type of database do you want to use?
+    backend: mariadb
+    caching: false
+    mySQLHost: db.example.org
+    mySQLPort: '3307'
+    mySQLUseSSL: false
+    mySQLCheckServerCertificate: false
+    mySQLAllowPublicKeyRetrieval: false
+    mySQLUsername: game
+    mySQLPassword: 's3cret: x'
+    mySQLDatabase: s1_authme-db
+    mySQLTablename: players
+    mySQLColumnId: uid
+    mySQLColumnName: name
+    mySQLRealName: real_name
+    mySQLColumnSalt: salt
+    mySQLPlayerUUID: player_uuid
+    mySQLColumnPremiumUUID: ''
+    mySQLlastlocX: pos_x
+ExternalBoardOptions:
+    bCryptLog2Round: 10
+Email:
+    mailSMTP: smtp.example.org
+    mailPort: 587
+    mailAccount: game@example.org
+    mailPassword: mail-s3cret
+settings:
+    preventOtherCase: false
+    sessions:
+        enabled: true
+    registration:
+        enabled: false
+    restrictions:
+        maxRegPerIp: 3
+        kickNonRegistered: true
+        minNicknameLength: 4
+        maxNicknameLength: 20
+        allowedNicknameCharacters: '[a-z]*'
+        allowedPasswordCharacters: '[a-z ]*'
+    security:
+        minPasswordLength: 8
+        passwordMaxLength: 40
+        unsafePasswords: [Letmein99, 12345678]
+        passwordHash: bcrypt
+        legacyHashes: [SHA256, nonsense, md5, SHA256]
+        pbkdf2Rounds: 5000
+        doubleMD5SaltLength: 9
+"""
+
+
+def read(folder: Path, text: str) -> AuthMeConfig:
+    path = folder / "config.yml"
+    path.write_text(text, encoding="utf-8")
+    return read_authme_config(path)
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(AuthMeConfigError) as refused:
+        read(folder, text)
+    return str(refused.value)
+
+
+class TestReading:
+    def test_it_reads_every_key(self, tmp_path: Path) -> None:
+        config = read(tmp_path, REAL_LIFE)
+        assert config.backend is Backend.MARIADB
+        assert (config.host, config.port, config.user) == ("db.example.org", 3307, "game")
+        assert (config.password, config.database, config.table) == ("s3cret: x", "s1_authme-db", "players")
+        tls = (config.use_ssl, config.check_server_certificate, config.allow_public_key_retrieval)
+        assert (config.caching, *tls) == (False,) * 4
+        assert config.columns == ColumnNames(
+            id="uid",
+            username="name",
+            realname="real_name",
+            salt="salt",
+            uuid="player_uuid",
+            premium_uuid="",
+            x="pos_x",
+        )
+        assert (config.password_hash, config.legacy_hashes) == ("BCRYPT", ("SHA256", "MD5"))
+        assert (config.pbkdf2_rounds, config.bcrypt_log2_rounds, config.double_md5_salt_length) == (
+            5000,
+            10,
+            9,
+        )
+        assert (config.registration_enabled, config.max_registrations_per_ip) == (False, 3)
+        assert (config.kick_non_registered, config.prevent_other_case) == (True, False)
+        assert config.sessions_enabled
+        assert config.mail == MailAccount("game@example.org", "mail-s3cret", "smtp.example.org", 587)
+        assert config.mail.is_set_up
+
+    def test_it_reads_the_rules(self, tmp_path: Path) -> None:
+        config = read(tmp_path, REAL_LIFE)
+        assert (config.name_rule.min_length, config.name_rule.max_length) == (4, 20)
+        assert config.name_rule.find_fault("Alice") == "forbidden_characters"
+        assert (config.password_rule.min_length, config.password_rule.max_length) == (8, 40)
+        rule = read(tmp_path, REAL_LIFE.replace("'[a-z ]*'", "'[a-z0-9 ]*'")).password_rule
+        assert rule.find_fault("LETMEIN99", "alice") == PasswordFault.UNSAFE
+        assert rule.find_fault("12345678", "alice") == PasswordFault.UNSAFE
+        assert rule.find_fault("password", "alice") is None
+
+    @pytest.mark.parametrize(
+        "text", ["{}", "DataSource:\nsettings: 5\n", "DataSource: {backend: ORACLE, mySQLPort: null}"]
+    )
+    def test_missing_and_unusable_values_are_authmes_defaults(self, text: str, tmp_path: Path) -> None:
+        assert read(tmp_path, text) == AuthMeConfig(source=tmp_path / "config.yml")
+
+    def test_integers_in_quotes_are_ignored(self, tmp_path: Path) -> None:
+        text = "settings: {security: {minPasswordLength: '9', passwordMaxLength: 20.9, pbkdf2Rounds: true}}"
+        config = read(tmp_path, text)
+        assert (config.password_rule.min_length, config.password_rule.max_length) == (5, 20)
+        assert config.pbkdf2_rounds == 10_000
+        infinite = read(tmp_path, "settings: {security: {pbkdf2Rounds: .inf, minPasswordLength: .nan}}")
+        assert (infinite.pbkdf2_rounds, infinite.password_rule.min_length) == (10_000, 5)
+
+    def test_a_flag_in_quotes_is_ignored(self, tmp_path: Path) -> None:
+        assert read(tmp_path, "DataSource: {caching: 'false'}").caching
+
+    @pytest.mark.parametrize(
+        ("written", "meant"), [("012345", "5349"), ("true", "true"), ("'012345'", "012345"), ("1.5", "1.5")]
+    )
+    def test_numbers_are_taken_as_text(self, written: str, meant: str, tmp_path: Path) -> None:
+        assert read(tmp_path, f"DataSource: {{mySQLPassword: {written}}}").password == meant
+
+    def test_keys_are_case_sensitive(self, tmp_path: Path) -> None:
+        assert read(tmp_path, "datasource: {caching: false}").caching
+
+    def test_the_salt_column_is_found_under_its_old_key(self, tmp_path: Path) -> None:
+        old = "ExternalBoardOptions: {mySQLColumnSalt: old_salt}\n"
+        assert read(tmp_path, old).columns.salt == "old_salt"
+        assert read(tmp_path, old + "DataSource: {mySQLColumnSalt: ''}").columns.salt == ""
+        assert read(tmp_path, old + "DataSource: {mySQLColumnSalt: new}").hashing.has_salt_column
+
+    def test_the_sqlite_file_is_beside_the_config(self, tmp_path: Path) -> None:
+        config = read(tmp_path, "DataSource: {mySQLDatabase: players}")
+        assert config.sqlite_file == tmp_path / "players.db"
+
+    def test_a_mail_account_without_password_is_not_set_up(self, tmp_path: Path) -> None:
+        assert not read(tmp_path, "Email: {mailAccount: a@example.org}").mail.is_set_up
+
+    def test_secrets_do_not_show(self, tmp_path: Path) -> None:
+        shown = repr(read(tmp_path, REAL_LIFE))
+        assert "s3cret" not in shown
+        assert "db.example.org" in shown
+
+
+class TestAlgorithms:
+    @pytest.mark.parametrize("name", ["XAUTH", "''", "5", "[SHA512]"])
+    def test_an_unknown_one_is_sha256(self, name: str, tmp_path: Path) -> None:
+        config = read(tmp_path, f"settings: {{security: {{passwordHash: {name}}}}}")
+        assert (config.password_hash, config.legacy_hashes) == ("SHA256", ())
+
+    @pytest.mark.parametrize("name", ["MD5", "SHA1", "sha512", "DoubleMD5"])
+    def test_a_deprecated_one_becomes_legacy(self, name: str, tmp_path: Path) -> None:
+        text = f"settings: {{security: {{passwordHash: {name}, legacyHashes: [BCRYPT]}}}}"
+        config = read(tmp_path, text)
+        assert (config.password_hash, config.legacy_hashes) == ("SHA256", ("BCRYPT", name.upper()))
+
+    def test_the_config_makes_a_working_hasher(self, tmp_path: Path) -> None:
+        text = "settings: {security: {passwordHash: PBKDF2, legacyHashes: [SHA256], pbkdf2Rounds: 77}}"
+        hasher = make_password_hasher(read(tmp_path, text).hashing)
+        assert "$77$" in hasher.hash("secret1", "alice").hash
+
+
+class TestPatterns:
+    def test_an_invalid_one_allows_everything(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        config = read(tmp_path, "settings: {restrictions: {allowedPasswordCharacters: '[a-'}}")
+        assert config.password_rule.find_fault("with space é", "alice") is None
+        assert "settings.restrictions.allowedPasswordCharacters" in caplog.text
+
+
+class TestRefusals:
+    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(AuthMeConfigError, match=r"config\.yml cannot be read"):
+            read_authme_config(tmp_path / "config.yml")
+
+    @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just text"])
+    def test_what_has_no_sections_is_no_config(self, text: str, tmp_path: Path) -> None:
+        assert "no sections" in refusal(tmp_path, text)
+
+    @pytest.mark.parametrize(
+        "value",
+        ["'s3cret", "*s3cret", "!s3cret x", "2026-99-99 # s3cret", "{[s3cret]: 1}", "@s3cret", "[" * 5000],
+    )
+    def test_broken_yaml_is_refused_without_quoting_it(self, value: str, tmp_path: Path) -> None:
+        message = refusal(tmp_path, f"DataSource:\n  mySQLPassword: {value}\n")
+        assert "is not valid YAML" in message
+        assert "s3cret" not in message
+
+    def test_other_encodings_are_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "config.yml"
+        path.write_bytes("DataSource: {mySQLPassword: Füße}".encode("latin-1"))
+        with pytest.raises(AuthMeConfigError, match="UTF-8"):
+            read_authme_config(path)
+
+    @pytest.mark.parametrize(
+        "name", ["", "a b", "x;DROP TABLE y", "schema.table", "`x`", "é", "a" * 65, "x\\n"]
+    )
+    def test_a_table_must_be_a_plain_word(self, name: str, tmp_path: Path) -> None:
+        assert "config.yml: DataSource.mySQLTablename" in refusal(
+            tmp_path, f'DataSource: {{mySQLTablename: "{name}"}}'
+        )
+
+    def test_a_column_must_be_a_plain_word(self, tmp_path: Path) -> None:
+        assert "DataSource.mySQLtotpKey" in refusal(tmp_path, "DataSource: {mySQLtotpKey: 'totp--'}")
+        assert "DataSource.mySQLColumnEmail" in refusal(tmp_path, "DataSource: {mySQLColumnEmail: ''}")
+
+    def test_two_columns_cannot_share_a_name(self, tmp_path: Path) -> None:
+        message = refusal(tmp_path, "DataSource: {mySQLColumnEmail: USERNAME}")
+        assert "mySQLColumnEmail" in message
+        assert "mySQLColumnName" in message
+
+    @pytest.mark.parametrize("port", ["0", "65536", "x", "-1", "''"])
+    def test_a_port_must_be_one(self, port: str, tmp_path: Path) -> None:
+        assert "DataSource.mySQLPort" in refusal(tmp_path, f"DataSource: {{mySQLPort: {port}}}")
+
+    def test_the_database_must_have_a_name(self, tmp_path: Path) -> None:
+        assert "DataSource.mySQLDatabase" in refusal(tmp_path, "DataSource: {mySQLDatabase: ' '}")
+
+
+class TestOverrides:
+    def test_everything_can_be_given_by_hand(self) -> None:
+        config = AuthMeConfig().with_overrides(
+            backend="MySQL",
+            host="db",
+            port=3307,
+            user="game",
+            password="s3cret",
+            database="games",
+            table="players",
+            columns={"username": "name", "salt": "salt"},
+            password_hash="saltedsha512",
+            legacy_hashes=["sha256", "MD5"],
+            pbkdf2_rounds=1,
+            bcrypt_log2_rounds=5,
+            double_md5_salt_length=6,
+        )
+        assert (config.backend, config.host, config.port, config.user) == ("MYSQL", "db", 3307, "game")
+        assert (config.password, config.database, config.table) == ("s3cret", "games", "players")
+        assert config.columns == ColumnNames(username="name", salt="salt")
+        assert (config.password_hash, config.legacy_hashes) == ("SALTEDSHA512", ("SHA256", "MD5"))
+        assert config.hashing.has_salt_column
+        assert (config.pbkdf2_rounds, config.bcrypt_log2_rounds, config.double_md5_salt_length) == (1, 5, 6)
+
+    def test_what_is_not_given_stays(self, tmp_path: Path) -> None:
+        config = read(tmp_path, REAL_LIFE)
+        assert config.with_overrides() == config
+        changed = config.with_overrides(host="other", columns={"email": "mail"}, password_hash="SHA256")
+        assert (changed.host, changed.port, changed.source) == ("other", 3307, config.source)
+        assert (changed.columns.email, changed.columns.username) == ("mail", "name")
+        assert changed.legacy_hashes == config.legacy_hashes
+
+    @pytest.mark.parametrize(
+        ("overrides", "key"),
+        [
+            ({"backend": "ORACLE"}, "authme.backend"),
+            ({"port": 0}, "authme.port"),
+            ({"table": "a-b"}, "authme.table"),
+            ({"database": ""}, "authme.database"),
+            ({"columns": {"mail": "x"}}, "authme.columns.mail"),
+            ({"columns": {"email": "x y"}}, "authme.columns.email"),
+            ({"password_hash": "XAUTH"}, "authme.password_hash"),
+            ({"legacy_hashes": ["XAUTH"]}, "authme.legacy_hashes"),
+        ],
+    )
+    def test_a_mistake_is_told_with_its_key(self, overrides: dict[str, object], key: str) -> None:
+        with pytest.raises(AuthMeConfigError, match=key):
+            AuthMeConfig().with_overrides(**overrides)  # type: ignore[arg-type]

@@ -1,0 +1,131 @@
+"""AuthMe's own rules for passwords and names."""
+
+import re
+
+import pytest
+
+from plugin_bridge.rules import (
+    ANYTHING,
+    NameFault,
+    NameRule,
+    PasswordFault,
+    PasswordRule,
+    compile_java_pattern,
+)
+
+
+def pattern_rule(text: str) -> PasswordRule:
+    return PasswordRule(pattern=compile_java_pattern(text, "allowedPasswordCharacters"))
+
+
+class TestPasswordRule:
+    @pytest.mark.parametrize("password", ["five5", "A" * 30, "!~Mixed~!"])
+    def test_it_has_nothing_against_a_good_password(self, password: str) -> None:
+        assert PasswordRule().find_fault(password, "Alice") is None
+
+    @pytest.mark.parametrize(
+        ("password", "fault"),
+        [
+            ("with space", PasswordFault.FORBIDDEN_CHARACTERS),
+            ("пароль", PasswordFault.FORBIDDEN_CHARACTERS),
+            ("tail\n", PasswordFault.FORBIDDEN_CHARACTERS),
+            ("\ud800abcde", PasswordFault.FORBIDDEN_CHARACTERS),
+            ("aLiCe", PasswordFault.SAME_AS_USERNAME),
+            ("four", PasswordFault.TOO_SHORT),
+            ("a" * 31, PasswordFault.TOO_LONG),
+            ("PassWord", PasswordFault.UNSAFE),
+        ],
+    )
+    def test_it_names_the_fault(self, password: str, fault: PasswordFault) -> None:
+        assert PasswordRule().find_fault(password, "Alice") == fault
+
+    def test_the_first_fault_in_authmes_order_counts(self) -> None:
+        assert PasswordRule().find_fault("é" * 40, "alice") == PasswordFault.FORBIDDEN_CHARACTERS
+        assert PasswordRule().find_fault("bob", "Bob") == PasswordFault.SAME_AS_USERNAME
+        assert PasswordRule().find_fault("help", "alice") == PasswordFault.TOO_SHORT
+
+    def test_the_regex_sees_the_password_in_lower_case(self) -> None:
+        assert pattern_rule("[A-Z]*").find_fault("ABCDEF", "alice") == PasswordFault.FORBIDDEN_CHARACTERS
+        assert pattern_rule("[a-z]*").find_fault("ABCDEF", "alice") is None
+
+    def test_lengths_count_utf16_units(self) -> None:
+        rule = PasswordRule(pattern=ANYTHING, min_length=5, max_length=6)
+        assert rule.find_fault("😀😀😀", "alice") is None
+        assert rule.find_fault("😀😀", "alice") == PasswordFault.TOO_SHORT
+        assert rule.find_fault("😀😀😀😀", "alice") == PasswordFault.TOO_LONG
+
+    def test_a_huge_password_never_reaches_the_regex(self) -> None:
+        assert pattern_rule("(a+)+b").find_fault("a" * 100_000, "alice") == PasswordFault.TOO_LONG
+
+    def test_a_lone_surrogate_is_refused_even_where_everything_is_allowed(self) -> None:
+        assert PasswordRule(pattern=ANYTHING).find_fault("abcde\udfff", "alice") == "forbidden_characters"
+
+
+class TestNameRule:
+    @pytest.mark.parametrize("name", ["Bob", "Alice_99", "a" * 16])
+    def test_it_has_nothing_against_a_good_name(self, name: str) -> None:
+        assert NameRule().find_fault(name) is None
+
+    @pytest.mark.parametrize(
+        ("name", "fault"),
+        [
+            ("", NameFault.TOO_SHORT),
+            ("Al", NameFault.TOO_SHORT),
+            ("a" * 17, NameFault.TOO_LONG),
+            ("a" * 100_000, NameFault.TOO_LONG),
+            ("Bob Ross", NameFault.FORBIDDEN_CHARACTERS),
+            ("Bob\n", NameFault.FORBIDDEN_CHARACTERS),
+            ("Renée", NameFault.FORBIDDEN_CHARACTERS),
+        ],
+    )
+    def test_it_names_the_fault(self, name: str, fault: NameFault) -> None:
+        assert NameRule().find_fault(name) == fault
+
+    def test_the_regex_for_clients_says_all_of_it(self) -> None:
+        regex = re.compile(NameRule().regex)
+        for name in ("Bob", "Al", "a" * 16, "a" * 17, "Bob Ross"):
+            assert (regex.search(name) is not None) == (NameRule().find_fault(name) is None)
+
+
+class TestJavaPatterns:
+    @pytest.mark.parametrize(
+        ("java", "good", "bad"),
+        [
+            (r"[a-zA-Z0-9_]*", "Bob_1", "Bob-1"),
+            (r"^[a-z]+$", "bob", "Bob"),
+            (r"[а-яА-ЯёЁa-z]*", "Алёна", "Алёна1"),
+            (r"[\u4e00-\u9fa5]+", "日本", "nihon"),
+            (r"\w++", "bob", "боб"),
+            (r"\d{3}", "123", "١٢٣"),
+            (r"[\p{Alnum}_.]*", "Bob.1", "Bob-1"),
+            (r"\p{Upper}\p{Lower}*\z", "Bob", "bob"),
+            (r"\Qa.b\E[0-9]", "a.b1", "axb1"),
+            (r"(?i)bob|alice", "ALICE", "olivia"),
+            (r"[!-~&&x]", None, None),
+        ],
+    )
+    def test_the_usual_ones_mean_the_same(self, java: str, good: str | None, bad: str | None) -> None:
+        pattern = compile_java_pattern(java, "key")
+        if good is None or bad is None:
+            assert pattern is ANYTHING
+            return
+        assert pattern.matches(good)
+        assert not pattern.matches(bad)
+
+    @pytest.mark.parametrize(
+        "java", ["(", "[a", "*", r"[a-z[A-Z]]*", r"[a-z&&[^b]]*", r"\p{L}*", "[!--a]*", "a" * 201]
+    )
+    def test_an_unusable_one_allows_everything_with_a_warning(
+        self, java: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        pattern = compile_java_pattern(java, "settings.restrictions.allowedPasswordCharacters")
+        assert pattern.matches("any thing\nат all")
+        assert len(caplog.records) == 1
+        assert "allowedPasswordCharacters" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("java", "anchored"),
+        [("[!-~]*", "^[!-~]*$"), ("^[a-z]+$", "^[a-z]+$"), ("a|b", "^(?:a|b)$"), (r"a\$", r"^(?:a\$)$")],
+    )
+    def test_clients_get_it_anchored(self, java: str, anchored: str) -> None:
+        assert pattern_rule(java).regex == anchored

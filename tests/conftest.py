@@ -1,0 +1,162 @@
+"""What every test may ask for.
+
+mariadb         a private MariaDB server (session); its tests are skipped, loudly, where there is none
+database        a fresh MariaDB schema and AuthMe's login on it
+database_kind   "sqlite" and "mariadb": a test that uses it, or anything built on it, runs once on each
+authme_shape    the shape of AuthMe's table: FRESH; parametrize this name to meet the others
+game_server     a made-up game server folder; `game_dir` is its path
+authme_table    AuthMe's empty table on `database_kind`, and AuthMe's config.yml for it in the folder
+authme          the plugin as players see it, on that table
+smtp            a real mail server on loopback that keeps the letters
+certificate     a certificate for 127.0.0.1
+daemon          a function that makes a `companion serve`: `daemon({"http": {...}}).start()`
+
+On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.support.authme_database import AuthMeDatabase, DatabaseKind, MariaDBSchema, SqliteFile
+from tests.support.authme_like import AuthMeLike
+from tests.support.authme_tables import AuthMeTable, TableShape, create_table
+from tests.support.certificate import Certificate, make_certificate
+from tests.support.daemon import Daemon
+from tests.support.game_server import GameServer, write_game_server
+from tests.support.mariadb import Database, MariaDBServer, find_mariadbd
+from tests.support.smtp import MailServer
+
+FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
+NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
+
+MakeDaemon = Callable[..., Daemon]
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServer]:
+    """One server for the session (and for each worker of a parallel run)."""
+    if find_mariadbd() is None:
+        pytest.skip(NO_MARIADB)
+    server = MariaDBServer(tmp_path_factory.mktemp("mariadb"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def database(mariadb: MariaDBServer) -> Iterator[Database]:
+    with mariadb.fresh_database() as fresh:
+        yield fresh
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def database_kind(request: pytest.FixtureRequest) -> DatabaseKind:
+    return cast(DatabaseKind, request.param)
+
+
+@pytest.fixture
+def authme_shape() -> TableShape:
+    return TableShape.FRESH
+
+
+@pytest.fixture
+def game_server(tmp_path: Path) -> GameServer:
+    """With Olivia as its only operator and without plugins."""
+    return write_game_server(tmp_path / "game")
+
+
+@pytest.fixture
+def game_dir(game_server: GameServer) -> Path:
+    return game_server.directory
+
+
+@pytest.fixture
+def authme_table(
+    request: pytest.FixtureRequest,
+    database_kind: DatabaseKind,
+    authme_shape: TableShape,
+    game_server: GameServer,
+) -> AuthMeTable:
+    game_server.authme_directory.mkdir(parents=True)
+    place: AuthMeDatabase = (
+        MariaDBSchema(request.getfixturevalue("database"))
+        if database_kind == "mariadb"
+        else SqliteFile(game_server.authme_directory / "authme.db")
+    )
+    table = AuthMeTable(place, shape=authme_shape)
+    create_table(table)
+    game_server.install_authme(table)
+    return table
+
+
+@pytest.fixture
+def authme(authme_table: AuthMeTable) -> AuthMeLike:
+    return AuthMeLike(authme_table)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Certificate:
+    return make_certificate(tmp_path)
+
+
+@pytest.fixture
+def smtp() -> Iterator[MailServer]:
+    server = MailServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, game_dir: Path, smtp: MailServer) -> Iterator[MakeDaemon]:
+    """Makes daemons on `game_dir` and `smtp`; a section given replaces these defaults key by key.
+
+    Whatever still runs at the end is stopped, and must stop in good order.
+    """
+    with ExitStack() as running:
+
+        def make(config: Mapping[str, Mapping[str, Any]] | None = None, **options: Any) -> Daemon:
+            sections: dict[str, dict[str, Any]] = {
+                "game": {"directory": str(game_dir)},
+                "mail": {
+                    "backend": "smtp",
+                    "host": smtp.host,
+                    "port": smtp.port,
+                    "security": "none",
+                    "sender": "companion@example.org",
+                },
+                "updates": {"enabled": False},
+            }
+            for section, keys in (config or {}).items():
+                sections.setdefault(section, {}).update(keys)
+            made = Daemon(options.pop("directory", tmp_path / "daemon"), sections, **options)
+            running.callback(lambda: made.stop() if made.is_running else None)
+            return made
+
+        yield make
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Where skips are forbidden, a green run with a skip turns red."""
+    yield
+    if os.environ.get(FORBID_SKIPS) == "1" and skipped_tests(session.config) and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    skipped = skipped_tests(config)
+    if os.environ.get(FORBID_SKIPS) == "1" and skipped:
+        terminalreporter.section("skips are forbidden here", red=True)
+        terminalreporter.line(f"{skipped} tests were skipped, so this run has failed ({FORBID_SKIPS}=1).")
+
+
+def skipped_tests(config: pytest.Config) -> int:
+    """How many tests were skipped; 0 in a worker of a parallel run, whose controller counts."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return len(reporter.stats.get("skipped", ())) if reporter is not None else 0

@@ -1,0 +1,68 @@
+"""Where AuthMe keeps its table, spoken to as the plugin does: one statement, one commit, `?` for a value."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from tests.support.mariadb import Database
+
+DatabaseKind = Literal["sqlite", "mariadb"]
+Row = dict[str, Any]
+
+# The time-out of the SQLite driver that AuthMe ships, in seconds.
+SQLITE_BUSY_TIMEOUT = 3.0
+
+
+class AuthMeDatabase(Protocol):
+    """Both kinds answer alike, so that a story is told once."""
+
+    @property
+    def kind(self) -> DatabaseKind: ...
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> int:
+        """Runs and commits one statement; comes back with the number of rows it matched."""
+
+    def query(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        """All rows by column name; an empty list when there are none."""
+
+
+@dataclass(frozen=True)
+class SqliteFile:
+    """The plugin's own file. A connection per statement: nothing stays open that could hold a lock."""
+
+    path: Path
+    kind: DatabaseKind = "sqlite"
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> int:
+        with closing(self.connect()) as connection:
+            return connection.execute(sql, values).rowcount
+
+    def query(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        with closing(self.connect()) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(sql, values)]
+
+    def connect(self) -> sqlite3.Connection:
+        """A connection in autocommit; the caller closes it."""
+        return sqlite3.connect(self.path, timeout=SQLITE_BUSY_TIMEOUT, isolation_level=None)
+
+
+@dataclass(frozen=True)
+class MariaDBSchema:
+    """A schema on the private server, under the `authme` login."""
+
+    database: Database
+    kind: DatabaseKind = "mariadb"
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> int:
+        with closing(self.database.connect()) as connection, connection.cursor() as cursor:
+            return cursor.execute(sql.replace("?", "%s"), tuple(values))
+
+    def query(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        with closing(self.database.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(sql.replace("?", "%s"), tuple(values))
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -1,0 +1,245 @@
+"""The real process: `companion serve` on a config of its own, asked over real HTTP."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from email.message import Message
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlencode
+
+from tests.support.ports import free_port
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HOST = "127.0.0.1"
+READY = "companion ready on "
+START_TIMEOUT = 30.0  # seconds
+STOP_TIMEOUT = 15.0  # the daemon promises 10
+
+Config = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back. `headers` compares names without regard to case; `body` is the raw bytes."""
+
+    status: int
+    headers: Message
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8")
+
+    @property
+    def json(self) -> Any:
+        """The parsed body; ValueError when it is not JSON."""
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str | None:
+        """The refusal's code, None when there is none."""
+        code: str | None = self.json.get("code")
+        return code
+
+
+class Daemon:
+    """One `companion serve`. `start`, `stop` and `kill` may alternate; config, port and state stay.
+
+    `command` replaces the way the process is started (`tests/support/sandbox.py` does); the config file's
+    path is appended to it.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: Config,
+        environment: Mapping[str, str] | None = None,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.config_file = directory / "companion.toml"
+        self.state_dir = directory / "state"
+        self.port = int(config.get("server", {}).get("port") or free_port())
+        self.base_url = f"http://{HOST}:{self.port}"
+        self.output: list[str] = []  # lines of stdout, over all starts
+        self.log: list[str] = []  # lines of stderr, over all starts
+        self._command = [*(command or (sys.executable, str(REPOSITORY / "companion.py"), "serve", "--config"))]
+        self._environment = {**clean_environment(), **(environment or {})}
+        self._process: subprocess.Popen[str] | None = None
+        self._readers: list[threading.Thread] = []
+        self._open_streams = 0
+        self._news = threading.Condition()
+        directory.mkdir(parents=True, exist_ok=True)
+        self.write_config(config)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    @property
+    def pid(self) -> int:
+        """Of the running process; AssertionError when it does not run."""
+        assert self._process is not None, "the daemon is not running"
+        return self._process.pid
+
+    def write_config(self, config: Config) -> None:
+        """Replaces the config file; port and state dir are added. A running daemon needs SIGHUP to notice."""
+        server = {"port": self.port, "state_dir": str(self.state_dir), **config.get("server", {})}
+        self.config_file.write_text(to_toml({**config, "server": server}), encoding="utf-8")
+
+    def start(self) -> "Daemon":
+        """Comes back after the ready line; AssertionError with the log when it does not come."""
+        self.spawn()
+        is_ready = self.wait_for_output(READY, START_TIMEOUT)
+        if not is_ready:
+            self.kill()
+        assert is_ready, "the daemon did not get ready:\n" + "\n".join([*self.output, *self.log][-60:])
+        return self
+
+    def spawn(self) -> None:
+        """Starts the process without waiting for anything."""
+        assert self._process is None, "the daemon is running already"
+        self.output.clear()
+        self._process = subprocess.Popen(
+            [*self._command, str(self.config_file)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.directory,
+            env=self._environment,
+            text=True,
+            encoding="utf-8",
+        )
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        streams = [(self._process.stdout, self.output), (self._process.stderr, self.log)]
+        self._readers = [threading.Thread(target=self._read, args=stream, daemon=True) for stream in streams]
+        self._open_streams = len(streams)
+        for reader in self._readers:
+            reader.start()
+
+    def stop(self) -> None:
+        """SIGTERM; AssertionError unless it ends by itself with status 0."""
+        self.send(signal.SIGTERM)
+        status = self.wait_for_end()
+        assert status == 0, f"the daemon ended with {status}:\n" + "\n".join(self.log[-60:])
+
+    def kill(self) -> None:
+        """SIGKILL; harmless when it is not running."""
+        if self._process is not None:
+            self._process.kill()
+            self.wait_for_end()
+
+    def send(self, signal_number: signal.Signals) -> None:
+        assert self._process is not None, "the daemon is not running"
+        self._process.send_signal(signal_number)
+
+    def wait_for_end(self, timeout: float = STOP_TIMEOUT) -> int:
+        """The exit status, once the process has ended by itself; TimeoutExpired when it does not."""
+        assert self._process is not None, "the daemon is not running"
+        status = self._process.wait(timeout)
+        for reader in self._readers:
+            reader.join()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+        self._process = None
+        return status
+
+    def wait_for_log(self, text: str, timeout: float = 10.0) -> bool:
+        """True as soon as a line of the log holds `text`; False when none does after `timeout` seconds."""
+        return self._wait_for(self.log, text, timeout)
+
+    def wait_for_output(self, text: str, timeout: float = 10.0) -> bool:
+        """The same for stdout. False at once when the process has ended without it."""
+        return self._wait_for(self.output, text, timeout)
+
+    def get(self, path: str, query: Mapping[str, object] | None = None, **options: Any) -> Reply:
+        """`options`: token, headers."""
+        if query:
+            path = f"{path}?{urlencode(query)}"
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, json: object | None = None, **options: Any) -> Reply:
+        """`json` is sent as a JSON body; None sends none. `options`: token, headers, body (raw bytes)."""
+        return self.request("POST", path, json=json, **options)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object | None = None,
+        body: bytes | None = None,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """One request on a connection of its own; OSError when nobody listens."""
+        sent = dict(headers or {})
+        if json is not None:
+            body = to_json(json)
+            sent.setdefault("Content-Type", "application/json")
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=30)
+        try:
+            connection.request(method, path, body=body, headers=sent)
+            response = connection.getresponse()
+            return Reply(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def _read(self, stream: IO[str], lines: list[str]) -> None:
+        for line in stream:
+            with self._news:
+                lines.append(line.rstrip("\n"))
+                self._news.notify_all()
+        with self._news:
+            self._open_streams -= 1
+            self._news.notify_all()
+
+    def _wait_for(self, lines: Sequence[str], text: str, timeout: float) -> bool:
+        def has_come() -> bool:
+            return any(text in line for line in lines)
+
+        def is_over() -> bool:
+            return has_come() or self._open_streams == 0
+
+        with self._news:
+            self._news.wait_for(is_over, timeout)
+            return has_come()
+
+
+def clean_environment() -> dict[str, str]:
+    """Ours without what would change a daemon's config or make it believe in systemd."""
+    foreign = ("COMPANION_", "NOTIFY_SOCKET", "WATCHDOG_", "STATE_DIRECTORY", "CREDENTIALS_DIRECTORY")
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+
+
+def to_json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def to_toml(config: Config) -> str:
+    """Sections of keys; a value is text, a number, a truth value, a list or a table of these; None is left out."""
+    lines: list[str] = []
+    for section, keys in config.items():
+        given = {key: value for key, value in keys.items() if value is not None}
+        lines += [f"[{section}]", *(f"{key} = {_toml_value(value)}" for key, value in given.items()), ""]
+    return "\n".join(lines)
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    # TOML writes text, numbers and truth values as JSON does.
+    return json.dumps(value, ensure_ascii=False)

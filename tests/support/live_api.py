@@ -1,0 +1,142 @@
+"""The HTTP layer over a real socket, in a thread of the test process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http.client import HTTPConnection, HTTPMessage
+from typing import Any, ParamSpec, Self, TypeVar
+
+from tornado.netutil import bind_sockets
+
+from plugin_bridge.rules import DEFAULT_NAME_RULE, DEFAULT_PASSWORD_RULE
+from regsvc.api.application import make_application, make_server
+from regsvc.api.routes import ROUTES, Route
+from regsvc.config import Config
+from regsvc.errors import Forbidden, Unauthorized
+from regsvc.i18n import load_translations
+from regsvc.records import Caller, Session
+from regsvc.services import Services
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FAR_AWAY = datetime(2100, 1, 1, tzinfo=UTC)
+ALICE = Session("j1", 1, "Alice", "user", False, FAR_AWAY, "zh")
+OLIVIA = Session("j2", 2, "Olivia", "admin", True, FAR_AWAY, None)
+
+
+class OnTheSpot:
+    """A worker for rules that need no database."""
+
+    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return rule(*args, **kwargs)
+
+
+class TwoTokens:
+    """`alice` is a user's access token, `olivia` an operator's, everything else is none."""
+
+    def authenticate(self, bearer: str) -> Session:
+        try:
+            return {"alice": ALICE, "olivia": OLIVIA}[bearer]
+        except KeyError:
+            raise Unauthorized from None
+
+    def authenticate_admin(self, bearer: str, caller: Caller) -> Session:
+        session = self.authenticate(bearer)
+        if not session.is_admin:
+            raise Forbidden
+        return session
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: HTTPMessage
+    content: bytes
+
+    @property
+    def json(self) -> dict[str, Any]:
+        value = json.loads(self.content)
+        assert isinstance(value, dict)
+        return value
+
+
+def make_services(config: Config, *, is_authme_enabled: bool = False) -> Services:
+    return Services(
+        config=config,
+        worker=OnTheSpot(),
+        translations=load_translations(),
+        tokens=TwoTokens(),
+        name_rule=DEFAULT_NAME_RULE,
+        password_rule=DEFAULT_PASSWORD_RULE,
+        is_authme_enabled=is_authme_enabled,
+    )
+
+
+class LiveApi:
+    """A context manager: the API listens while it is open."""
+
+    def __init__(self, services: Services, routes: Iterable[Route] = ROUTES) -> None:
+        self._services = services
+        self._routes = routes
+        self._is_ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._is_ready.wait(10)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+    def request(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Reply:
+        """One request on a connection of its own. A body that is not bytes is sent as JSON."""
+        all_headers = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        if body is not None:
+            all_headers.setdefault("Content-Type", "application/json")
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request(method, path, body, all_headers)
+            response = connection.getresponse()
+            return Reply(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+            self._settle()
+
+    def raw(self, data: bytes) -> bytes:
+        """What comes back for these bytes until the server closes the connection."""
+        with self.connect() as connection:
+            connection.sendall(data)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        self._settle()
+        return answer
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+
+    def _settle(self) -> None:
+        """Let the server finish its step: it writes its log after the answer is out."""
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop).result(10)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        server = make_server(make_application(self._services, self._routes), self._services.config)
+        sockets = bind_sockets(0, "127.0.0.1")
+        self.port: int = sockets[0].getsockname()[1]
+        server.add_sockets(sockets)
+        self._is_ready.set()
+        await self._stop.wait()
+        server.stop()
+        await server.close_all_connections()

@@ -1,0 +1,209 @@
+"""A private MariaDB server on a loopback port: bootstrapped in a folder of its own, gone with the session.
+
+Only the server binary is needed (Debian's `mariadb-server-core`), so the system tables are made here, by
+`mariadbd --bootstrap`, from the SQL files that the package brings along.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from tests.support.ports import free_port
+
+HOST = "127.0.0.1"
+SYSTEM_TABLES = Path("/usr/share/mysql")
+START_TIMEOUT = 30.0  # seconds; about one is usual
+
+KEEPER = ("keeper", "keeper-password")
+AUTHME = ("authme", "authme-password")
+
+# A folder made for one test session needs no safety, little memory and no log for replication.
+CHEAP = (
+    "--innodb-buffer-pool-size=32M",
+    "--innodb-log-file-size=16M",
+    "--key-buffer-size=1M",
+    "--aria-pagecache-buffer-size=1M",
+    "--performance-schema=OFF",
+    "--skip-log-bin",
+    # As Debian's configuration has them; the server's own defaults are latin1.
+    "--character-set-server=utf8mb4",
+    "--collation-server=utf8mb4_general_ci",
+    "--max-connections=200",
+)
+FORGETFUL = ("--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=0", "--innodb-flush-method=nosync")
+
+# The bootstrap's `root` may come from anywhere without a password: nobody may use it once the server listens.
+# AuthMe's login gets no right here: a host gives the plugin one schema and no more.
+FIRST_STATEMENTS = f"""\
+DELETE FROM mysql.global_priv;
+FLUSH PRIVILEGES;
+CREATE USER '{KEEPER[0]}'@'%' IDENTIFIED BY '{KEEPER[1]}';
+GRANT ALL PRIVILEGES ON *.* TO '{KEEPER[0]}'@'%' WITH GRANT OPTION;
+CREATE USER '{AUTHME[0]}'@'%' IDENTIFIED BY '{AUTHME[1]}';
+"""
+
+
+def find_mariadbd() -> str | None:
+    """The server's path, or None. `/usr/sbin` is where Debian has it, and not on every user's PATH."""
+    return shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+@dataclass(frozen=True)
+class Database:
+    """One schema and the login AuthMe has on it."""
+
+    port: int
+    name: str
+    host: str = HOST
+    user: str = AUTHME[0]
+    password: str = AUTHME[1]
+
+    @property
+    def url(self) -> str:
+        """As `database.url` wants it."""
+        return f"mysql://{self.user}:{self.password}@{self.host}:{self.port}/{self.name}"
+
+    def connect(self) -> "Connection[Cursor]":
+        """A new connection in autocommit, as AuthMe's are; the caller closes it."""
+        return pymysql.connect(
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password,
+            database=self.name,
+            charset="utf8mb4",
+            autocommit=True,
+            ssl_disabled=True,  # else PyMySQL reads the system's certificates at each connect, for 16 ms
+            # Matched rows, not changed ones: what JDBC counts.
+            client_flag=pymysql.constants.CLIENT.FOUND_ROWS,
+        )
+
+
+class MariaDBServer:
+    """A server in `directory` (made here). `start` and `stop` may be called again and again, same data.
+
+    `is_durable` keeps the flush to disk at each commit that a real host has. Without it what was committed
+    still survives `kill`, but not a power cut.
+    """
+
+    def __init__(self, directory: Path, *, is_durable: bool = False) -> None:
+        binary = find_mariadbd()
+        if binary is None:
+            raise FileNotFoundError("mariadbd is not installed (Debian: apt-get install mariadb-server-core)")
+        self.port = free_port()
+        self._directory = directory
+        self._options = [binary, "--no-defaults", f"--datadir={directory / 'data'}", *CHEAP]
+        if not is_durable:
+            self._options += FORGETFUL
+        if os.geteuid() == 0:
+            self._options.append("--user=root")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._database_numbers = count(1)
+
+    def start(self) -> None:
+        """Comes back when the server takes connections; RuntimeError with its log if it never does."""
+        if not (self._directory / "data").exists():
+            self._bootstrap()
+        listening = [
+            f"--bind-address={HOST}",
+            f"--port={self.port}",
+            "--socket=mariadb.sock",
+            "--skip-name-resolve",
+        ]
+        with (self._directory / "log").open("ab") as log:
+            self._process = subprocess.Popen([*self._options, *listening], stdout=log, stderr=log)
+        deadline = time.monotonic() + START_TIMEOUT
+        while not self._is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"mariadbd did not start:\n{self._log_tail()}")
+
+    def stop(self) -> None:
+        """Shuts down in good order; nothing happens if the server is not running."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=START_TIMEOUT)
+            self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL, as the out-of-memory killer sends it; `start` then recovers."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @contextmanager
+    def fresh_database(self) -> Iterator[Database]:
+        """An empty schema, dropped afterwards, on which the `authme` login has all rights."""
+        database = Database(port=self.port, name=f"companion_{next(self._database_numbers)}")
+        self.run_as_keeper(
+            f"CREATE DATABASE `{database.name}`",
+            f"GRANT ALL PRIVILEGES ON `{database.name}`.* TO '{database.user}'@'%'",
+        )
+        try:
+            yield database
+        finally:
+            self.run_as_keeper(
+                f"REVOKE ALL PRIVILEGES ON `{database.name}`.* FROM '{database.user}'@'%'",
+                f"DROP DATABASE `{database.name}`",
+            )
+
+    def end_connections(self, user: str = AUTHME[0]) -> None:
+        """Cuts every connection of this login, as an idle time-out or a restart of the server does."""
+        self.run_as_keeper(f"KILL USER '{user}'")
+
+    def run_as_keeper(self, *statements: str) -> None:
+        """Runs SQL with every right there is, one statement after the other."""
+        with closing(self._connect_as_keeper()) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def _connect_as_keeper(self) -> "Connection[Cursor]":
+        user, password = KEEPER
+        return pymysql.connect(
+            host=HOST, port=self.port, user=user, password=password, autocommit=True, ssl_disabled=True
+        )
+
+    def _is_ready(self) -> bool:
+        """Tries to connect; a refusal is followed by a short wait that a dying server ends at once."""
+        try:
+            self._connect_as_keeper().close()
+        except pymysql.err.OperationalError:
+            if self._process is not None:
+                try:
+                    self._process.wait(timeout=0.02)
+                except subprocess.TimeoutExpired:
+                    return False
+            return False
+        return True
+
+    def _bootstrap(self) -> None:
+        (self._directory / "data").mkdir(parents=True)
+        system_tables = "".join(
+            (SYSTEM_TABLES / name).read_text(encoding="utf-8")
+            for name in ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
+        )
+        # The bootstrap reads one statement a line; @auth_root_socket is read by the second file.
+        prologue = "create database mysql;\nuse mysql;\nSET @auth_root_socket=NULL;\n"
+        done = subprocess.run(
+            [*self._options, "--bootstrap"],
+            input=(prologue + system_tables + FIRST_STATEMENTS).encode(),
+            capture_output=True,
+            check=False,
+        )
+        (self._directory / "log").write_bytes(done.stdout + done.stderr)
+        if done.returncode != 0:
+            raise RuntimeError(f"mariadbd --bootstrap failed:\n{self._log_tail()}")
+
+    def _log_tail(self) -> str:
+        return (self._directory / "log").read_text(encoding="utf-8", errors="replace")[-4000:]

@@ -1,0 +1,14 @@
+"""What the fixtures of `tests/services/conftest.py` are, for the tests' annotations."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from regsvc.models import User
+
+MakeUser = Callable[..., User]
+
+
+class InParallel(Protocol):
+    """Calls a rule on so many threads at the same moment; what each got, exceptions included."""
+
+    def __call__(self, rule: Callable[[], Any], threads: int) -> list[Any]: ...

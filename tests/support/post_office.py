@@ -1,0 +1,76 @@
+"""All that has to do with mail, wired as the daemon does it, on whatever database is open."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from peewee import Database
+
+from regsvc.derived import DerivedSecrets
+from regsvc.email_address import EmailAddress, parse_email
+from regsvc.links import PasswordLinks
+from regsvc.mail_desk import MailDesk
+from regsvc.mail_renderer import MailRenderer
+from regsvc.mail_templates import load_mail_templates
+from regsvc.mails import Mails
+from regsvc.models import OutboxEntry, Review, User
+from regsvc.outbox import Outbox
+from regsvc.verification import VerificationCodes
+from tests.support.standing_clock import StandingClock
+
+ALICE = parse_email("Alice@example.org")
+BOB = parse_email("Bob@example.org")
+
+INSTALLATION_KEY = bytes(range(32))
+
+
+class PostOffice:
+    """The rules of codes, links, outbox and mails; `desk` is what a delivery works with."""
+
+    def __init__(self, database: Database, clock: StandingClock, templates: Path | None = None) -> None:
+        secrets = DerivedSecrets(INSTALLATION_KEY)
+        self.clock = clock
+        self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
+        self.links = PasswordLinks(secrets, clock)
+        self.outbox = Outbox(clock, max_attempts=3)
+        self.mails = Mails(self.outbox, "en", is_available=True, wake=lambda: None)
+        self.renderer = MailRenderer(
+            load_mail_templates(templates),
+            self.codes,
+            self.links,
+            self.outbox,
+            clock,
+            sender="companion@example.org",
+            server_name="Example Craft",
+            base_url="https://play.example.org",
+        )
+        self.desk = MailDesk(database, self.outbox, self.codes, self.renderer)
+
+    def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:
+        """As `verify/send` does it; comes back with the code that will be mailed."""
+        row_id = self.codes.issue(to.key, "register")
+        self.mails.send_verification_code(to, language, row_id)
+        row = self.codes.find_to_mail(row_id)
+        assert row is not None
+        return self.codes.code_of(row)
+
+    def review(self, user: User, transition: str, reason: str | None = None, **columns: object) -> int:
+        """A decision by Olivia; its row's id."""
+        row = {
+            "user_id": user.id,
+            "username": user.username,
+            "username_key": user.username_key,
+            "transition": transition,
+            "status_before": "pending",
+            "reason": reason,
+            "operator": "Olivia",
+            "reviewed_at": self.clock(),
+            **columns,
+        }
+        review_id: int = Review.insert(row).execute()
+        return review_id
+
+    def entry(self) -> OutboxEntry:
+        """The newest in the outbox."""
+        newest = OutboxEntry.select().order_by(OutboxEntry.id.desc()).first()
+        assert newest is not None
+        return newest

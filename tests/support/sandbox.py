@@ -1,0 +1,222 @@
+"""Runs a program as `companion.service` would: its user, files, rights, filters and limits, without systemd.
+
+Everything is taken from the unit file and done with the kernel's own means, in a mount namespace of its own
+that leaves no trace on the machine: an overlay of the root in which the folders of a real host are made. It
+needs root. Not done: CPUWeight, IOWeight, TasksMax, and the filters on clone, personality and setuid bits.
+"""
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.unit_file import UnitFile
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+UNIT = REPOSITORY / "systemd" / "companion.service"
+CONFINE = Path(__file__).with_name("confine.py")
+
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+STATE = "/var/lib/companion"
+CREDENTIALS = "/run/credentials/companion.service"
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
+
+# A number nobody has; in the sandbox it belongs to the user that the unit names.
+USER_ID = 61234
+DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+@dataclass(frozen=True)
+class Host:
+    """Folders of the test that the program sees where the unit has them. All are made over to its user."""
+
+    game: Path  # → the folder after --game-dir
+    config: Path  # → the folder of the file after --config
+    state: Path  # → /var/lib/companion
+    secrets: Path  # → the folder of LoadCredential=, copied as systemd does
+    scratch: Path  # empty; holds the overlay while it runs
+    notify_address: str = ""  # NOTIFY_SOCKET; an abstract one, for the file system is another
+
+
+def missing_means() -> str | None:
+    """Why no sandbox can be made here, or None."""
+    if os.geteuid() != 0:
+        return "root is needed"
+    for tool in ("unshare", "setpriv", "choom", "prlimit", "chroot", "systemd-analyze"):
+        if shutil.which(tool, path=SEARCH_PATH) is None:
+            return f"{tool} is missing"
+    done = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stderr.strip()
+
+
+def as_the_unit(unit: UnitFile, host: Host, program: Sequence[str] | None = None) -> list[str]:
+    """The command that runs `program` (absolute; None: the unit's own ExecStart from this checkout).
+
+    It ignores one argument, the config file that `Daemon` appends: in the sandbox that stands in ExecStart.
+    """
+    for folder in (host.game, host.config, host.state, host.secrets, host.scratch):
+        folder.mkdir(parents=True, exist_ok=True)
+    _give_away(host)
+    allowed = host.scratch.with_name("syscalls")
+    allowed.write_text("\n".join(sorted(allowed_syscalls(unit))), encoding="utf-8")
+    script = "\n".join([*_build_root(unit, host, allowed), *_close_root(unit, host), _become(unit, host, program)])
+    return ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-euc", script]
+
+
+def start_command(unit: UnitFile) -> list[str]:
+    """ExecStart, run from this checkout instead of from where a host has installed it."""
+    return [sys.executable, str(REPOSITORY / "companion.py"), *unit.words("ExecStart")[1:]]
+
+
+def program_folders() -> list[Path]:
+    """The interpreter, wherever it is installed, and what it runs; none lies within another."""
+    folders = (REPOSITORY, Path(sys.prefix), Path(sys.base_prefix))
+    return [
+        folder for folder in folders if not any(folder != other and folder.is_relative_to(other) for other in folders)
+    ]
+
+
+def allowed_syscalls(unit: UnitFile) -> set[str]:
+    """What SystemCallFilter= leaves, by systemd's own groups."""
+    listing = subprocess.run(["systemd-analyze", "syscall-filter"], capture_output=True, text=True, check=True)
+    groups: dict[str, list[str]] = {}
+    for line in listing.stdout.splitlines():
+        if line.startswith("@"):
+            groups[line] = members = []
+        elif line.strip() and not line.strip().startswith("#"):
+            members.append(line.strip())
+
+    def expand(name: str) -> set[str]:
+        return {name} if name not in groups else set().union(*(expand(member) for member in groups[name]))
+
+    allowed: set[str] = set()
+    for word in unit.words("SystemCallFilter"):
+        allowed = allowed - expand(word[1:]) if word.startswith("~") else allowed | expand(word)
+    return allowed
+
+
+@contextmanager
+def memory_group(unit: UnitFile, pid: int) -> Iterator[bool]:
+    """Puts a running process, which ends before the block does, under MemoryMax=.
+
+    False where the kernel offers no such group to us. What it has so far is not counted, so call it early.
+    """
+    group = MEMORY_GROUPS / f"companion-test-{pid}"
+    try:
+        group.mkdir()
+    except OSError:
+        yield False
+        return
+    (group / "memory.limit_in_bytes").write_text(str(unit.size("MemoryMax")))
+    (group / "cgroup.procs").write_text(str(pid))
+    try:
+        yield True
+    finally:
+        for survivor in (group / "cgroup.procs").read_text().split():
+            (MEMORY_GROUPS / "cgroup.procs").write_text(survivor)
+        group.rmdir()
+
+
+def _give_away(host: Host) -> None:
+    """The game's folder and our state belong to the unit's user, as on a real host."""
+    for folder in (host.game, host.state):
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, USER_ID, USER_ID)
+    host.state.chmod(0o700)
+
+
+def _build_root(unit: UnitFile, host: Host, allowed: Path) -> list[str]:
+    """Shell lines that make the host's root under `$root`; nothing is protected yet."""
+    root = shlex.quote(f"{host.scratch}/root")
+    scratch = shlex.quote(str(host.scratch))
+    user = unit.value("User")
+    lines = [
+        f"root={root}",
+        f"PATH={SEARCH_PATH}",
+        f"mount -t tmpfs tmpfs {scratch}",
+        f"mkdir {scratch}/root {scratch}/upper {scratch}/work",
+        f"mount -t overlay -o lowerdir=/,upperdir={scratch}/upper,workdir={scratch}/work overlay $root",
+        f"echo {user}:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin >> $root/etc/passwd",
+        f"echo {user}:x:{USER_ID}: >> $root/etc/group",
+        *(f"mount -t tmpfs -o mode={mode} tmpfs $root/{name}" for name, mode in (("tmp", 1777), ("run", 755))),
+        f"cp {shlex.quote(str(allowed))} $root/run/syscalls",
+        *_show_program(scratch),
+    ]
+    for source, target in _folders(unit, host):
+        lines += [f"mkdir -p $root{target}", f"mount --bind {shlex.quote(str(source))} $root{target}"]
+    lines += [f"mkdir -p -m 755 $root{CREDENTIALS}"]
+    for name, source in _credentials(unit, host):
+        lines.append(f"install -m 400 -o {USER_ID} {shlex.quote(str(source))} $root{CREDENTIALS}/{name}")
+    return lines
+
+
+def _show_program(scratch: str) -> Iterator[str]:
+    """Overlays, not binds: what is changed below is changed for the sandbox alone."""
+    for number, folder in enumerate(program_folders()):
+        place = shlex.quote(str(folder))
+        upper, work = f"{scratch}/upper{number}", f"{scratch}/work{number}"
+        yield f"mkdir -p $root{place} {upper} {work}"
+        yield f"mount -t overlay -o lowerdir={place},upperdir={upper},workdir={work} overlay $root{place}"
+        # A developer's checkout may lie where others cannot enter; an installation does not.
+        for entered in (folder, *list(folder.parents)[:-1]):
+            yield f"chmod a+rx $root{shlex.quote(str(entered))}"
+
+
+def _close_root(unit: UnitFile, host: Host) -> Iterator[str]:
+    """Shell lines that make everything read-only but what the unit opens, and take the devices away."""
+    for path in unit.words("ReadWritePaths"):
+        target = path.lstrip("-")
+        yield f"if [ -e $root{target} ]; then mount --bind $root{target} $root{target}; fi"
+    closed = [target for source, target in _folders(unit, host) if target != STATE]
+    for target in (*closed, *(str(folder) for folder in program_folders()), "/run", ""):
+        yield f"mount -o remount,bind,ro $root{shlex.quote(target)}"
+    yield "mount -t proc -o ro,hidepid=invisible,subset=pid proc $root/proc"
+    yield "mount -t tmpfs -o mode=755 tmpfs $root/dev"
+    for device in DEVICES:
+        yield f"touch $root/dev/{device}; mount --bind /dev/{device} $root/dev/{device}"
+
+
+def _become(unit: UnitFile, host: Host, program: Sequence[str] | None) -> str:
+    """The last shell line: one process all the way, so that its id stays the one that was started."""
+    environment = {
+        "PATH": SEARCH_PATH,
+        "LANG": "C.UTF-8",
+        "USER": unit.value("User"),
+        "STATE_DIRECTORY": STATE,
+        "CREDENTIALS_DIRECTORY": CREDENTIALS,
+        "WATCHDOG_USEC": str(unit.seconds("WatchdogSec") * 1_000_000),
+        "NOTIFY_SOCKET": host.notify_address,
+    }
+    families = ",".join(str(int(getattr(socket, name))) for name in unit.words("RestrictAddressFamilies"))
+    command = [
+        *("choom", "-n", unit.value("OOMScoreAdjust"), "--"),
+        *("nice", "-n", unit.value("Nice")),
+        *("prlimit", f"--nofile={unit.value('LimitNOFILE')}"),
+        *("chroot", f"{host.scratch}/root"),
+        *("setpriv", f"--reuid={USER_ID}", f"--regid={USER_ID}", "--clear-groups", "--no-new-privs"),
+        *("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"),
+        *("env", "-i", *(f"{name}={value}" for name, value in environment.items() if value)),
+        *(sys.executable, str(CONFINE), "/run/syscalls", families),
+        *(program or start_command(unit)),
+    ]
+    return f"umask {unit.value('UMask')}; exec {shlex.join(command)}"
+
+
+def _folders(unit: UnitFile, host: Host) -> list[tuple[Path, str]]:
+    arguments = unit.words("ExecStart")
+    config_file = arguments[arguments.index("--config") + 1]
+    game = arguments[arguments.index("--game-dir") + 1]
+    return [(host.game, game), (host.config, str(Path(config_file).parent)), (host.state, STATE)]
+
+
+def _credentials(unit: UnitFile, host: Host) -> Iterator[tuple[str, Path]]:
+    """A folder named in LoadCredential= gives each of its files, called `<id>_<file>`."""
+    for word in unit.words("LoadCredential"):
+        identifier = word.split(":", 1)[0]
+        yield from ((f"{identifier}_{file.name}", file) for file in sorted(host.secrets.iterdir()))

@@ -1,0 +1,198 @@
+"""A real mail server on loopback that keeps what it is given and can be told to be difficult."""
+
+import asyncio
+import ssl
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.parser import BytesParser
+from email.policy import default as modern_policy
+
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+from tests.support.ports import free_port
+
+HOST = "127.0.0.1"
+WAIT = 10.0  # seconds a test waits for a mail before it fails
+
+ACCEPTED = "250 OK"
+REFUSED = "550 5.1.1 No such mailbox"
+POSTPONED = "451 4.3.0 Try again later"
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One accepted mail: the envelope and the parsed message."""
+
+    sender: str
+    recipients: tuple[str, ...]
+    message: EmailMessage
+    login: str | None  # the account that sent it, None without AUTH
+    is_encrypted: bool
+
+    @property
+    def subject(self) -> str:
+        return str(self.message["Subject"])
+
+    @property
+    def text(self) -> str:
+        """The plain-text part; AssertionError if the mail has none."""
+        part = self.message.get_body(("plain",))
+        assert part is not None, "a mail without a plain-text part"
+        return str(part.get_content())
+
+    @property
+    def html(self) -> str | None:
+        """The HTML part, or None."""
+        part = self.message.get_body(("html",))
+        return None if part is None else str(part.get_content())
+
+
+class MailServer:
+    """Runs on a loop in its own thread. `start` and `stop` may alternate; port and letters stay.
+
+    `tls` makes it offer STARTTLS; `account` (name, password) then makes it ask for a login as well.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None = None, account: tuple[str, str] | None = None) -> None:
+        self.host = HOST
+        self.port = free_port()
+        self.letters: list[Letter] = []
+        self.refused: Counter[str] = Counter()  # recipient → how often it was turned away
+        self._tls = tls
+        self._account = account
+        self._replies: dict[str, tuple[str, float]] = {}  # recipient → reply, how many times yet
+        self._arrived = threading.Condition()
+        self._is_open = threading.Event()
+        self._is_open.set()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+
+    def start(self) -> None:
+        """Comes back when the port is open."""
+        is_listening = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(is_listening)), daemon=True)
+        self._thread.start()
+        if not is_listening.wait(WAIT):
+            raise RuntimeError(f"no mail server on port {self.port}")
+
+    def stop(self) -> None:
+        """Closes the port and cuts the open connections, as an outage does; harmless when not running."""
+        self.release()
+        if self._thread is not None and self._loop is not None and self._stopping is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(WAIT)
+            self._thread = None
+
+    def refuse(self, recipient: str) -> None:
+        """From now on there is no such mailbox."""
+        self._replies[recipient] = (REFUSED, float("inf"))
+
+    def postpone(self, recipient: str, times: float = float("inf")) -> None:
+        """The next `times` tries are answered with "later"."""
+        self._replies[recipient] = (POSTPONED, times)
+
+    def accept(self, recipient: str) -> None:
+        """Takes `refuse` and `postpone` back."""
+        self._replies.pop(recipient, None)
+
+    def hold(self) -> None:
+        """Lets senders wait for the answer to their mail until `release`."""
+        self._is_open.clear()
+
+    def release(self) -> None:
+        self._is_open.set()
+
+    def letters_to(self, recipient: str) -> list[Letter]:
+        """Everything accepted for this address so far, oldest first."""
+        return [letter for letter in self.letters if recipient in letter.recipients]
+
+    def wait_for(self, recipient: str, count: int = 1, timeout: float = WAIT) -> Letter:
+        """The `count`th letter to this address; AssertionError if it has not come after `timeout` seconds."""
+        with self._arrived:
+            has_come = self._arrived.wait_for(lambda: len(self.letters_to(recipient)) >= count, timeout)
+        assert has_come, f"{len(self.letters_to(recipient))} of {count} mails to {recipient} came"
+        return self.letters_to(recipient)[count - 1]
+
+    def wait_for_refusal(self, recipient: str, count: int = 1, timeout: float = WAIT) -> None:
+        """Until this address has been turned away `count` times; AssertionError after `timeout` seconds."""
+        with self._arrived:
+            has_come = self._arrived.wait_for(lambda: self.refused[recipient] >= count, timeout)
+        assert has_come, f"{self.refused[recipient]} of {count} mails to {recipient} were turned away"
+
+    async def _serve(self, is_listening: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        conversations: list[SMTP] = []
+
+        def converse() -> SMTP:
+            conversations.append(self._conversation())
+            return conversations[-1]
+
+        server = await self._loop.create_server(converse, self.host, self.port)
+        is_listening.set()
+        await self._stopping.wait()
+        server.close()
+        for conversation in conversations:
+            if conversation.transport is not None:
+                conversation.transport.close()
+        await server.wait_closed()
+
+    def _conversation(self) -> SMTP:
+        return SMTP(
+            self,
+            hostname="mail.test",
+            enable_SMTPUTF8=True,
+            tls_context=self._tls,
+            require_starttls=self._tls is not None,
+            auth_required=self._account is not None,
+            authenticator=self._authenticate if self._account else None,
+            loop=self._loop,
+        )
+
+    def _authenticate(
+        self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: object
+    ) -> AuthResult:
+        is_known = isinstance(data, LoginPassword) and self._account == (
+            data.login.decode(),
+            data.password.decode(),
+        )
+        return AuthResult(success=is_known, handled=False, auth_data=data)
+
+    async def handle_RCPT(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        """aiosmtpd's hook: one recipient."""
+        reply, times = self._replies.get(address, (ACCEPTED, 0.0))
+        if reply == ACCEPTED:
+            envelope.rcpt_tos.append(address)
+            return ACCEPTED
+        if times <= 1:
+            del self._replies[address]
+        else:
+            self._replies[address] = (reply, times - 1)
+        with self._arrived:
+            self.refused[address] += 1
+            self._arrived.notify_all()
+        return reply
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        """aiosmtpd's hook: one mail."""
+        if not self._is_open.is_set():
+            await asyncio.to_thread(self._is_open.wait)
+        assert isinstance(envelope.content, bytes)
+        message = BytesParser(policy=modern_policy).parsebytes(envelope.content)
+        auth_data = session.auth_data
+        letter = Letter(
+            sender=envelope.mail_from or "",
+            recipients=tuple(envelope.rcpt_tos),
+            message=message,
+            login=auth_data.login.decode() if isinstance(auth_data, LoginPassword) else None,
+            is_encrypted=session.ssl is not None,
+        )
+        with self._arrived:
+            self.letters.append(letter)
+            self._arrived.notify_all()
+        return ACCEPTED
