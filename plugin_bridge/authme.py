@@ -7,6 +7,7 @@ never created or altered. Lower-case names, ms dates and "no e-mail" values are 
 import os
 import sqlite3
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -200,21 +201,21 @@ class AuthMePlayers(Players):
         self._model = model
         return model
 
+    @abstractmethod
     def _connect(self) -> None:
         """Make sure the calling thread has a connection."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_exactly(self, field: Field, value: str | int | None) -> Node:
         """Byte for byte the same, NULL included."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _collides(self, model: type[Model], key: str) -> Expression:
         """Whether a row would keep a new one of this name out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _explain(self, error: Exception) -> str | None:
         """A sentence when the error means "away"; None when it is somebody else's business."""
-        raise NotImplementedError
 
 
 class MySqlPlayers(AuthMePlayers):

@@ -376,9 +376,7 @@ def _override_columns(columns: ColumnNames, given: Mapping[str, str]) -> ColumnN
     known = {part.name for part in fields(ColumnNames)}
     for name in given:
         if name not in known:
-            raise AuthMeConfigError(
-                f"authme.columns.{name} is not known; there are {', '.join(sorted(known))}."
-            )
+            raise AuthMeConfigError(f"authme.columns.{name} is not known; there are {', '.join(sorted(known))}.")
     return replace(columns, **given)
 
 

@@ -328,6 +328,11 @@ class PasswordHasher:
         return self._configured.name
 
     @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The names of all whose hashes verify: the configured one first."""
+        return (self._configured.name, *(hasher.name for hasher in self._legacy))
+
+    @property
     def needs_salt_column(self) -> bool:
         """Whether new hashes come with a salt that has to be stored beside them."""
         return self._configured.needs_salt_column
@@ -355,9 +360,7 @@ def make_password_hasher(config: HashingConfig) -> PasswordHasher:
     """The check AuthMe is configured to do; unavailable legacy ones stay out. Raises `UnusableHashing`."""
     configured = find_hasher(config.password_hash)
     if configured is None:
-        raise UnusableHashing(
-            f"passwordHash {config.password_hash} cannot be used; choose another, such as BCRYPT."
-        )
+        raise UnusableHashing(f"passwordHash {config.password_hash} cannot be used; choose another, such as BCRYPT.")
     if configured.needs_salt_column and not config.has_salt_column:
         raise UnusableHashing(
             f"passwordHash {configured.name} keeps its salt in a column of its own, "

@@ -40,10 +40,11 @@ class Decided:
 
 @dataclass(frozen=True)
 class UserStatus:
-    """What is known of a name. The fields after `status` are for its owner and for admins."""
+    """What is known of a name. The fields after `is_whole` are for its owner and for admins, and empty for others."""
 
     username: str
     status: str
+    is_whole: bool = False
     email: str | None = None
     reason: str | None = None
     reviewed_at: datetime | None = None
@@ -88,7 +89,9 @@ class Accounts:
             return None
         if session is None or not (session.is_admin or session.user_id == user.id):
             return UserStatus(user.username, user.status)
-        return UserStatus(user.username, user.status, user.email, user.reason, user.reviewed_at, user.ban_expires_at)
+        return UserStatus(
+            user.username, user.status, True, user.email, user.reason, user.reviewed_at, user.ban_expires_at
+        )
 
     def decide(self, username: str, transition: str, by: Authority, decree: Decree) -> Decided:
         """Approve, reject, ban, unban or delete. Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Literal
@@ -51,6 +51,16 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Ne
             break
         nearest = farther
     return str(nearest)
+
+
+def is_any_of(networks: Sequence[Network]) -> Callable[[str], bool]:
+    """A function that tells whether an address, as text, lies in one of the networks."""
+
+    def is_inside(address: str) -> bool:
+        parsed = _parse(address)
+        return parsed is not None and any(parsed in network for network in networks)
+
+    return is_inside
 
 
 def limit_key(address: str) -> str:

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 _PARALLEL: Final = 4
 _POLL: Final = timedelta(seconds=15)
+_DATABASE_POLL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
 _FAREWELL: Final = timedelta(seconds=5)
@@ -121,7 +122,8 @@ class MailDelivery:
 
     async def _wait(self) -> None:
         """Until something may have become due: woken, a delivery ended, the pause is over, or the poll's turn."""
-        timeout = min(self._pause.remaining() or _POLL.total_seconds(), _POLL.total_seconds())
+        poll = (_DATABASE_POLL if self._is_database_away else _POLL).total_seconds()
+        timeout = min(self._pause.remaining() or poll, poll)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._something_happened.wait(), timeout)
 

@@ -62,6 +62,7 @@ def resolve_home(config: Config, authme: AuthMeConfig | None) -> Home:
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
     if config.database.url != "auto":
         return _given_home(config, authme if is_shared else None, authme)
+    database: Database
     if authme is not None and is_shared:
         database = _open_authmes_server(config, authme, authme.database)
         players: Players = MySqlPlayers(database, authme.table, authme.columns)
@@ -176,7 +177,7 @@ def settle_in(state_dir: Path, home: Home, key_fingerprint: str, now: Clock) -> 
     if row.key_fingerprint != key_fingerprint:
         raise WrongHome(
             "The database was made with another installation key: mailed codes and links would not be valid. "
-            "Copy the key of the first installation (auth.installation_key, or installation.key in its state directory)."
+            "Copy the key of the first one (auth.installation_key, or installation.key in its state directory)."
         )
     if recorded is not None and recorded["installation_id"] != row.installation_id:
         raise WrongHome(

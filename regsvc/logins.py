@@ -129,7 +129,8 @@ class Logins:
         )
 
     def _record_failure(self, candidate: Candidate, caller: Caller) -> None:
-        name = candidate.username[:255]
+        # of a name that nobody has nothing is kept: people type passwords into the wrong field
+        name = candidate.username if candidate.user_id is not None else None
         self._audit.tally(
             "user.login_failed", "", name, caller.address, client=caller.limit_key, per=_FAILURES_TOGETHER
         )

@@ -1,6 +1,7 @@
 """Writes a mail at the moment of its delivery, from the rows its outbox entry names."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -99,7 +100,7 @@ class MailRenderer:
         message = EmailMessage(policy=SMTP)
         message["Subject"] = filled.subject
         message["From"] = self._from
-        message["To"] = Address(addr_spec=to.envelope)
+        message["To"] = Address(username=_unquoted(to.local_part), domain=to.domain)
         message["Date"] = moment
         message["Message-ID"] = self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
@@ -169,6 +170,13 @@ def _sender_address(sender: str, server_name: str) -> Address:
     name, address = parseaddr(sender)
     words = " ".join((name or server_name).split())
     return Address(words, addr_spec=address or sender)
+
+
+def _unquoted(local_part: str) -> str:
+    """The local part without the quotes and backslashes it is written with; the header puts them back."""
+    if not local_part.startswith('"'):
+        return local_part
+    return re.sub(r"\\(.)", r"\1", local_part[1:-1])
 
 
 def _get_user(mail: OutboxMail) -> User:

@@ -79,7 +79,7 @@ class SmtpMailer(Mailer):
 
     def __init__(self, sender: str, account: SmtpAccount, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(sender)
-        self._account = account
+        self.account = account
         self._tls = tls
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
@@ -96,13 +96,13 @@ class SmtpMailer(Mailer):
 
     def _client(self) -> aiosmtplib.SMTP:
         return aiosmtplib.SMTP(
-            hostname=self._account.host,
-            port=self._account.port,
-            use_tls=self._account.security == "tls",
-            start_tls=self._account.security == "starttls",
+            hostname=self.account.host,
+            port=self.account.port,
+            use_tls=self.account.security == "tls",
+            start_tls=self.account.security == "starttls",
             tls_context=self._tls,
-            username=self._account.username or None,
-            password=self._account.password or None,
+            username=self.account.username or None,
+            password=self.account.password or None,
             timeout=_ANSWER_TIMEOUT.total_seconds(),
         )
 

@@ -16,7 +16,7 @@ from regsvc.models import User
 from regsvc.passwords import HashPool, Passwords
 from regsvc.ratelimit import DurableLimits
 from regsvc.records import Caller, Session
-from regsvc.registration import MailLimits
+from regsvc.registration import MailLimits, Registration
 from regsvc.sync.records import StoredPassword
 from regsvc.transitions import Actor
 
@@ -31,6 +31,7 @@ class PasswordChanges:
     passwords: Passwords
     accounts: Accounts
     logins: Logins
+    registration: Registration
     links: PasswordLinks
     limits: DurableLimits
     mail_limits: MailLimits
@@ -48,9 +49,7 @@ class PasswordChanges:
         self.rules.check_password(new, session.username, "newPassword")
         stored = await self._hash(new, session.username)
         owner = PasswordOwner(session.user_id, session.username, session.username.lower())
-        return await self.worker.run(
-            self.accounts.set_password, owner, stored, Actor(session.username, caller.address)
-        )
+        return await self.worker.run(self.accounts.set_password, owner, stored, Actor(session.username, caller.address))
 
     async def set_by_admin(self, username: str, password: str, by: Authority) -> Decided:
         """An admin, who need not know the current one."""
@@ -80,6 +79,21 @@ class PasswordChanges:
         stored = await self._hash(new, owner.username)
         return await self.worker.run(self._reset, token, owner, stored, caller)
 
+    def set_here(self, username: str, password: str, by: Actor) -> Decided:
+        """The command line, on the calling thread."""
+        owner = self.accounts.get_password_owner(username, Authority(by))
+        self.rules.check_password(password, owner.username)
+        stored = self.passwords.hash(password, owner.username)
+        return self.worker.run_here(self.accounts.set_password, owner, stored, by)
+
+    def create_user_here(self, username: str, email: str | None, password: str, by: Actor) -> Decided:
+        """An approved user from the command line, operators too. Raises `UsernameTaken` and `EmailTaken`."""
+        self.rules.check_username(username)
+        self.rules.check_password(password, username)
+        address = parse_email(email) if email else None
+        stored = self.passwords.hash(password, username)
+        return self.worker.run_here(self.registration.create, username, address, stored, by)
+
     async def _hash(self, password: str, username: str) -> StoredPassword:
         return await self.hash_pool.run(self.passwords.hash, password, username)
 
@@ -102,7 +116,7 @@ class PasswordChanges:
         link = self.links.find(token)
         if link is None:
             raise errors.ResetTokenInvalid
-        user = User.get_by_id(link.user_id)
+        user = User.get_by_id(link.user.id)
         return PasswordOwner(user.id, user.username, user.username_key)
 
     def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> Decided:

@@ -2,12 +2,13 @@
 
 import logging
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from peewee import Database, IntegrityError
 
 from plugin_bridge.players import Players, PlayersAway
 from regsvc import errors
+from regsvc.accounts import Decided
 from regsvc.audit import Audit
 from regsvc.clock import Clock
 from regsvc.db import Worker
@@ -40,6 +41,45 @@ class Application:
     password: str | None = field(repr=False)
     platform: str
     language: str
+
+
+@dataclass(frozen=True)
+class _NewUser:
+    """A user about to be inserted, as pending."""
+
+    username: str
+    address: EmailAddress | None
+    password: StoredPassword | None
+    platform: str
+    language: str | None
+    ip: str | None
+    origin: str
+
+    @property
+    def key(self) -> str:
+        return self.username.lower()
+
+    def values(self, moment: datetime) -> dict[str, object]:
+        """The columns of the row."""
+        address, password = self.address, self.password
+        return {
+            "username": self.username,
+            "username_key": self.key,
+            "email": address.display if address else None,
+            "email_key": address.key if address else None,
+            "is_email_verified": address is not None,
+            "status": PENDING,
+            "applied_status": PENDING,
+            "language": self.language,
+            "platform": self.platform,
+            "origin": self.origin,
+            "registration_ip": self.ip,
+            "created_at": moment,
+            "password_hash": password.hash if password else None,
+            "password_salt": password.salt if password else None,
+            "password_algorithm": password.algorithm if password else None,
+            "password_set_at": moment if password else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -152,7 +192,7 @@ class Registration:
         stored = None
         if password is not None:
             stored = await self._hash_pool.run(self._passwords.hash, password, application.username)
-        registered = await self._worker.run(self._insert, application, address, stored, caller)
+        registered = await self._worker.run(self._insert_applicant, application, address, stored, caller)
         self._mails.wake()
         return registered
 
@@ -182,31 +222,58 @@ class Registration:
         with self._database.atomic():
             return self._codes.is_right(address.key, "register", code)
 
-    def _insert(
+    def create(self, username: str, address: EmailAddress | None, stored: StoredPassword, by: Actor) -> Decided:
+        """A user who needs neither code nor review, from the command line. Blocking.
+
+        Raises `UsernameTaken` and `EmailTaken`.
+        """
+        new = _NewUser(username, address, stored, "java", None, None, "created")
+        return Decided(username, self._insert(new, None, by))
+
+    def _insert_applicant(
         self, application: Application, address: EmailAddress, stored: StoredPassword | None, caller: Caller
     ) -> Registered:
-        key = application.username.lower()
+        new = _NewUser(
+            application.username,
+            address,
+            stored,
+            application.platform,
+            application.language,
+            caller.address,
+            "registered",
+        )
+        approved_by = None if self._policy.needs_approval else AUTOMATIC
+        return Registered(new.username, address.display, self._insert(new, application.code, approved_by))
+
+    def _insert(self, new: _NewUser, code: str | None, approved_by: Actor | None) -> str:
+        """The user, and everything that comes with it, in one transaction. Returns the status."""
         try:
             with self._database.atomic():
-                self._codes.redeem(address.key, "register", application.code)
-                keeps_row = self._make_room_for_name(key)
-                self._make_room_for_email(address)
-                user = User.get_by_id(self._insert_user(application, address, stored, caller))
-                if keeps_row:
-                    self._reconciler.inherit_row(key, user.id)
-                else:
-                    self._reconciler.note_registration(key, user.id)
-                self._audit.record("user.registered", user.username, user.username, ip=caller.address)
-                if not self._policy.needs_approval:
-                    user = self._transitions.change(user, "approve", AUTOMATIC, Decree())
-                    self._reconciler.wish_for_row(key)
-                    self._reconciler.settle_inside(key)
+                if code is not None and new.address is not None:
+                    self._codes.redeem(new.address.key, "register", code)
+                user = self._make_user(new)
+                if approved_by is not None:
+                    user = self._transitions.change(user, "approve", approved_by, Decree())
+                    self._reconciler.wish_for_row(new.key)
+                    self._reconciler.settle_inside(new.key)
         except IntegrityError as error:
             raise _taken(error) from None
         except PlayersAway as error:
             raise errors.PlayersAway from error
-        self._settle_after(key)
-        return Registered(user.username, address.display, user.status)
+        self._settle_after(new.key)
+        return str(user.status)
+
+    def _make_user(self, new: _NewUser) -> User:
+        keeps_row = self._make_room_for_name(new.key)
+        if new.address is not None:
+            self._make_room_for_email(new.address)
+        user: User = User.get_by_id(User.insert(new.values(self._now())).execute())
+        if keeps_row:
+            self._reconciler.inherit_row(new.key, user.id)
+        else:
+            self._reconciler.note_registration(new.key, user.id)
+        self._audit.record("user.registered", user.username, user.username, ip=new.ip)
+        return user
 
     def _settle_after(self, key: str) -> None:
         """The player's row of a user who needed no approval; while AuthMe is away the wish waits for the sync."""
@@ -214,33 +281,6 @@ class Registration:
             self._reconciler.settle_after(key)
         except PlayersAway as error:
             log.warning("the player of a new user waits for the sync: %s", error)
-
-    def _insert_user(
-        self, application: Application, address: EmailAddress, stored: StoredPassword | None, caller: Caller
-    ) -> int:
-        moment = self._now()
-        values = {
-            "username": application.username,
-            "username_key": application.username.lower(),
-            "email": address.display,
-            "email_key": address.key,
-            "is_email_verified": True,
-            "status": PENDING,
-            "applied_status": PENDING,
-            "language": application.language,
-            "platform": application.platform,
-            "origin": "registered",
-            "registration_ip": caller.address,
-            "created_at": moment,
-        }
-        if stored is not None:
-            values |= {
-                "password_hash": stored.hash,
-                "password_salt": stored.salt,
-                "password_algorithm": stored.algorithm,
-                "password_set_at": moment,
-            }
-        return int(User.insert(values).execute())
 
     def _make_room_for_name(self, key: str) -> bool:
         """Raises `UsernameTaken`. True: a row stands there that we keep locked, and that stays so."""

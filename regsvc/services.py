@@ -7,9 +7,18 @@ from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
 from plugin_bridge.rules import NameRule, PasswordRule
+from regsvc.accounts import Accounts
+from regsvc.admin_users import UserList
+from regsvc.audit import Audit
 from regsvc.config import Config
 from regsvc.i18n import Translations
+from regsvc.logins import Logins
+from regsvc.mails import Mails
+from regsvc.password_changes import PasswordChanges
 from regsvc.records import Caller, Session
+from regsvc.registration import Registration
+from regsvc.status_limits import StatusLimits
+from regsvc.sync.service import SyncService
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,3 +52,13 @@ class Services:
     name_rule: NameRule
     password_rule: PasswordRule
     is_authme_enabled: bool
+    registration: Registration
+    logins: Logins
+    accounts: Accounts
+    password_changes: PasswordChanges
+    users: UserList
+    audit: Audit
+    sync: SyncService
+    status_limits: StatusLimits
+    level_of: Callable[[str], int]
+    mails: Mails

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import ssl
@@ -65,12 +66,34 @@ def make_server(application: ApiApplication, config: Config) -> HTTPServer:
     )
 
 
+class InFlight:
+    """The requests that have not been answered yet; a stop waits for them."""
+
+    def __init__(self) -> None:
+        self._handlers: set[object] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+
+    def add(self, handler: object) -> None:
+        self._handlers.add(handler)
+        self._is_empty.clear()
+
+    def discard(self, handler: object) -> None:
+        self._handlers.discard(handler)
+        if not self._handlers:
+            self._is_empty.set()
+
+    async def wait_until_empty(self) -> None:
+        await self._is_empty.wait()
+
+
 class ApiApplication(Application):
     """Tornado's application, with our services and our way in."""
 
     def __init__(self, services: Services, rules: Sequence[Rule]) -> None:
         super().__init__(list(rules), default_handler_class=ApiHandler, default_handler_args={"access": {}})
         self.services = services
+        self.in_flight = InFlight()
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)

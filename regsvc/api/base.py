@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
 from tornado.httputil import HTTPServerRequest
@@ -82,6 +82,17 @@ class BaseHandler(RequestHandler):
     """What all replies have in common, those of pages too: security headers, a request id, silent logs."""
 
     application: ApiApplication
+
+    def __init__(self, application: ApiApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
+        super().__init__(application, request, **kwargs)
+        application.in_flight.add(self)
+
+    def on_finish(self) -> None:
+        self.application.in_flight.discard(self)
+
+    def on_connection_close(self) -> None:
+        """The client left: nobody waits for this answer any more."""
+        self.application.in_flight.discard(self)
 
     @property
     def services(self) -> Services:
@@ -179,10 +190,14 @@ class ApiHandler(BaseHandler):
 
     def reply(self, *, http_status: int = 200, message: str | None = None, **fields: object) -> None:
         """Success. `message` is a key under `message.` whose words may use the fields; times are epoch ms."""
+        self.reply_with(fields, message=message, http_status=http_status)
+
+    def reply_with(self, fields: Mapping[str, object], *, message: str | None = None, http_status: int = 200) -> None:
+        """The same, with fields that are a mapping already."""
         told: dict[str, object] = {"success": True}
         if message is not None:
             told["message"] = self.text(f"message.{message}", **fields)
-        self._write_json(http_status, told | fields)
+        self._write_json(http_status, told | dict(fields))
         self.finish()
 
     def refusal_body(self, refusal: Refusal) -> dict[str, object]:

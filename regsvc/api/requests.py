@@ -166,6 +166,14 @@ class AuditsQuery(Request, frozen=True, kw_only=True):
     since: EpochMilliseconds | None = msgspec.field(default=None, name="from")
     until: EpochMilliseconds | None = msgspec.field(default=None, name="to")
 
+    @property
+    def since_at(self) -> datetime | None:
+        return moment(self.since)
+
+    @property
+    def until_at(self) -> datetime | None:
+        return moment(self.until)
+
 
 def moment(milliseconds: int | None) -> datetime | None:
     """The UTC time of epoch milliseconds; None stays None."""

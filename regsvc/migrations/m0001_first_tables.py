@@ -197,10 +197,12 @@ TRIGGERS = {
         """,
         """
         CREATE TRIGGER IF NOT EXISTS regsvc_audit_is_not_changed BEFORE UPDATE ON regsvc_audit
-        WHEN OLD.tally IS NULL OR NEW.tally IS NOT OLD.tally OR NEW.occurrences <= OLD.occurrences
-          OR NEW.id IS NOT OLD.id OR NEW.action IS NOT OLD.action OR NEW.operator IS NOT OLD.operator
-          OR NEW.target IS NOT OLD.target OR NEW.detail IS NOT OLD.detail OR NEW.ip IS NOT OLD.ip
-          OR NEW.created_at IS NOT OLD.created_at
+        WHEN NEW.id IS NOT OLD.id OR NEW.action IS NOT OLD.action OR NEW.operator IS NOT OLD.operator
+          OR NEW.target IS NOT OLD.target OR NEW.detail IS NOT OLD.detail OR NEW.tally IS NOT OLD.tally
+          OR NEW.created_at IS NOT OLD.created_at OR NEW.occurrences < OLD.occurrences
+          OR (NEW.occurrences > OLD.occurrences AND OLD.tally IS NULL)
+          OR (NEW.ip IS NOT OLD.ip AND (NEW.ip IS NOT NULL OR NOT EXISTS
+               (SELECT 1 FROM regsvc_installation WHERE purging_audit_before > OLD.created_at)))
         BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END
         """,
     ],
@@ -213,10 +215,12 @@ TRIGGERS = {
         """,
         """
         CREATE TRIGGER regsvc_audit_is_not_changed BEFORE UPDATE ON regsvc_audit FOR EACH ROW
-        IF OLD.tally IS NULL OR NOT (NEW.tally <=> OLD.tally) OR NEW.occurrences <= OLD.occurrences
-          OR NEW.id <> OLD.id OR NEW.action <> OLD.action OR NEW.operator <> OLD.operator
-          OR NOT (NEW.target <=> OLD.target) OR NOT (NEW.detail <=> OLD.detail) OR NOT (NEW.ip <=> OLD.ip)
-          OR NEW.created_at <> OLD.created_at THEN
+        IF NEW.id <> OLD.id OR NEW.action <> OLD.action OR NEW.operator <> OLD.operator
+          OR NOT (NEW.target <=> OLD.target) OR NOT (NEW.detail <=> OLD.detail) OR NOT (NEW.tally <=> OLD.tally)
+          OR NEW.created_at <> OLD.created_at OR NEW.occurrences < OLD.occurrences
+          OR (NEW.occurrences > OLD.occurrences AND OLD.tally IS NULL)
+          OR (NOT (NEW.ip <=> OLD.ip) AND (NEW.ip IS NOT NULL OR NOT EXISTS
+               (SELECT 1 FROM regsvc_installation WHERE purging_audit_before > OLD.created_at))) THEN
           SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the audit log is append-only';
         END IF
         """,

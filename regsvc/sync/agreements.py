@@ -30,12 +30,12 @@ class Agreements:
 
     def find_users(self, keys: Collection[str]) -> dict[str, UserRecord]:
         """The users of these names, by name, as they are now."""
-        rows = User.select().where(User.username_key.in_(keys)) if keys else ()
+        rows = User.select().where(User.username_key.in_(list(keys))) if keys else ()
         return {row.username_key: UserRecord.of(row) for row in rows}
 
     def find_many(self, keys: Collection[str]) -> dict[str, Agreement]:
         """What we know of these players, by name, as it is now."""
-        rows = Player.select().where(Player.username_key.in_(keys)) if keys else ()
+        rows = Player.select().where(Player.username_key.in_(list(keys))) if keys else ()
         return {row.username_key: Agreement.of(row) for row in rows}
 
     def save(self, key: str, *, state: PluginState | None = None, **changes: Any) -> None:

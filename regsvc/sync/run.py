@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from peewee import Database, PeeweeException
+from peewee import JOIN, Database, PeeweeException
 
 from plugin_bridge.players import PlayerRefused, PlayerRow, Players, PlayersAway
 from regsvc.audit import Audit
@@ -124,7 +124,7 @@ class Sync:
             yield self._subjects_without_player([row.username_key for row in page])
         orphans = (
             Player.select(Player.username_key)
-            .join(User, "LEFT OUTER", on=(User.id == Player.user_id))
+            .join(User, JOIN.LEFT_OUTER, on=(User.id == Player.user_id))
             .where(Player.user_id.is_null(False), User.id.is_null(), Player.tombstone_at.is_null())
         )
         yield self._subjects_without_player([row.username_key for row in orphans])

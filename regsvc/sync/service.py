@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -95,6 +96,20 @@ class SyncService:
     async def plan(self) -> SyncReport:
         """What a run would do, without doing it."""
         return await self._worker.run(self._sync.run, is_plan=True)
+
+    def run_alone(self, *, is_plan: bool, allow_mass_changes: bool) -> SyncReport:
+        """A run for the command line, on the calling thread. Raises `SyncRunning` while another process has one."""
+        return self._worker.run_here(self._run_alone, is_plan, allow_mass_changes)
+
+    def _run_alone(self, is_plan: bool, allow_mass_changes: bool) -> SyncReport:
+        if is_plan:
+            return self._sync.run(is_plan=True, allow_mass_changes=allow_mass_changes)
+        deadline = time.monotonic() + self._wait.total_seconds()
+        while not self._lease.take():
+            if time.monotonic() > deadline:
+                raise SyncRunning
+            time.sleep(0.5)
+        return self.run_here(allow_mass_changes=allow_mass_changes)
 
     async def stop(self) -> None:
         """Let the run in flight end."""

@@ -212,13 +212,9 @@ class TestRefusals:
         with pytest.raises(AuthMeConfigError, match="UTF-8"):
             read_authme_config(path)
 
-    @pytest.mark.parametrize(
-        "name", ["", "a b", "x;DROP TABLE y", "schema.table", "`x`", "é", "a" * 65, "x\\n"]
-    )
+    @pytest.mark.parametrize("name", ["", "a b", "x;DROP TABLE y", "schema.table", "`x`", "é", "a" * 65, "x\\n"])
     def test_a_table_must_be_a_plain_word(self, name: str, tmp_path: Path) -> None:
-        assert "config.yml: DataSource.mySQLTablename" in refusal(
-            tmp_path, f'DataSource: {{mySQLTablename: "{name}"}}'
-        )
+        assert "config.yml: DataSource.mySQLTablename" in refusal(tmp_path, f'DataSource: {{mySQLTablename: "{name}"}}')
 
     def test_a_column_must_be_a_plain_word(self, tmp_path: Path) -> None:
         assert "DataSource.mySQLtotpKey" in refusal(tmp_path, "DataSource: {mySQLtotpKey: 'totp--'}")

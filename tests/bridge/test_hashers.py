@@ -242,18 +242,14 @@ class TestArgon2:
         assert verify("ARGON2", "secret1", stored.replace("v=19", "v=16"))
         assert not verify("ARGON2", "secret1", stored.replace("$v=19", ""))
 
-    @pytest.mark.parametrize(
-        "costs", ["m=64,t=2", "m=64,t=2,m=64", "m=64,t=2,x=1", "m=64,t=0,p=1", "m=1,t=2,p=1"]
-    )
+    @pytest.mark.parametrize("costs", ["m=64,t=2", "m=64,t=2,m=64", "m=64,t=2,x=1", "m=64,t=0,p=1", "m=1,t=2,p=1"])
     def test_impossible_parameters_do_not_verify(self, costs: str) -> None:
         assert not verify("ARGON2", "secret1", known_argon2("secret1").hash.replace("m=64,t=2,p=1", costs))
 
     @pytest.mark.parametrize(
         "costs", ["m=1048577,t=1,p=1", "m=1048576,t=17,p=1", "m=64,t=9999999999,p=1", "m=64,t=2,p=65"]
     )
-    def test_too_high_costs_do_not_verify_and_are_logged(
-        self, costs: str, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_too_high_costs_do_not_verify_and_are_logged(self, costs: str, caplog: pytest.LogCaptureFixture) -> None:
         stored = known_argon2("secret1").hash
         assert not verify("ARGON2", "secret1", stored.replace("m=64,t=2,p=1", costs))
         assert [record.levelno for record in caplog.records] == [logging.WARNING]

@@ -112,9 +112,7 @@ class TestJavaPatterns:
         assert pattern.matches(good)
         assert not pattern.matches(bad)
 
-    @pytest.mark.parametrize(
-        "java", ["(", "[a", "*", r"[a-z[A-Z]]*", r"[a-z&&[^b]]*", r"\p{L}*", "[!--a]*", "a" * 201]
-    )
+    @pytest.mark.parametrize("java", ["(", "[a", "*", r"[a-z[A-Z]]*", r"[a-z&&[^b]]*", r"\p{L}*", "[!--a]*", "a" * 201])
     def test_an_unusable_one_allows_everything_with_a_warning(
         self, java: str, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -10,8 +10,7 @@ from plugin_bridge.server_files import OpsFile, ServerFileError, ServerPropertie
 
 def write_ops(path: Path, **levels: object) -> None:
     entries = [
-        {"uuid": "0", "name": name, "level": level, "bypassesPlayerLimit": False}
-        for name, level in levels.items()
+        {"uuid": "0", "name": name, "level": level, "bypassesPlayerLimit": False} for name, level in levels.items()
     ]
     path.write_text(json.dumps(entries), encoding="utf-8")
 
@@ -79,9 +78,7 @@ class TestOpsFile:
         assert [ops.level_of("Olivia"), ops.level_of("Olivia")] == [4, 4]
         assert len(caplog.records) == 1
 
-    def test_a_path_that_loops_keeps_the_last_good_list(
-        self, ops_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_a_path_that_loops_keeps_the_last_good_list(self, ops_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         ops = OpsFile(ops_path)
         assert ops.level_of("Olivia") == 4
         ops_path.unlink()
@@ -125,9 +122,7 @@ class TestServerProperties:
     def test_it_reads_what_the_server_writes(self, properties_path: Path) -> None:
         text = "#Minecraft server properties\n#Mon Jan 01\nenable-rcon=true\nmotd=Hello\\: world\n"
         text += "online-mode=false\n"
-        text += (
-            "rcon.password=s3cret\nrcon.port=25580\nserver-ip=10.0.0.5\nserver-port=25570\nmax-players=50\n"
-        )
+        text += "rcon.password=s3cret\nrcon.port=25580\nserver-ip=10.0.0.5\nserver-port=25570\nmax-players=50\n"
         assert read(properties_path, text) == ServerProperties(
             server_ip="10.0.0.5",
             server_port=25570,

@@ -4,7 +4,9 @@ clock         a clock that stands still until the test moves it
 our_database  our own database on `database_kind`, migrated, and open on the test's thread
 in_parallel   runs a rule on many threads at once, each with a connection of its own
 alice         a user who waits for her review; `make_user` makes others
+olivia        an approved user; `operators` has her name, and whom a test adds
 caller        who sends the requests
+tokens        access tokens as app.py wires them; `make_tokens` makes them with other keys
 """
 
 from collections.abc import Callable, Iterator
@@ -17,12 +19,15 @@ from typing import Any
 import pytest
 from peewee import Database
 
+from regsvc.audit import Audit
 from regsvc.db import Worker, open_database
+from regsvc.keys import SigningKeys
 from regsvc.migrator import migrate
-from regsvc.models import PENDING, User, bind_models
+from regsvc.models import APPROVED, PENDING, User, bind_models
 from regsvc.records import Caller
+from regsvc.tokens import Tokens
 from tests.support.authme_database import DatabaseKind
-from tests.support.our_side import InParallel, MakeUser
+from tests.support.our_side import KEY, InParallel, MakeTokens, MakeUser
 from tests.support.standing_clock import StandingClock
 
 
@@ -56,6 +61,7 @@ def in_parallel(our_database: Database) -> InParallel:
         barrier = Barrier(threads)
 
         def call() -> Any:
+            our_database.connect()  # before the start: connecting takes turns, and longer than most rules
             barrier.wait()
             try:
                 return worker.run_here(rule)
@@ -104,3 +110,35 @@ def alice(make_user: MakeUser) -> User:
 @pytest.fixture
 def caller() -> Caller:
     return Caller(address="2001:db8::7", limit_key="2001:db8::/64", language="en", request_id="request-1")
+
+
+@pytest.fixture
+def operators() -> set[str]:
+    """Who is in ops.json at this moment."""
+    return {"Olivia"}
+
+
+@pytest.fixture
+def make_tokens(our_database: Database, clock: StandingClock, operators: set[str]) -> MakeTokens:
+    def make(signing: SigningKeys | None = None, admin_idle: timedelta = timedelta(hours=2)) -> Tokens:
+        return Tokens(
+            signing=signing or SigningKeys(KEY),
+            now=clock,
+            user_lifetime=timedelta(days=30),
+            admin_lifetime=timedelta(hours=12),
+            admin_idle=admin_idle,
+            is_operator=lambda username: username in operators,
+            audit=Audit(clock),
+        )
+
+    return make
+
+
+@pytest.fixture
+def tokens(make_tokens: MakeTokens) -> Tokens:
+    return make_tokens()
+
+
+@pytest.fixture
+def olivia(make_user: MakeUser) -> User:
+    return make_user("Olivia", status=APPROVED, language="zh")

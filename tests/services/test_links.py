@@ -7,7 +7,7 @@ from regsvc.errors import ResetTokenInvalid
 from regsvc.links import PasswordLinks
 from regsvc.models import Link, User
 from tests.support.our_side import InParallel, MakeUser
-from tests.support.post_office import PostOffice
+from tests.support.post_office import PostOffice, rows_of
 from tests.support.standing_clock import StandingClock
 
 
@@ -31,9 +31,7 @@ def test_a_link_is_found_as_often_as_one_looks_and_redeemed_once(links: Password
 
 
 @pytest.mark.parametrize(("purpose", "minutes"), [("reset", 30), ("first_password", 7 * 24 * 60)])
-def test_a_link_expires(
-    links: PasswordLinks, alice: User, clock: StandingClock, purpose: str, minutes: int
-) -> None:
+def test_a_link_expires(links: PasswordLinks, alice: User, clock: StandingClock, purpose: str, minutes: int) -> None:
     token = issue(links, alice, purpose)
     clock.advance(minutes=minutes, seconds=-1)
     assert links.find(token) is not None
@@ -55,9 +53,7 @@ def test_a_stranger_who_asks_for_a_reset_takes_no_first_password_away(links: Pas
     assert links.find(welcome) is not None
 
 
-def test_one_password_set_ends_all_links_of_that_user(
-    links: PasswordLinks, alice: User, make_user: MakeUser
-) -> None:
+def test_one_password_set_ends_all_links_of_that_user(links: PasswordLinks, alice: User, make_user: MakeUser) -> None:
     welcome, reset = issue(links, alice, "first_password"), issue(links, alice, "reset")
     bobs = issue(links, make_user("Bob"))
     links.redeem(reset)
@@ -69,7 +65,15 @@ def test_no_other_token_opens_it(links: PasswordLinks, alice: User, make_user: M
     token = issue(links, alice)
     bobs = issue(links, make_user("Bob"))
     row_id, mac = token.split(".")
-    forged = [f"{row_id}.{bobs.split('.')[1]}", f"{row_id}.", f"{row_id}.{mac[:-1]}", f"{row_id}.{mac}=", mac, "", "1.\ud800"]
+    forged = [
+        f"{row_id}.{bobs.split('.')[1]}",
+        f"{row_id}.",
+        f"{row_id}.{mac[:-1]}",
+        f"{row_id}.{mac}=",
+        mac,
+        "",
+        "1.\ud800",
+    ]
     for other in forged:
         assert links.find(other) is None, other
         with pytest.raises(ResetTokenInvalid):
@@ -99,7 +103,7 @@ def test_a_link_goes_with_its_user(links: PasswordLinks, alice: User) -> None:
 
 def test_the_token_stands_nowhere_in_the_database(links: PasswordLinks, alice: User) -> None:
     token = issue(links, alice)
-    for row in Link.select().dicts():
+    for row in rows_of(Link):
         assert not any(token in str(value) or token.split(".")[1] in str(value) for value in row.values())
 
 

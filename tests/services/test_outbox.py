@@ -10,7 +10,7 @@ from regsvc.email_address import EmailAddress
 from regsvc.models import OutboxEntry, User
 from regsvc.outbox import Outbox
 from tests.support.our_side import InParallel, MakeUser
-from tests.support.post_office import ALICE, BOB, PostOffice
+from tests.support.post_office import ALICE, BOB, PostOffice, rows_of
 from tests.support.standing_clock import StandingClock
 
 
@@ -122,6 +122,7 @@ def test_a_final_answer_ends_it_at_once(outbox: Outbox) -> None:
     outbox.mark_failed(mail, "550 no such mailbox " + "x" * 1000, is_final=True)
     entry = OutboxEntry.get()
     assert entry.outcome == "failed"
+    assert entry.last_error is not None
     assert len(entry.last_error) == 500
 
 
@@ -161,14 +162,12 @@ def test_a_forgotten_password_writes_the_same_for_everybody(
     office = PostOffice(our_database, clock)
     office.mails.send_reset_password(ALICE, "en", alice.id)
     office.mails.send_reset_password(BOB, "en", None)
-    known, unknown = OutboxEntry.select().order_by(OutboxEntry.id).dicts()
+    known, unknown = rows_of(OutboxEntry)
     different = {name for name in known if known[name] != unknown[name]}
     assert different == {"id", "recipient", "recipient_key", "user_id"}
 
 
-def test_who_has_no_email_is_told_nothing(
-    our_database: Database, clock: StandingClock, make_user: MakeUser
-) -> None:
+def test_who_has_no_email_is_told_nothing(our_database: Database, clock: StandingClock, make_user: MakeUser) -> None:
     office = PostOffice(our_database, clock)
     carol = make_user("Carol", email=None)
     office.mails.send_rejected(carol, office.review(carol, "reject"))

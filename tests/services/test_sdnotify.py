@@ -48,7 +48,5 @@ def test_without_systemd_nothing_happens(tmp_path: Path) -> None:
         ({"WATCHDOG_USEC": "soon"}, None),
     ],
 )
-def test_the_watchdog_is_fed_twice_as_often_as_it_asks(
-    environment: dict[str, str], interval: float | None
-) -> None:
+def test_the_watchdog_is_fed_twice_as_often_as_it_asks(environment: dict[str, str], interval: float | None) -> None:
     assert watchdog_interval(environment) == interval

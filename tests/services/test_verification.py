@@ -10,7 +10,7 @@ from regsvc.errors import InvalidCode
 from regsvc.models import MODELS, Verification
 from regsvc.verification import VerificationCodes
 from tests.support.our_side import InParallel
-from tests.support.post_office import PostOffice
+from tests.support.post_office import PostOffice, rows_of
 from tests.support.standing_clock import StandingClock
 
 ALICE = "alice@example.org"
@@ -229,7 +229,7 @@ def test_whatever_is_shown_as_a_code_is_just_wrong(codes: VerificationCodes, sho
 def test_the_code_stands_nowhere_in_the_database(codes: VerificationCodes, our_database: Database) -> None:
     code = issue(codes)
     for model in MODELS:
-        for row in model.select().dicts():
+        for row in rows_of(model):
             assert not any(code == str(value) for value in row.values())
     if isinstance(our_database, SqliteDatabase):
         with sqlite3.connect(our_database.database) as connection:

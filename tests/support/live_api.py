@@ -68,6 +68,7 @@ class Reply:
 
 
 def make_services(config: Config, *, is_authme_enabled: bool = False) -> Services:
+    nobody: Any = None
     return Services(
         config=config,
         worker=OnTheSpot(),
@@ -76,6 +77,17 @@ def make_services(config: Config, *, is_authme_enabled: bool = False) -> Service
         name_rule=DEFAULT_NAME_RULE,
         password_rule=DEFAULT_PASSWORD_RULE,
         is_authme_enabled=is_authme_enabled,
+        # the floor is tested without the rooms on it; the real process has them all
+        registration=nobody,
+        logins=nobody,
+        accounts=nobody,
+        password_changes=nobody,
+        users=nobody,
+        audit=nobody,
+        sync=nobody,
+        status_limits=nobody,
+        level_of=nobody,
+        mails=nobody,
     )
 
 

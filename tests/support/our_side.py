@@ -4,8 +4,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from regsvc.models import User
+from regsvc.tokens import Tokens
+
+KEY = b"the signing key, of more than thirty-two bytes"
+FORMER_KEY = b"the former key, of more than thirty-two bytes"
 
 MakeUser = Callable[..., User]
+MakeTokens = Callable[..., Tokens]
 
 
 class InParallel(Protocol):

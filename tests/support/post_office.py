@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from peewee import Database
 
@@ -12,7 +13,7 @@ from regsvc.mail_desk import MailDesk
 from regsvc.mail_renderer import MailRenderer
 from regsvc.mail_templates import load_mail_templates
 from regsvc.mails import Mails
-from regsvc.models import OutboxEntry, Review, User
+from regsvc.models import Review, Table, User
 from regsvc.outbox import Outbox
 from regsvc.verification import VerificationCodes
 from tests.support.standing_clock import StandingClock
@@ -21,6 +22,11 @@ ALICE = parse_email("Alice@example.org")
 BOB = parse_email("Bob@example.org")
 
 INSTALLATION_KEY = bytes(range(32))
+
+
+def rows_of(table: type[Table]) -> list[dict[str, Any]]:
+    """All that is stored in a table, the oldest row first where it has numbers."""
+    return list(table.select().order_by(table._meta.primary_key).dicts())
 
 
 class PostOffice:
@@ -68,9 +74,3 @@ class PostOffice:
         }
         review_id: int = Review.insert(row).execute()
         return review_id
-
-    def entry(self) -> OutboxEntry:
-        """The newest in the outbox."""
-        newest = OutboxEntry.select().order_by(OutboxEntry.id.desc()).first()
-        assert newest is not None
-        return newest

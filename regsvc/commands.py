@@ -1,0 +1,128 @@
+"""What `companion` can be told on the command line, beside `serve`."""
+
+import argparse
+import asyncio
+import getpass
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plugin_bridge.players import PlayersAway
+from regsvc import __version__
+from regsvc.config import Config
+from regsvc.errors import Refusal
+from regsvc.user_commands import add_user_commands, run_user_command
+
+DESCRIPTION = "Registration and administration beside a Minecraft server."
+COMMANDS = {
+    "serve": "answer players and operators until stopped (the default)",
+    "sync": "reconcile users with AuthMe's players once",
+    "migrate": "bring the database to this version's tables",
+    "check-config": "read the config and what it points at, and say what is wrong",
+    "users": "look at users and decide about them",
+    "release": "unlock every player we locked, for a host who leaves",
+    "mail-test": "send a mail now, and say what happened",
+    "version": "print the version",
+}
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line; prints help and exits by itself where that is asked for."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="conf/companion.toml by default")
+    common.add_argument(
+        "--game-dir", metavar="DIR", default=argparse.SUPPRESS, help="the game server's folder (game.directory)"
+    )
+    parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
+    parser.set_defaults(command="serve", config=None, game_dir=None)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    made = {
+        name: subparsers.add_parser(name, help=text, description=text.capitalize() + ".", parents=[common])
+        for name, text in COMMANDS.items()
+    }
+    made["sync"].add_argument("--plan", action="store_true", help="only tell what would be done")
+    made["sync"].add_argument("--full", action="store_true", help="look at every row (every run does, so far)")
+    made["sync"].add_argument(
+        "--allow-mass-changes", action="store_true", help="also do what the brake (sync.max_changes) left out"
+    )
+    made["mail-test"].add_argument("address", metavar="ADDRESS")
+    add_user_commands(made["users"])
+    given = parser.parse_args(arguments)
+    given.command = given.command or "serve"
+    return given
+
+
+def run(
+    given: argparse.Namespace,
+    config: Config,
+    lay_ground: Callable[[Config], Any],
+    make_app: Callable[[Any, str], Any],
+) -> int:
+    """Run one command that is not `serve`; returns the exit status."""
+    if given.command == "version":
+        print(f"companion {__version__}")
+        return 0
+    ground = lay_ground(config)
+    if given.command == "check-config":
+        return _check_config(config, ground)
+    app = make_app(ground, config.base_url())
+    try:
+        applied = ground.prepare()
+        app.open()
+        return _run_opened(given, app, applied)
+    except Refusal as refusal:
+        print(f"companion: {app.translations.refusal(refusal, config.server.language)}", file=sys.stderr)
+        return 1
+    except PlayersAway as error:
+        print(f"companion: {error}", file=sys.stderr)
+        return 1
+    finally:
+        app.worker.close_here()
+        app.close()
+
+
+def _run_opened(given: argparse.Namespace, app: Any, applied: list[str]) -> int:
+    if given.command == "migrate":
+        print("\n".join(f"applied {name}" for name in applied) or "nothing to migrate")
+        return 0
+    if given.command == "sync":
+        return _sync(given, app)
+    if given.command == "release":
+        return _release(app)
+    if given.command == "mail-test":
+        return _mail_test(given.address, app)
+    return run_user_command(given, app, f"cli:{getpass.getuser()}")
+
+
+def _check_config(config: Config, ground: Any) -> int:
+    for warning in config.warnings:
+        print(f"warning: {warning}")
+    print(f"config: {config.file or 'none, everything at its default'}")
+    print(f"database: {ground.home.name}")
+    if ground.authme is None:
+        print("AuthMe: none")
+    else:
+        print(f"AuthMe: {ground.authme.source or 'from our config'}, {ground.authme.password_hash}")
+    print(f"operators: {len(ground.ops.names())}")
+    return 0
+
+
+def _sync(given: argparse.Namespace, app: Any) -> int:
+    report = app.sync.run_alone(is_plan=given.plan, allow_mass_changes=given.allow_mass_changes)
+    print(json.dumps(report.as_json(), indent=2))
+    return 1 if report.errors or report.braked else 0
+
+
+def _release(app: Any) -> int:
+    unlocked, hopeless = app.release.run()
+    print(f"unlocked {unlocked} players")
+    for username in hopeless:
+        print(f"cannot unlock {username}: its hash is too long to stand in the lock, and is kept nowhere")
+    return 1 if hopeless else 0
+
+
+def _mail_test(address: str, app: Any) -> int:
+    failure = asyncio.run(app.send_test_mail(address))
+    print(f"not sent: {failure}" if failure else f"sent to {address}")
+    return 1 if failure else 0

@@ -1,0 +1,3 @@
+"""Pages of ours, beside the API."""
+
+PAGES: list[tuple[str, type]] = []
