@@ -9,6 +9,7 @@ authme_table    AuthMe's empty table on `database_kind`, and AuthMe's config.yml
 authme          the plugin as players see it, on that table
 smtp            a real mail server on loopback that keeps the letters
 certificate     a certificate for 127.0.0.1
+village         all of these at once, on each kind of database, kept for a whole test file
 daemon          a function that makes a `companion serve`: `daemon({"http": {...}}).start()`
 
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
@@ -30,6 +31,7 @@ from tests.support.daemon import Daemon
 from tests.support.game_server import GameServer, write_game_server
 from tests.support.mariadb import Database, MariaDBServer, find_mariadbd
 from tests.support.smtp import MailServer
+from tests.support.village import Village
 
 FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
 NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
@@ -139,6 +141,13 @@ def daemon(tmp_path: Path, game_dir: Path, smtp: MailServer) -> Iterator[MakeDae
             return made
 
         yield make
+
+
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def village(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+    server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
+    with Village(request.param, tmp_path_factory.mktemp("village"), server) as village:
+        yield village
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

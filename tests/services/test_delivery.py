@@ -277,7 +277,8 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
         while line.rstrip() != b".":
             line = await reader.readline()
         writer.write(f"554 spam: {code}\r\n".encode())
-        await reader.read()
+        while await reader.readline():
+            writer.write(b"250 OK\r\n")
         writer.close()
 
     async def story() -> None:

@@ -1,0 +1,243 @@
+"""A village to tell stories in: a game server with AuthMe, a mail server, and the daemon beside them, all real.
+
+One serves a whole test file, so every story has people of its own: `village.newcomer("alice")` is a person whose name
+nobody else has. Olivia is the operator; `village.olivia()` is her admin token.
+"""
+
+import itertools
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.authme_database import AuthMeDatabase, DatabaseKind, MariaDBSchema, SqliteFile
+from tests.support.authme_like import AuthMeLike
+from tests.support.authme_tables import AuthMeTable, TableShape, create_table
+from tests.support.daemon import Daemon, Reply
+from tests.support.game_server import GameServer, write_game_server
+from tests.support.mariadb import MariaDBServer
+from tests.support.smtp import MailServer
+
+OPERATOR = "Olivia"
+OPERATORS_PASSWORD = "olivias-secret"
+NO_LIMIT = ["100000 per minute"]
+GENEROUS = {
+    "sync": {"every": "1 hour"},  # stories ask for it
+    "verification": {
+        "limits_per_address": NO_LIMIT,
+        "limits_per_client": NO_LIMIT,
+        "limits_total": NO_LIMIT,
+    },
+    "auth": {"login_limits": NO_LIMIT},
+    "http": {"status_limit": NO_LIMIT},
+    "updates": {"enabled": False},
+    "log": {"level": "debug"},
+}
+"""A config whose limits no story meets by accident."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with a name, an address and a password."""
+
+    name: str
+    email: str
+    password: str
+
+    @property
+    def key(self) -> str:
+        """The name as AuthMe looks it up."""
+        return self.name.lower()
+
+
+class Village:
+    """Use it as a context manager; `config` replaces `GENEROUS` section by section, key by key."""
+
+    def __init__(
+        self,
+        kind: DatabaseKind,
+        directory: Path,
+        mariadb: MariaDBServer | None = None,
+        *,
+        config: Mapping[str, Mapping[str, Any]] | None = None,
+        shape: TableShape = TableShape.FRESH,
+        authme: Mapping[str, object] | None = None,
+    ) -> None:
+        """`authme` changes keys of AuthMe's config.yml, by their paths."""
+        self.kind = kind
+        self._directory = directory
+        self._mariadb = mariadb
+        self._config = config or {}
+        self._shape = shape
+        self._authme_changes = authme
+        self._numbers = itertools.count(1)
+        self._olivias_token: str | None = None
+        self.game: GameServer
+        self.table: AuthMeTable
+        self.authme: AuthMeLike
+        self.smtp: MailServer
+        self.daemon: Daemon
+
+    def __enter__(self) -> "Village":
+        with ExitStack() as stack:
+            self.game = write_game_server(self._directory / "game")
+            self.game.authme_directory.mkdir(parents=True)
+            self.table = AuthMeTable(self._place(stack), shape=self._shape)
+            create_table(self.table)
+            self.game.install_authme(self.table, self._authme_changes)
+            self.authme = AuthMeLike(self.table)
+            self.authme.register(OPERATOR, OPERATORS_PASSWORD)
+            self.smtp = MailServer()
+            self.smtp.start()
+            stack.callback(self.smtp.stop)
+            self.daemon = Daemon(self._directory / "daemon", self._sections())
+            self.daemon.start()
+            stack.callback(lambda: self.daemon.stop() if self.daemon.is_running else None)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._open.close()
+
+    # --- people ---
+
+    def newcomer(self, name: str = "alice") -> Person:
+        """A person nobody has met yet."""
+        number = next(self._numbers)
+        return Person(f"{name.capitalize()}_{number}", f"{name}.{number}@example.org", f"{name}-secret-{number}")
+
+    def olivia(self) -> str:
+        """The operator's admin token."""
+        if self._olivias_token is None or self.get("/api/admin/verify", token=self._olivias_token).status != 200:
+            self._olivias_token = self.admin_token(OPERATOR, OPERATORS_PASSWORD)
+        return self._olivias_token
+
+    def admin_token(self, name: str, password: str) -> str:
+        reply = self.post("/api/admin/login", {"username": name, "password": password})
+        assert reply.status == 200, reply.text
+        token: str = reply.json["token"]
+        return token
+
+    def user_token(self, person: Person, password: str | None = None) -> str:
+        reply = self.login(person, password)
+        assert reply.status == 200, reply.text
+        token: str = reply.json["token"]
+        return token
+
+    # --- what people do ---
+
+    def code_for(self, email: str) -> str:
+        """Ask for a code and read it in the mail."""
+        letters = len(self.smtp.letters_to(email))
+        reply = self.post("/api/verify/send", {"email": email})
+        assert reply.status == 200, reply.text
+        return find_code(self.smtp.wait_for(email, letters + 1).text)
+
+    def register(self, person: Person, **fields: object) -> Reply:
+        """The whole registration, with a fresh code. A field that is None is left out."""
+        body = {
+            "username": person.name,
+            "email": person.email,
+            "password": person.password,
+            "code": fields.pop("code", None) or self.code_for(person.email),
+            **fields,
+        }
+        return self.post("/api/register", {name: value for name, value in body.items() if value is not None})
+
+    def pending(self, name: str = "alice", **fields: object) -> Person:
+        """A newcomer who has registered and waits."""
+        person = self.newcomer(name)
+        reply = self.register(person, **fields)
+        assert reply.status == 201, reply.text
+        return person
+
+    def approved(self, name: str = "bob", **fields: object) -> Person:
+        """A newcomer who has registered and was approved."""
+        person = self.pending(name, **fields)
+        self.decides("approve", person)
+        return person
+
+    def decides(self, transition: str, person: Person, **fields: object) -> Reply:
+        """Olivia's decision, which succeeds."""
+        reply = self.decide(transition, person, **fields)
+        assert reply.status == 200, reply.text
+        return reply
+
+    def decide(self, transition: str, person: Person, **fields: object) -> Reply:
+        """Olivia's decision, whatever comes of it."""
+        body = {"username": person.name, **fields}
+        return self.post(f"/api/admin/user/{transition}", body, token=self.olivia())
+
+    def login(self, person: Person, password: str | None = None) -> Reply:
+        return self.post("/api/login", {"username": person.name, "password": password or person.password})
+
+    def sync(self, **fields: object) -> dict[str, Any]:
+        """A run of the sync, and its report."""
+        reply = self.post("/api/admin/sync", fields, token=self.olivia())
+        assert reply.status == 200, reply.text
+        report: dict[str, Any] = reply.json["report"]
+        return report
+
+    def status(self, person: Person) -> str | None:
+        """What the status route says; None: nobody has this name."""
+        reply = self.get("/api/user/status", {"username": person.name})
+        status: str | None = reply.json["data"].get("status")
+        return status
+
+    def user(self, person: Person) -> dict[str, Any]:
+        """The user as the admin's list shows it."""
+        reply = self.get("/api/admin/users", {"search": person.name}, token=self.olivia())
+        [user] = [user for user in reply.json["users"] if user["username"].lower() == person.key]
+        assert isinstance(user, dict)
+        return user
+
+    def audits(self, person: Person, action: str | None = None) -> list[dict[str, Any]]:
+        """The audit entries about a person, newest first."""
+        query = {"target": person.name, "size": "100"} | ({"action": action} if action else {})
+        reply = self.get("/api/admin/audits", query, token=self.olivia())
+        audits: list[dict[str, Any]] = reply.json["audits"]
+        return audits
+
+    # --- HTTP ---
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, **options: Any) -> Reply:
+        return self.daemon.get(path, query, **options)
+
+    def post(self, path: str, body: object = None, **options: Any) -> Reply:
+        return self.daemon.post(path, body, **options)
+
+    def _place(self, stack: ExitStack) -> AuthMeDatabase:
+        if self.kind == "sqlite":
+            return SqliteFile(self.game.authme_directory / "authme.db")
+        assert self._mariadb is not None
+        return MariaDBSchema(stack.enter_context(self._mariadb.fresh_database()))
+
+    def _sections(self) -> dict[str, dict[str, Any]]:
+        sections: dict[str, dict[str, Any]] = {name: dict(keys) for name, keys in GENEROUS.items()}
+        sections["game"] = {"directory": str(self.game.directory)}
+        sections["mail"] = {
+            "backend": "smtp",
+            "host": self.smtp.host,
+            "port": self.smtp.port,
+            "security": "none",
+            "sender": "companion@example.org",
+        }
+        for name, keys in self._config.items():
+            sections.setdefault(name, {}).update(keys)
+        return sections
+
+
+def find_code(text: str) -> str:
+    """The six digits in a mail."""
+    match = re.search(r"^\s+(\d{6})\s*$", text, re.MULTILINE)
+    assert match is not None, text
+    return match[1]
+
+
+def find_link_token(text: str) -> str:
+    """The token in a mailed link."""
+    match = re.search(r"/set-password#token=(\S+)", text)
+    assert match is not None, text
+    return match[1]
