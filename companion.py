@@ -92,7 +92,7 @@ async def _run(app: App, sockets: list[socket.socket], address: str) -> int:
     print(f"companion ready on {address}", flush=True)
     notify("READY=1")
     jobs = JobRunner(_jobs(app))
-    delivery = asyncio.create_task(app.delivery.run(), name="mail")
+    delivery = asyncio.create_task(app.mail_room.delivery.run(), name="mail")
     opening = None if is_open else asyncio.create_task(_keep_opening(app, stop))
     jobs.start()
     await stop.wait()
@@ -101,7 +101,7 @@ async def _run(app: App, sockets: list[socket.socket], address: str) -> int:
     server.stop()
     await _drain(server, application.in_flight)
     await jobs.stop()
-    app.delivery.stop()
+    app.mail_room.delivery.stop()
     await delivery
     if opening is not None:
         opening.cancel()

@@ -80,6 +80,10 @@ class Ground:
         level = self.ops.level_of(username)
         return level if level >= self.config.auth.min_operator_level else 0
 
+    def is_operator(self, username: str) -> bool:
+        """Whether the name is an operator's at this moment."""
+        return self.level_of(username) > 0
+
     def prepare(self) -> list[str]:
         """Bring the database to our tables and settle in it. Blocking.
 
@@ -101,6 +105,107 @@ def lay_ground(config: Config, now: Clock = clock.now) -> Ground:
     return Ground(config, authme, home, keys, OpsFile(config.game.ops_path, config.game.operators), now)
 
 
+@dataclass(frozen=True)
+class MailRoom:
+    """Everything about e-mail: what is promised, how it is written, who delivers it."""
+
+    mailer: Mailer
+    outbox: Outbox
+    codes: VerificationCodes
+    links: PasswordLinks
+    renderer: MailRenderer
+    delivery: MailDelivery
+    mails: Mails
+    limits: MailLimits
+
+
+def _open_mail_room(ground: Ground, worker: Worker, base_url: str) -> MailRoom:
+    config, now = ground.config, ground.now
+    secrets = DerivedSecrets(ground.keys.installation_key)
+    mailer = make_mailer(config.mail, _authme_mail(ground.authme))
+    links = PasswordLinks(secrets, now)
+    outbox = Outbox(now, config.mail.max_attempts)
+    codes = VerificationCodes(
+        secrets,
+        now,
+        valid=config.verification.code_valid,
+        max_tries=config.verification.max_tries,
+        digits=config.verification.code_digits,
+    )
+    renderer = MailRenderer(
+        load_mail_templates(config.mail.templates),
+        codes,
+        links,
+        outbox,
+        now,
+        sender=mailer.sender,
+        server_name=config.server.name,
+        base_url=base_url,
+    )
+    delivery = MailDelivery(worker, MailDesk(ground.home.database, outbox, codes, renderer), mailer)
+    mails = Mails(outbox, config.server.language, is_available=mailer.is_available, wake=delivery.wake)
+    limits = MailLimits(
+        config.verification.limits_per_address,
+        config.verification.limits_per_client,
+        config.verification.limits_total,
+    )
+    return MailRoom(mailer, outbox, codes, links, renderer, delivery, mails, limits)
+
+
+@dataclass(frozen=True)
+class HashRoom:
+    """Everything about passwords: how they are hashed, where, and which ones are taken."""
+
+    pool: HashPool
+    passwords: Passwords
+    rules: InputRules
+    names: NameRule
+    password_rule: PasswordRule
+    algorithms: frozenset[str]
+
+
+def _open_hash_room(ground: Ground) -> HashRoom:
+    config = ground.config
+    hasher = _hasher(ground.authme)
+    names, password_rule = _rules(config, ground.authme)
+    rules = InputRules(
+        names=names,
+        passwords=password_rule,
+        bedrock=BedrockNames(config.bedrock.enabled, compile_pattern(config.bedrock.username_regex)),
+        reserved_names=config.registration.reserved_names,
+        level_of=ground.level_of,
+        password_mode=config.registration.password,
+    )
+    algorithms = frozenset(hasher.algorithms) if hasher else frozenset()
+    pool = HashPool(_hash_threads(config), config.auth.max_waiting_hashes)
+    return HashRoom(pool, Passwords(hasher), rules, names, password_rule, algorithms)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Who is let in and what is written down of it."""
+
+    audit: Audit
+    tokens: Tokens
+    known_clients: KnownClients
+    limits: DurableLimits
+
+
+def _open_desk(ground: Ground) -> Desk:
+    auth, now = ground.config.auth, ground.now
+    audit = Audit(now)
+    tokens = Tokens(
+        signing=ground.keys.signing,
+        now=now,
+        user_lifetime=auth.user_token,
+        admin_lifetime=auth.admin_token,
+        admin_idle=auth.admin_idle,
+        is_operator=ground.is_operator,
+        audit=audit,
+    )
+    return Desk(audit, tokens, KnownClients(now), DurableLimits(now))
+
+
 class App:
     """All services of one process, wired. `base_url` is where players reach it."""
 
@@ -110,158 +215,115 @@ class App:
         self.ground = ground
         self.worker = Worker(database, config.database.threads, also_close=players.close)
         self.sync_worker = Worker(database, 1, "sync", also_close=players.close)
-        self.hash_pool = HashPool(_hash_threads(config), config.auth.max_waiting_hashes)
         self.translations = load_translations()
-        self.mailer: Mailer = make_mailer(config.mail, _authme_mail(ground.authme))
+        self.mail_room = mail_room = _open_mail_room(ground, self.worker, base_url)
+        self.hash_room = hash_room = _open_hash_room(ground)
+        self.desk = desk = _open_desk(ground)
 
-        hasher = _hasher(ground.authme)
-        passwords = Passwords(hasher)
-        names, password_rule = _rules(config, ground.authme)
-        rules = InputRules(
-            names=names,
-            passwords=password_rule,
-            bedrock=BedrockNames(config.bedrock.enabled, compile_pattern(config.bedrock.username_regex)),
-            reserved_names=config.registration.reserved_names,
-            level_of=ground.level_of,
-            password_mode=config.registration.password,
-        )
-
-        secrets = DerivedSecrets(ground.keys.installation_key)
-        self.audit = Audit(now)
-        self.limits = DurableLimits(now)
-        self.known_clients = KnownClients(now)
-        self.codes = VerificationCodes(
-            secrets,
-            now,
-            valid=config.verification.code_valid,
-            max_tries=config.verification.max_tries,
-            digits=config.verification.code_digits,
-        )
-        self.links = PasswordLinks(secrets, now)
-        self.outbox = Outbox(now, config.mail.max_attempts)
-        self.renderer = MailRenderer(
-            load_mail_templates(config.mail.templates),
-            self.codes,
-            self.links,
-            self.outbox,
-            now,
-            sender=self.mailer.sender,
-            server_name=config.server.name,
-            base_url=base_url,
-        )
-        self.delivery = MailDelivery(
-            self.worker, MailDesk(database, self.outbox, self.codes, self.renderer), self.mailer
-        )
-        mails = Mails(
-            self.outbox,
-            config.server.language,
-            is_available=self.mailer.is_available,
-            wake=self.delivery.wake,
-        )
-        self.tokens = Tokens(
-            signing=ground.keys.signing,
-            now=now,
-            user_lifetime=config.auth.user_token,
-            admin_lifetime=config.auth.admin_token,
-            admin_idle=config.auth.admin_idle,
-            is_operator=lambda username: ground.level_of(username) > 0,
-            audit=self.audit,
-        )
-        transitions = Transitions(self.audit, mails, now)
         agreements = Agreements(database, now)
-        world = World(players, agreements, transitions, self.audit, now)
-        self.reconciler = Reconciler(database, world, _policy(config, players.is_enabled, hasher), ground.level_of)
+        transitions = Transitions(desk.audit, mail_room.mails, now)
+        self.reconciler = Reconciler(
+            database,
+            World(players, agreements, transitions, desk.audit, now),
+            _policy(config, players.is_enabled, hash_room.algorithms),
+            ground.level_of,
+        )
         self.sync = SyncService(
             self.sync_worker,
-            Sync(database, players, self.reconciler, self.audit, config.sync.max_changes, now),
+            Sync(database, players, self.reconciler, desk.audit, config.sync.max_changes, now),
             SyncLease(database, now),
         )
+        self.release = Release(database, players, agreements)
         self.accounts = Accounts(
             database=database,
             reconciler=self.reconciler,
             transitions=transitions,
-            tokens=self.tokens,
-            audit=self.audit,
+            tokens=desk.tokens,
+            audit=desk.audit,
             level_of=ground.level_of,
             now=now,
         )
-        logins = Logins(
-            database=database,
+        self.logins = self._wire_logins()
+        self.registration = self._wire_registration(transitions)
+        self.password_changes = self._wire_password_changes()
+        self.services = self._wire_services()
+
+    def _wire_logins(self) -> Logins:
+        ground, desk = self.ground, self.desk
+        return Logins(
+            database=ground.home.database,
             worker=self.worker,
-            hash_pool=self.hash_pool,
-            passwords=passwords,
+            hash_pool=self.hash_room.pool,
+            passwords=self.hash_room.passwords,
             reconciler=self.reconciler,
-            limits=LoginLimits(MemoryLimits(now), LoginDelays(now), config.auth.login_limits),
-            known_clients=self.known_clients,
-            tokens=self.tokens,
-            audit=self.audit,
-            is_operator=lambda username: ground.level_of(username) > 0,
-            now=now,
+            limits=LoginLimits(MemoryLimits(ground.now), LoginDelays(ground.now), ground.config.auth.login_limits),
+            known_clients=desk.known_clients,
+            tokens=desk.tokens,
+            audit=desk.audit,
+            is_operator=ground.is_operator,
+            now=ground.now,
         )
-        mail_limits = MailLimits(
-            config.verification.limits_per_address,
-            config.verification.limits_per_client,
-            config.verification.limits_total,
-        )
-        registration = Registration(
-            database=database,
+
+    def _wire_registration(self, transitions: Transitions) -> Registration:
+        ground, config = self.ground, self.ground.config.registration
+        return Registration(
+            database=ground.home.database,
             worker=self.worker,
-            hash_pool=self.hash_pool,
-            passwords=passwords,
-            players=players,
+            hash_pool=self.hash_room.pool,
+            passwords=self.hash_room.passwords,
+            players=ground.home.players,
             reconciler=self.reconciler,
             transitions=transitions,
-            codes=self.codes,
-            mails=mails,
-            limits=self.limits,
-            mail_limits=mail_limits,
+            codes=self.mail_room.codes,
+            mails=self.mail_room.mails,
+            limits=self.desk.limits,
+            mail_limits=self.mail_room.limits,
             email_policy=EmailPolicy(
-                config.registration.email_domains,
-                config.registration.blocked_email_domains,
-                accepts_aliases=config.registration.email_aliases,
+                config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases
             ),
-            rules=rules,
-            policy=RegistrationPolicy(
-                config.registration.open, config.registration.approval, config.registration.reapply_after
-            ),
-            audit=self.audit,
-            now=now,
+            rules=self.hash_room.rules,
+            policy=RegistrationPolicy(config.open, config.approval, config.reapply_after),
+            audit=self.desk.audit,
+            now=ground.now,
         )
-        self.password_changes = PasswordChanges(
-            database=database,
+
+    def _wire_password_changes(self) -> PasswordChanges:
+        return PasswordChanges(
+            database=self.ground.home.database,
             worker=self.worker,
-            hash_pool=self.hash_pool,
-            passwords=passwords,
+            hash_pool=self.hash_room.pool,
+            passwords=self.hash_room.passwords,
             accounts=self.accounts,
-            logins=logins,
-            registration=registration,
-            links=self.links,
-            limits=self.limits,
-            mail_limits=mail_limits,
-            mails=mails,
-            rules=rules,
+            logins=self.logins,
+            registration=self.registration,
+            links=self.mail_room.links,
+            limits=self.desk.limits,
+            mail_limits=self.mail_room.limits,
+            mails=self.mail_room.mails,
+            rules=self.hash_room.rules,
         )
-        self.release = Release(database, players, agreements)
-        self.services = Services(
-            config=config,
+
+    def _wire_services(self) -> Services:
+        ground, http = self.ground, self.ground.config.http
+        is_bridge_on = ground.home.players.is_enabled
+        return Services(
+            config=ground.config,
             worker=self.worker,
             translations=self.translations,
-            tokens=self.tokens,
-            name_rule=names,
-            password_rule=password_rule,
-            is_authme_enabled=players.is_enabled,
-            registration=registration,
-            logins=logins,
+            tokens=self.desk.tokens,
+            name_rule=self.hash_room.names,
+            password_rule=self.hash_room.password_rule,
+            is_authme_enabled=is_bridge_on,
+            registration=self.registration,
+            logins=self.logins,
             accounts=self.accounts,
             password_changes=self.password_changes,
-            users=UserList(now, is_bridge_on=players.is_enabled),
-            audit=self.audit,
+            users=UserList(ground.now, is_bridge_on=is_bridge_on),
+            audit=self.desk.audit,
             sync=self.sync,
-            status_limits=StatusLimits(
-                MemoryLimits(now), config.http.status_limit, is_any_of(config.http.trusted_clients)
-            ),
+            status_limits=StatusLimits(MemoryLimits(ground.now), http.status_limit, is_any_of(http.trusted_clients)),
             level_of=ground.level_of,
-            mails=mails,
+            mails=self.mail_room.mails,
         )
 
     def open(self) -> None:
@@ -271,27 +333,29 @@ class App:
     async def send_test_mail(self, address: str) -> str | None:
         """Send a mail past the outbox. Returns what went wrong, None if nothing did. Raises `InvalidEmail`."""
         recipient = parse_email(address)
-        message = self.renderer.compose("mail_test", recipient, self.ground.config.server.language, {})
+        language = self.ground.config.server.language
+        message = self.mail_room.renderer.compose("mail_test", recipient, language, {})
         try:
-            await self.mailer.send(message, recipient)
+            await self.mail_room.mailer.send(message, recipient)
         except (MailRefused, MailPostponed, MailServerAway) as error:
             return str(error)
         return None
 
     def purge_expired(self) -> None:
         """Remove what nobody can use any more. Blocking; each line is a statement of its own."""
-        self.tokens.purge_expired()
-        self.codes.purge_dead()
-        self.links.purge_dead()
-        self.known_clients.purge()
-        self.limits.purge(self.ground.now() - timedelta(days=2))
-        self.outbox.purge_done(self.ground.now() - self.ground.config.retention.outbox)
+        now = self.ground.now()
+        self.desk.tokens.purge_expired()
+        self.desk.known_clients.purge()
+        self.desk.limits.purge(now - timedelta(days=2))
+        self.mail_room.codes.purge_dead()
+        self.mail_room.links.purge_dead()
+        self.mail_room.outbox.purge_done(now - self.ground.config.retention.outbox)
 
     def close(self) -> None:
         """Let what runs on threads end, and close every connection. Blocking."""
         self.worker.close()
         self.sync_worker.close()
-        self.hash_pool.close()
+        self.hash_room.pool.close()
 
 
 def _hash_threads(config: Config) -> int:
@@ -327,7 +391,7 @@ def _rules(config: Config, authme: AuthMeConfig | None) -> tuple[NameRule, Passw
     return names, passwords
 
 
-def _policy(config: Config, is_bridge_on: bool, hasher: PasswordHasher | None) -> Policy:
+def _policy(config: Config, is_bridge_on: bool, algorithms: frozenset[str]) -> Policy:
     sync, new_players = config.sync, config.sync.new_players
     if new_players == "auto":
         new_players = "pending" if config.registration.approval else "approved"
@@ -338,6 +402,6 @@ def _policy(config: Config, is_bridge_on: bool, hasher: PasswordHasher | None) -
         unapproved_players=sync.unapproved_players,
         conflict=sync.conflict,
         first_started_at=_BEFORE_EVERYTHING,
-        algorithms=frozenset(hasher.algorithms) if hasher else frozenset(),
+        algorithms=algorithms,
         is_bridge_on=is_bridge_on,
     )

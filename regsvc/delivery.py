@@ -54,16 +54,24 @@ class _Pause:
 class MailDelivery:
     """The background job: `run` until `stop`. Several recipients at once, each one's mails in order.
 
-    `first_pause` is how long a mail server that is away is left alone at first.
+    `first_pause` is how long a mail server that is away is left alone at first, `farewell` how long a stop waits for
+    the mails under way.
     """
 
     def __init__(
-        self, worker: Worker, desk: MailDesk, mailer: Mailer, *, first_pause: timedelta = _FIRST_PAUSE
+        self,
+        worker: Worker,
+        desk: MailDesk,
+        mailer: Mailer,
+        *,
+        first_pause: timedelta = _FIRST_PAUSE,
+        farewell: timedelta = _FAREWELL,
     ) -> None:
         self._worker = worker
         self._desk = desk
         self._mailer = mailer
         self._pause = _Pause(first_pause)
+        self._farewell = farewell
         self._in_flight: set[asyncio.Task[None]] = set()
         self._something_happened = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -175,7 +183,7 @@ class MailDelivery:
     async def _finish(self) -> None:
         if not self._in_flight:
             return
-        _done, late = await asyncio.wait(self._in_flight, timeout=_FAREWELL.total_seconds())
+        _done, late = await asyncio.wait(self._in_flight, timeout=self._farewell.total_seconds())
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)

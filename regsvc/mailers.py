@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -84,20 +85,25 @@ class SmtpMailer(Mailer):
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
         client = self._client()
+        transport = None
         try:
             async with asyncio.timeout(SEND_TIMEOUT.total_seconds()):
                 await _connect(client)
+                transport = client.transport
                 await _hand_over(client, message, recipient)
             await _say_goodbye(client)
         except TimeoutError as error:
             raise MailPostponed("the mail server took too long") from error
         finally:
             client.close()
+            if isinstance(transport, asyncio.WriteTransport):
+                transport.abort()  # everything is said; TLS would wait for an answer to its farewell
 
     def _client(self) -> aiosmtplib.SMTP:
         return aiosmtplib.SMTP(
             hostname=self.account.host,
             port=self.account.port,
+            local_hostname=_own_name(),
             use_tls=self.account.security == "tls",
             start_tls=self.account.security == "starttls",
             tls_context=self._tls,
@@ -105,6 +111,12 @@ class SmtpMailer(Mailer):
             password=self.account.password or None,
             timeout=_ANSWER_TIMEOUT.total_seconds(),
         )
+
+
+def _own_name() -> str:
+    """How we introduce ourselves: without asking DNS, which may be as far away as the mail server."""
+    name = socket.gethostname()
+    return name if "." in name and name.isascii() else "[127.0.0.1]"
 
 
 async def _connect(client: aiosmtplib.SMTP) -> None:

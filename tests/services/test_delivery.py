@@ -91,7 +91,9 @@ class UnderWay:
 async def delivering(office: PostOffice, database: Database, mailer: Mailer) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished what was under way when it comes back."""
     worker = WatchedWorker(database)
-    delivery = MailDelivery(worker, office.desk, mailer, first_pause=timedelta(milliseconds=20))
+    delivery = MailDelivery(
+        worker, office.desk, mailer, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
+    )
     running = asyncio.create_task(delivery.run())
     try:
         yield UnderWay(delivery, worker)
@@ -108,14 +110,22 @@ def outcome_of(template: str) -> str | None:
     return outcome
 
 
-def test_a_promised_mail_arrives(office: PostOffice, our_database: Database, smtp: MailServer) -> None:
-    async def story() -> None:
+def test_a_promised_mail_arrives_and_no_log_tells_its_code(
+    office: PostOffice, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def story() -> str:
         async with delivering(office, our_database, WatchedMailer(smtp)) as under_way:
-            office.ask_for_code()
+            code = office.ask_for_code()
             under_way.delivery.wake()
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
+            return code
 
-    asyncio.run(story())
+    code = asyncio.run(story())
+    assert code in smtp.letters[0].text
+    ours = [record.getMessage() for record in caplog.records if record.name != "mail.log"]  # the mail server's
+    assert not [message for message in ours if code in message]
     assert outcome_of("verification_code") == "sent"
 
 
@@ -322,6 +332,22 @@ def test_a_stop_waits_for_the_mail_under_way(office: PostOffice, our_database: D
     asyncio.run(story())
     assert outcome_of("verification_code") == "sent"
     assert len(smtp.letters) == 1
+
+
+def test_a_stop_does_not_wait_for_ever(
+    office: PostOffice, our_database: Database, smtp: MailServer, clock: StandingClock
+) -> None:
+    smtp.hold()
+    office.ask_for_code()
+
+    async def story() -> None:
+        mailer = WatchedMailer(smtp)
+        async with delivering(office, our_database, mailer):
+            await mailer.until(lambda: mailer.begun == 1)
+
+    asyncio.run(story())
+    entry = OutboxEntry.get()
+    assert (entry.outcome, entry.attempts, entry.next_attempt_at) == (None, 0, clock())
 
 
 def test_with_mail_off_nothing_piles_up(office: PostOffice, our_database: Database) -> None:

@@ -113,9 +113,7 @@ def test_a_closed_port_is_an_outage() -> None:
         send(SmtpMailer(SENDER, SmtpAccount("127.0.0.1", free_port(), "none")))
 
 
-def test_a_wrong_password_is_an_outage_until_it_is_corrected(
-    secure_smtp: MailServer, certificate: Certificate
-) -> None:
+def test_a_wrong_password_is_an_outage_until_it_is_corrected(secure_smtp: MailServer, certificate: Certificate) -> None:
     async def story() -> None:
         with pytest.raises(MailServerAway, match="535") as away:
             await secure(secure_smtp, certificate, password="battery staple").send(letter(), ALICE)

@@ -23,7 +23,7 @@ from tests.support.smtp import MailServer
 OPERATOR = "Olivia"
 OPERATORS_PASSWORD = "olivias-secret"
 NO_LIMIT = ["100000 per minute"]
-GENEROUS = {
+GENEROUS: dict[str, dict[str, Any]] = {
     "sync": {"every": "1 hour"},  # stories ask for it
     "verification": {
         "limits_per_address": NO_LIMIT,
