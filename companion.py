@@ -100,6 +100,7 @@ async def _run(app: App, sockets: list[socket.socket], address: str) -> int:
     notify("STOPPING=1")
     server.stop()
     await _drain(server, application.in_flight)
+    await app.sync.stop()
     await jobs.stop()
     app.mail_room.delivery.stop()
     await delivery

@@ -27,15 +27,17 @@ def adopt(database: Database, audit: Audit, adoptions: list[Adopt], moment: date
     conflicts: dict[str, Conflict] = {}
     with database.atomic():
         emails = _free_emails(adoptions, conflicts)
-        for adoption in adoptions:
-            User.insert(_user_values(adoption, emails.get(adoption.player.username), moment)).execute()
+        users = [_user_values(adoption, emails.get(adoption.player.username), moment) for adoption in adoptions]
+        User.insert_many(users).execute()
         keys = [adoption.player.username for adoption in adoptions]
         rows = User.select(User.username_key, User.id).where(User.username_key.in_(keys))
         ids = {row.username_key: row.id for row in rows}
         Player.delete().where(Player.username_key.in_(keys)).execute()
-        for adoption in adoptions:
-            key = adoption.player.username
-            Player.insert(_agreement_values(adoption, ids[key], key in conflicts, moment)).execute()
+        agreed = [
+            _agreement_values(adoption, ids[key], key in conflicts, moment)
+            for key, adoption in zip(keys, adoptions, strict=True)
+        ]
+        Player.insert_many(agreed).execute()
         _record(audit, adoptions, conflicts)
     return conflicts
 

@@ -66,9 +66,11 @@ class Sync:
         *,
         is_plan: bool = False,
         allow_mass_changes: bool = False,
-        heartbeat: Callable[[], None] = lambda: None,
+        may_go_on: Callable[[], bool] = lambda: True,
     ) -> SyncReport:
-        """Close every difference, or with `is_plan` only tell them. `heartbeat` is called between pages.
+        """Close every difference, or with `is_plan` only tell them.
+
+        `may_go_on` is asked between pages; a run that is stopped tells what it did, and the next one does the rest.
 
         AuthMe being away is an error in the report, never an exception; the database being away is one.
         """
@@ -76,19 +78,26 @@ class Sync:
         started = time.monotonic()
         try:
             self._refresh_columns()
-            for page in self._players.pages(PAGE):
-                self._reconcile_players(run, page)
-                heartbeat()
-            for subjects in self._users_without_player():
-                self._reconcile(run, subjects)
-                heartbeat()
-            self._finish(run, allow_mass_changes)
+            if self._look_at_everybody(run, may_go_on):
+                self._finish(run, allow_mass_changes, may_go_on)
         except PlayersAway as error:
             run.report.add_error(None, str(error))
         run.report.duration_ms = round((time.monotonic() - started) * 1000)
         if not is_plan:
             self._tell(run.report)
         return run.report
+
+    def _look_at_everybody(self, run: _Run, may_go_on: Callable[[], bool]) -> bool:
+        """Players first, then users without one. False: stopped on the way."""
+        for page in self._players.pages(PAGE):
+            self._reconcile_players(run, page)
+            if not may_go_on():
+                return False
+        for subjects in self._users_without_player():
+            self._reconcile(run, subjects)
+            if not may_go_on():
+                return False
+        return True
 
     def _refresh_columns(self) -> None:
         refresh = getattr(self._players, "refresh", None)
@@ -190,7 +199,7 @@ class Sync:
         if settled.left is not None:
             run.waiting[key] = settled.left
 
-    def _finish(self, run: _Run, allow_mass_changes: bool) -> None:
+    def _finish(self, run: _Run, allow_mass_changes: bool, may_go_on: Callable[[], bool]) -> None:
         """Do what waited, if it is not too much at once; else leave all of it, and only it."""
         if not run.waiting:
             return
@@ -203,6 +212,8 @@ class Sync:
                 _count(run.report, key, decision)
             else:
                 self._settle(run, key, is_braked=False)
+            if not may_go_on():
+                return
 
     def _is_too_much(self, run: _Run) -> bool:
         known = Player.select().where(Player.presence == PRESENT).count()

@@ -86,6 +86,7 @@ class SyncService:
         self._next: asyncio.Task[SyncReport] | None = None
         self.on_finished: Callable[[SyncReport], None] = lambda report: None
         self.last_report: SyncReport | None = None
+        self._is_stopping = False
 
     async def run(self) -> SyncReport:
         """Wait for a run in flight, then share one that began after this call. Raises `SyncRunning`."""
@@ -112,7 +113,8 @@ class SyncService:
         return self.run_here(allow_mass_changes=allow_mass_changes)
 
     async def stop(self) -> None:
-        """Let the run in flight end."""
+        """Let the run in flight end at its next page."""
+        self._is_stopping = True
         for task in (self._next, self._running):
             if task is not None:
                 await asyncio.gather(task, return_exceptions=True)
@@ -134,6 +136,10 @@ class SyncService:
     def run_here(self, *, allow_mass_changes: bool = False) -> SyncReport:
         """The run itself, on the calling thread; the lease is ours."""
         try:
-            return self._sync.run(allow_mass_changes=allow_mass_changes, heartbeat=self._lease.renew)
+            return self._sync.run(allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
         finally:
             self._lease.give_back()
+
+    def _may_go_on(self) -> bool:
+        self._lease.renew()
+        return not self._is_stopping

@@ -1,0 +1,155 @@
+"""`make bench`: measures on this machine, side by side in one run, and writes docs/benchmarks.md."""
+
+import json
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import tornado
+
+from tests.support.daemon import REPOSITORY
+from tests.support.mariadb import MariaDBServer
+from tests.support.ports import free_port
+from tests.support.village import Village
+
+PLAYERS = 100_000
+RUNS = 5
+SECONDS = 2.0
+CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "warning"}}
+
+
+def main() -> None:
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = MariaDBServer(directory / "mariadb")
+        server.start()
+        stack.callback(server.stop)
+        rows = measure(stack, directory, server)
+    report = write_report(rows)
+    print(report)
+    (REPOSITORY / "docs" / "benchmarks.md").write_text(report, encoding="utf-8")
+
+
+def measure(stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tuple[str, str]]:
+    """The lines of the table."""
+    village = stack.enter_context(Village("mariadb", directory / "village", server, config=CONFIG))
+    village.daemon.stop()
+    names = add_players(village)
+    adoption = sync_from_the_shell(village)
+    assert adoption["adopted"] == PLAYERS, adoption
+    idle_tick = sync_from_the_shell(village)["durationMs"] / 1000
+    ready = statistics.median(time_to_ready(village) for _run in range(RUNS))
+    village.daemon.start()
+    memory = resident_mib(village.daemon.pid)
+
+    statuses = write_paths(directory / "status.txt", [f"/api/user/status?username={name}" for name in names])
+    configs = write_paths(directory / "config.txt", ["/api/config"])
+    with bare_handler() as bare_port:
+        status, config, bare = [], [], []
+        for _run in range(RUNS):
+            bare.append(load(bare_port, statuses))
+            status.append(load(village.daemon.port, statuses))
+            config.append(load(village.daemon.port, configs))
+    limit = statistics.median(bare)
+    return [
+        ("bare Tornado handler, same JSON, no database (the limit)", f"{limit:,.0f} requests/s"),
+        ("`GET /api/config`", share(statistics.median(config), limit)),
+        (f"`GET /api/user/status`, MariaDB, {PLAYERS:,} users, random names", share(statistics.median(status), limit)),
+        (f"start to ready, {PLAYERS:,} users", f"{ready:.2f} s"),
+        (f"memory (RSS) after the start, {PLAYERS:,} users", f"{memory:.0f} MiB"),
+        (f"memory (RSS) after {RUNS} runs of load", f"{resident_mib(village.daemon.pid):.0f} MiB"),
+        (f"first adoption of {PLAYERS:,} players", f"{adoption['durationMs'] / 1000:.1f} s"),
+        (f"sync over {PLAYERS:,} players, nothing changed", f"{idle_tick:.1f} s"),
+    ]
+
+
+def add_players(village: Village) -> list[str]:
+    """Players who registered in the game long ago, in an order that no index has."""
+    names = [f"Player_{number}" for number in range(PLAYERS)]
+    random.Random(1).shuffle(names)
+    for start in range(0, PLAYERS, 1000):
+        chunk = names[start : start + 1000]
+        values = ", ".join(f"('{name.lower()}', '{name}', '$SHA$x$y', 1500000000000)" for name in chunk)
+        village.table.database.execute(f"INSERT INTO authme (username, realname, password, regdate) VALUES {values}")
+    return names
+
+
+def sync_from_the_shell(village: Village) -> dict[str, Any]:
+    """The report of one run."""
+    command = [sys.executable, "companion.py", "sync", "--config", str(village.daemon.config_file)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def time_to_ready(village: Village) -> float:
+    started = time.monotonic()
+    village.daemon.start()
+    elapsed = time.monotonic() - started
+    village.daemon.stop()
+    return elapsed
+
+
+def resident_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("a process without memory")
+
+
+def write_paths(file: Path, paths: list[str]) -> Path:
+    file.write_text("\n".join(paths), encoding="utf-8")
+    return file
+
+
+def load(port: int, paths: Path) -> float:
+    command = [sys.executable, "-m", "tests.bench.load", str(port), str(paths), str(SECONDS)]
+    return float(subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout)
+
+
+@contextmanager
+def bare_handler() -> Iterator[int]:
+    port = free_port()
+    command = [sys.executable, "-m", "tests.bench.bare", str(port)]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield port
+        finally:
+            process.terminate()
+
+
+def share(rate: float, limit: float) -> str:
+    return f"{rate:,.0f} requests/s, {rate / limit:.2f} of the limit"
+
+
+def write_report(rows: list[tuple[str, str]]) -> str:
+    lines = [
+        "# Benchmarks",
+        "",
+        f"Written by `make bench` on {date.today().isoformat()}: Python {platform.python_version()}, "  # noqa: DTZ011
+        f"Tornado {tornado.version}, peewee {version('peewee')}, {platform.machine()}, "
+        f"medians of {RUNS} runs. The load comes from another process on the same machine, so only ratios of one run "
+        "mean something elsewhere.",
+        "",
+        "| what | measured |",
+        "|---|---|",
+        *(f"| {what} | {measured} |" for what, measured in rows),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
