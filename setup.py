@@ -15,6 +15,8 @@ RUNTIME = [
     "bcrypt>=5.0",
     "argon2-cffi>=25.1",
     "pillow>=13.0",
+    "cryptography>=50",
+    "idna>=3.20",
     "msgspec>=0.22",
     "email-validator>=2.4",
     "aiosmtplib>=5.1",
@@ -47,7 +49,7 @@ setup(
     py_modules=["companion"],
     packages=find_packages(include=["regsvc*", "plugin_bridge*"]),
     package_data={
-        "regsvc": ["emails/*", "translations/*", "pages/*", "py.typed"],
+        "regsvc": ["emails/*", "translations/*", "web/*", "py.typed"],
         "plugin_bridge": ["py.typed"],
     },
     install_requires=RUNTIME,
