@@ -31,8 +31,9 @@ format: $(STAMP)  ## lets ruff tidy up
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-sample: $(STAMP)  ## writes conf/companion.toml from regsvc/config.py
+sample: $(STAMP)  ## writes conf/companion.toml and docs/schema.md from what they tell of
 	$(PY) -m regsvc.config_sample
+	$(PY) -m regsvc.schema_doc
 
 bench: $(STAMP)  ## measures, and writes docs/benchmarks.md
 	$(PY) -m tests.bench

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
+from ssl import SSLError
 
 from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
@@ -18,6 +19,7 @@ from tornado.netutil import bind_sockets
 
 from regsvc import commands
 from regsvc.api.application import InFlight, make_application, make_server
+from regsvc.api.pages import PAGES
 from regsvc.app import App, Ground, lay_ground
 from regsvc.config import Config, ConfigError
 from regsvc.config_loader import find_config_file, load_config
@@ -26,15 +28,22 @@ from regsvc.home import WrongHome
 from regsvc.jobs import Job, JobRunner
 from regsvc.keys import UnusableKey
 from regsvc.logs import set_up_logging
+from regsvc.mail_templates import BrokenTemplate
 from regsvc.migrator import SchemaTooNew
-from regsvc.pages import PAGES
 from regsvc.sdnotify import notify, watchdog_interval
 
 log = logging.getLogger("companion")
 
 EX_CONFIG = 78
 EX_PORT_IN_USE = 75
-CANNOT_START = (ConfigError, UnusableKey, WrongHome, SchemaTooNew)
+
+
+class DatabaseUnusable(Exception):
+    """The database is there, but does not let us work; `str()` says why."""
+
+
+CANNOT_START = (ConfigError, UnusableKey, WrongHome, SchemaTooNew, BrokenTemplate, DatabaseUnusable, SSLError)
+"""What has to be mended before a start can succeed; each is a sentence."""
 _DRAIN = timedelta(seconds=8)
 
 
@@ -69,18 +78,13 @@ async def serve(config: Config) -> int:
         sockets = bind_sockets(config.server.port, config.server.host)
     except OSError as error:
         print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {error}", file=sys.stderr)
-        return EX_PORT_IN_USE if error.errno in (errno.EADDRINUSE, errno.EACCES) else EX_CONFIG
+        return EX_PORT_IN_USE if error.errno == errno.EADDRINUSE else EX_CONFIG
     port = sockets[0].getsockname()[1]
     app = App(ground, config.base_url(port))
     try:
-        return await _run(app, sockets, config.base_url(port) if not config.server.base_url else _address(config, port))
+        return await _run(app, sockets, config.address(port))
     finally:
         app.close()
-
-
-def _address(config: Config, port: int) -> str:
-    scheme = "https" if config.server.tls_cert_file else "http"
-    return f"{scheme}://{config.server.host}:{port}"
 
 
 async def _run(app: App, sockets: list[socket.socket], address: str) -> int:
@@ -98,14 +102,12 @@ async def _run(app: App, sockets: list[socket.socket], address: str) -> int:
     await stop.wait()
 
     notify("STOPPING=1")
+    application.is_stopping = True
     server.stop()
-    await _drain(server, application.in_flight)
-    await app.sync.stop()
-    await jobs.stop()
-    app.mail_room.delivery.stop()
-    await delivery
     if opening is not None:
         opening.cancel()
+    app.mail_room.delivery.stop()
+    await asyncio.gather(_drain(server, application.in_flight), app.sync.stop(), jobs.stop(), delivery)
     return EX_CONFIG if stop.is_refusal else 0
 
 
@@ -128,7 +130,7 @@ async def _open_database(app: App) -> bool:
         await asyncio.to_thread(_prepare, app.ground)
     except PeeweeException as error:
         if not is_away(error):
-            raise
+            raise DatabaseUnusable(f"The database cannot be used: {error}.") from error
         log.warning("the database is away; requests are answered with 503 until it is there")
         return False
     app.open()
@@ -149,6 +151,8 @@ async def _keep_opening(app: App, stop: _Stop) -> None:
             if await _open_database(app):
                 log.info("the database is there")
                 return
+        except DatabaseUnusable as error:  # it may be mended while we wait
+            log.error("%s", error)
         except CANNOT_START as error:
             print(f"companion: {error}", file=sys.stderr)
             stop.is_refusal = True

@@ -29,8 +29,11 @@ from peewee import (
     Model,
     Node,
     NodeList,
+    OperationalError,
+    Select,
     SqliteDatabase,
     TextField,
+    Value,
     fn,
 )
 
@@ -52,8 +55,12 @@ _TEXTS: Final = {
 _NUMBERS: Final = {"regdate": "register_date", "last_login": "last_login", "has_session": "has_session"}
 _REQUIRED: Final = ("username", "realname", "hash")
 _ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow))
-_NO_TABLE_OR_COLUMN: Final = {1146, 1054, 1049}
+_NO_TABLE: Final = {1146, 1049}
+_NO_COLUMN: Final = 1054
+_NEEDS_COLUMN: Final = 1364
+_NOT_IN_CHARSET: Final = {1267, 1271}
 _NO_RIGHT: Final = {1044, 1142, 1143, 1227}
+_REFUSES: Final = "AuthMe's table needs a column that is not written, or refuses a value."
 
 
 def player_model(
@@ -63,12 +70,12 @@ def player_model(
 
     `present` are the columns the table really has; a field whose column is not among them does not exist.
     """
-    has = set(present)
+    has = {name.lower() for name in present}  # no database here tells columns apart by case
     attributes: dict[str, object] = {}
     for kind, names in ((TextField, _TEXTS), (BigIntegerField, _NUMBERS)):
         for name, key in names.items():
             column = getattr(columns, key)
-            if column and column in has:
+            if column and column.lower() in has:
                 attributes[name] = kind(column_name=column, null=True, primary_key=name == "username", default=None)
     meta = {"database": database, "table_name": table, "schema": schema, "legacy_table_names": False}
     attributes["Meta"] = type("Meta", (), meta)
@@ -122,6 +129,10 @@ class AuthMePlayers(Players):
         with self._table_open() as model:
             return int(model.select().count())
 
+    def is_empty(self) -> bool:
+        with self._table_open() as model:
+            return not list(model.select(_field(model, "username")).limit(1).tuples())
+
     def insert(self, player: NewPlayer) -> None:
         with self._table_open() as model:
             values: dict[str, str | int | None] = {
@@ -137,7 +148,8 @@ class AuthMePlayers(Players):
             if player.uuid is not None:
                 values["uuid"] = player.uuid
             known = {name: value for name, value in values.items() if hasattr(model, name)}
-            self._write(model.insert(known))
+            if self._write(self._insertion(model, player.username, known)) == 0:
+                raise PlayerExists
 
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
         with self._table_open() as model:
@@ -146,30 +158,41 @@ class AuthMePlayers(Players):
             }
             if not changed:
                 return True
-            query = model.update(changed).where(self._is_row(model, seen, {*changed, "regdate"}))
+            query = model.update(changed).where(self._is_row(model, seen, set(changed)))
             return self._write(query) > 0
 
     def delete(self, seen: PlayerRow) -> bool:
         with self._table_open() as model:
-            return self._write(model.delete().where(self._is_row(model, seen, {"hash", "regdate"}))) > 0
+            return self._write(model.delete().where(self._is_row(model, seen, {"hash"}))) > 0
 
     def refresh(self) -> None:
         """Look at the columns again: AuthMe adds some of its own when it is updated."""
         self._model = None
 
     def _write(self, query: Any) -> int:
+        """How many rows the statement found, or made."""
         try:
-            return int(query.execute() or 0)
+            return int(query.execute())
         except IntegrityError as error:
             if error.args[0] == 1062 or "UNIQUE" in str(error.args[0]):
                 raise PlayerExists from None
-            raise PlayerRefused("AuthMe's table needs a column that is not written, or refuses a value.") from None
+            raise PlayerRefused(_REFUSES) from None
         except DataError:
             raise PlayerRefused("AuthMe's table does not take one of the values; its charset may lack it.") from None
+        except OperationalError as error:
+            if error.args[0] == _NEEDS_COLUMN:
+                raise PlayerRefused(_REFUSES) from None
+            raise
+
+    def _insertion(self, model: type[Model], username: str, values: Mapping[str, str | int | None]) -> Any:
+        """The statement that inserts these fields; it makes no row where the name is taken."""
+        return model.insert(dict(values)).as_rowcount()
 
     def _is_row(self, model: type[Model], seen: PlayerRow, compared: set[str]) -> Expression:
         condition = _field(model, "username") == seen.username
-        for name in sorted({*compared, "username"}):
+        # SQLite lets a regdate be anything; one that is no number says nothing
+        identity = {"username"} if seen.regdate is None else {"username", "regdate"}
+        for name in sorted(compared | identity):
             if hasattr(model, name):
                 condition = condition & self._is_exactly(_field(model, name), getattr(seen, name))
         return condition
@@ -190,9 +213,7 @@ class AuthMePlayers(Players):
     def _look_at_table(self) -> type[Model]:
         present = [column.name for column in self._database.get_columns(self._table, schema=self._schema)]
         if not present:
-            raise PlayersAway(
-                f"There is no table {self._table} yet. Start the game server with AuthMe once; it makes the table."
-            )
+            raise PlayersAway(self._no_table())
         model = player_model(self._database, self._table, self._columns, present, self._schema)
         for name in _REQUIRED:
             if not hasattr(model, name):
@@ -200,6 +221,12 @@ class AuthMePlayers(Players):
                 raise PlayersAway(f"AuthMe's table {self._table} has no column {column}; its config.yml names one.")
         self._model = model
         return model
+
+    def _no_table(self) -> str:
+        return f"There is no table {self._table} yet. Start the game server with AuthMe once; it makes the table."
+
+    def _no_column(self) -> str:
+        return f"AuthMe's table {self._table} lacks a column that it had. If its config.yml is right, try again."
 
     @abstractmethod
     def _connect(self) -> None:
@@ -236,6 +263,26 @@ class MySqlPlayers(AuthMePlayers):
 
     _is_transactional: bool | None = None
 
+    def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
+        wanted = sorted(set(keys))
+        try:
+            return super().find_many(wanted)
+        except OperationalError as error:
+            if error.args[0] not in _NOT_IN_CHARSET:
+                raise
+        if len(wanted) == 1:
+            return {}  # a name that the column's charset cannot write is not in it
+        middle = len(wanted) // 2
+        return self.find_many(wanted[:middle]) | self.find_many(wanted[middle:])
+
+    def find_colliding(self, key: str) -> PlayerRow | None:
+        try:
+            return super().find_colliding(key)
+        except OperationalError as error:
+            if error.args[0] not in _NOT_IN_CHARSET:
+                raise
+        return None
+
     def _connect(self) -> None:
         self._database.connect(reuse_if_open=True)
 
@@ -251,8 +298,10 @@ class MySqlPlayers(AuthMePlayers):
 
     def _explain(self, error: Exception) -> str | None:
         code = error.args[0] if error.args else None
-        if code in _NO_TABLE_OR_COLUMN:
-            return f"AuthMe's table {self._table} is missing, or lacks a column that its config.yml names."
+        if code in _NO_TABLE:
+            return self._no_table()
+        if code == _NO_COLUMN:
+            return self._no_column()
         if code in _NO_RIGHT:
             return f"The database login may not do this on AuthMe's table {self._table}: grant it the right."
         return None
@@ -290,12 +339,20 @@ class SqlitePlayers(AuthMePlayers):
     def _collides(self, model: type[Model], key: str) -> Expression:
         return fn.LOWER(_field(model, "username")) == key
 
+    def _insertion(self, model: type[Model], username: str, values: Mapping[str, str | int | None]) -> Any:
+        # the unique key here tells cases apart, AuthMe only sometimes: one row for one name
+        taken = model.select(SQL("1")).where(self._collides(model, username))
+        new = Select(columns=[Value(value, converter=False) for value in values.values()]).where(~fn.EXISTS(taken))
+        return model.insert_from(new, [_field(model, name) for name in values]).as_rowcount()
+
     def _explain(self, error: Exception) -> str | None:
         said = str(error)
         if "locked" in said or "busy" in said:
             return f"AuthMe's file {self._path} is busy; it is tried again."
-        if "no such table" in said or "no such column" in said:
-            return f"AuthMe's table {self._table} is missing, or lacks a column that its config.yml names."
+        if "no such table" in said:
+            return self._no_table()
+        if "no such column" in said:
+            return self._no_column()
         if "unable to open" in said or "readonly" in said or "not a database" in said or "disk" in said:
             return f"AuthMe's file {self._path} cannot be used: {said}."
         return None

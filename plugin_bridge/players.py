@@ -25,6 +25,10 @@ class PlayerRefused(Exception):
     """AuthMe's table does not take a value (a character its charset lacks, say); `str()` says which."""
 
 
+class NameCollides(PlayerRefused):
+    """AuthMe's table takes the name for another one that it has: in another case, with an accent or a space."""
+
+
 @dataclass(frozen=True)
 class PlayerRow:
     """A row of AuthMe's table as it stands there, byte for byte. A column the table does not have is None.
@@ -89,12 +93,12 @@ def java_address(ip: str | None) -> str | None:
     if ip is None:
         return None
     try:
-        address = ipaddress.ip_address(ip)
+        address = ipaddress.ip_address(ip.partition("%")[0])
     except ValueError:
         return None
     if address.version == 4:
         return str(address)
-    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split("%")[0].split(":"))
+    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
 
 
 def lock_text(hash_: str) -> str:
@@ -148,6 +152,10 @@ class Players(ABC):
         """How many rows there are."""
 
     @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether there is no row at all; cheaper than counting."""
+
+    @abstractmethod
     def insert(self, player: NewPlayer) -> None:
         """Raises `PlayerExists` when a unique key says no."""
 
@@ -186,6 +194,9 @@ class NoPlayers(Players):
 
     def count(self) -> int:
         return 0
+
+    def is_empty(self) -> bool:
+        return True
 
     def insert(self, player: NewPlayer) -> None:
         raise PlayersAway("There is no AuthMe to write a player to.")

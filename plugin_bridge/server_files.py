@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import re
 import threading
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +106,25 @@ def read_server_properties(path: Path) -> ServerProperties:
         motd=found.get("motd", default.motd),
         max_players=_whole_number(found.get("max-players"), default.max_players),
     )
+
+
+def find_uuid(path: Path | None, name: str) -> str | None:
+    """What a server in offline mode calls the player of this exact name; `path` is its `server.properties`.
+
+    None where the name alone does not tell: online mode, or a file that is missing or cannot be read.
+    """
+    if path is None:
+        return None
+    try:
+        is_online = read_server_properties(path).online_mode
+    except ServerFileError:
+        return None
+    return None if is_online else _offline_uuid(name)
+
+
+def _offline_uuid(name: str) -> str:
+    digest = hashlib.md5(f"OfflinePlayer:{name}".encode(), usedforsecurity=False).digest()
+    return str(uuid.UUID(bytes=digest, version=3))
 
 
 def _find_stamp(path: Path) -> _Stamp:

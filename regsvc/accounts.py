@@ -10,9 +10,10 @@ from plugin_bridge.players import PlayersAway
 from regsvc import errors
 from regsvc.audit import Audit
 from regsvc.clock import Clock
-from regsvc.models import APPROVED, BANNED, Player, User
+from regsvc.links import PasswordLinks
+from regsvc.models import APPROVED, BANNED, User
 from regsvc.records import Session
-from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.reconciler import Reconciler, Settled
 from regsvc.sync.records import StoredPassword
 from regsvc.tokens import Tokens
 from regsvc.transitions import Actor, Decree, Transitions
@@ -23,19 +24,20 @@ PLAYER_PENDING = "player_pending"
 
 @dataclass(frozen=True)
 class Authority:
-    """Who decides, and how high an operator he is. `level` None: the command line, which may do everything."""
+    """Who decides. The command line may do everything, an operator nothing to his equals."""
 
     actor: Actor
-    level: int | None = None
+    may_do_everything: bool = False
 
 
 @dataclass(frozen=True)
 class Decided:
-    """The outcome of a decision. `status` None: the user is gone."""
+    """The outcome of a decision. `status` None: the user is gone; `status_before` None: nobody looked."""
 
     username: str
     status: str | None
     warnings: tuple[str, ...] = ()
+    status_before: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Accounts:
         reconciler: Reconciler,
         transitions: Transitions,
         tokens: Tokens,
+        links: PasswordLinks,
         audit: Audit,
         level_of: Callable[[str], int],
         now: Clock,
@@ -78,6 +81,7 @@ class Accounts:
         self._reconciler = reconciler
         self._transitions = transitions
         self._tokens = tokens
+        self._links = links
         self._audit = audit
         self._level_of = level_of
         self._now = now
@@ -98,7 +102,12 @@ class Accounts:
         )
 
     def decide(self, username: str, transition: str, by: Authority, decree: Decree) -> Decided:
-        """Approve, reject, ban, unban or delete. Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`."""
+        """Approve, reject, ban, unban or delete.
+
+        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, and `InvalidField` for a ban that would be over.
+        """
+        if decree.expires_at is not None and decree.expires_at <= self._now():
+            raise errors.InvalidField("expiresAt")
         key = username.lower()
         warnings = self._adopt(key)
         with self._database.atomic():
@@ -107,10 +116,10 @@ class Accounts:
             if transition == "delete":
                 warnings |= self._quietly(self._reconciler.bury, key)
                 self._transitions.delete(user, by.actor, decree)
-                decided = Decided(user.username, None)
+                decided = Decided(user.username, None, status_before=user.status)
             else:
                 changed = self._change(user, transition, by.actor, decree)
-                decided = Decided(changed.username, changed.status)
+                decided = Decided(changed.username, changed.status, status_before=user.status)
             warnings |= self._quietly(self._reconciler.settle_inside, key)
         warnings |= self._quietly(self._reconciler.settle_after, key)
         return replace(decided, warnings=tuple(sorted(warnings)))
@@ -123,23 +132,35 @@ class Accounts:
             self._protect_operators(user, "password", by)
         return PasswordOwner(user.id, user.username, user.username_key)
 
-    def set_password(self, owner: PasswordOwner, stored: StoredPassword, by: Actor) -> Decided:
+    def set_password(
+        self, owner: PasswordOwner, stored: StoredPassword, by: Actor, *, token_generation: int | None = None
+    ) -> Decided:
         """A password set through us: it ends every session and reaches the player's row, at once or when unlocked."""
         with self._database.atomic():
-            decided = self.set_password_inside(owner, stored, by)
+            decided = self.set_password_inside(owner, stored, by, token_generation=token_generation)
         return self.finish_password(owner, decided)
 
-    def set_password_inside(self, owner: PasswordOwner, stored: StoredPassword, by: Actor) -> Decided:
-        """The same as part of the caller's transaction; `finish_password` comes after it."""
+    def set_password_inside(
+        self, owner: PasswordOwner, stored: StoredPassword, by: Actor, *, token_generation: int | None = None
+    ) -> Decided:
+        """The same as part of the caller's transaction; `finish_password` comes after it.
+
+        `token_generation`: that of the sessions it is done with; raises `Unauthorized` if they have ended meanwhile.
+        """
         changes = {
             "password_hash": stored.hash,
             "password_salt": stored.salt,
             "password_algorithm": stored.algorithm,
             "password_set_at": self._now(),
         }
-        if not User.update(changes).where(User.id == owner.user_id).execute():
-            raise errors.UserNotFound
+        self._find_held(owner.key)  # by the name first, as every rule does: else two of them deadlock
+        is_owner = User.id == owner.user_id
+        if token_generation is not None:
+            is_owner = is_owner & (User.token_generation == token_generation)
+        if not User.update(changes).where(is_owner).execute():
+            raise errors.UserNotFound if token_generation is None else errors.Unauthorized
         self._tokens.end_all(owner.user_id)
+        self._links.end_all(owner.user_id)
         self._audit.record("user.password_changed", by.name, owner.username, ip=by.ip)
         warnings = self._quietly(self._reconciler.wish_for_password, owner.key)
         warnings |= self._quietly(self._reconciler.settle_inside, owner.key)
@@ -159,7 +180,7 @@ class Accounts:
     def _change(self, user: User, transition: str, by: Actor, decree: Decree) -> User:
         if transition == "ban" and user.status == BANNED:
             return self._transitions.change_ban(user, by, decree)
-        if transition == "approve" and user.status == APPROVED and self._lacks_row(user):
+        if transition == "approve" and user.status == APPROVED and self._reconciler.may_bring_row(user.username_key):
             changed = self._transitions.approve_again(user, by, decree)
         else:
             changed = self._transitions.change(user, transition, by, decree)
@@ -167,35 +188,38 @@ class Accounts:
             self._quietly(self._reconciler.wish_for_row, user.username_key)
         return changed
 
-    def _lacks_row(self, user: User) -> bool:
-        player = Player.get_or_none(Player.username_key == user.username_key)
-        return player is not None and player.plugin_state in ("absent", "returned")
-
     def _adopt(self, key: str) -> set[str]:
-        """A name that is only a player yet becomes a user first; everybody else is brought up to date."""
-        return self._quietly(self._reconciler.settle, key)
+        """A name that is only a player yet becomes a user first; everybody else is brought up to date.
+
+        What is braked for many names stays for a run of the sync, or for the decision itself.
+        """
+        return self._quietly(lambda name: self._reconciler.settle(name, is_braked=True), key)
 
     def _get_held(self, key: str) -> User:
-        query = User.select().where(User.username_key == key)
-        user: User | None = (query.for_update() if self._database.for_update else query).first()
+        user = self._find_held(key)
         if user is None:
             raise errors.UserNotFound
         return user
 
+    def _find_held(self, key: str) -> User | None:
+        query = User.select().where(User.username_key == key)
+        user: User | None = (query.for_update() if self._database.for_update else query).first()
+        return user
+
     def _protect_operators(self, user: User, transition: str, by: Authority) -> None:
         """Nobody harms himself or an operator of the same or a higher level."""
-        if by.level is None or transition in ("approve", "unban"):
+        if by.may_do_everything or transition in ("approve", "unban"):
             return
-        target_level = self._level_of(user.username)
+        level = self._level_of(user.username)
         is_himself = user.username_key == by.actor.name.lower()
-        if is_himself or (target_level > 0 and target_level >= by.level):
+        if is_himself or (level > 0 and level >= self._level_of(by.actor.name)):
             raise errors.ProtectedOperator
 
     @staticmethod
     def _quietly(step: Callable[[str], object], key: str) -> set[str]:
-        """Do something about the player's row; AuthMe being away is a warning, the wish stays."""
+        """Do something about the player's row; AuthMe being away or refusing is a warning, the wish stays."""
         try:
-            step(key)
+            done = step(key)
         except PlayersAway:
             return {PLAYER_PENDING}
-        return set()
+        return {PLAYER_PENDING} if isinstance(done, Settled) and done.refused is not None else set()

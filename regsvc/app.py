@@ -4,11 +4,12 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from plugin_bridge.authme_config import AuthMeConfig
 from plugin_bridge.hashers import PasswordHasher, UnusableHashing, make_password_hasher
 from plugin_bridge.rules import DEFAULT_NAME_RULE, DEFAULT_PASSWORD_RULE, NameRule, PasswordRule, compile_java_pattern
-from plugin_bridge.server_files import OpsFile
+from plugin_bridge.server_files import OpsFile, find_uuid
 from regsvc import clock
 from regsvc.accounts import Accounts
 from regsvc.admin_users import UserList
@@ -173,7 +174,7 @@ def _open_hash_room(ground: Ground) -> HashRoom:
         passwords=password_rule,
         bedrock=BedrockNames(config.bedrock.enabled, compile_pattern(config.bedrock.username_regex)),
         reserved_names=config.registration.reserved_names,
-        level_of=ground.level_of,
+        operators=ground.ops.names,
         password_mode=config.registration.password,
     )
     algorithms = frozenset(hasher.algorithms) if hasher else frozenset()
@@ -224,9 +225,16 @@ class App:
         transitions = Transitions(desk.audit, mail_room.mails, now)
         self.reconciler = Reconciler(
             database,
-            World(players, agreements, transitions, desk.audit, now),
+            World(
+                players,
+                agreements,
+                transitions,
+                desk.audit,
+                now,
+                partial(find_uuid, config.game.server_properties_path),
+            ),
             _policy(config, players.is_enabled, hash_room.algorithms),
-            ground.level_of,
+            ground.ops.names,
         )
         self.sync = SyncService(
             self.sync_worker,
@@ -239,6 +247,7 @@ class App:
             reconciler=self.reconciler,
             transitions=transitions,
             tokens=desk.tokens,
+            links=mail_room.links,
             audit=desk.audit,
             level_of=ground.level_of,
             now=now,
@@ -322,7 +331,6 @@ class App:
             audit=self.desk.audit,
             sync=self.sync,
             status_limits=StatusLimits(MemoryLimits(ground.now), http.status_limit, is_any_of(http.trusted_clients)),
-            level_of=ground.level_of,
             mails=self.mail_room.mails,
         )
 

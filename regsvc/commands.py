@@ -6,11 +6,14 @@ import getpass
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+
+from peewee import PeeweeException
 
 from plugin_bridge.players import PlayersAway
 from regsvc import __version__
+from regsvc.app import App, Ground
 from regsvc.config import Config
+from regsvc.db import is_away
 from regsvc.errors import Refusal
 from regsvc.user_commands import add_user_commands, run_user_command
 
@@ -47,7 +50,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--allow-mass-changes", action="store_true", help="also do what the brake (sync.max_changes) left out"
     )
     made["mail-test"].add_argument("address", metavar="ADDRESS")
-    add_user_commands(made["users"])
+    add_user_commands(made["users"], common)
     given = parser.parse_args(arguments)
     given.command = given.command or "serve"
     return given
@@ -56,17 +59,17 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def run(
     given: argparse.Namespace,
     config: Config,
-    lay_ground: Callable[[Config], Any],
-    make_app: Callable[[Any, str], Any],
+    lay_ground: Callable[[Config], Ground],
+    make_app: Callable[[Ground, str], App],
 ) -> int:
-    """Run one command that is not `serve`; returns the exit status."""
+    """Run one command that is not `serve`; returns the exit status. Raises what keeps `serve` from starting."""
     if given.command == "version":
         print(f"companion {__version__}")
         return 0
     ground = lay_ground(config)
+    app = make_app(ground, config.base_url())
     if given.command == "check-config":
         return _check_config(config, ground)
-    app = make_app(ground, config.base_url())
     try:
         applied = ground.prepare()
         app.open()
@@ -77,12 +80,17 @@ def run(
     except PlayersAway as error:
         print(f"companion: {error}", file=sys.stderr)
         return 1
+    except PeeweeException as error:
+        if not is_away(error):
+            raise
+        print("companion: the database cannot be reached", file=sys.stderr)
+        return 1
     finally:
         app.worker.close_here()
         app.close()
 
 
-def _run_opened(given: argparse.Namespace, app: Any, applied: list[str]) -> int:
+def _run_opened(given: argparse.Namespace, app: App, applied: list[str]) -> int:
     if given.command == "migrate":
         print("\n".join(f"applied {name}" for name in applied) or "nothing to migrate")
         return 0
@@ -95,7 +103,7 @@ def _run_opened(given: argparse.Namespace, app: Any, applied: list[str]) -> int:
     return run_user_command(given, app, f"cli:{getpass.getuser()}")
 
 
-def _check_config(config: Config, ground: Any) -> int:
+def _check_config(config: Config, ground: Ground) -> int:
     for warning in config.warnings:
         print(f"warning: {warning}")
     print(f"config: {config.file or 'none, everything at its default'}")
@@ -108,13 +116,13 @@ def _check_config(config: Config, ground: Any) -> int:
     return 0
 
 
-def _sync(given: argparse.Namespace, app: Any) -> int:
+def _sync(given: argparse.Namespace, app: App) -> int:
     report = app.sync.run_alone(is_plan=given.plan, allow_mass_changes=given.allow_mass_changes)
     print(json.dumps(report.as_json(), indent=2))
     return 1 if report.errors or report.braked else 0
 
 
-def _release(app: Any) -> int:
+def _release(app: App) -> int:
     unlocked, hopeless = app.release.run()
     print(f"unlocked {unlocked} players")
     for username in hopeless:
@@ -122,7 +130,7 @@ def _release(app: Any) -> int:
     return 1 if hopeless else 0
 
 
-def _mail_test(address: str, app: Any) -> int:
+def _mail_test(address: str, app: App) -> int:
     failure = asyncio.run(app.send_test_mail(address))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0

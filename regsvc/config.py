@@ -528,8 +528,10 @@ class Config:
 
     def base_url(self, bound_port: int | None = None) -> str:
         """The address players use, without a slash at the end; `bound_port` is what port 0 became."""
-        if self.server.base_url:
-            return self.server.base_url
+        return self.server.base_url or self.address(bound_port)
+
+    def address(self, bound_port: int | None = None) -> str:
+        """Where this process listens, as an address to open on this machine."""
         host = self.server.host
         if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
             host = "localhost"

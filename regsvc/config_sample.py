@@ -1,6 +1,5 @@
 """The sample config, made from the declaration: `python -m regsvc.config_sample [--check]`."""
 
-import argparse
 import sys
 import textwrap
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from regsvc.config import Config, Download
 from regsvc.config_keys import Key, keys_of, to_toml
 from regsvc.config_layers import DOWNLOADS, ENVIRONMENT_PREFIX, SECTIONS
+from regsvc.generated_file import write_or_check
 
 SAMPLE_FILE = Path(__file__).resolve().parent.parent / "conf" / "companion.toml"
 
@@ -46,17 +46,7 @@ def sample_config() -> str:
 
 def main(arguments: list[str] | None = None, file: Path = SAMPLE_FILE) -> int:
     """Write the sample; with --check say whether the file is current (exit status 0) or not (1)."""
-    parser = argparse.ArgumentParser(prog="python -m regsvc.config_sample", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if the file is not current")
-    sample = sample_config()
-    if not parser.parse_args(arguments).check:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(sample, encoding="utf-8")
-        return 0
-    if file.is_file() and file.read_text(encoding="utf-8") == sample:
-        return 0
-    print(f"{file} is not current; run: make sample", file=sys.stderr)
-    return 1
+    return write_or_check(file, sample_config(), arguments, __doc__ or "")
 
 
 def _section_blocks(name: str, section: type) -> list[str]:

@@ -93,7 +93,7 @@ def open_mysql(
     )
 
 
-def open_database(url: str, busy_timeout: timedelta) -> Database:
+def open_database(url: str, busy_timeout: timedelta, tls: SSLContext | None = None) -> Database:
     """By URL: `sqlite:///path` or `mysql://user:password@host:port/name`. Raises ValueError with a sentence."""
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
@@ -106,17 +106,27 @@ def open_database(url: str, busy_timeout: timedelta) -> Database:
             password=unquote(parts.password or ""),
             name=unquote(parts.path.strip("/")),
             busy_timeout=busy_timeout,
+            ssl=tls,
         )
     raise ValueError("a database URL is sqlite:///path or mysql://user:password@host:port/name")
 
 
 def lost_a_race(error: Exception) -> bool:
-    """Whether the same rule, run again, may succeed: a deadlock, a lock wait, SQLite's BUSY."""
-    if not isinstance(error, OperationalError | InternalError):
-        return False
-    if error.args and error.args[0] in _LOST_A_RACE:
-        return True
-    return "database is locked" in str(error) or "database table is locked" in str(error)
+    """Whether the same rule, run again, may succeed: a deadlock, a lock wait, SQLite's BUSY.
+
+    A deadlock inside a savepoint comes as the failure to go back to that savepoint: MySQL has rolled back everything.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OperationalError | InternalError) and _is_lost_race(cause):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _is_lost_race(error: OperationalError | InternalError) -> bool:
+    code = error.args[0] if error.args else None
+    return code in _LOST_A_RACE or "database is locked" in str(error) or "database table is locked" in str(error)
 
 
 def is_away(error: Exception) -> bool:

@@ -117,12 +117,19 @@ class MailDelivery:
         try:
             claimed = await self._worker.run(self._desk.claim_due, limit)
         except (DatabaseAway, Overloaded):
-            if not self._is_database_away:
-                log.warning("mails wait: the database cannot be reached")
-            self._is_database_away = True
+            self._wait_for_database("it cannot be reached")
+            return []
+        except Exception as error:  # whatever it is, mails must leave again once it is over
+            self._wait_for_database(describe_bug(error))
             return []
         self._is_database_away = False
         return claimed
+
+    def _wait_for_database(self, why: str) -> None:
+        """Told once, until it works again."""
+        if not self._is_database_away:
+            log.error("mails wait for the database: %s", why)
+        self._is_database_away = True
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)

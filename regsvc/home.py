@@ -66,7 +66,7 @@ def resolve_home(config: Config, authme: AuthMeConfig | None) -> Home:
     if authme is not None and is_shared:
         database = _open_authmes_server(config, authme, authme.database)
         players: Players = MySqlPlayers(database, authme.table, authme.columns)
-        return Home(f"mysql:{authme.host}:{authme.port}/{authme.database}", database, players)
+        return Home(f"mysql:{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players)
     database = open_sqlite(config.server.state_dir / "companion.db", config.database.busy_timeout)
     return Home("sqlite:companion.db", database, _separate_players(config, authme))
 
@@ -86,7 +86,7 @@ def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfi
                 f"({shared.host}:{shared.port}). Both sides change in one transaction: use the same server."
             ]
         )
-    database = open_database(config.database.url, config.database.busy_timeout)
+    database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, schema=shared.database)
     return Home(_name(config.database.url), database, players)
 
@@ -140,7 +140,7 @@ def _name(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         return f"sqlite:{unquote(parts.path.removeprefix('/'))}"
-    return f"mysql:{parts.hostname}:{parts.port or 3306}{unquote(parts.path)}"
+    return f"mysql:{_canonical(parts.hostname or '')}:{parts.port or 3306}{unquote(parts.path)}"
 
 
 class WrongHome(Exception):

@@ -1,7 +1,7 @@
 """Which names and passwords are taken: AuthMe's own rules, so that what works here works in the game."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from plugin_bridge.rules import NameRule, PasswordRule
@@ -28,15 +28,18 @@ class InputRules:
         passwords: PasswordRule,
         bedrock: BedrockNames,
         reserved_names: Iterable[str],
-        level_of: Callable[[str], int],
+        operators: Callable[[], Collection[str]],
         password_mode: str,
     ) -> None:
-        """`password_mode` is `registration.password`: whether registering takes, needs or ignores a password."""
+        """`operators` gives every name in ops.json, in lower case, whatever its level.
+
+        `password_mode` is `registration.password`: whether registering takes, needs or ignores a password.
+        """
         self._names = names
         self._passwords = passwords
         self._bedrock = bedrock
         self._reserved = frozenset(name.lower() for name in reserved_names)
-        self._level_of = level_of
+        self._operators = operators
         self._mode = password_mode
 
     def check_username(self, username: str, platform: str = "java") -> None:
@@ -53,9 +56,13 @@ class InputRules:
         if fault is not None:
             raise self._invalid_username(str(fault))
 
+    def is_operator(self, username: str) -> bool:
+        """Whether ops.json has this name."""
+        return username.lower() in self._operators()
+
     def check_not_reserved(self, username: str) -> None:
         """Raises `ReservedUsername`: else a stranger could register an operator's name."""
-        if username.lower() in self._reserved or self._level_of(username) > 0:
+        if username.lower() in self._reserved or self.is_operator(username):
             raise ReservedUsername
 
     def password_at_registration(self, password: str | None, username: str) -> str | None:

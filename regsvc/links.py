@@ -9,7 +9,7 @@ from typing import Final, Literal
 from regsvc.clock import Clock
 from regsvc.derived import DerivedSecrets, find_row_id, new_nonce
 from regsvc.errors import ResetTokenInvalid
-from regsvc.models import Link
+from regsvc.models import Link, User
 
 LinkPurpose = Literal["reset", "first_password"]
 
@@ -26,8 +26,10 @@ class PasswordLinks:
         self._secrets = secrets
         self._now = now
 
-    def issue(self, user_id: int, purpose: LinkPurpose) -> Link:
-        """A new link, living for its purpose's time. An earlier one of that user and purpose is dead now.
+    def issue(self, user_id: int, purpose: LinkPurpose, email_key: str) -> Link:
+        """A new link, living for its purpose's time, for whoever reads what is mailed to this address.
+
+        An earlier one of that user and purpose is dead now.
 
         One of the other purpose stays: a stranger who asks for a reset must not take the first password away.
         """
@@ -36,14 +38,18 @@ class PasswordLinks:
         return Link.create(
             user=user_id,
             purpose=purpose,
+            email_key=email_key,
             nonce=new_nonce(),
             created_at=moment,
             expires_at=moment + LIFETIMES[purpose],
         )
 
     def find_by_id(self, row_id: int) -> Link | None:
-        """The link if it could still be used; None when it is used, expired, or gone with its user."""
-        link = Link.get_or_none(Link.id == row_id)
+        """The link if it could still be used.
+
+        None when it is used, expired, gone with its user, or mailed to an address that is not the user's any more.
+        """
+        link: Link | None = Link.select(Link, User.id, User.email_key).join(User).where(Link.id == row_id).first()
         return link if link is not None and self._is_alive(link) else None
 
     def find(self, token: str) -> Link | None:
@@ -62,6 +68,10 @@ class PasswordLinks:
         self._kill(Link.user == link.user.id)
         return link
 
+    def end_all(self, user_id: int) -> None:
+        """The user has a new password: no link that was mailed before may set another."""
+        self._kill(Link.user == user_id)
+
     def token_of(self, link: Link) -> str:
         """The token that opens the link, derived anew each time."""
         return self._secrets.link_token(int(link.id), link.nonce, link.purpose)
@@ -71,7 +81,8 @@ class PasswordLinks:
         return int(Link.delete().where(Link.expires_at < self._now()).execute())
 
     def _is_alive(self, link: Link) -> bool:
-        return link.redeemed_at is None and bool(link.expires_at > self._now())
+        is_its_users = link.email_key == link.user.email_key
+        return is_its_users and link.redeemed_at is None and bool(link.expires_at > self._now())
 
     def _kill(self, which: object) -> int:
         """How many of these could still have been used."""

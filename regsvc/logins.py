@@ -3,6 +3,7 @@
 Three parts that never overlap: look up (SQL on a worker thread), verify (the hash pool), complete (SQL again).
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -24,6 +25,8 @@ from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import AGREED, GONE, StoredPassword, Subject
 from regsvc.tokens import Tokens
 
+_NOBODY = "@"
+"""A name that no player has: an unknown e-mail is looked up as long as a known one."""
 _FAILURES_TOGETHER = timedelta(hours=1)
 
 
@@ -97,6 +100,7 @@ class Logins:
         name = name.strip()
         self._limits.hit(name.lower(), caller)
         candidate = await self._worker.run(self._look_up, name, caller)
+        self._hash_pool.require_room()
         self._limits.begin_try(candidate.key, caller, is_known_client=candidate.is_known_client)
         is_right = await self._hash_pool.run(self._passwords.verify, password, candidate.stored, candidate.username)
         if not is_right:
@@ -107,17 +111,20 @@ class Logins:
 
     def _look_up(self, name: str, caller: Caller) -> Candidate:
         key = _key_of(name)
-        if key is None:
-            return Candidate(name.lower(), name, None)
         try:
-            self._reconciler.settle(key, may_adopt=False)
-            subject = self._reconciler.look(key, is_held=False)
+            # nobody has proven anything yet: what is braked for many names stays for a run of the sync
+            self._reconciler.settle(key or _NOBODY, may_adopt=False, is_braked=True)
+            subject = self._reconciler.look(key or _NOBODY, is_held=False)
         except PlayersAway as error:
             raise errors.PlayersAway from error
+        if key is None:
+            return Candidate(name.lower(), name, None)
         if subject.user is None:
             return Candidate(key, name, _players_password(subject))
         stored, is_own = _password_of(subject)
-        user = User.get_by_id(subject.user.id)
+        user = User.get_or_none(User.id == subject.user.id)
+        if user is None:  # deleted since
+            return Candidate(key, name, None)
         return Candidate(
             key=key,
             username=user.username,
@@ -141,27 +148,33 @@ class Logins:
             self._reconciler.settle(candidate.key)  # a name that only AuthMe knew is a user now
             with self._database.atomic():
                 user = User.get_or_none(User.username_key == candidate.key)
-                if user is None or not self._is_still(candidate, user):
+                if user is None or not self._is_same_person(candidate, user):
                     return errors.BadCredentials()
                 refusal = self._refusal(user, audience, caller)
                 if refusal is not None:
                     return refusal
+                if candidate.user_id is not None and user.token_generation != candidate.token_generation:
+                    return errors.BadCredentials()  # the password was changed since it was looked up
                 if candidate.is_own_password:
                     self._reconciler.wish_to_open(candidate.key)
                     self._reconciler.settle_inside(candidate.key)
                 logged_in = self._let_in(user, audience, caller)
-            if candidate.is_own_password:
-                self._reconciler.settle_after(candidate.key)
         except PlayersAway as error:
             raise errors.PlayersAway from error
+        if candidate.is_own_password:
+            with contextlib.suppress(PlayersAway):  # the wish is committed: the sync fulfils it
+                self._reconciler.settle_after(candidate.key)
         return logged_in
 
-    @staticmethod
-    def _is_still(candidate: Candidate, user: User) -> bool:
-        """Whether the password that was checked has not been changed since it was looked up."""
-        if candidate.user_id is None:
-            return True
-        return bool(user.id == candidate.user_id and user.token_generation == candidate.token_generation)
+    def _is_same_person(self, candidate: Candidate, user: User) -> bool:
+        """Whether the user is the one whose password was checked; names change hands in the meantime."""
+        if candidate.user_id is not None:
+            return bool(user.id == candidate.user_id)
+        subject = self._reconciler.look(candidate.key)
+        agreement, stored = subject.agreement, candidate.stored
+        if user.origin != "adopted" or agreement is None or stored is None:
+            return False
+        return (agreement.base_hash, agreement.base_salt) == (stored.hash, stored.salt)
 
     def _refusal(self, user: User, audience: Audience, caller: Caller) -> errors.Refusal | None:
         if user.status == BANNED:
@@ -229,6 +242,6 @@ def _password_of(subject: Subject) -> tuple[StoredPassword | None, bool]:
     if agreement.kept_hash is not None and agreement.kept_origin == AGREED:
         salt = player.salt if player is not None else agreement.base_salt
         return StoredPassword(agreement.kept_hash, salt, None), False
-    if agreement.presence == GONE and agreement.base_hash is not None:
+    if (player is None or agreement.presence == GONE) and agreement.base_hash is not None:
         return StoredPassword(agreement.base_hash, agreement.base_salt, None), False
     return None, False

@@ -41,3 +41,5 @@ def set_up_logging(config: LogSection) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PlainLines() if is_plain else JsonLines())
     logging.basicConfig(level=config.level.upper(), handlers=[handler], force=True)
+    # at "debug" it writes every statement with its values, hashes among them
+    logging.getLogger("peewee").setLevel(logging.INFO)

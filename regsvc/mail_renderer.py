@@ -147,7 +147,10 @@ class MailRenderer:
         """
         link = self._find_link(mail)
         if link is None:
-            link = self._links.issue(_get_user(mail).id, purpose)
+            user = _get_user(mail)
+            if user.email_key != mail.recipient.key:
+                raise NothingToSend("its user has another address now")
+            link = self._links.issue(user.id, purpose, mail.recipient.key)
             self._outbox.remember_link(mail.id, link.id)
         token = self._links.token_of(link)
         return f"{self._base_url}{SET_PASSWORD_PATH}#token={token}", token

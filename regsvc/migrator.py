@@ -1,7 +1,7 @@
 """Brings the database to this version's tables: numbered migrations, each applied once, resumable.
 
-A migration is a module `regsvc/migrations/mNNNN_<name>.py` with `TABLES`: statements in SQL whose words in braces are
-the dialect's types, and optionally `TRIGGERS` by dialect, which a login without the right to make them goes without.
+A migration is a module `regsvc/migrations/mNNNN_<name>.py` with any of `TABLES`: statements in SQL whose words in braces
+are the dialect's types, `TRIGGERS` by dialect, and `VIEWS`. A login that may not make triggers or views goes without.
 """
 
 import importlib
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from peewee import Database, DatabaseError, InternalError, OperationalError, SqliteDatabase
 
@@ -24,21 +25,33 @@ from regsvc.models import Migration
 
 log = logging.getLogger(__name__)
 
-_MYSQL_TYPES = {
+MYSQL_TYPES: Final = {
     "id": "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
     "moment": "DATETIME(3)",
     "bool": "TINYINT(1)",
     "text": "TEXT",
+    # whoever asks, asks with rights of their own: so a view outlives the login that made it
+    "view": "SQL SECURITY INVOKER VIEW",
 }
 _SQLITE_TYPES = {
     "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "moment": "TEXT",
     "bool": "INTEGER",
     "text": "TEXT",
+    "view": "VIEW",
 }
 _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-_MYSQL_ALREADY_DONE = {1050, 1061}  # table exists, key exists: an interrupted migration goes on
-_MYSQL_NO_TRIGGERS = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids them
+_MYSQL_ALREADY_DONE = {1050, 1061}  # table or view exists, key exists: an interrupted migration goes on
+_MYSQL_MAY_NOT = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
+
+LIST_OF_MIGRATIONS: Final = """
+CREATE TABLE IF NOT EXISTS regsvc_migration (
+  number     INTEGER PRIMARY KEY, -- of the migration
+  name       {text:100} NOT NULL, -- of the migration
+  applied_at {moment} NOT NULL -- when
+)
+"""
+"""The one table that no migration makes."""
 
 
 class SchemaTooNew(Exception):
@@ -100,29 +113,22 @@ def _one_at_a_time(database: Database) -> Iterator[None]:
 
 
 def _applied_numbers(database: Database) -> set[int]:
-    database.execute_sql(
-        _in_dialect(
-            database,
-            "CREATE TABLE IF NOT EXISTS regsvc_migration (\n"
-            "  number     INTEGER PRIMARY KEY, -- of the migration\n"
-            "  name       {text:100} NOT NULL, -- of the migration\n"
-            "  applied_at {moment} NOT NULL -- when\n"
-            ")",
-        )
-    )
+    database.execute_sql(_in_dialect(database, LIST_OF_MIGRATIONS.strip()))
     return {row.number for row in Migration.select(Migration.number)}
 
 
 def _apply(database: Database, migration: NumberedMigration, moment: datetime) -> None:
     log.info("migrating the database: %04d %s", migration.number, migration.name)
     with database.atomic():
-        for statement in _statements(migration.module.TABLES):
+        for statement in split_statements(getattr(migration.module, "TABLES", "")):
             _execute_once(database, _in_dialect(database, statement))
         _make_triggers(database, getattr(migration.module, "TRIGGERS", {}))
+        _make_views(database, getattr(migration.module, "VIEWS", ""), migration.number)
         Migration.create(number=migration.number, name=migration.name, applied_at=moment)
 
 
-def _statements(text: str) -> list[str]:
+def split_statements(text: str) -> list[str]:
+    """The statements of a migration's text, each of which ends with a semicolon at the end of its line."""
     return [statement.strip() for statement in re.split(r";\n", text) if statement.strip()]
 
 
@@ -140,9 +146,25 @@ def _make_triggers(database: Database, by_dialect: dict[str, list[str]]) -> None
         try:
             database.execute_sql(statement)
         except DatabaseError as error:
-            if error.args[0] not in _MYSQL_NO_TRIGGERS:
+            if error.args[0] not in _MYSQL_MAY_NOT:
                 raise
             log.warning("the database login may not make triggers: the audit log is append-only by habit only")
+            return
+
+
+def _make_views(database: Database, text: str, number: int) -> None:
+    types = _SQLITE_TYPES if isinstance(database, SqliteDatabase) else MYSQL_TYPES
+    for statement in split_statements(text):
+        try:
+            _execute_once(database, _with_words(statement, types))
+        except DatabaseError as error:
+            if error.args[0] not in _MYSQL_MAY_NOT:
+                raise
+            log.warning(
+                "the database login may not make views, so there are none for people who type SQL. Once it may: "
+                "DELETE FROM regsvc_migration WHERE number = %d, and start again",
+                number,
+            )
             return
 
 
@@ -150,7 +172,7 @@ def _in_dialect(database: Database, statement: str) -> str:
     """The statement with the dialect's types; on MySQL the notes become column comments."""
     if isinstance(database, SqliteDatabase):
         return _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
-    statement = _with_types(statement, _MYSQL_TYPES, lambda length: f"VARCHAR({length})")
+    statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")
     statement = re.sub(r"^(\s+.+?)(,?) -- (.*)$", _comment, statement, flags=re.MULTILINE)
     # an inline REFERENCES is read and ignored by MySQL; it wants a clause of its own
     statement = re.sub(
@@ -165,7 +187,10 @@ def _in_dialect(database: Database, statement: str) -> str:
 
 
 def _with_types(statement: str, types: dict[str, str], text: Callable[[str], str]) -> str:
-    statement = re.sub(r"\{text:(\d+)\}", lambda match: text(match[1]), statement)
+    return _with_words(re.sub(r"\{text:(\d+)\}", lambda match: text(match[1]), statement), types)
+
+
+def _with_words(statement: str, types: dict[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: types[match[1]], statement)
 
 

@@ -222,6 +222,7 @@ class Link(Table):
     id = BigAutoField()
     user = ForeignKeyField(User, on_delete="CASCADE", backref="links")
     purpose = CharField(16)
+    email_key = CharField(320)
     nonce = CharField(32)
     created_at = MomentField()
     expires_at = MomentField()

@@ -49,7 +49,10 @@ class PasswordChanges:
         self.rules.check_password(new, session.username, "newPassword")
         stored = await self._hash(new, session.username)
         owner = PasswordOwner(session.user_id, session.username, session.username.lower())
-        return await self.worker.run(self.accounts.set_password, owner, stored, Actor(session.username, caller.address))
+        by = Actor(session.username, caller.address)
+        # whatever ended the sessions meanwhile, an admin's reset or a ban, is the newer word
+        generation = candidate.token_generation
+        return await self.worker.run(self.accounts.set_password, owner, stored, by, token_generation=generation)
 
     async def set_by_admin(self, username: str, password: str, by: Authority) -> Decided:
         """An admin, who need not know the current one."""
@@ -81,7 +84,7 @@ class PasswordChanges:
 
     def set_here(self, username: str, password: str, by: Actor) -> Decided:
         """The command line, on the calling thread."""
-        owner = self.accounts.get_password_owner(username, Authority(by))
+        owner = self.accounts.get_password_owner(username, Authority(by, may_do_everything=True))
         self.rules.check_password(password, owner.username)
         stored = self.passwords.hash(password, owner.username)
         return self.worker.run_here(self.accounts.set_password, owner, stored, by)
@@ -110,7 +113,14 @@ class PasswordChanges:
         with self.database.atomic():
             self.mail_limits.hit(self.limits, address.key, caller)
             user = User.get_or_none(User.email_key == address.key)
-            self.mails.send_reset_password(address, caller.language, user.id if user else None)
+            # to the mailbox that was proven: one that differs in case may be somebody else's
+            to = EmailAddress(str(user.email), address.key) if user else address
+            user_id = user.id if user and not self._is_unproven_operator(user) else None
+            self.mails.send_reset_password(to, caller.language, user_id)
+
+    def _is_unproven_operator(self, user: User) -> bool:
+        """An e-mail that stands in AuthMe's table proves nothing, and an operator's account is worth stealing."""
+        return not user.is_email_verified and self.rules.is_operator(user.username)
 
     def _get_link_owner(self, token: str) -> PasswordOwner:
         link = self.links.find(token)

@@ -73,10 +73,14 @@ class HashPool:
         self._max_under_way = threads + max_waiting
         self._under_way = 0
 
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` returns. Raises `Overloaded` at once when too much waits already."""
+    def require_room(self) -> None:
+        """Raises `Overloaded` when too much waits already."""
         if self._under_way >= self._max_under_way:
             raise Overloaded(retry_after=1)
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `work` returns. Raises `Overloaded` at once when too much waits already."""
+        self.require_room()
         self._under_way += 1
         try:
             call = functools.partial(work, *args, **kwargs)
@@ -85,5 +89,5 @@ class HashPool:
             self._under_way -= 1
 
     def close(self) -> None:
-        """Let what runs end."""
-        self._threads.shutdown(wait=True)
+        """Let what runs end; what waits is not begun any more."""
+        self._threads.shutdown(wait=True, cancel_futures=True)

@@ -11,7 +11,7 @@ from regsvc import errors
 from regsvc.accounts import Decided
 from regsvc.audit import Audit
 from regsvc.clock import Clock
-from regsvc.db import Worker
+from regsvc.db import Worker, violates_unique
 from regsvc.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.input_rules import InputRules
 from regsvc.mails import Mails
@@ -187,7 +187,7 @@ class Registration:
     async def register(self, application: Application, caller: Caller) -> Registered:
         """Make the user. A refusal leaves everything as it was, but for the tries of a wrong code."""
         address, password = self._check(application)
-        if not await self._worker.run(self._is_code_right, address, application.code):
+        if not await self._worker.run(self._is_code_right, application, address):
             raise errors.InvalidCode
         stored = None
         if password is not None:
@@ -201,7 +201,6 @@ class Registration:
         if not self._policy.is_open:
             raise errors.RegistrationClosed
         self._rules.check_username(application.username, application.platform)
-        self._rules.check_not_reserved(application.username)
         address = parse_email(application.email)
         self._email_policy.check(address)
         password = self._rules.password_at_registration(application.password, application.username)
@@ -215,12 +214,15 @@ class Registration:
             if holder is None:
                 self._mails.send_verification_code(address, caller.language, row_id)
             else:
-                self._mails.send_already_registered(address, caller.language, holder.id)
+                proven = EmailAddress(str(holder.email), address.key)
+                self._mails.send_already_registered(proven, caller.language, holder.id)
         return CodeSent(remaining, round(self._codes.valid.total_seconds()))
 
-    def _is_code_right(self, address: EmailAddress, code: str) -> bool:
+    def _is_code_right(self, application: Application, address: EmailAddress) -> bool:
+        """Raises `ReservedUsername`, before a try is counted."""
+        self._rules.check_not_reserved(application.username)  # may read ops.json, hence not on the loop
         with self._database.atomic():
-            return self._codes.is_right(address.key, "register", code)
+            return self._codes.is_right(address.key, "register", application.code)
 
     def create(self, username: str, address: EmailAddress | None, stored: StoredPassword, by: Actor) -> Decided:
         """A user who needs neither code nor review, from the command line. Blocking.
@@ -248,6 +250,7 @@ class Registration:
     def _insert(self, new: _NewUser, code: str | None, approved_by: Actor | None) -> str:
         """The user, and everything that comes with it, in one transaction. Returns the status."""
         try:
+            self._players.find_colliding(new.key)  # a busy file is waited for before our own database is held
             with self._database.atomic():
                 if code is not None and new.address is not None:
                     self._codes.redeem(new.address.key, "register", code)
@@ -329,6 +332,8 @@ def _find_holder(address: EmailAddress) -> User | None:
 
 
 def _taken(error: IntegrityError) -> errors.Refusal:
-    """Which unique index said no."""
+    """Which unique index said no. Anything else is a bug."""
+    if not violates_unique(error):
+        raise error
     said = str(error.args[-1] if error.args else error).rpartition("for key")[2]
     return errors.EmailTaken() if "email_key" in said else errors.UsernameTaken()

@@ -4,6 +4,7 @@ from peewee import Database
 
 from plugin_bridge.players import PlayerRow, Players, locked_hash
 from regsvc.sync.agreements import NO_LOCK, Agreements
+from regsvc.sync.records import Agreement
 
 _PAGE = 500
 
@@ -26,23 +27,22 @@ class Release:
             for row in page:
                 if not row.is_locked:
                     continue
-                if self._unlock(row):
-                    unlocked += 1
-                else:
+                agreement = self._agreements.find_many([row.username]).get(row.username)
+                hash_ = locked_hash(row.hash) or (agreement.kept_hash if agreement else None)
+                if hash_ is None:
                     hopeless.append(row.username)
+                elif self._unlock(row, hash_, agreement):
+                    unlocked += 1
         return unlocked, hopeless
 
-    def _unlock(self, row: PlayerRow) -> bool:
-        agreement = self._agreements.find_many([row.username]).get(row.username)
-        hash_ = locked_hash(row.hash) or (agreement.kept_hash if agreement else None)
-        if hash_ is None:
-            return False
+    def _unlock(self, row: PlayerRow, hash_: str, agreement: Agreement | None) -> bool:
+        """False: the row has changed since it was read, so that nobody's lock stands there any more."""
         changes: dict[str, str | int | None] = {"hash": hash_}
         if agreement is not None and agreement.kept_premium_uuid:
             changes["premium_uuid"] = agreement.kept_premium_uuid
         if not self._players.update(row, changes):
             return False
-        with self._database.atomic():
-            if agreement is not None:
+        if agreement is not None:
+            with self._database.atomic():
                 self._agreements.save(row.username, **NO_LOCK)
         return True

@@ -60,5 +60,4 @@ class Services:
     audit: Audit
     sync: SyncService
     status_limits: StatusLimits
-    level_of: Callable[[str], int]
     mails: Mails

@@ -53,6 +53,8 @@ class Decree:
     reason: str | None = None
     expires_at: datetime | None = None
     is_silent: bool = False
+    keeps_end: bool = False
+    """Whether a ban that stands ends when it would have; `expires_at` is for a new one."""
 
 
 def find_transition(source: str, target: str) -> str | None:
@@ -87,12 +89,12 @@ class Transitions:
 
     def change_ban(self, user: User, by: Actor, decree: Decree) -> User:
         """Another reason or another end for a ban that stands. Raises `WrongStatus` when it says nothing new."""
-        says_nothing = decree.reason is None and decree.expires_at is None
-        is_same = decree.reason in (None, user.reason) and decree.expires_at == user.ban_expires_at
-        if user.status != BANNED or says_nothing or is_same:
+        reason = decree.reason or user.reason
+        expires_at = user.ban_expires_at if decree.keeps_end else decree.expires_at
+        if user.status != BANNED or (reason, expires_at) == (user.reason, user.ban_expires_at):
             raise WrongStatus(user.status)
-        kept = Decree(decree.reason or user.reason, decree.expires_at, decree.is_silent)
-        return self._follow(user, "ban", by, kept, {}, (User.id == user.id) & (User.status == BANNED))
+        changed = Decree(reason, expires_at, decree.is_silent)
+        return self._follow(user, "ban", by, changed, {}, (User.id == user.id) & (User.status == BANNED))
 
     def carry_out_edit(self, user: User, by: Actor = SQL) -> str | None:
         """What a status typed in SQL stands for. Returns the transition, or None: it was illegal and is put back."""

@@ -19,6 +19,7 @@ from regsvc.api.requests import (
 )
 from regsvc.audit import Entry
 from regsvc.errors import Refusal
+from regsvc.sync.report import SyncReport
 from regsvc.transitions import Actor, Decree
 
 
@@ -81,9 +82,10 @@ class AuditsHandler(ApiHandler):
 class SyncHandler(ApiHandler):
     async def post(self) -> None:
         sync = self.services.sync
-        report = await (sync.plan() if self.body(SyncRequest).plan else sync.run())
+        is_plan = self.body(SyncRequest).plan
+        report = await (sync.plan() if is_plan else sync.run())
         self.reply(
-            message="sync_done" if report.is_enabled else "sync_off",
+            message=_sync_message(report, is_plan),
             enabled=report.is_enabled,
             report=report.as_json(),
         )
@@ -98,11 +100,11 @@ class DecisionHandler(ApiHandler):
     async def post(self) -> None:
         request = self.body(self.request_type)
         admin = self.require_admin()
-        by = Authority(Actor(admin.username, self.caller.address), self.services.level_of(admin.username))
+        by = Authority(Actor(admin.username, self.caller.address))
         if not request.is_batch:
             decided = await self.decide(request.targets[0], request, by)
             self.services.mails.wake()
-            self.reply_with(_decision(decided), message=self.message)
+            self.reply_with(_decision(decided), message=self.message_for(decided, request))
             return
         self.reply(results=[await self._result(username, request, by) for username in request.targets])
         self.services.mails.wake()
@@ -111,20 +113,28 @@ class DecisionHandler(ApiHandler):
         """Carry the decision out for one user. Raises its refusals."""
         raise AssertionError("every decision says how it is carried out")
 
+    def message_for(self, decided: Decided, request: ReviewRequest) -> str:
+        """The key of what the admin is told of it."""
+        return self.message
+
     async def _result(self, username: str, request: ReviewRequest, by: Authority) -> dict[str, object]:
         try:
             decided = await self.decide(username, request, by)
         except Refusal as refusal:
             return self.refusal_body(refusal) | {"username": username}
-        return {"success": True, **_decision(decided)}
+        fields = _decision(decided)
+        message = self.text(f"message.{self.message_for(decided, request)}", **fields)
+        return {"success": True, "message": message, **fields}
 
 
 class TransitionHandler(DecisionHandler):
     transition: ClassVar[str]
 
     def decide(self, username: str, request: ReviewRequest, by: Authority) -> Awaitable[Decided]:
-        expires_at = request.ends_at if isinstance(request, BanRequest) else None
-        decree = Decree(request.reason, expires_at, request.silent)
+        reason = (request.reason or "").strip() or None
+        decree = Decree(reason, is_silent=request.silent)
+        if isinstance(request, BanRequest):
+            decree = Decree(reason, request.ends_at, request.silent, keeps_end=not request.has_end)
         return self.run(self.services.accounts.decide, username, self.transition, by, decree)
 
 
@@ -138,7 +148,10 @@ class RejectHandler(TransitionHandler):
 
 class BanHandler(TransitionHandler):
     request_type = BanRequest
-    transition, message = "ban", "banned"
+    transition = "ban"
+
+    def message_for(self, decided: Decided, request: ReviewRequest) -> str:
+        return "ban_changed" if decided.status_before == decided.status else "banned"
 
 
 class UnbanHandler(TransitionHandler):
@@ -151,13 +164,26 @@ class DeleteHandler(TransitionHandler):
 
 class SetPasswordHandler(DecisionHandler):
     request_type = SetPasswordRequest
-    message = "password_changed"
 
     def decide(self, username: str, request: ReviewRequest, by: Authority) -> Awaitable[Decided]:
         assert isinstance(request, SetPasswordRequest)
         if request.password is None:
             return self.services.password_changes.mail_link(username, by)
         return self.services.password_changes.set_by_admin(username, request.password, by)
+
+    def message_for(self, decided: Decided, request: ReviewRequest) -> str:
+        assert isinstance(request, SetPasswordRequest)
+        if request.password is None:
+            return "reset_link_sent"
+        return "player_password_set" if decided.status == "approved" else "player_password_kept"
+
+
+def _sync_message(report: SyncReport, is_plan: bool) -> str:
+    if not report.is_enabled:
+        return "sync_off"
+    if is_plan:
+        return "sync_planned"
+    return "sync_braked" if report.braked is not None else "sync_done"
 
 
 def _decision(decided: Decided) -> dict[str, object]:

@@ -94,6 +94,8 @@ class ApiApplication(Application):
         super().__init__(list(rules), default_handler_class=ApiHandler, default_handler_args={"access": {}})
         self.services = services
         self.in_flight = InFlight()
+        self.is_stopping = False
+        """While it is, every reply asks the client to come back over a new connection."""
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)

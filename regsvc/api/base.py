@@ -109,6 +109,8 @@ class BaseHandler(RequestHandler):
         for name, value in SECURITY_HEADERS.items():
             self.set_header(name, value)
         self.set_header("X-Request-ID", self.request_id)
+        if self.application.is_stopping:
+            self.set_header("Connection", "close")
 
     def compute_etag(self) -> None:
         """No reply may be stored, so there is nothing to compare."""

@@ -25,4 +25,6 @@ class ResetPasswordHandler(ApiHandler):
     async def post(self) -> None:
         request = self.body(ResetPasswordRequest)
         decided = await self.services.password_changes.reset(request.token, request.new_password, self.caller)
-        self.reply(message="password_set", username=decided.username, warnings=list(decided.warnings))
+        self.reply(
+            message="password_set", username=decided.username, status=decided.status, warnings=list(decided.warnings)
+        )

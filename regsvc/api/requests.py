@@ -17,6 +17,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EpochMilliseconds = Annotated[int, Meta(ge=0, le=253_402_300_799_999)]  # the last one is the end of the year 9999
 MAX_BATCH = 100
+Reason = Annotated[str, Meta(max_length=4000)]  # it is mailed, and stands in lists
 
 
 class Request(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -97,7 +98,7 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
 
     username: str | None = None
     usernames: Annotated[list[str], Meta(min_length=1, max_length=MAX_BATCH)] | None = None
-    reason: str | None = None
+    reason: Reason | None = None
     silent: bool = False
 
     @property
@@ -117,13 +118,18 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
 
 
 class BanRequest(ReviewRequest, frozen=True, kw_only=True):
-    """`expires_at` None: without end."""
+    """`expires_at` None: without end. Not given, a ban that stands keeps its end, and a new one has none."""
 
-    expires_at: EpochMilliseconds | None = None
+    expires_at: EpochMilliseconds | msgspec.UnsetType | None = msgspec.UNSET
+
+    @property
+    def has_end(self) -> bool:
+        """Whether an end, or that there is none, was given."""
+        return self.expires_at is not msgspec.UNSET
 
     @property
     def ends_at(self) -> datetime | None:
-        return moment(self.expires_at)
+        return moment(None if isinstance(self.expires_at, msgspec.UnsetType) else self.expires_at)
 
 
 class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):

@@ -131,6 +131,7 @@ CREATE TABLE regsvc_link (
   id          {id}, -- its token is derived from it
   user_id     BIGINT NOT NULL REFERENCES regsvc_user (id) ON DELETE CASCADE, -- whose password it sets
   purpose     {text:16} NOT NULL CHECK (purpose IN ('reset', 'first_password')), -- why it was mailed
+  email_key   {text:320} NOT NULL, -- whom it was mailed to: it proves this address and no other
   nonce       {text:32} NOT NULL, -- its token is derived from it too
   created_at  {moment} NOT NULL, -- when it was asked for
   expires_at  {moment} NOT NULL, -- at the latest

@@ -38,6 +38,16 @@ class Agreements:
         rows = Player.select().where(Player.username_key.in_(list(keys))) if keys else ()
         return {row.username_key: Agreement.of(row) for row in rows}
 
+    def find_users_by_id(self, ids: Collection[int]) -> dict[int, UserRecord]:
+        """These users, by id, whatever they are called now."""
+        rows = User.select().where(User.id.in_(list(ids))) if ids else ()
+        return {row.id: UserRecord.of(row) for row in rows}
+
+    def find_names(self, user_ids: Collection[int]) -> dict[int, str]:
+        """Under which name the player of each of these users is known, by user id."""
+        rows = Player.select(Player.user_id, Player.username_key).where(Player.user_id.in_(list(user_ids)))
+        return {row.user_id: row.username_key for row in rows if row.user_id is not None} if user_ids else {}
+
     def save(self, key: str, *, state: PluginState | None = None, **changes: Any) -> None:
         """Change what we know of the player; a name not known yet gets a row. `state` also notes since when."""
         if state is not None:

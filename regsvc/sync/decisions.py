@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from plugin_bridge.players import PlayerRow
-from regsvc.sync.records import PluginState, StoredPassword
+from regsvc.sync.records import PluginState, StoredPassword, UserRecord
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,10 @@ class Provision:
 
 @dataclass(frozen=True)
 class Agree:
-    """Both sides are the same: the row as it stands is the new base."""
+    """Both sides are the same, but for the fields in `conflict`: the row as it stands is the new base."""
 
     player: PlayerRow
+    conflict: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,14 @@ class Restore:
 @dataclass(frozen=True)
 class Open:
     """Give a row that a stranger registered to the user whose name it has, with the user's own password."""
+
+    player: PlayerRow
+    password: StoredPassword
+
+
+@dataclass(frozen=True)
+class Unlock:
+    """Replace our lock by the password that stood there, and agree on nothing: the row is not this user's."""
 
     player: PlayerRow
     password: StoredPassword
@@ -110,7 +119,17 @@ class EndBan:
 
 @dataclass(frozen=True)
 class CarryOutEdit:
-    """Somebody typed a status in SQL: do what the API would have done."""
+    """Somebody typed a status in SQL: do what the API would have done. `wish` is what an approval asks of the row."""
+
+    wish: str | None = None
+
+
+@dataclass(frozen=True)
+class PutNameBack:
+    """Somebody typed another name for a user in SQL, which is not how names change; `key` is the true one."""
+
+    user: UserRecord
+    key: str
 
 
 @dataclass(frozen=True)
@@ -125,6 +144,7 @@ Decision = (
     | Lock
     | Restore
     | Open
+    | Unlock
     | Merge
     | NoteGone
     | NoteState
@@ -132,8 +152,9 @@ Decision = (
     | Remove
     | EndBan
     | CarryOutEdit
+    | PutNameBack
     | RejectTaken
 )
 
-BRAKED: tuple[type, ...] = (NoteGone, Lock, MarkDeleted, CarryOutEdit)
+BRAKED: tuple[type, ...] = (NoteGone, Lock, MarkDeleted, Remove, CarryOutEdit)
 """What a run does not do for many names at once without being told: it may be the table that is wrong."""

@@ -55,6 +55,8 @@ def _merge_email(user: UserRecord, base: Agreement, player: PlayerRow, policy: s
     theirs, agreed, ours = player.known_email, known_email(base.base_email), user.email
     if _same_email(theirs, ours):
         return Merge(player)
+    if theirs is None and agreed is None and has_conflict(base, "email"):
+        return Merge(player)  # their table cannot hold ours, told once
     if theirs is None:
         # theirs is gone or was never there: a proven address is worth writing, an unproven one is not
         return Merge(player, to_player={"email": ours}) if user.is_email_verified else Merge(player)
@@ -77,12 +79,14 @@ def has_conflict(base: Agreement, field: str) -> bool:
     return base.conflict is not None and field in base.conflict.split(",")
 
 
-def is_conflict_over(user: UserRecord, base: Agreement, player: PlayerRow) -> bool:
-    """Whether what the two sides could not agree on is the same on both now."""
-    return not (
-        (has_conflict(base, "email") and not _same_email(player.known_email, user.email))
-        or (has_conflict(base, "realname") and player.known_realname not in (None, user.username))
-    )
+def standing_conflict(user: UserRecord, base: Agreement, player: PlayerRow) -> str | None:
+    """Of the fields that the two sides could not agree on, those they still differ in, joined by commas."""
+    standing = []
+    if has_conflict(base, "email") and not _same_email(player.known_email, user.email):
+        standing.append("email")
+    if has_conflict(base, "realname") and player.known_realname not in (None, user.username):
+        standing.append("realname")
+    return ",".join(standing) or None
 
 
 def _same_email(one: str | None, other: str | None) -> bool:

@@ -5,7 +5,7 @@ A decision is one step. Whoever carries it out asks again until there is none le
 
 from plugin_bridge.players import PlayerRow, known_email, lock_text, locked_hash
 from regsvc.clock import epoch_ms
-from regsvc.models import APPROVED, BANNED, PENDING
+from regsvc.models import APPROVED, BANNED, PENDING, REJECTED
 from regsvc.sync.decisions import (
     Adopt,
     Agree,
@@ -18,15 +18,18 @@ from regsvc.sync.decisions import (
     NoteState,
     Open,
     Provision,
+    PutNameBack,
     RejectTaken,
     Remove,
     Restore,
+    Unlock,
 )
-from regsvc.sync.merge import is_conflict_over, merge
+from regsvc.sync.merge import merge, standing_conflict
 from regsvc.sync.records import (
     AGREED,
     GONE,
     OPEN,
+    PASSWORD,
     PRESENT,
     PROVISION,
     STRANGER,
@@ -47,8 +50,12 @@ def decide(subject: Subject, policy: Policy) -> Decision | None:
     user = subject.user
     if user is None:
         return _without_user(subject, policy)
+    if subject.known_as is not None:
+        return PutNameBack(user, subject.known_as)
+    if user.username.lower() != user.username_key:
+        return PutNameBack(user, user.username_key)
     if user.status != user.applied_status:
-        return CarryOutEdit()
+        return _edit(subject, user, policy)
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= subject.now:
         return EndBan()
     if not policy.is_bridge_on:
@@ -76,10 +83,33 @@ def password_to_give(user: UserRecord, agreement: Agreement, policy: Policy) -> 
     return None
 
 
+def row_wish(user: UserRecord, agreement: Agreement, player: PlayerRow | None, policy: Policy) -> str | None:
+    """What somebody asks of the row who may say that this user is to play; None: nothing there is to be asked."""
+    if not policy.is_bridge_on or password_to_give(user, agreement, policy) is None:
+        return None
+    if player is None:
+        return PROVISION
+    return OPEN if agreement.is_of_another_row(player) else None
+
+
+def lock_after(adoption: Adopt, is_operator: bool, policy: Policy) -> Lock | None:
+    """The lock that follows from the status a player is adopted with; None: the row stays as it is."""
+    if adoption.status not in (PENDING, REJECTED) or is_operator or policy.unapproved_players == "report":
+        return None
+    return Lock(adoption.player, adoption.status, AGREED, "locked")
+
+
+def _edit(subject: Subject, user: UserRecord, policy: Policy) -> CarryOutEdit:
+    is_approval = user.status == APPROVED and user.applied_status in (PENDING, REJECTED)
+    if not is_approval or subject.agreement is None:
+        return CarryOutEdit()
+    return CarryOutEdit(row_wish(user, subject.agreement, subject.player, policy))
+
+
 def _without_user(subject: Subject, policy: Policy) -> Decision | None:
     agreement, player = subject.agreement, subject.player
     if agreement is not None and agreement.user_id is not None:
-        return MarkDeleted()
+        return MarkDeleted() if subject.renamed is None else PutNameBack(subject.renamed, subject.key)
     if player is None:
         return None
     if agreement is not None and agreement.tombstone_at is not None and _is_buried(agreement, player):
@@ -120,7 +150,8 @@ def _without_player(user: UserRecord, agreement: Agreement, policy: Policy) -> D
 
 def _may_provision(agreement: Agreement, policy: Policy) -> bool:
     """A row that was there and went stays gone, unless somebody wants it back."""
-    return agreement.presence != GONE or agreement.wish == PROVISION or policy.on_player_removed == "restore"
+    is_wanted = agreement.wish in (PROVISION, PASSWORD)
+    return agreement.presence != GONE or is_wanted or policy.on_player_removed == "restore"
 
 
 def _with_both(
@@ -128,11 +159,11 @@ def _with_both(
 ) -> Decision | None:
     if agreement.is_own_wish(player):
         return Agree(player)
-    if agreement.presence == UNASKED and _was_there_first(user, player):
-        return RejectTaken() if user.status == PENDING else _state(agreement, "conflict")
     appeared = agreement.is_of_another_row(player)
     if user.status == BANNED:
         return _locked(agreement, player, BANNED, "locked", appeared)
+    if agreement.presence == UNASKED and _was_there_first(user, player):
+        return _of_another(user, agreement, player)
     if user.status != APPROVED:
         state: PluginState = "conflict" if appeared else "locked"
         if subject.is_operator or policy.unapproved_players == "report":
@@ -147,7 +178,17 @@ def _with_both(
 
 
 def _was_there_first(user: UserRecord, player: PlayerRow) -> bool:
-    return bool(player.regdate) and player.regdate is not None and player.regdate < epoch_ms(user.created_at)
+    """A player whose registration nobody knows was there before anybody else."""
+    return (player.regdate or 0) < epoch_ms(user.created_at)
+
+
+def _of_another(user: UserRecord, agreement: Agreement, player: PlayerRow) -> Decision | None:
+    """The row belongs to a player who was there before a user of this name registered without AuthMe."""
+    if user.status == PENDING:
+        return RejectTaken()
+    if player.is_locked and agreement.kept_hash is not None:  # by a ban that is over
+        return Unlock(player, StoredPassword(agreement.kept_hash, player.salt, None))
+    return _state(agreement, "conflict")
 
 
 def _locked(
@@ -162,10 +203,13 @@ def _returned(
     subject: Subject, user: UserRecord, agreement: Agreement, player: PlayerRow, policy: Policy
 ) -> Decision | None:
     """An approved user's name that somebody unproven registered in the game."""
+    password = None
     if agreement.wish == OPEN:
         password = password_to_give(user, agreement, policy)
-        if password is not None:
-            return Open(player, password)
+    elif agreement.wish == PASSWORD:
+        password = own_password(user, policy)
+    if password is not None:
+        return Open(player, password)
     if subject.is_operator or player.is_locked:
         return _state(agreement, "returned")
     return Lock(player, "returned", STRANGER, "returned")
@@ -185,18 +229,18 @@ def _restoration(user: UserRecord, agreement: Agreement, player: PlayerRow, poli
 
 def _settled(user: UserRecord, agreement: Agreement, player: PlayerRow) -> Decision | None:
     """No difference left; only what we wrote down of it may be behind."""
-    state = "conflict" if agreement.conflict else "synced"
+    conflict = standing_conflict(user, agreement, player)
     is_behind = (
         agreement.wish is not None
         or agreement.locked_at is not None
-        or agreement.plugin_state != state
-        or (agreement.conflict is not None and is_conflict_over(user, agreement, player))
+        or agreement.plugin_state != ("conflict" if conflict else "synced")
+        or agreement.conflict != conflict
         or agreement.base_hash != player.hash
         or agreement.base_regdate != player.regdate
         or known_email(agreement.base_email) != player.known_email
         or agreement.base_realname != player.realname
     )
-    return Agree(player) if is_behind else None
+    return Agree(player, conflict) if is_behind else None
 
 
 def _state(agreement: Agreement, state: PluginState, presence: str | None = None) -> NoteState | None:

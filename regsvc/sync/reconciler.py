@@ -3,20 +3,24 @@
 The API calls it for its own effects before it replies, the sync for every name that differs; it is the same function.
 """
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from peewee import Database
+from peewee import Database, InternalError, OperationalError
 
-from plugin_bridge.players import PlayerRow
+from plugin_bridge.players import NameCollides, PlayerRefused, PlayerRow, PlayersAway
+from regsvc.db import lost_a_race
 from regsvc.models import APPROVED, Installation, Player
 from regsvc.sync.adoption import adopt_each
-from regsvc.sync.agreements import NO_TOMBSTONE
-from regsvc.sync.decisions import BRAKED, Adopt, Decision
-from regsvc.sync.plan import decide, password_to_give
-from regsvc.sync.records import ABSENT, OPEN, PASSWORD, PROVISION, UNASKED, Policy, Subject, UserRecord
-from regsvc.sync.steps import STEPS, World, bury
+from regsvc.sync.agreements import NO_TOMBSTONE, NO_WISH
+from regsvc.sync.decisions import BRAKED, Adopt, Decision, NoteGone
+from regsvc.sync.plan import decide, password_to_give, row_wish
+from regsvc.sync.records import ABSENT, OPEN, PASSWORD, PROVISION, UNASKED, Agreement, Policy, Subject, UserRecord
+from regsvc.sync.steps import STEPS, World, blind_wish, bury, bury_unseen, note_collision
+
+log = logging.getLogger(__name__)
 
 _MAX_STEPS = 12
 """No name needs more; a row that changes faster than this is left to the next look."""
@@ -24,22 +28,27 @@ _MAX_STEPS = 12
 
 @dataclass
 class Settled:
-    """What was done for one name; `left` is the step a run must not take on its own (None: nothing is left)."""
+    """What was done for one name."""
 
     done: list[Decision] = field(default_factory=list)
     left: Decision | None = None
+    """The step that must not be taken for many names at once; None: nothing is left."""
+    refused: PlayerRefused | None = None
+    """Why AuthMe's table did not take what should be written; None: it did."""
 
 
 class Reconciler:
     """Brings one name to what should be. Blocking: runs on a worker thread."""
 
-    def __init__(self, database: Database, world: World, policy: Policy, level_of: Callable[[str], int]) -> None:
+    def __init__(
+        self, database: Database, world: World, policy: Policy, operators: Callable[[], Collection[str]]
+    ) -> None:
         """`policy.first_started_at` is replaced by the installation's own, once there is a database to ask."""
         self._database = database
         self._world = world
         self._policy = policy
         self._is_policy_whole = False
-        self._level_of = level_of
+        self._operators = operators
 
     @property
     def is_enabled(self) -> bool:
@@ -63,42 +72,92 @@ class Reconciler:
     def look(self, key: str, *, is_held: bool = True) -> Subject:
         """Everything known of this lower-case name. `is_held`: our rows stay as they are until the transaction ends."""
         agreements = self._world.agreements
-        user = agreements.find_user(key) if is_held else agreements.find_users([key]).get(key)
-        agreement = agreements.find(key) if is_held else agreements.find_many([key]).get(key)
-        return self.subject(key, user, agreement, self._world.players.find(key))
+        if not is_held:
+            return self.subjects([key], self._world.players.find_many([key]))[0]
+        user, agreement = agreements.find_user(key), agreements.find(key)
+        users, known = {key: user} if user else {}, {key: agreement} if agreement else {}
+        return self._subjects([key], users, known, self._world.players.find_many([key]))[0]
 
-    def subject(self, key: str, user: UserRecord | None, agreement: object, player: PlayerRow | None) -> Subject:
-        """What the plan reasons from, of rows that were read already."""
-        return Subject(
-            key=key,
-            user=user,
-            agreement=agreement,  # type: ignore[arg-type]
-            player=player,
-            is_operator=self._level_of(key) > 0,
-            now=self._world.now(),
-        )
+    def subjects(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Subject]:
+        """The same for many names, none of them held; `players` are those of them that AuthMe has."""
+        agreements = self._world.agreements
+        return self._subjects(keys, agreements.find_users(keys), agreements.find_many(keys), players)
 
-    def settle(self, key: str, *, may_adopt: bool = True, is_braked: bool = False) -> Settled:
+    def _subjects(
+        self,
+        keys: Collection[str],
+        users: Mapping[str, UserRecord],
+        agreements: Mapping[str, Agreement],
+        players: Mapping[str, PlayerRow],
+    ) -> list[Subject]:
+        orphans = {known.user_id for key, known in agreements.items() if key not in users and known.user_id is not None}
+        strays = {user.id for key, user in users.items() if key not in agreements or agreements[key].user_id != user.id}
+        renamed = self._world.agreements.find_users_by_id(orphans)
+        names = self._world.agreements.find_names(strays)
+        moment, found = self._world.now(), []
+        for key in keys:
+            user, agreement = users.get(key), agreements.get(key)
+            owner = agreement.user_id if agreement is not None and user is None else None
+            found.append(
+                Subject(
+                    key=key,
+                    user=user,
+                    agreement=agreement,
+                    player=players.get(key),
+                    is_operator=key in self._operators(),
+                    now=moment,
+                    renamed=renamed.get(owner) if owner is not None else None,
+                    known_as=names.get(user.id) if user is not None else None,
+                )
+            )
+        return found
+
+    def settle(
+        self, key: str, *, may_adopt: bool = True, is_braked: bool = False, believes_empty: bool = False
+    ) -> Settled:
         """Take steps until both sides agree on this name.
+
+        `is_braked`: leave a step that must not be taken for many names at once. `believes_empty`: take a row for
+        removed even where the whole table is empty.
 
         On SQLite never inside a transaction of ours: AuthMe's file is another one. Raises `PlayersAway`.
         """
         settled = Settled()
-        for _step in range(_MAX_STEPS):
-            with self._shared_transaction():
-                if not self._take_step(key, settled, may_adopt, is_braked):
+        try:
+            for _step in range(_MAX_STEPS):
+                # mostly there is nothing to do, and then nothing is locked, neither our database nor a busy file
+                if not self._may_take(self._next_step(key), settled, may_adopt, is_braked, believes_empty):
                     break
+                with self._shared_transaction():
+                    if not self._take_step(key, settled, may_adopt, is_braked, believes_empty):
+                        break
+            else:
+                raise PlayerRefused(f"The row of {key} is another one each time it is looked at.")
+        except PlayerRefused as refused:
+            settled.refused = refused
+            log.warning("the player of a user waits: %s", refused)
+            if isinstance(refused, NameCollides):
+                with self._database.atomic():
+                    note_collision(self._world, self.look(key))
         return settled
 
-    def settle_inside(self, key: str) -> None:
-        """The same as part of the caller's transaction, where one transaction holds both sides; else nothing yet."""
-        if self.is_one_transaction:
-            self.settle(key)
+    def settle_inside(self, key: str) -> Settled | None:
+        """The same as part of the caller's transaction, where one transaction holds both sides; else None yet."""
+        return self.settle(key) if self.is_one_transaction else None
 
-    def settle_after(self, key: str) -> None:
-        """The same after the caller's transaction, where the sides have one each; else it was done inside."""
-        if not self.is_one_transaction:
-            self.settle(key)
+    def settle_after(self, key: str) -> Settled | None:
+        """The same after the caller's transaction, where the sides have one each; else None: it was done inside.
+
+        Raises `PlayersAway` also when our own database is busy: what was committed must not be done again.
+        """
+        if self.is_one_transaction:
+            return None
+        try:
+            return self.settle(key)
+        except (OperationalError, InternalError) as error:
+            if not lost_a_race(error):
+                raise
+            raise PlayersAway("The database is busy; the wish is committed.") from error
 
     def note_registration(self, key: str, user_id: int) -> None:
         """A new user: whether AuthMe could be asked for the name decides who was first."""
@@ -108,23 +167,38 @@ class Reconciler:
         self._world.agreements.save(key, state=state, user_id=user_id, presence=presence, **NO_TOMBSTONE)  # type: ignore[arg-type]
 
     def inherit_row(self, key: str, user_id: int) -> None:
-        """A new user under a name whose row a stranger registered, and we keep locked: it stays so."""
-        self._world.agreements.save(key, user_id=user_id, presence=ABSENT)
+        """A new user under a name whose row a stranger registered, and we keep locked: it stays so.
+
+        Nothing else is inherited: what was agreed on with the user before is none of this one's.
+        """
+        agreed = {"base_hash": None, "base_salt": None, "base_email": None, "base_realname": None, "base_regdate": None}
+        agreements = self._world.agreements
+        agreements.save(key, user_id=user_id, presence=ABSENT, conflict=None, **agreed, **NO_WISH, **NO_TOMBSTONE)
 
     def wish_for_row(self, key: str) -> None:
-        """Somebody who may ask for it wants this approved user to have a row with the user's own password."""
-        if not self.is_enabled:
+        """Somebody who may ask for it wants this approved user to have a row with the user's own password.
+
+        Raises `PlayersAway`, and keeps the wish for when the table is there again.
+        """
+        user, agreement = self._world.agreements.find_user(key), self._world.agreements.find(key)
+        if not self.is_enabled or user is None or user.status != APPROVED or agreement is None:
             return
-        subject = self.look(key)
-        user, agreement, player = subject.user, subject.agreement, subject.player
-        if user is None or user.status != APPROVED or agreement is None:
-            return
-        if password_to_give(user, agreement, self.policy) is None:
-            return
-        if player is None:
-            self._world.agreements.save(key, wish=PROVISION)
-        elif agreement.is_of_another_row(player):
-            self._world.agreements.save(key, wish=OPEN)
+        try:
+            player = self._world.players.find(key)
+        except PlayersAway:
+            self._world.agreements.save(key, wish=blind_wish(agreement))
+            raise
+        wish = row_wish(user, agreement, player, self.policy)
+        if wish is not None:
+            self._world.agreements.save(key, wish=wish)
+
+    def may_bring_row(self, key: str) -> bool:
+        """Whether `wish_for_row` would be news: the row left or is a stranger's, and nobody has asked for it yet."""
+        user, agreement = self._world.agreements.find_user(key), self._world.agreements.find(key)
+        if user is None or agreement is None or agreement.wish in (PROVISION, OPEN):
+            return False
+        is_missed = agreement.plugin_state in ("absent", "returned")
+        return is_missed and password_to_give(user, agreement, self.policy) is not None
 
     def wish_to_open(self, key: str) -> None:
         """The user showed the password set through us: a row that came back is to be opened with it."""
@@ -138,18 +212,22 @@ class Reconciler:
 
     def wish_for_password(self, key: str) -> None:
         """A password was set through us: it is the newest word, whatever the row says."""
-        if not self.is_enabled:
-            return
-        self.wish_for_row(key)
-        changes = Player.update(wish=PASSWORD).where((Player.username_key == key) & Player.wish.is_null())
-        changes.execute()
+        if self.is_enabled:
+            Player.update(wish=PASSWORD).where((Player.username_key == key) & Player.wish.is_null()).execute()
 
     def bury(self, key: str) -> None:
-        """The user of this name is about to be deleted: note which row is to go."""
-        if self.is_enabled:
-            bury(self._world.agreements, self.look(key))
-        else:
-            self._world.agreements.forget(key)
+        """The user of this name is about to be deleted: note which row is to go. Raises `PlayersAway` after it."""
+        agreements = self._world.agreements
+        if not self.is_enabled:
+            agreements.forget(key)
+            return
+        try:
+            subject = self.look(key)
+        except PlayersAway:
+            user, agreement = agreements.find_user(key), agreements.find(key)
+            bury_unseen(agreements, Subject(key, user, agreement, None, False, self._world.now()))
+            raise
+        bury(agreements, subject)
 
     @contextmanager
     def _shared_transaction(self) -> Iterator[None]:
@@ -159,15 +237,12 @@ class Reconciler:
         else:
             yield
 
-    def _take_step(self, key: str, settled: Settled, may_adopt: bool, is_braked: bool) -> bool:
+    def _take_step(self, key: str, settled: Settled, may_adopt: bool, is_braked: bool, believes_empty: bool) -> bool:
         """One step; True when it is worth looking again."""
         with self._database.atomic():
             subject = self.look(key)
             decision = decide(subject, self.policy)
-            if decision is None or (isinstance(decision, Adopt) and not may_adopt):
-                return False
-            if is_braked and isinstance(decision, BRAKED):
-                settled.left = decision
+            if decision is None or not self._may_take(decision, settled, may_adopt, is_braked, believes_empty):
                 return False
             if isinstance(decision, Adopt):
                 adopted = adopt_each(self._database, self._world.audit, [decision], subject.now)
@@ -184,8 +259,23 @@ class Reconciler:
             return True
         with self._database.atomic():
             if not self._has_changed(subject):
-                step.confirm(self._world, subject, decision)
-                settled.done.append(decision)
+                done = step.confirm(self._world, subject, decision)
+                settled.done.append(done or decision)
+        return True
+
+    def _next_step(self, key: str) -> Decision | None:
+        return decide(self.look(key, is_held=False), self.policy)
+
+    def _may_take(
+        self, decision: Decision | None, settled: Settled, may_adopt: bool, is_braked: bool, believes_empty: bool
+    ) -> bool:
+        """Whether there is a step and it is ours to take; one that is not is noted in `settled.left`."""
+        if decision is None or (isinstance(decision, Adopt) and not may_adopt):
+            return False
+        is_too_much = isinstance(decision, NoteGone) and not believes_empty and self._world.players.is_empty()
+        if is_too_much or (is_braked and isinstance(decision, BRAKED)):
+            settled.left = decision
+            return False
         return True
 
     def _has_changed(self, subject: Subject) -> bool:

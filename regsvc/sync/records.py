@@ -48,6 +48,7 @@ class UserRecord:
     created_at: datetime
     ban_expires_at: datetime | None
     registration_ip: str | None
+    platform: str = "java"
 
     @classmethod
     def of(cls, row: User) -> "UserRecord":
@@ -68,6 +69,7 @@ class UserRecord:
             created_at=row.created_at,
             ban_expires_at=row.ban_expires_at,
             registration_ip=row.registration_ip,
+            platform=row.platform,
         )
 
 
@@ -138,6 +140,10 @@ class Subject:
     player: PlayerRow | None
     is_operator: bool
     now: datetime
+    renamed: UserRecord | None = None
+    """The user whose agreement this is, where there is none of this name: somebody typed another one."""
+    known_as: str | None = None
+    """The name under which this user's player is known, where it is not this one."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ class SyncReport:
     errors: list[dict[str, Any]] = field(default_factory=list)
     braked: Braked | None = None
     is_enabled: bool = True
+    away: str | None = None
+    """Why AuthMe's table could not be read or written; it stands in `errors`, too."""
 
     @property
     def has_effects(self) -> bool:

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from peewee import JOIN, Database, PeeweeException
+from peewee import JOIN, Database, Field, PeeweeException
 
-from plugin_bridge.players import PlayerRefused, PlayerRow, Players, PlayersAway
+from plugin_bridge.players import NameCollides, PlayerRow, Players, PlayersAway
 from regsvc.audit import Audit
 from regsvc.clock import Clock
+from regsvc.db import is_away, lost_a_race
 from regsvc.models import Player, User
 from regsvc.sync import decisions as d
 from regsvc.sync.adoption import adopt_each
-from regsvc.sync.agreements import Agreements
-from regsvc.sync.plan import decide
+from regsvc.sync.plan import decide, lock_after
 from regsvc.sync.reconciler import Reconciler, Settled
 from regsvc.sync.records import PRESENT, Subject
 from regsvc.sync.report import Braked, SyncReport
@@ -29,16 +29,21 @@ log = logging.getLogger(__name__)
 
 PAGE = 500
 """Rows a page; reading one holds AuthMe's SQLite file for a few milliseconds."""
+_TRIES = 3
+"""How often a name is looked at in one run when it loses a deadlock."""
 
 
 @dataclass
 class _Run:
-    """A run under way. `waiting` are the names whose next step may be too much at once, with that step."""
+    """A run under way. `waiting` are the names whose next step may be too much at once, with its kind."""
 
     report: SyncReport
     is_plan: bool
-    waiting: dict[str, d.Decision] = field(default_factory=dict)
-    adoptions_left: int = 0
+    waiting: dict[str, type[d.Decision]] = field(default_factory=dict)
+
+    def put_off(self, key: str, decision: d.Decision) -> None:
+        """Leave this step to the end of the run, where it is known how many there are."""
+        self.waiting[key] = type(decision)
 
 
 class Sync:
@@ -59,7 +64,8 @@ class Sync:
         self._audit = audit
         self._max_changes = max_changes
         self._now = now
-        self._agreements = Agreements(database, now)
+        self._told_brake: Braked | None = None
+        self._told_absence: str | None = None
 
     def run(
         self,
@@ -81,6 +87,7 @@ class Sync:
             if self._look_at_everybody(run, may_go_on):
                 self._finish(run, allow_mass_changes, may_go_on)
         except PlayersAway as error:
+            run.report.away = str(error)
             run.report.add_error(None, str(error))
         run.report.duration_ms = round((time.monotonic() - started) * 1000)
         if not is_plan:
@@ -107,12 +114,7 @@ class Sync:
     def _reconcile_players(self, run: _Run, page: list[PlayerRow]) -> None:
         run.report.scanned += len(page)
         rows = {row.username: row for row in page if self._is_findable(run, row)}
-        users = self._agreements.find_users(rows)
-        agreements = self._agreements.find_many(rows)
-        subjects = [
-            self._reconciler.subject(key, users.get(key), agreements.get(key), row) for key, row in rows.items()
-        ]
-        self._reconcile(run, subjects)
+        self._reconcile(run, self._reconciler.subjects(rows.keys(), rows))
 
     def _is_findable(self, run: _Run, row: PlayerRow) -> bool:
         """A name that is not in lower case is one AuthMe itself half loses: told, never written."""
@@ -123,81 +125,88 @@ class Sync:
 
     def _users_without_player(self) -> Iterator[list[Subject]]:
         """Subjects of our users whose row is not in AuthMe's table, and of players whose user is gone."""
-        after = 0
-        while True:
-            query = User.select(User.id, User.username_key).where(User.id > after).order_by(User.id).limit(PAGE)
-            page = list(query)
-            if not page:
-                break
-            after = page[-1].id
-            yield self._subjects_without_player([row.username_key for row in page])
+        users = User.select(User.username_key)
         orphans = (
             Player.select(Player.username_key)
             .join(User, JOIN.LEFT_OUTER, on=(User.id == Player.user_id))
-            .where(Player.user_id.is_null(False), User.id.is_null(), Player.tombstone_at.is_null())
+            .where(Player.user_id.is_null(False), User.id.is_null())
         )
-        yield self._subjects_without_player([row.username_key for row in orphans])
+        for query, name in ((users, User.username_key), (orphans, Player.username_key)):
+            keys = [""]
+            while keys := _page_of_names(query, name, keys[-1]):
+                yield self._subjects_without_player(keys)
 
     def _subjects_without_player(self, keys: list[str]) -> list[Subject]:
         there = self._players.find_many(keys)
-        missing = [key for key in keys if key not in there]
-        users, agreements = self._agreements.find_users(missing), self._agreements.find_many(missing)
-        return [self._reconciler.subject(key, users.get(key), agreements.get(key), None) for key in missing]
+        return self._reconciler.subjects([key for key in keys if key not in there], {})
 
     def _reconcile(self, run: _Run, subjects: list[Subject]) -> None:
-        adoptions = []
+        adoptions: list[tuple[Subject, d.Adopt]] = []
         for subject in subjects:
             decision = decide(subject, self._reconciler.policy)
-            if decision is None:
-                continue
-            if isinstance(decision, d.BRAKED):
-                run.waiting[subject.key] = decision
-            elif isinstance(decision, d.Adopt):
-                adoptions.append(decision)
-            elif run.is_plan:
-                _count(run.report, subject.key, decision)
-            else:
-                self._settle(run, subject.key)
+            if isinstance(decision, d.Adopt):
+                adoptions.append((subject, decision))
+            elif decision is not None:
+                self._take_up(run, subject.key, decision)
         self._adopt(run, adoptions)
 
-    def _adopt(self, run: _Run, adoptions: list[d.Adopt]) -> None:
-        if not adoptions:
-            return
+    def _take_up(self, run: _Run, key: str, decision: d.Decision) -> None:
+        if isinstance(decision, d.BRAKED):
+            run.put_off(key, decision)
+        elif run.is_plan:
+            _count(run.report, key, type(decision), decision)
+        else:
+            self._settle(run, key)
+
+    def _adopt(self, run: _Run, adoptions: list[tuple[Subject, d.Adopt]]) -> None:
         if run.is_plan:
             run.report.adopted += len(adoptions)
-            return
-        adopted = adopt_each(self._database, self._audit, adoptions, self._now())
-        run.report.adopted += adopted.count
-        for username, conflict in adopted.conflicts.items():
-            _add_conflict(run.report, username, conflict)
-        keys = [adoption.player.username for adoption in adoptions]
-        # what follows from the status they got
-        players = {adoption.player.username: adoption.player for adoption in adoptions}
-        users, agreements = self._agreements.find_users(keys), self._agreements.find_many(keys)
-        for key in keys:
-            subject = self._reconciler.subject(key, users.get(key), agreements.get(key), players[key])
-            following = decide(subject, self._reconciler.policy)
-            if following is not None and isinstance(following, d.BRAKED):
-                run.waiting[key] = following
+            for subject, adoption in adoptions:
+                lock = lock_after(adoption, subject.is_operator, self._reconciler.policy)
+                if lock is not None:
+                    run.put_off(subject.key, lock)
+        elif adoptions:
+            moment = self._now()
+            adopted = adopt_each(self._database, self._audit, [adoption for _subject, adoption in adoptions], moment)
+            run.report.adopted += adopted.count
+            for username, conflict in adopted.conflicts.items():
+                _add_conflict(run.report, username, conflict)
+            self._follow_adoptions(run, {adoption.player.username: adoption.player for _subject, adoption in adoptions})
 
-    def _settle(self, run: _Run, key: str, *, is_braked: bool = True) -> None:
+    def _follow_adoptions(self, run: _Run, rows: dict[str, PlayerRow]) -> None:
+        """What follows from the status the players got."""
+        for subject in self._reconciler.subjects(rows.keys(), rows):
+            following = decide(subject, self._reconciler.policy)
+            if following is not None:
+                self._take_up(run, subject.key, following)
+
+    def _settle(self, run: _Run, key: str, *, is_finishing: bool = False) -> None:
         """One name; whatever is wrong with it is told, and the rest goes on."""
         try:
-            settled = self._reconciler.settle(key, is_braked=is_braked)
-        except PlayersAway:
-            raise
-        except (PlayerRefused, PeeweeException, AssertionError) as error:
+            settled = self._settle_stubbornly(key, is_finishing)
+        except (PeeweeException, AssertionError) as error:
+            if isinstance(error, PeeweeException) and is_away(error):
+                raise
             log.warning("the sync could not settle %s: %s", key, type(error).__name__)
-            text = str(error) if isinstance(error, PlayerRefused) else type(error).__name__
-            run.report.add_error(key, text)
+            run.report.add_error(key, type(error).__name__)
             return
-        self._count_settled(run, key, settled)
-
-    def _count_settled(self, run: _Run, key: str, settled: Settled) -> None:
         for decision in settled.done:
-            _count(run.report, key, decision)
+            _count(run.report, key, type(decision), decision)
         if settled.left is not None:
-            run.waiting[key] = settled.left
+            run.put_off(key, settled.left)
+        if isinstance(settled.refused, NameCollides):
+            _add_conflict(run.report, key, d.Conflict("name", "both"))
+        elif settled.refused is not None:
+            run.report.add_error(key, str(settled.refused))
+
+    def _settle_stubbornly(self, key: str, is_finishing: bool) -> Settled:
+        for _try in range(_TRIES - 1):
+            try:
+                return self._reconciler.settle(key, is_braked=not is_finishing, believes_empty=is_finishing)
+            except PeeweeException as error:
+                if not lost_a_race(error):
+                    raise
+        return self._reconciler.settle(key, is_braked=not is_finishing, believes_empty=is_finishing)
 
     def _finish(self, run: _Run, allow_mass_changes: bool, may_go_on: Callable[[], bool]) -> None:
         """Do what waited, if it is not too much at once; else leave all of it, and only it."""
@@ -207,46 +216,70 @@ class Sync:
         if is_too_much:
             run.report.braked = _braked(run.waiting, str(self._max_changes))
             return
-        for key, decision in run.waiting.items():
+        for key, kind in list(run.waiting.items()):
             if run.is_plan:
-                _count(run.report, key, decision)
+                _count(run.report, key, kind)
             else:
-                self._settle(run, key, is_braked=False)
+                self._settle(run, key, is_finishing=True)
             if not may_go_on():
                 return
 
     def _is_too_much(self, run: _Run) -> bool:
+        """Of the rows we know players by for what is done to rows; of all users for what was typed."""
         known = Player.select().where(Player.presence == PRESENT).count()
-        is_suddenly_empty = run.report.scanned == 0 and known > 0
-        removals = any(isinstance(decision, d.NoteGone) for decision in run.waiting.values())
-        return (is_suddenly_empty and removals) or self._max_changes.is_exceeded_by(len(run.waiting), known)
+        kinds = list(run.waiting.values())
+        if run.report.scanned == 0 and known > 0 and d.NoteGone in kinds:
+            return True
+        if run.is_plan:
+            known += run.report.adopted
+        users = Player.select().where(Player.user_id.is_null(False)).count()
+        rows = len(kinds) - kinds.count(d.CarryOutEdit)
+        limit = self._max_changes
+        return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(len(kinds), max(known, users))
 
     def _tell(self, report: SyncReport) -> None:
-        if report.has_effects or report.braked:
+        if report.has_effects:
             with self._database.atomic():
-                if report.has_effects:
-                    self._audit.record("sync.run", "sync", None, report.counts())
-                if report.braked:
-                    braked = {"removed": report.braked.removed, "locked": report.braked.locked}
-                    self._audit.record("sync.braked", "sync", None, braked)
+                self._audit.record("sync.run", "sync", None, report.counts())
             log.info("sync: %s", report.counts())
-        if report.braked:
+        self._tell_of_brake(report.braked)
+        self._tell_of_absence(report.away)
+
+    def _tell_of_brake(self, braked: Braked | None) -> None:
+        """Once, and not again at each run until somebody decides."""
+        if braked is not None and braked != self._told_brake:
+            with self._database.atomic():
+                counts = {"removed": braked.removed, "locked": braked.locked, "edited": braked.edited}
+                self._audit.record("sync.braked", "sync", None, counts)
             log.warning(
                 "the sync left out %d removals, %d locks and %d typed status changes: more than %s at once. "
                 "If they are meant, run `companion sync --allow-mass-changes`.",
-                report.braked.removed,
-                report.braked.locked,
-                report.braked.edited,
-                report.braked.limit,
+                braked.removed,
+                braked.locked,
+                braked.edited,
+                braked.limit,
             )
+        self._told_brake = braked
+
+    def _tell_of_absence(self, why: str | None) -> None:
+        if why is not None and self._told_absence is None:
+            log.warning("the sync waits: %s", why)
+        elif why is None and self._told_absence is not None:
+            log.info("the sync goes on: AuthMe's table is there again")
+        self._told_absence = why
 
 
-def _braked(waiting: dict[str, d.Decision], limit: str) -> Braked:
+def _page_of_names(query: Any, name: Field, after: str) -> list[str]:
+    rows = query.where(name > after).order_by(name).limit(PAGE)
+    return [row.username_key for row in rows]
+
+
+def _braked(waiting: dict[str, type[d.Decision]], limit: str) -> Braked:
     braked = Braked(limit=limit)
-    for decision in waiting.values():
-        if isinstance(decision, d.Lock):
+    for kind in waiting.values():
+        if kind is d.Lock:
             braked.locked += 1
-        elif isinstance(decision, d.CarryOutEdit):
+        elif kind is d.CarryOutEdit:
             braked.edited += 1
         else:
             braked.removed += 1
@@ -260,18 +293,21 @@ _COUNTERS: dict[type, str] = {
     d.Lock: "locked",
     d.Restore: "restored",
     d.Open: "restored",
+    d.Unlock: "restored",
     d.NoteGone: "removed",
     d.Remove: "removed",
 }
 
 
-def _count(report: SyncReport, key: str, decision: d.Decision) -> None:
-    counter = _COUNTERS.get(type(decision))
+def _count(report: SyncReport, key: str, kind: type[d.Decision], decision: d.Decision | None = None) -> None:
+    counter = _COUNTERS.get(kind)
     if counter is not None:
         setattr(report, counter, getattr(report, counter) + 1)
-    conflicts: tuple[Any, ...] = getattr(decision, "conflicts", ())
-    for conflict in conflicts:
-        _add_conflict(report, key, conflict)
+    if isinstance(decision, d.Merge):
+        for conflict in decision.conflicts:
+            _add_conflict(report, key, conflict)
+    elif isinstance(decision, d.NoteState) and decision.state == "conflict":
+        _add_conflict(report, key, d.Conflict("name", "both"))
 
 
 def _add_conflict(report: SyncReport, username: str, conflict: d.Conflict) -> None:

@@ -125,7 +125,7 @@ class SyncService:
         self._running, self._next = self._next, None
         deadline = asyncio.get_running_loop().time() + self._wait.total_seconds()
         while not await self._worker.run(self._lease.take):
-            if asyncio.get_running_loop().time() > deadline:
+            if self._is_stopping or asyncio.get_running_loop().time() > deadline:
                 raise SyncRunning
             await asyncio.sleep(0.5)
         report = await self._worker.run(self.run_here)

@@ -5,19 +5,32 @@ leaves either nothing or a promise that the next look at this name fulfils. A st
 time it is tried.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from peewee import IntegrityError
 
-from plugin_bridge.players import NewPlayer, PlayerExists, PlayerRefused, Players, java_address, lock_text
+from plugin_bridge.players import NameCollides, NewPlayer, PlayerExists, PlayerRefused, Players, java_address, lock_text
 from regsvc.audit import Audit
 from regsvc.clock import Clock, epoch_ms
 from regsvc.models import Session, User
 from regsvc.sync import decisions as d
 from regsvc.sync.agreements import NO_LOCK, NO_WISH, Agreements, base_of
 from regsvc.sync.emails import find_real_email, is_email_free
-from regsvc.sync.records import ABSENT, GONE, PROVISION, STRANGER, UNASKED, PluginState, Subject
+from regsvc.sync.records import (
+    ABSENT,
+    GONE,
+    OPEN,
+    PASSWORD,
+    PRESENT,
+    PROVISION,
+    STRANGER,
+    UNASKED,
+    Agreement,
+    PluginState,
+    Subject,
+)
 from regsvc.transitions import Transitions
 
 D = TypeVar("D", bound=d.Decision)
@@ -25,13 +38,14 @@ D = TypeVar("D", bound=d.Decision)
 
 @dataclass(frozen=True)
 class World:
-    """What the steps act on."""
+    """What the steps act on. `find_uuid`: what the game calls a Java player of this name, None if nobody knows."""
 
     players: Players
     agreements: Agreements
     transitions: Transitions
     audit: Audit
     now: Clock
+    find_uuid: Callable[[str], str | None] = lambda name: None
 
 
 class Step(Generic[D]):
@@ -44,13 +58,17 @@ class Step(Generic[D]):
         """Change AuthMe's row. False: it was not as seen, look again."""
         return True
 
-    def confirm(self, world: World, subject: Subject, decision: D) -> None:
-        """Commit on our side that it is done."""
+    def confirm(self, world: World, subject: Subject, decision: D) -> D | None:
+        """Commit on our side that it is done. Comes back with what was done where that is not the decision itself."""
+        return None
 
 
 class ProvisionStep(Step[d.Provision]):
     def promise(self, world: World, subject: Subject, decision: d.Provision) -> None:
         assert subject.user is not None
+        players = world.players
+        if players.find_colliding(subject.key) is not None and players.find(subject.key) is None:
+            raise NameCollides(_collision(subject.user.username))
         world.agreements.save(
             subject.key,
             state="pending",
@@ -58,7 +76,7 @@ class ProvisionStep(Step[d.Provision]):
             wish=PROVISION,
             wish_hash=decision.password.hash,
             wish_salt=decision.password.salt,
-            wish_regdate=epoch_ms(subject.now),
+            wish_regdate=self._regdate(subject, decision),
         )
 
     def write(self, world: World, subject: Subject, decision: d.Provision) -> bool:
@@ -69,23 +87,51 @@ class ProvisionStep(Step[d.Provision]):
             hash=decision.password.hash,
             salt=decision.password.salt,
             email=user.email,
-            regdate=epoch_ms(subject.now),
+            regdate=self._regdate(subject, decision),
             regip=java_address(user.registration_ip),
+            uuid=world.find_uuid(user.username) if user.platform == "java" else None,
         )
         try:
-            world.players.insert(new)
+            self._insert(world, new)
         except PlayerExists:
             if world.players.find(subject.key) is None:
-                raise PlayerRefused(
-                    f"AuthMe's table takes {user.username} for another name that it has already."
-                ) from None
+                raise NameCollides(_collision(user.username)) from None
             return False
         return True
 
+    @staticmethod
+    def _insert(world: World, new: NewPlayer) -> None:
+        """With the e-mail, if AuthMe's table can hold it: who is approved plays, whatever the address looks like."""
+        try:
+            world.players.insert(new)
+        except PlayerRefused:
+            if new.email is None:
+                raise
+            world.players.insert(replace(new, email=None))
+
     def confirm(self, world: World, subject: Subject, decision: d.Provision) -> None:
-        row = world.players.find(subject.key)
-        if row is not None:
-            world.agreements.save(subject.key, state="synced", conflict=None, **base_of(row), **NO_LOCK)
+        row, user = world.players.find(subject.key), subject.user
+        if row is None or user is None:
+            return
+        is_refused = user.email is not None and row.known_email is None
+        if is_refused:
+            detail = {"field": "email", "kept": "both"}
+            world.audit.record("sync.conflict", "sync", user.username, detail)
+        world.agreements.save(
+            subject.key,
+            state="conflict" if is_refused else "synced",
+            conflict="email" if is_refused else None,
+            **base_of(row),
+            **NO_LOCK,
+        )
+
+    @staticmethod
+    def _regdate(subject: Subject, decision: d.Provision) -> int:
+        """As promised already, where it was: two at once must make the same row, or one takes it for a stranger's."""
+        known = subject.agreement
+        if known is not None and known.wish_hash == decision.password.hash and known.wish_regdate is not None:
+            return known.wish_regdate
+        return epoch_ms(subject.now)
 
 
 class AgreeStep(Step[d.Agree]):
@@ -93,9 +139,9 @@ class AgreeStep(Step[d.Agree]):
         assert subject.user is not None
         world.agreements.save(
             subject.key,
-            state="synced",
+            state="conflict" if decision.conflict else "synced",
             user_id=subject.user.id,
-            conflict=None,
+            conflict=decision.conflict,
             **base_of(decision.player),
             **NO_LOCK,
         )
@@ -117,7 +163,9 @@ class LockStep(Step[d.Lock]):
         if decision.origin != STRANGER and agreement is not None and agreement.base_hash != decision.player.hash:
             # they changed it in the row we agreed on: it is theirs, and newer than what we had
             changes |= {"base_hash": decision.player.hash, "base_salt": decision.player.salt}
-            _drop_own_password(user.id)
+            if agreement.wish != PASSWORD:
+                _drop_own_password(user.id)
+            _end_sessions(user.id)
         world.agreements.save(subject.key, **changes)
 
     def write(self, world: World, subject: Subject, decision: d.Lock) -> bool:
@@ -131,21 +179,23 @@ class LockStep(Step[d.Lock]):
     def confirm(self, world: World, subject: Subject, decision: d.Lock) -> None:
         assert subject.user is not None
         _note_state(world, subject, decision.state)
-        if decision.reason != "banned":
-            world.audit.record("sync.player_locked", "sync", subject.user.username, {"reason": decision.reason})
+        _tell_of_lock(world, subject, decision.reason)
 
 
 class RestoreStep(Step[d.Restore]):
     def write(self, world: World, subject: Subject, decision: d.Restore) -> bool:
-        return world.players.update(decision.player, self._written(subject, decision))
+        return world.players.update(decision.player, self.written(subject, decision))
 
     def confirm(self, world: World, subject: Subject, decision: d.Restore) -> None:
         assert subject.user is not None
-        base = base_of(decision.player, **self._written(subject, decision))
-        world.agreements.save(subject.key, state="synced", user_id=subject.user.id, **base, **NO_LOCK)
+        base = base_of(decision.player, **self.written(subject, decision))
+        # what else they changed while the row was locked is merged next
+        del base["base_email"], base["base_realname"]
+        state: PluginState = "conflict" if subject.agreement is not None and subject.agreement.conflict else "synced"
+        world.agreements.save(subject.key, state=state, user_id=subject.user.id, **base, **NO_LOCK)
 
     @staticmethod
-    def _written(subject: Subject, decision: d.Restore) -> dict[str, str | int | None]:
+    def written(subject: Subject, decision: d.Restore | d.Unlock) -> dict[str, str | int | None]:
         written: dict[str, str | int | None] = {
             "hash": decision.password.hash,
             "salt": decision.password.salt,
@@ -156,17 +206,25 @@ class RestoreStep(Step[d.Restore]):
         return written
 
 
+class UnlockStep(Step[d.Unlock]):
+    def write(self, world: World, subject: Subject, decision: d.Unlock) -> bool:
+        return world.players.update(decision.player, RestoreStep.written(subject, decision))
+
+    def confirm(self, world: World, subject: Subject, decision: d.Unlock) -> None:
+        world.agreements.save(subject.key, state="conflict", **NO_LOCK)
+
+
 class OpenStep(Step[d.Open]):
     def write(self, world: World, subject: Subject, decision: d.Open) -> bool:
-        return world.players.update(decision.player, self._written(subject, decision))
+        return world.players.update(decision.player, self.written(subject, decision))
 
     def confirm(self, world: World, subject: Subject, decision: d.Open) -> None:
         assert subject.user is not None
-        base = base_of(decision.player, **self._written(subject, decision))
+        base = base_of(decision.player, **self.written(subject, decision))
         world.agreements.save(subject.key, state="synced", user_id=subject.user.id, conflict=None, **base, **NO_LOCK)
 
     @staticmethod
-    def _written(subject: Subject, decision: d.Open) -> dict[str, str | int | None]:
+    def written(subject: Subject, decision: d.Open) -> dict[str, str | int | None]:
         """Everything the stranger set that would let him in, or keep the owner out."""
         user = subject.user
         assert user is not None
@@ -187,7 +245,7 @@ class MergeStep(Step[d.Merge]):
     def write(self, world: World, subject: Subject, decision: d.Merge) -> bool:
         return world.players.update(decision.player, decision.to_player)
 
-    def confirm(self, world: World, subject: Subject, decision: d.Merge) -> None:
+    def confirm(self, world: World, subject: Subject, decision: d.Merge) -> d.Merge:
         user, agreement = subject.user, subject.agreement
         assert user is not None
         conflicts = list(decision.conflicts)
@@ -212,12 +270,16 @@ class MergeStep(Step[d.Merge]):
             **base_of(decision.player, **decision.to_player),
             **NO_LOCK,
         )
+        return replace(decision, conflicts=tuple(conflicts))
 
 
 class NoteGoneStep(Step[d.NoteGone]):
     def confirm(self, world: World, subject: Subject, decision: d.NoteGone) -> None:
         assert subject.user is not None
-        world.agreements.save(subject.key, state="absent", presence=GONE, **NO_WISH, **NO_LOCK)
+        changes: dict[str, Any] = {"presence": GONE, **NO_LOCK}
+        if subject.agreement is None or subject.agreement.wish not in (PROVISION, PASSWORD):
+            changes |= NO_WISH  # else somebody wanted it back before we saw that it was gone
+        world.agreements.save(subject.key, state="absent", **changes)
         world.audit.record("sync.player_removed", "sync", subject.user.username)
 
 
@@ -226,6 +288,10 @@ class NoteStateStep(Step[d.NoteState]):
         if decision.presence is not None:
             world.agreements.save(subject.key, presence=decision.presence)
         _note_state(world, subject, decision.state)
+        agreement, player = subject.agreement, subject.player
+        was = agreement.plugin_state if agreement is not None else None
+        if player is not None and player.is_locked and agreement is not None and was != decision.state:
+            _tell_of_lock(world, subject, agreement.lock_reason)  # a crash kept us from telling it at once
 
 
 class MarkDeletedStep(Step[d.MarkDeleted]):
@@ -247,6 +313,17 @@ class EndBanStep(Step[d.EndBan]):
 class CarryOutEditStep(Step[d.CarryOutEdit]):
     def confirm(self, world: World, subject: Subject, decision: d.CarryOutEdit) -> None:
         world.transitions.carry_out_edit(_user_row(subject))
+        if decision.wish is not None:
+            world.agreements.save(subject.key, wish=decision.wish)
+
+
+class PutNameBackStep(Step[d.PutNameBack]):
+    def confirm(self, world: World, subject: Subject, decision: d.PutNameBack) -> None:
+        user, agreement = decision.user, world.agreements.find(decision.key)
+        spellings = (user.username, agreement.base_realname if agreement is not None else None)
+        username = next((name for name in spellings if name and name.lower() == decision.key), decision.key)
+        User.update(username=username, username_key=decision.key).where(User.id == user.id).execute()
+        world.audit.record("sync.edit_refused", "sql", username, {"username": user.username})
 
 
 class RejectTakenStep(Step[d.RejectTaken]):
@@ -262,6 +339,7 @@ STEPS: dict[type, Step[Any]] = {
     d.Lock: LockStep(),
     d.Restore: RestoreStep(),
     d.Open: OpenStep(),
+    d.Unlock: UnlockStep(),
     d.Merge: MergeStep(),
     d.NoteGone: NoteGoneStep(),
     d.NoteState: NoteStateStep(),
@@ -269,6 +347,7 @@ STEPS: dict[type, Step[Any]] = {
     d.Remove: RemoveStep(),
     d.EndBan: EndBanStep(),
     d.CarryOutEdit: CarryOutEditStep(),
+    d.PutNameBack: PutNameBackStep(),
     d.RejectTaken: RejectTakenStep(),
 }
 """Adoption is a step of its own (`adoption.py`): it comes by the thousand."""
@@ -281,16 +360,44 @@ def bury(agreements: Agreements, subject: Subject) -> None:
     """
     agreement, player = subject.agreement, subject.player
     agreements.forget(subject.key)
-    if player is None or agreement is None or agreement.presence == UNASKED:
-        return
+    if player is not None and agreement is not None and agreement.presence != UNASKED:
+        _put_up_tombstone(agreements, subject, player.hash, player.regdate)
+
+
+def bury_unseen(agreements: Agreements, subject: Subject) -> None:
+    """The same while AuthMe's table cannot be read: the row of the last agreement is the one to go."""
+    agreement = subject.agreement
+    agreements.forget(subject.key)
+    if agreement is not None and agreement.presence == PRESENT and agreement.base_hash is not None:
+        _put_up_tombstone(agreements, subject, agreement.base_hash, agreement.base_regdate)
+
+
+def _put_up_tombstone(agreements: Agreements, subject: Subject, hash_: str, regdate: int | None) -> None:
     agreements.save(
         subject.key,
         state="absent",
         presence=ABSENT,
-        tombstone_hash=player.hash,
-        tombstone_regdate=player.regdate,
+        tombstone_hash=hash_,
+        tombstone_regdate=regdate,
         tombstone_at=subject.now,
     )
+
+
+def note_collision(world: World, subject: Subject) -> None:
+    """AuthMe's table has another name that it takes for this one: a conflict, told once."""
+    if subject.user is None:
+        return
+    world.agreements.save(subject.key, conflict="name", **NO_WISH)
+    _note_state(world, subject, "conflict")
+
+
+def blind_wish(agreement: Agreement) -> str:
+    """What is asked of the row by somebody who may, while nobody can look at it."""
+    return OPEN if agreement.kept_origin == STRANGER else PROVISION
+
+
+def _collision(username: str) -> str:
+    return f"AuthMe's table takes {username} for another name that it has already."
 
 
 def _take_email(world: World, subject: Subject, raw: str) -> bool:
@@ -335,6 +442,12 @@ def _note_state(world: World, subject: Subject, state: PluginState) -> None:
         world.audit.record("sync.player_returned", "sync", subject.user.username)
     elif state == "conflict":
         world.audit.record("sync.conflict", "sync", subject.user.username, {"field": "name", "kept": "both"})
+
+
+def _tell_of_lock(world: World, subject: Subject, reason: str | None) -> None:
+    """A ban has an entry of its own."""
+    if subject.user is not None and reason not in (None, "banned"):
+        world.audit.record("sync.player_locked", "sync", subject.user.username, {"reason": reason})
 
 
 def _user_row(subject: Subject) -> User:

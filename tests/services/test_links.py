@@ -17,7 +17,7 @@ def links(our_database: Database, clock: StandingClock) -> PasswordLinks:
 
 
 def issue(links: PasswordLinks, user: User, purpose: str = "reset") -> str:
-    return links.token_of(links.issue(user.id, purpose))  # type: ignore[arg-type]
+    return links.token_of(links.issue(user.id, purpose, user.email_key))  # type: ignore[arg-type]
 
 
 def test_a_link_is_found_as_often_as_one_looks_and_redeemed_once(links: PasswordLinks, alice: User) -> None:

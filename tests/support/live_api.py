@@ -86,7 +86,6 @@ def make_services(config: Config, *, is_authme_enabled: bool = False) -> Service
         audit=nobody,
         sync=nobody,
         status_limits=nobody,
-        level_of=nobody,
         mails=nobody,
     )
 

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -109,12 +110,26 @@ class MailServer:
         """Everything accepted for this address so far, oldest first."""
         return [letter for letter in self.letters if recipient in letter.recipients]
 
-    def wait_for(self, recipient: str, count: int = 1, timeout: float = WAIT) -> Letter:
-        """The `count`th letter to this address; AssertionError if it has not come after `timeout` seconds."""
+    def wait_for(
+        self,
+        recipient: str,
+        count: int = 1,
+        timeout: float = WAIT,
+        *,
+        counts: Callable[[Letter], bool] = lambda _: True,
+    ) -> Letter:
+        """The `count`th letter to this address; AssertionError if it has not come after `timeout` seconds.
+
+        `counts` tells which letters are looked at; the others are passed over.
+        """
+
+        def looked_at() -> list[Letter]:
+            return [letter for letter in self.letters_to(recipient) if counts(letter)]
+
         with self._arrived:
-            has_come = self._arrived.wait_for(lambda: len(self.letters_to(recipient)) >= count, timeout)
-        assert has_come, f"{len(self.letters_to(recipient))} of {count} mails to {recipient} came"
-        return self.letters_to(recipient)[count - 1]
+            has_come = self._arrived.wait_for(lambda: len(looked_at()) >= count, timeout)
+        assert has_come, f"{len(looked_at())} of {count} mails to {recipient} came"
+        return looked_at()[count - 1]
 
     def wait_for_refusal(self, recipient: str, count: int = 1, timeout: float = WAIT) -> None:
         """Until this address has been turned away `count` times; AssertionError after `timeout` seconds."""

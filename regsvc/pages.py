@@ -1,3 +1,0 @@
-"""Pages of ours, beside the API."""
-
-PAGES: list[tuple[str, type]] = []

@@ -1,0 +1,228 @@
+"""Junk on every route that does not need an operator: refused for what it is, and never a fault of ours."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from regsvc.api.base import Access
+from regsvc.api.routes import ROUTES
+from tests.support.daemon import Reply
+from tests.support.refusals import assert_refused
+from tests.support.village import Village
+
+CODE = "000000"
+PASSWORD = "a-proper-secret"
+CAPTCHA = {"captchaToken": "x", "captchaAnswer": "x"}
+REQUIRED: dict[str, dict[str, object]] = {
+    "/api/verify/send": {"email": "alice@example.org"},
+    "/api/register": {"username": "Alice_ever", "email": "alice@example.org", "code": CODE},
+    "/api/login": {"username": "nobody", "password": PASSWORD},
+    "/api/admin/login": {"username": "nobody", "password": PASSWORD},
+    "/api/admin/verify": {"token": "x"},
+    "/api/logout": {},
+    "/api/user/password": {"currentPassword": PASSWORD, "newPassword": PASSWORD},
+    "/api/password/forgot": {"email": "alice@example.org"},
+    "/api/password/reset": {"token": "1.x", "newPassword": PASSWORD},
+}
+"""The fields each route needs, with values of the right type."""
+
+OPTIONAL: dict[str, dict[str, object]] = {
+    "/api/verify/send": {"purpose": "register", **CAPTCHA},
+    "/api/register": {"password": PASSWORD, "platform": "java", "questionnaire": {"token": "x"}, "linkToken": "x"},
+    "/api/login": {"totp": CODE, **CAPTCHA},
+    "/api/admin/login": {"totp": CODE, **CAPTCHA},
+}
+QUERIES = ("/api/user/status", "/api/review/status", "/api/config", "/api/version")
+
+BROKEN_BODIES: dict[str, bytes] = {
+    "not JSON": b"{",
+    "two values": b"{}{}",
+    "a list": b"[]",
+    "a text": b'"alice"',
+    "null": b"null",
+    "duplicate key": b'{"username": "a", "username": "b"}',
+    "NaN": b'{"username": NaN}',
+    "infinity": b'{"username": 1e999}',
+    "a huge number": b'{"username": ' + b"9" * 5000 + b"}",
+    "a lone surrogate": b'{"username": "\\ud800"}',
+    "a NUL": b'{"username": "a\\u0000b"}',
+    "no UTF-8": b'{"username": "\xff"}',
+    "UTF-16": '{"username": "alice"}'.encode("utf-16"),
+    "a byte order mark": b'\xef\xbb\xbf{"username": "alice"}',
+    "too deep": b'{"a": ' * 21 + b"1" + b"}" * 21,
+    "far too deep": b"[" * 30_000,
+}
+BROKEN_TYPES = {
+    "none": {},
+    "text": {"Content-Type": "text/plain"},
+    "form": {"Content-Type": "application/x-www-form-urlencoded"},
+    "broken form": {"Content-Type": "multipart/form-data; boundary="},
+    "almost": {"Content-Type": "application/json-patch+json"},
+    "compressed": {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+}
+BROKEN_TOKENS = (
+    "Bearer",
+    "Bearer ",
+    "Bearer a.b.c",
+    "Bearer ..",
+    "bearer null",
+    "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.",
+    "Bearer " + "x" * 5000,
+    "Bearer \xff\xfe",
+    "Bearer a b",
+)
+
+A_FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TEXTS = st.text(max_size=300) | st.sampled_from(
+    ["", " ", "\0", "\r\n", "İ" * 200, "😀" * 80, "%s%n", "{0}", "../..", "' --"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+any_path = pytest.mark.parametrize("path", sorted(REQUIRED))
+
+
+@pytest.fixture(scope="module")
+def token(village: Village) -> str:
+    """A good one: junk is met behind the door, too."""
+    return village.user_token(village.pending("alice"))
+
+
+def send(village: Village, path: str, body: bytes, token: str) -> Reply:
+    return village.daemon.post(path, body=body, token=token, headers={"Content-Type": "application/json"})
+
+
+def token_for(path: str, token: str) -> str | None:
+    """Logging out would end the session for the tests that come after."""
+    return None if path == "/api/logout" else token
+
+
+def assert_no_fault_of_ours(reply: Reply) -> None:
+    assert reply.status < 500, reply.text
+    assert reply.json["success"] is (reply.status < 400) or reply.json.get("code")
+
+
+def test_no_route_is_left_out() -> None:
+    """A new route needs a line in the tables above."""
+    open_routes = {route.path for route in ROUTES if route.access is not Access.ADMIN}
+    assert open_routes == REQUIRED.keys() | set(QUERIES)
+
+
+@any_path
+@pytest.mark.parametrize("broken", sorted(BROKEN_BODIES))
+def test_a_broken_body_is_malformed(village: Village, token: str, path: str, broken: str) -> None:
+    assert_refused(send(village, path, BROKEN_BODIES[broken], token), 400, "malformed_body")
+    in_chinese = send(village, f"{path}?language=zh", BROKEN_BODIES[broken], token)
+    assert_refused(in_chinese, 400, "malformed_body", language="zh")
+
+
+@any_path
+@pytest.mark.parametrize("broken", sorted(BROKEN_TYPES))
+def test_a_body_of_another_type_is_not_supported(village: Village, token: str, path: str, broken: str) -> None:
+    reply = village.daemon.post(path, body=b"{}", token=token, headers=BROKEN_TYPES[broken])
+    assert_refused(reply, 415, "unsupported_media_type")
+
+
+@any_path
+def test_an_oversized_body_is_refused(village: Village, token: str, path: str) -> None:
+    reply = send(village, path, json.dumps({"username": "x" * 64 * 1024}).encode(), token)
+    assert assert_refused(reply, 413, "body_too_large")["maxBytes"] == 64 * 1024
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A field whose value has the wrong type."""
+
+    path: str
+    field: str
+    value: object
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.field}={self.value!r}"
+
+
+def misfits() -> Iterator[Misfit]:
+    for path, required in REQUIRED.items():
+        optional = OPTIONAL.get(path, {})
+        for field in [*required, *optional]:
+            for value in (7, 1.5, True, [], {}, ["alice"], *(() if field in optional else (None,))):
+                if not (field == "questionnaire" and value == {}):  # of its right type, but empty
+                    yield Misfit(path, field, value)
+
+
+@pytest.mark.parametrize("misfit", list(misfits()), ids=str)
+def test_a_field_of_the_wrong_type_is_named(village: Village, token: str, misfit: Misfit) -> None:
+    body = {**REQUIRED[misfit.path], misfit.field: misfit.value}
+    assert_refused(village.post(misfit.path, body, token=token), 422, "invalid_field", field=misfit.field)
+
+
+@any_path
+@pytest.mark.parametrize("language", [7, [], "tlh", "x" * 5000, "../../etc/passwd", "zh\r\nX-Evil: 1", "😀"])
+def test_an_odd_language_is_no_fault_of_ours(village: Village, token: str, path: str, language: object) -> None:
+    reply = village.post(path, {**REQUIRED[path], "language": language}, token=token_for(path, token))
+    assert_no_fault_of_ours(reply)
+    assert "X-Evil" not in reply.headers
+
+
+@any_path
+@A_FEW
+@given(
+    fields=st.dictionaries(st.sampled_from(sorted({name for fields in REQUIRED.values() for name in fields})), TEXTS)
+)
+def test_any_text_in_any_field_is_no_fault_of_ours(
+    village: Village, token: str, path: str, fields: dict[str, str]
+) -> None:
+    assert_no_fault_of_ours(village.post(path, {**REQUIRED[path], **fields}, token=token_for(path, token)))
+
+
+@any_path
+@A_FEW
+@given(body=st.dictionaries(TEXTS, VALUES, max_size=4) | VALUES)
+def test_any_json_is_no_fault_of_ours(village: Village, path: str, body: Any) -> None:
+    text = json.dumps(body).encode("utf-8", "surrogatepass")
+    assert_no_fault_of_ours(village.daemon.post(path, body=text, headers={"Content-Type": "application/json"}))
+
+
+@any_path
+@A_FEW
+@given(body=st.binary(max_size=200))
+def test_any_bytes_are_no_fault_of_ours(village: Village, path: str, body: bytes) -> None:
+    assert_no_fault_of_ours(village.daemon.post(path, body=body, headers={"Content-Type": "application/json"}))
+
+
+@pytest.mark.parametrize("path", QUERIES)
+@A_FEW
+@given(username=TEXTS, language=TEXTS)
+def test_any_query_is_no_fault_of_ours(village: Village, path: str, username: str, language: str) -> None:
+    query = {
+        "username": username.encode("utf-8", "surrogatepass"),
+        "language": language.encode("utf-8", "surrogatepass"),
+    }
+    assert_no_fault_of_ours(village.daemon.get(path, query))
+
+
+@pytest.mark.parametrize("path", [*sorted(REQUIRED), *QUERIES])
+@pytest.mark.parametrize("credentials", BROKEN_TOKENS, ids=range(len(BROKEN_TOKENS)))
+def test_a_bad_token_is_refused_on_every_route(village: Village, path: str, credentials: str) -> None:
+    method = "GET" if path in QUERIES else "POST"
+    body = None if path in QUERIES else REQUIRED[path]
+    reply = village.daemon.request(method, path, json=body, headers={"Authorization": credentials})
+    assert_refused(reply, 401, "unauthorized")
+
+
+@pytest.mark.parametrize("path", [*sorted(REQUIRED), *QUERIES])
+def test_the_wrong_method_is_told_the_right_one(village: Village, path: str) -> None:
+    reply = village.daemon.request("DELETE", path)
+    assert_refused(reply, 405, "method_not_allowed")
+    assert ("GET" if path in QUERIES else "POST") in reply.headers["Allow"].split(", ")
+
+
+def test_nothing_of_it_left_a_trace_of_a_bug(village: Village) -> None:
+    assert not [line for line in village.daemon.log if "bug in" in line]

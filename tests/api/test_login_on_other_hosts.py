@@ -1,0 +1,95 @@
+"""POST /api/login where limits are those a host starts with, refusals are 200, or hashing is slow."""
+
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from tests.support.authme_tables import TableShape
+from tests.support.daemon import Reply
+from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.together import at_once
+from tests.support.village import MakeVillage, Village
+
+LIMIT = 5
+
+
+def log_in(village: Village, username: str, password: str, client: str, **fields: object) -> Reply:
+    body = {"username": username, "password": password, **fields}
+    return village.post("/api/login", body, headers={"X-Forwarded-For": client})
+
+
+@pytest.fixture(scope="module")
+def strict(make_village: MakeVillage) -> Village:
+    return make_village(config={"auth": {"login_limits": ["5 per minute"]}})
+
+
+def test_a_client_may_try_five_names_a_minute(strict: Village) -> None:
+    alice = strict.pending("alice")
+    for number in range(LIMIT):
+        assert_refused(log_in(strict, f"nobody{number}", "x", "192.0.2.1"), 401, "bad_credentials")
+    reply = log_in(strict, alice.name, alice.password, "192.0.2.1", language="zh")
+    told = assert_refused(reply, 429, "rate_limited", language="zh")
+    assert 50 <= told["remainingSeconds"] <= 60
+    assert log_in(strict, alice.name, alice.password, "192.0.2.2").status == 200
+
+
+def test_a_right_login_is_not_counted(strict: Village) -> None:
+    alice = strict.pending("alice")
+    for _login in range(LIMIT + 2):
+        assert log_in(strict, alice.name, alice.password, "192.0.2.3").status == 200
+
+
+def test_an_ipv6_subscriber_is_one_client(strict: Village) -> None:
+    for number in range(LIMIT):
+        log_in(strict, f"nobody{number}", "x", f"2001:db8::{number + 1:x}")
+    assert_refused(log_in(strict, "nobody", "x", "2001:db8::ffff"), 429, "rate_limited")
+
+
+def test_lies_about_the_client_fill_one_bucket(make_village: MakeVillage) -> None:
+    village = make_village(config={"auth": {"login_limits": ["20 per minute"]}, "http": {"trusted_proxies": []}})
+    for number in range(20):
+        assert log_in(village, f"nobody{number}", "x", f"198.51.100.{number}").status == 401
+    assert_refused(log_in(village, "nobody", "x", "198.51.100.99"), 429, "rate_limited")
+
+
+@pytest.fixture(scope="module")
+def softened(make_village: MakeVillage) -> Village:
+    """For a front end that wants 200 for a refusal; its AuthMe table is an old one in latin1."""
+    return make_village("mariadb", config={"http": {"legacy_status": True}}, shape=TableShape.OLD)
+
+
+def test_every_refusal_of_a_login_is_a_200(softened: Village) -> None:
+    alice = softened.approved("alice")
+    assert_refused_as_200(
+        log_in(softened, alice.name, "wrong-password", "192.0.2.1", language="zh"), "bad_credentials", "zh"
+    )
+    assert_refused_as_200(log_in(softened, "", "", "192.0.2.1"), "invalid_field")
+    softened.decides("ban", alice, reason="griefing")
+    told = assert_refused_as_200(log_in(softened, alice.name, alice.password, "192.0.2.1"), "banned")
+    assert told["reason"] == "griefing"
+    for _try in range(LIMIT + 1):
+        log_in(softened, "nobody", "x", "192.0.2.1")
+    told = assert_refused_as_200(log_in(softened, "nobody", "x", "192.0.2.1"), "rate_limited")
+    assert told["remainingSeconds"] == 1
+
+
+@pytest.mark.parametrize("name", ["😀", "İ" * 255, "ŝ", "日本語", "a\u0301"])
+def test_a_name_the_table_cannot_hold_is_just_unknown(softened: Village, name: str) -> None:
+    assert_refused_as_200(log_in(softened, name, "password-1", "192.0.2.1"), "bad_credentials")
+
+
+def test_more_logins_than_can_wait_are_told_to_come_back_at_once(make_village: MakeVillage) -> None:
+    """Unknown names cost a hash, too."""
+    slow = make_village(
+        config={"auth": {"max_concurrent_hashes": 1, "max_waiting_hashes": 1}},
+        authme={"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 12},
+    )
+    alice = slow.newcomer("alice")
+    logins = [partial(log_in, slow, f"nobody{number}", "x", "192.0.2.1") for number in range(8)]
+    replies = at_once(logins)
+    assert Counter(reply.status for reply in replies).keys() == {401, 503}
+    for reply in replies:
+        if reply.status == 503:
+            assert_refused(reply, 503, "overloaded")
+    assert slow.status(alice) is None

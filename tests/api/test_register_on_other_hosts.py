@@ -1,0 +1,262 @@
+"""POST /api/register where the host wants it otherwise: closed, automatic, without AuthMe, with rules of its own."""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.support.authme_tables import TableShape, find_player
+from tests.support.game_server import write_game_server
+from tests.support.our_tables import tries_of
+from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.together import at_once
+from tests.support.village import MakeVillage, Village, find_link_token
+
+KINDS = ["sqlite", "mariadb"]
+ANY_CODE = "000000"
+
+# --- While AuthMe's table is away ---
+
+
+@contextmanager
+def authme_away(village: Village) -> Iterator[None]:
+    """The file, or the table, is somewhere else meanwhile."""
+    if village.kind == "sqlite":
+        file = village.game.authme_directory / "authme.db"
+        shutil.move(file, file.with_suffix(".away"))
+        yield
+        shutil.move(file.with_suffix(".away"), file)
+    else:
+        village.table.database.execute("RENAME TABLE authme TO authme_away")
+        yield
+        village.table.database.execute("RENAME TABLE authme_away TO authme")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_nobody_is_told_that_a_name_is_free_while_authme_is_away(village: Village, language: str) -> None:
+    alice = village.newcomer("alice")
+    code = village.code_for(alice.email)
+    with authme_away(village):
+        reply = village.register(alice, code=code, language=language)
+    assert_refused(reply, 503, "players_away", language=language)
+    assert village.status(alice) is None
+    assert tries_of(village, alice.email) == 0
+    assert village.register(alice, code=code).status == 201
+
+
+# --- Without review ---
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def automatic(request: pytest.FixtureRequest, make_village: MakeVillage) -> Village:
+    return make_village(request.param, config={"registration": {"approval": False}})
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_without_review_alice_plays_at_once(automatic: Village, language: str) -> None:
+    alice = automatic.newcomer("alice")
+    reply = automatic.register(alice, language=language)
+    assert (reply.status, reply.json["status"]) == (201, "approved")
+    assert reply.json["message"] == TRANSLATIONS.text("message.registered_approved", language, username=alice.name)
+    assert automatic.authme.login(alice.name, alice.password)
+    assert automatic.user(alice)["plugin"] == "synced"
+    assert [entry["operator"] for entry in automatic.audits(alice, "user.approved")] == ["registration"]
+
+
+def test_without_review_and_password_a_link_makes_the_player(automatic: Village) -> None:
+    bob = automatic.newcomer("bob")
+    assert automatic.register(bob, password=None).json["status"] == "approved"
+    assert find_player(automatic.table, bob.key) is None
+    token = find_link_token(automatic.smtp.wait_for(bob.email, 2).text)
+    assert automatic.post("/api/password/reset", {"token": token, "newPassword": bob.password}).status == 200
+    assert automatic.authme.login(bob.name, bob.password)
+
+
+def test_without_review_a_registration_still_waits_for_authme(automatic: Village) -> None:
+    alice = automatic.newcomer("alice")
+    code = automatic.code_for(alice.email)
+    with authme_away(automatic):
+        assert_refused(automatic.register(alice, code=code), 503, "players_away")
+    assert automatic.register(alice, code=code).status == 201
+    assert automatic.authme.login(alice.name, alice.password)
+
+
+def test_no_registration_waits_for_the_mail_server(automatic: Village) -> None:
+    alice = automatic.newcomer("alice")
+    code = automatic.code_for(alice.email)
+    automatic.smtp.hold()
+    assert automatic.register(alice, code=code).status == 201
+    assert len(automatic.smtp.letters_to(alice.email)) == 1
+    automatic.smtp.release()
+    assert automatic.smtp.wait_for(alice.email, 2).subject.startswith("Welcome")
+
+
+# --- Without AuthMe ---
+
+
+@pytest.fixture(scope="module")
+def lonely(make_village: MakeVillage, tmp_path_factory: pytest.TempPathFactory) -> Village:
+    """A game server without plugins."""
+    bare = write_game_server(tmp_path_factory.mktemp("bare") / "game")
+    return make_village(config={"game": {"directory": str(bare.directory)}, "registration": {"approval": False}})
+
+
+def test_without_authme_alice_registers_and_logs_in(lonely: Village) -> None:
+    alice = lonely.newcomer("alice")
+    assert lonely.register(alice).json["status"] == "approved"
+    assert lonely.login(alice).status == 200
+    assert lonely.login(alice, "wrong-password").status == 401
+    again = lonely.register(lonely.newcomer("eve"), username=alice.name.upper())
+    assert_refused(again, 409, "username_taken", field="username")
+
+
+def test_without_authme_its_default_rules_hold(lonely: Village) -> None:
+    alice = lonely.newcomer("alice")
+    reply = lonely.register(alice, code=ANY_CODE, password="x" * 31)
+    assert assert_refused(reply, 422, "invalid_password", field="password")["fault"] == "too_long"
+
+
+# --- Passwords ---
+
+
+def test_where_no_password_is_taken_one_that_is_sent_is_ignored(make_village: MakeVillage) -> None:
+    village = make_village(config={"registration": {"password": "off"}})
+    alice = village.pending("alice")
+    village.decides("approve", alice)
+    assert find_player(village.table, alice.key) is None
+    assert village.login(alice).status == 401
+    assert find_link_token(village.smtp.wait_for(alice.email, 2).text)
+
+
+@pytest.fixture(scope="module")
+def strict(make_village: MakeVillage) -> Village:
+    """A host with rules in both configs."""
+    registration = {"password": "required", "reserved_names": ["Herobrine", "admin"], "email_domains": ["example.org"]}
+    authme = {
+        "settings.security.minPasswordLength": 8,
+        "settings.security.passwordMaxLength": 12,
+        "settings.security.unsafePasswords": ["correcthorse"],
+        "settings.restrictions.allowedPasswordCharacters": "[a-z0-9 ]*",
+        "settings.restrictions.allowedNicknameCharacters": "[a-zA-Z_0-9]*",
+        "settings.restrictions.minNicknameLength": 4,
+        "settings.restrictions.maxNicknameLength": 20,
+    }
+    return make_village(config={"registration": registration, "bedrock": {"enabled": True}}, authme=authme)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("fields", "code", "field", "fault"),
+    [
+        ({"password": None}, "password_required", "password", None),
+        ({"password": "seven77"}, "invalid_password", "password", "too_short"),
+        ({"password": "thirteen-1313"}, "invalid_password", "password", "forbidden_characters"),
+        ({"password": "thirteen13131"}, "invalid_password", "password", "too_long"),
+        ({"password": "CorrectHorse"}, "invalid_password", "password", "unsafe"),
+        ({"username": "abc"}, "invalid_username", "username", "too_short"),
+        ({"username": "a" * 21}, "invalid_username", "username", "too_long"),
+        ({"username": "herobrine"}, "reserved_username", "username", None),
+        ({"username": "Admin"}, "reserved_username", "username", None),
+        ({"email": "alice@example.com"}, "domain_not_allowed", "email", None),
+        ({"username": "a*b", "platform": "bedrock"}, "invalid_username", "username", "forbidden_characters"),
+    ],
+)
+def test_the_hosts_rules_hold(
+    strict: Village, fields: dict[str, Any], code: str, field: str, fault: str | None, language: str
+) -> None:
+    person = strict.newcomer("alice")
+    reply = strict.register(person, **{"code": ANY_CODE, "password": "horse 123", "language": language, **fields})
+    told = assert_refused(reply, 422, code, field=field, language=language)
+    assert told.get("fault") == fault
+
+
+def test_what_the_hosts_rules_allow_works_in_the_game(strict: Village) -> None:
+    alice = strict.newcomer("alice")
+    assert strict.register(alice, password="HORSE 1 2 3 ").status == 201
+    strict.decides("approve", alice)
+    assert strict.authme.login(alice.name, "HORSE 1 2 3 ")
+
+
+def test_bedrock_players_keep_their_prefix(strict: Village) -> None:
+    steve = strict.newcomer("steve")
+    reply = strict.register(steve, username=f".{steve.name}", platform="bedrock", password="horse 123")
+    assert (reply.status, reply.json["username"]) == (201, f".{steve.name}")
+
+
+# --- Other answers ---
+
+
+@pytest.fixture(scope="module")
+def softened(make_village: MakeVillage) -> Village:
+    """For a front end that wants 200 for a refusal; its AuthMe table is an old one."""
+    return make_village("mariadb", config={"http": {"legacy_status": True}}, shape=TableShape.OLD)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"username": "al"}, "invalid_username"),
+        ({"username": "Olivia"}, "reserved_username"),
+        ({"email": "nobody"}, "invalid_email"),
+        ({"password": "1"}, "invalid_password"),
+        ({}, "invalid_code"),
+        ({"code": 123}, "invalid_field"),
+    ],
+)
+def test_a_refusal_may_be_sent_as_200(softened: Village, fields: dict[str, Any], code: str) -> None:
+    reply = softened.register(softened.newcomer("alice"), **{"code": ANY_CODE, **fields, "language": "zh"})
+    assert_refused_as_200(reply, code, "zh")
+
+
+def test_a_taken_name_is_a_200_too_and_a_success_stays_201(softened: Village) -> None:
+    bob = softened.newcomer("bob")
+    reply = softened.register(bob)
+    assert (reply.status, reply.json["msg"]) == (201, reply.json["message"])
+    assert_refused_as_200(softened.register(softened.newcomer("eve"), username=bob.name), "username_taken")
+
+
+def test_an_address_the_table_cannot_write_is_a_warning_and_an_error_of_the_sync(softened: Village) -> None:
+    """AuthMe's column is latin1."""
+    zoe = softened.newcomer("zoe")
+    zoe = replace(zoe, email=f"佐伊.{zoe.key}@example.org")
+    assert softened.register(zoe).status == 201
+    assert softened.decides("approve", zoe).json["warnings"] == ["player_pending"]
+    assert [error["username"] for error in softened.sync()["errors"]] == [zoe.key]
+
+
+def test_what_is_away_keeps_its_status(softened: Village) -> None:
+    alice = softened.newcomer("alice")
+    code = softened.code_for(alice.email)
+    with authme_away(softened):
+        assert_refused(softened.register(alice, code=code), 503, "players_away")
+
+
+def test_a_closed_registration_is_closed_for_those_with_a_code_too(make_village: MakeVillage) -> None:
+    village = make_village()
+    alice = village.newcomer("alice")
+    code = village.code_for(alice.email)
+    village.restart_with({"registration": {"open": False}})
+    for language in ("en", "zh"):
+        reply = village.register(alice, code=code, language=language)
+        assert_refused(reply, 409, "registration_closed", language=language)
+
+
+def test_more_hashes_than_can_wait_are_told_to_come_back_and_lose_nothing(make_village: MakeVillage) -> None:
+    slow = make_village(
+        config={"auth": {"max_concurrent_hashes": 1, "max_waiting_hashes": 1}},
+        authme={"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 11},
+    )
+    people = [slow.newcomer("alice") for _person in range(6)]
+    codes = [slow.code_for(person.email) for person in people]
+    replies = at_once([partial(slow.register, person, code=code) for person, code in zip(people, codes, strict=True)])
+    outcomes = Counter(reply.status for reply in replies)
+    assert outcomes.keys() == {201, 503}, outcomes
+    for person, code, reply in zip(people, codes, replies, strict=True):
+        if reply.status == 503:
+            assert_refused(reply, 503, "overloaded")
+            assert slow.register(person, code=code).status == 201

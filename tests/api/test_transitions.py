@@ -1,0 +1,138 @@
+"""Every decision on every status: what is legal, what it leaves, and that the rest is refused."""
+
+import pytest
+
+from regsvc.api.routes import ROUTES
+from regsvc.transitions import TRANSITIONS
+from tests.support.decisions import STATUSES, somebody
+from tests.support.refusals import assert_refused
+from tests.support.village import MakeVillage, Village
+
+LEGAL = {
+    ("approve", "pending"): "approved",
+    ("approve", "rejected"): "approved",
+    ("reject", "pending"): "rejected",
+    ("ban", "pending"): "banned",
+    ("ban", "approved"): "banned",
+    ("ban", "rejected"): "banned",
+    ("unban", "banned"): "approved",
+    ("delete", "pending"): "deleted",
+    ("delete", "approved"): "deleted",
+    ("delete", "rejected"): "deleted",
+    ("delete", "banned"): "deleted",
+}
+ACTIONS = {
+    "approve": "user.approved",
+    "reject": "user.rejected",
+    "ban": "user.banned",
+    "unban": "user.unbanned",
+    "delete": "user.deleted",
+}
+PAIRS = [(transition, status) for transition in ACTIONS for status in STATUSES]
+ILLEGAL = [pair for pair in PAIRS if pair not in LEGAL]
+
+
+def test_the_table_is_whole() -> None:
+    assert set(TRANSITIONS) == set(ACTIONS)
+    told = {(name, source): rule.target or "deleted" for name, rule in TRANSITIONS.items() for source in rule.sources}
+    assert told == LEGAL
+    paths = {route.path for route in ROUTES}
+    assert {f"/api/admin/user/{transition}" for transition in ACTIONS} <= paths
+
+
+@pytest.mark.parametrize(("transition", "status"), LEGAL)
+def test_a_legal_decision_has_one_effect_and_one_entry(village: Village, transition: str, status: str) -> None:
+    person = somebody(village, status)
+    entries = village.audits(person)
+
+    reply = village.decides(transition, person, reason="because")
+
+    target = LEGAL[transition, status]
+    assert set(reply.json) == {"success", "message", "username", "status"}
+    assert (reply.json["username"], reply.json["status"]) == (person.name, target)
+    assert person.name in reply.json["message"]
+    assert village.status(person) == (None if target == "deleted" else target)
+    [entry] = village.audits(person)[: -len(entries)]
+    assert (entry["action"], entry["operator"], entry["ip"]) == (ACTIONS[transition], "Olivia", "127.0.0.1")
+    assert entry["detail"] == {"statusBefore": status, "reason": "because"}
+    assert village.sync()["errors"] == []
+    assert village.status(person) == (None if target == "deleted" else target)
+
+
+@pytest.mark.parametrize(("transition", "status"), ILLEGAL)
+def test_an_illegal_decision_changes_nothing(village: Village, transition: str, status: str) -> None:
+    person = somebody(village, status)
+    before = village.user(person), village.audits(person), len(village.smtp.letters_to(person.email))
+    row = village.authme.find(person.name)
+
+    told = assert_refused(village.decide(transition, person), 409, "wrong_status")
+    assert told["status"] == status
+    chinese = village.decide(transition, person, language="zh")
+    assert assert_refused(chinese, 409, "wrong_status", language="zh")["status"] == status
+
+    assert (village.user(person), village.audits(person)) == before[:2]
+    assert village.authme.find(person.name) == row
+
+
+@pytest.mark.parametrize("transition", [*ACTIONS, "password"])
+def test_nobody_of_that_name(village: Village, transition: str) -> None:
+    nobody = village.newcomer("nobody")
+    assert_refused(village.decide(transition, nobody), 404, "user_not_found", field="username")
+    chinese = village.decide(transition, nobody, language="zh")
+    assert_refused(chinese, 404, "user_not_found", field="username", language="zh")
+    for odd in ("", " ", "x" * 300, "%", "_", "é\u202e", "'; DROP TABLE regsvc_user; --"):
+        reply = village.post(f"/api/admin/user/{transition}", {"username": odd}, token=village.olivia())
+        assert_refused(reply, 404, "user_not_found", field="username")
+
+
+@pytest.mark.parametrize("transition", [*ACTIONS, "password"])
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "username"),
+        ({"username": None}, "username"),
+        ({"username": 7}, "username"),
+        ({"username": ["Bob"]}, "username"),
+        ({"username": "Bob", "usernames": ["Bob"]}, "usernames"),
+        ({"usernames": []}, "usernames"),
+        ({"usernames": "Bob"}, "usernames"),
+        ({"usernames": ["Bob", 7]}, "usernames"),
+        ({"usernames": [f"Bob{number}" for number in range(101)]}, "usernames"),
+        ({"username": "Bob", "reason": 7}, "reason"),
+        ({"username": "Bob", "reason": "x" * 4001}, "reason"),
+        ({"username": "Bob", "silent": "yes"}, "silent"),
+        ({"username": "Bob", "language": 7}, "language"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_field_of_the_wrong_type_is_named(
+    village: Village, transition: str, body: dict[str, object], field: str
+) -> None:
+    reply = village.post(f"/api/admin/user/{transition}", body, token=village.olivia())
+    assert_refused(reply, 422, "invalid_field", field=field)
+
+
+@pytest.mark.parametrize("transition", ACTIONS)
+def test_a_name_in_another_case_is_the_same_user(village: Village, transition: str) -> None:
+    status = next(status for name, status in LEGAL if name == transition)
+    person = somebody(village, status)
+    body = {"username": person.name.upper()}
+    reply = village.post(f"/api/admin/user/{transition}", body, token=village.olivia())
+    assert (reply.status, reply.json["username"]) == (200, person.name)
+
+
+# --- The old front end ---
+
+
+@pytest.fixture(scope="module")
+def legacy(make_village: MakeVillage) -> Village:
+    return make_village(config={"http": {"legacy_status": True}})
+
+
+@pytest.mark.parametrize(("transition", "status"), ILLEGAL)
+def test_under_legacy_status_a_refused_decision_is_200(legacy: Village, transition: str, status: str) -> None:
+    person = somebody(legacy, status)
+    reply = legacy.decide(transition, person)
+    told = reply.json
+    assert (reply.status, told["success"], told["code"], told["status"]) == (200, False, "wrong_status", status)
+    assert told["msg"] == told["message"]

@@ -1,0 +1,45 @@
+"""What the tests of the bridge may ask for, beside what every test may.
+
+open_players  opens a table of AuthMe's as the daemon does, under the names of AuthMe's config
+players       the usual one, opened
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from plugin_bridge.authme import AuthMePlayers, MySqlPlayers, SqlitePlayers
+from plugin_bridge.authme_config import read_authme_config
+from regsvc.db import open_database
+from tests.support.authme_database import MariaDBSchema, SqliteFile
+from tests.support.authme_tables import AuthMeTable
+from tests.support.game_server import GameServer
+from tests.support.players import SHORT, OpenPlayers
+
+
+@pytest.fixture
+def open_players(game_server: GameServer) -> Iterator[OpenPlayers]:
+    """Opens a table as the daemon does, under the names of AuthMe's config."""
+    opened: list[AuthMePlayers] = []
+
+    def open_table(table: AuthMeTable) -> AuthMePlayers:
+        game_server.install_authme(table)
+        config = read_authme_config(game_server.authme_config)
+        place = table.database
+        if isinstance(place, SqliteFile):
+            players: AuthMePlayers = SqlitePlayers(place.path, config.table, config.columns, SHORT)
+        else:
+            assert isinstance(place, MariaDBSchema)
+            players = MySqlPlayers(open_database(place.database.url, SHORT), config.table, config.columns)
+        opened.append(players)
+        return players
+
+    yield open_table
+    for players in opened:
+        players.close()
+        players._database.close()
+
+
+@pytest.fixture
+def players(authme_table: AuthMeTable, open_players: OpenPlayers) -> AuthMePlayers:
+    return open_players(authme_table)

@@ -1,0 +1,51 @@
+"""AuthMe's table, away for a while and back again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from tests.support.authme_database import SqliteFile
+from tests.support.village import Village
+
+Outage = Callable[[Village], AbstractContextManager[None]]
+
+
+@contextmanager
+def table_missing(village: Village) -> Iterator[None]:
+    """As if AuthMe had never started: the table has another name meanwhile."""
+    table = village.table.name
+    village.table.database.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+    try:
+        yield
+    finally:
+        village.table.database.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
+
+
+@contextmanager
+def file_missing(village: Village) -> Iterator[None]:
+    """SQLite alone: the file has another name meanwhile."""
+    assert isinstance(village.table.database, SqliteFile)
+    path = village.table.database.path
+    elsewhere = path.rename(path.with_suffix(".elsewhere"))
+    try:
+        yield
+    finally:
+        elsewhere.rename(path)
+
+
+@contextmanager
+def file_busy(village: Village) -> Iterator[None]:
+    """SQLite alone: somebody writes, and takes his time."""
+    assert isinstance(village.table.database, SqliteFile)
+    connection = village.table.database.connect()
+    connection.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        connection.rollback()
+        connection.close()
+
+
+def assert_synced(village: Village, **counts: int) -> None:
+    """A run of the sync meets no error, and does as much as these counts of its report say."""
+    report = village.sync()
+    assert {name: report[name] for name in counts} | {"errors": report["errors"]} == counts | {"errors": []}

@@ -1,0 +1,47 @@
+"""Thousands of AuthMe's players at once, as a server that has been in use for years has them."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import timedelta
+
+from regsvc.clock import Clock, epoch_ms
+from tests.support.authme_database import MariaDBSchema, SqliteFile
+from tests.support.authme_like import sha256
+from tests.support.authme_tables import AuthMeTable
+
+COLUMNS = ("username", "realname", "password", "email", "regdate", "lastlogin", "regip")
+Crowd = Sequence[tuple[object, ...]]
+
+
+def crowd(number: int, clock: Clock, prefix: str = "Player") -> Crowd:
+    """Rows for `insert_crowd`, all registered in the past: `Player0000`, `Player0001`, …
+
+    Of each ten, one has not joined since its row was made by hand (realname `Player`), one has an e-mail that is none,
+    one says that it has none, one shares its neighbour's; the others have one of their own.
+    """
+    registered = epoch_ms(clock() - timedelta(days=400))
+    rows = []
+    for index in range(number):
+        name = f"{prefix}{index:04}"
+        digit = index % 10
+        emails = {5: "not an e-mail", 6: "your@email.com", 7: None, 8: f"{prefix.lower()}{index - 4}@example.org"}
+        email = emails.get(digit, f"{prefix}{index}@Example.org")
+        realname = "Player" if digit == 9 else name
+        rows.append((name.lower(), realname, sha256(name, "salt").hash, email, registered + index, None, "203.0.113.7"))
+    return rows
+
+
+def insert_crowd(table: AuthMeTable, rows: Crowd) -> None:
+    """All in one transaction."""
+    columns = ", ".join(table.column(column) for column in COLUMNS)
+    statement = f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(COLUMNS))})"
+    place = table.database
+    if isinstance(place, SqliteFile):
+        with closing(place.connect()) as connection:
+            connection.execute("BEGIN")
+            connection.executemany(statement, rows)
+            connection.execute("COMMIT")
+    else:
+        assert isinstance(place, MariaDBSchema)
+        with closing(place.database.connect()) as shared, shared.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s"), rows)

@@ -1,0 +1,37 @@
+"""What the tests of the admin's decisions share: people in every status, and how a decision is sent."""
+
+from typing import Any
+
+from tests.support.daemon import Reply
+from tests.support.village import Person, Village
+
+STATUSES = ("pending", "approved", "rejected", "banned")
+AWAY_FROM_PENDING = {"approved": "approve", "rejected": "reject", "banned": "ban"}
+
+
+def somebody(village: Village, status: str, name: str = "alice", **fields: object) -> Person:
+    """A newcomer who registered and was brought to this status; `fields` go into the registration."""
+    person = village.pending(name, **fields)
+    if status != "pending":
+        village.decides(AWAY_FROM_PENDING[status], person)
+    return person
+
+
+def decide_as(village: Village, token: str, transition: str, username: str, **fields: object) -> Reply:
+    """The decision of whoever has this token."""
+    return village.post(f"/api/admin/user/{transition}", {"username": username, **fields}, token=token)
+
+
+def decide_on_many(village: Village, transition: str, usernames: list[str], **fields: object) -> list[dict[str, Any]]:
+    """Olivia's decision about each of many."""
+    body = {"usernames": usernames, **fields}
+    reply = village.post(f"/api/admin/user/{transition}", body, token=village.olivia())
+    assert reply.status == 200, reply.text
+    assert reply.json["success"] is True
+    results: list[dict[str, Any]] = reply.json["results"]
+    return results
+
+
+def letters_after(village: Village, person: Person, seen: int) -> str:
+    """The text of the next mail to this person, after so many."""
+    return village.smtp.wait_for(person.email, seen + 1).text

@@ -1,0 +1,48 @@
+"""Access tokens that are not as the daemon made them: other claims, headers, keys and algorithms."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import jwt
+
+from regsvc.keys import SIGNING_KEY_FILE, fingerprint
+from tests.support.village import Village
+
+FOREIGN_KEY = b"a stranger's key, of more than thirty-two bytes, and long enough for any HMAC there is"
+LONG_AGO = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp())
+
+
+def signing_key(village: Village) -> bytes:
+    """What the daemon signs with."""
+    return (village.daemon.state_dir / SIGNING_KEY_FILE).read_bytes().strip()
+
+
+def with_claims(village: Village, token: str, **claims: object) -> str:
+    """The token with other claims, signed by the daemon's own key."""
+    return _signed(_claims(token) | claims, signing_key(village))
+
+
+def _claims(token: str) -> dict[str, Any]:
+    return jwt.decode(token, options={"verify_signature": False})
+
+
+def _signed(claims: dict[str, Any], key: bytes, algorithm: str = "HS256", kid: str | None = None) -> str:
+    headers = {"kid": kid or fingerprint(key)}
+    return jwt.encode(claims, "" if algorithm == "none" else key, algorithm, headers)
+
+
+FORGERIES: dict[str, Callable[[Village, str], str]] = {
+    "garbage": lambda village, token: "garbage",
+    "expired": lambda village, token: with_claims(village, token, exp=LONG_AGO),
+    "another user's": lambda village, token: with_claims(village, token, sub="1000000"),
+    "unknown audience": lambda village, token: with_claims(village, token, aud="root"),
+    "unknown session": lambda village, token: with_claims(village, token, jti="0" * 32),
+    "foreign kid": lambda village, token: _signed(_claims(token), FOREIGN_KEY),
+    "foreign key": lambda village, token: _signed(_claims(token), FOREIGN_KEY, kid=fingerprint(signing_key(village))),
+    "alg none": lambda village, token: _signed(_claims(token), b"", "none", fingerprint(signing_key(village))),
+    "alg HS512": lambda village, token: _signed(_claims(token), signing_key(village), "HS512"),
+    "cut": lambda village, token: token[:-5],
+    "two at once": lambda village, token: f"{token} {token}",
+}
+"""By what is wrong with it: a good token → a bad one."""

@@ -1,0 +1,47 @@
+"""Who is in a village's ops.json beside Olivia, and who gets in and out of it."""
+
+import subprocess
+import sys
+
+from tests.support.daemon import REPOSITORY, clean_environment
+from tests.support.village import OPERATOR, OPERATORS_PASSWORD, Person, Village
+
+
+class Operators:
+    """The list of one village. Every change replaces the file, as the game does."""
+
+    def __init__(self, village: Village) -> None:
+        self._village = village
+        self._levels = {OPERATOR: 4}
+
+    def appoint(self, person: Person, level: int = 4) -> None:
+        """From now on in the list, at this level."""
+        self._levels[person.name] = level
+        self._write()
+
+    def dismiss(self, person: Person) -> None:
+        """Not in the list any more."""
+        del self._levels[person.name]
+        self._write()
+
+    def new(self, name: str = "oscar", level: int = 4) -> Person:
+        """A newcomer who registered, was approved and then appointed."""
+        person = self._village.approved(name)
+        self.appoint(person, level)
+        return person
+
+    def _write(self) -> None:
+        self._village.game.write_operators(*self._levels, levels=self._levels)
+
+
+def create_olivia(village: Village) -> None:
+    """An operator where there is no AuthMe to have her from: by the command line, as a host does it."""
+    command = [sys.executable, str(REPOSITORY / "companion.py"), "users", "--config", str(village.daemon.config_file)]
+    subprocess.run(
+        [*command, "create", OPERATOR, "--password-stdin"],
+        input=f"{OPERATORS_PASSWORD}\n",
+        env=clean_environment(),
+        check=True,
+        capture_output=True,
+        text=True,
+    )

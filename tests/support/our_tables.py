@@ -1,0 +1,63 @@
+"""A look, and a hand, inside our own tables while the daemon runs: what no route tells, and time that has passed."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from tests.support.authme_database import AuthMeDatabase, SqliteFile
+from tests.support.village import Village
+
+TABLES = (
+    "regsvc_user",
+    "regsvc_player",
+    "regsvc_verification",
+    "regsvc_link",
+    "regsvc_outbox",
+    "regsvc_rate_limit",
+    "regsvc_audit",
+    "regsvc_session",
+    "regsvc_known_client",
+)
+
+
+def our_database(village: Village) -> AuthMeDatabase:
+    """Where the daemon keeps its tables: beside AuthMe's on MariaDB, else in a file of its own."""
+    if village.kind == "mariadb":
+        return village.table.database
+    return SqliteFile(village.daemon.state_dir / "companion.db")
+
+
+def ago(**period: float) -> str:
+    """A moment that has passed, as our tables write it: `ago(minutes=6)`."""
+    moment = datetime.now(UTC) - timedelta(**period)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def age_code(village: Village, email: str, **period: float) -> None:
+    """Let time pass for the codes of this address: they were asked for, and handed over, so long ago."""
+    ours = our_database(village)
+    ours.execute("UPDATE regsvc_verification SET created_at = ? WHERE email_key = ?", (ago(**period), email))
+    ours.execute(
+        "UPDATE regsvc_verification SET handed_over_at = ? WHERE email_key = ? AND handed_over_at IS NOT NULL",
+        (ago(**period), email),
+    )
+
+
+def tries_of(village: Village, email: str) -> int:
+    """How many wrong tries the newest code for registering with this address has seen."""
+    [newest] = our_database(village).query(
+        "SELECT tries FROM regsvc_verification WHERE email_key = ? AND purpose = 'register' ORDER BY id DESC LIMIT 1",
+        (email,),
+    )
+    return int(newest["tries"])
+
+
+def count_rows(village: Village) -> Mapping[str, int]:
+    """How many rows each of our tables has."""
+    ours = our_database(village)
+    return {table: int(ours.query(f"SELECT COUNT(*) AS n FROM {table}")[0]["n"]) for table in TABLES}
+
+
+def everything_stored(village: Village) -> str:
+    """Every value of every row of ours, as text: no secret may be in it."""
+    ours = our_database(village)
+    return "\n".join(str(list(row.values())) for table in TABLES for row in ours.query(f"SELECT * FROM {table}"))

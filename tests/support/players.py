@@ -1,0 +1,24 @@
+"""AuthMe's table as the bridge sees it, for the bridge's tests."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from plugin_bridge.authme import AuthMePlayers
+from plugin_bridge.players import NewPlayer, PlayerRow
+from tests.support.authme_tables import AuthMeTable, TableShape
+
+SHORT = timedelta(milliseconds=100)
+HASH = "$SHA$0123456789abcdef$" + "a" * 64
+ALICE = NewPlayer("Alice", HASH, None, "alice@example.org", 1_900_000_000_123, "2001:db8:0:0:0:0:0:1")
+
+OpenPlayers = Callable[[AuthMeTable], AuthMePlayers]
+
+every_shape = pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)
+
+
+def seen(players: AuthMePlayers, name: str = "alice") -> PlayerRow:
+    row = players.find(name)
+    assert row is not None
+    return row
