@@ -9,8 +9,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from ssl import SSLError
 
 from peewee import PeeweeException
@@ -18,7 +19,9 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from regsvc import commands
-from regsvc.api.application import InFlight, make_application, make_server
+from regsvc.api.application import ApiApplication, InFlight, make_application, make_server
+from regsvc.api.health_handlers import HEALTH
+from regsvc.api.metrics_handlers import METRICS
 from regsvc.api.pages import PAGES
 from regsvc.app import App, Ground, lay_ground
 from regsvc.config import Config, ConfigError
@@ -30,6 +33,7 @@ from regsvc.keys import UnusableKey
 from regsvc.logs import set_up_logging
 from regsvc.mail_templates import BrokenTemplate
 from regsvc.migrator import SchemaTooNew
+from regsvc.reload import Reloader
 from regsvc.sdnotify import notify, watchdog_interval
 
 log = logging.getLogger("companion")
@@ -51,10 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     given = commands.parse(arguments)
     try:
-        config = load_config(find_config_file(given.config), os.environ, _overrides(given))
+        config = _read_config(given)
         set_up_logging(config.log)
         if given.command == "serve":
-            return asyncio.run(serve(config))
+            return asyncio.run(serve(config, partial(_read_config, given)))
         return commands.run(given, config, lay_ground, App)
     except CANNOT_START as error:
         print(f"companion: {error}", file=sys.stderr)
@@ -63,12 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _overrides(given: argparse.Namespace) -> dict[str, object]:
-    return {"game.directory": given.game_dir} if given.game_dir else {}
+def _read_config(given: argparse.Namespace) -> Config:
+    overrides = {"game.directory": given.game_dir} if given.game_dir else {}
+    return load_config(find_config_file(given.config), os.environ, overrides)
 
 
-async def serve(config: Config) -> int:
-    """Be the daemon until a signal says stop."""
+async def serve(config: Config, read_config: Callable[[], Config]) -> int:
+    """Be the daemon until a signal says stop. `read_config` reads the config again, when a signal says so."""
     for warning in config.warnings:
         log.warning(warning)
     if os.geteuid() == 0:
@@ -82,15 +87,16 @@ async def serve(config: Config) -> int:
     port = sockets[0].getsockname()[1]
     app = App(ground, config.base_url(port))
     try:
-        return await _run(app, sockets, config.address(port))
+        return await _run(app, sockets, config.address(port), read_config)
     finally:
         app.close()
 
 
-async def _run(app: App, sockets: list[socket.socket], address: str) -> int:
+async def _run(app: App, sockets: list[socket.socket], address: str, read_config: Callable[[], Config]) -> int:
     stop = _stop_on_signals()
+    application = make_application(app.services, pages=[*HEALTH, *METRICS, *PAGES])
+    reloading = _reload_on_hang_up(app, application, read_config)
     is_open = await _open_database(app)
-    application = make_application(app.services, pages=PAGES)
     server = make_server(application, app.ground.config)
     server.add_sockets(sockets)
     print(f"companion ready on {address}", flush=True)
@@ -99,6 +105,7 @@ async def _run(app: App, sockets: list[socket.socket], address: str) -> int:
     delivery = asyncio.create_task(app.mail_room.delivery.run(), name="mail")
     opening = None if is_open else asyncio.create_task(_keep_opening(app, stop))
     jobs.start()
+    app.loop_lag.start()
     await stop.wait()
 
     notify("STOPPING=1")
@@ -106,6 +113,8 @@ async def _run(app: App, sockets: list[socket.socket], address: str) -> int:
     server.stop()
     if opening is not None:
         opening.cancel()
+    reloading.cancel()
+    app.loop_lag.stop()
     app.mail_room.delivery.stop()
     await asyncio.gather(_drain(server, application.in_flight), app.sync.stop(), jobs.stop(), delivery)
     return EX_CONFIG if stop.is_refusal else 0
@@ -122,6 +131,19 @@ def _stop_on_signals() -> _Stop:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
+
+
+def _reload_on_hang_up(app: App, application: ApiApplication, read_config: Callable[[], Config]) -> asyncio.Task[None]:
+    """Read the config again at every SIGHUP, until the task is cancelled."""
+
+    def take_over(config: Config) -> None:
+        set_up_logging(config.log)
+        app.take_over(config)
+        application.services = app.services
+
+    reloader = Reloader(app.ground.config, read_config, take_over)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
+    return asyncio.create_task(reloader.run(), name="reload")
 
 
 async def _open_database(app: App) -> bool:

@@ -21,6 +21,7 @@ RUNTIME = [
     "email-validator>=2.4",
     "aiosmtplib>=5.1",
     "PyYAML>=6.0.3",
+    "prometheus-client>=0.26",
 ]
 
 DEVELOPMENT = [

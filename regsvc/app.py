@@ -21,6 +21,8 @@ from regsvc.db import Worker
 from regsvc.delivery import MailDelivery
 from regsvc.derived import DerivedSecrets
 from regsvc.email_address import EmailPolicy, parse_email
+from regsvc.figures import ProcessFigures, QueueFigures
+from regsvc.health import Health
 from regsvc.home import Home, check_recorded_home, read_authme, resolve_home, settle_in
 from regsvc.i18n import load_translations
 from regsvc.input_rules import BedrockNames, InputRules
@@ -29,6 +31,7 @@ from regsvc.links import PasswordLinks
 from regsvc.login_delays import KnownClients, LoginDelays
 from regsvc.login_limits import LoginLimits
 from regsvc.logins import Logins
+from regsvc.loop_lag import LoopLag
 from regsvc.mail_desk import MailDesk
 from regsvc.mail_renderer import MailRenderer
 from regsvc.mail_templates import load_mail_templates
@@ -41,6 +44,7 @@ from regsvc.mailers import (
     make_mailer,
 )
 from regsvc.mails import Mails
+from regsvc.metrics import Metrics
 from regsvc.migrator import migrate
 from regsvc.models import bind_models
 from regsvc.outbox import Outbox
@@ -120,7 +124,7 @@ class MailRoom:
     limits: MailLimits
 
 
-def _open_mail_room(ground: Ground, worker: Worker, base_url: str) -> MailRoom:
+def _open_mail_room(ground: Ground, worker: Worker, base_url: str, metrics: Metrics) -> MailRoom:
     config, now = ground.config, ground.now
     secrets = DerivedSecrets(ground.keys.installation_key)
     mailer = make_mailer(config.mail, _authme_mail(ground.authme))
@@ -143,7 +147,8 @@ def _open_mail_room(ground: Ground, worker: Worker, base_url: str) -> MailRoom:
         server_name=config.server.name,
         base_url=base_url,
     )
-    delivery = MailDelivery(worker, MailDesk(ground.home.database, outbox, codes, renderer), mailer)
+    desk = MailDesk(ground.home.database, outbox, codes, renderer, on_finished=metrics.count_mail)
+    delivery = MailDelivery(worker, desk, mailer)
     mails = Mails(outbox, config.server.language, is_available=mailer.is_available, wake=delivery.wake)
     limits = MailLimits(
         config.verification.limits_per_address,
@@ -217,8 +222,10 @@ class App:
         self.worker = Worker(database, config.database.threads, also_close=players.close)
         self.sync_worker = Worker(database, 1, "sync", also_close=players.close)
         self.translations = load_translations()
-        self.mail_room = mail_room = _open_mail_room(ground, self.worker, base_url)
+        self.metrics, self.loop_lag = Metrics(), LoopLag()
+        self.mail_room = mail_room = _open_mail_room(ground, self.worker, base_url, self.metrics)
         self.hash_room = hash_room = _open_hash_room(ground)
+        self.metrics.watch(ProcessFigures(), QueueFigures(self.worker, hash_room.pool, self.loop_lag))
         self.desk = desk = _open_desk(ground)
 
         agreements = Agreements(database, now)
@@ -241,6 +248,7 @@ class App:
             Sync(database, players, self.reconciler, desk.audit, config.sync.max_changes, now),
             SyncLease(database, now),
         )
+        self.sync.on_finished = self.metrics.count_sync
         self.release = Release(database, players, agreements)
         self.accounts = Accounts(
             database=database,
@@ -252,6 +260,7 @@ class App:
             level_of=ground.level_of,
             now=now,
         )
+        self.login_limits = LoginLimits(MemoryLimits(now), LoginDelays(now), config.auth.login_limits)
         self.logins = self._wire_logins()
         self.registration = self._wire_registration(transitions)
         self.password_changes = self._wire_password_changes()
@@ -265,7 +274,7 @@ class App:
             hash_pool=self.hash_room.pool,
             passwords=self.hash_room.passwords,
             reconciler=self.reconciler,
-            limits=LoginLimits(MemoryLimits(ground.now), LoginDelays(ground.now), ground.config.auth.login_limits),
+            limits=self.login_limits,
             known_clients=desk.known_clients,
             tokens=desk.tokens,
             audit=desk.audit,
@@ -332,7 +341,16 @@ class App:
             sync=self.sync,
             status_limits=StatusLimits(MemoryLimits(ground.now), http.status_limit, is_any_of(http.trusted_clients)),
             mails=self.mail_room.mails,
+            health=Health(self.worker, self.mail_room.outbox, self.sync, ground.now, is_bridge_on=is_bridge_on),
+            metrics=self.metrics,
         )
+
+    def take_over(self, config: Config) -> None:
+        """Go on with a config that differs in keys of `regsvc.reload.RELOADABLE` alone. On the event loop."""
+        self.login_limits.login_limits = config.auth.login_limits
+        self.services.status_limits.status_limit = config.http.status_limit
+        self.registration.policy = dataclasses.replace(self.registration.policy, is_open=config.registration.open)
+        self.services = dataclasses.replace(self.services, config=config)
 
     def open(self) -> None:
         """The database has our tables: rules may run."""

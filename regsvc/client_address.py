@@ -25,12 +25,7 @@ def trusted_networks(trusted_proxies: Literal["auto"] | tuple[Network, ...], ser
     """
     if trusted_proxies != "auto":
         return trusted_proxies
-    return LOOPBACK if _is_loopback(server_host) else ()
-
-
-def _is_loopback(host: str) -> bool:
-    address = _parse(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
+    return LOOPBACK if server_host == "localhost" or is_loopback(server_host) else ()
 
 
 def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
@@ -61,6 +56,12 @@ def is_any_of(networks: Sequence[Network]) -> Callable[[str], bool]:
         return parsed is not None and any(parsed in network for network in networks)
 
     return is_inside
+
+
+def is_loopback(address: str) -> bool:
+    """Whether the address, as text, is one of this machine itself."""
+    parsed = _parse(address)
+    return parsed is not None and parsed.is_loopback
 
 
 def limit_key(address: str) -> str:

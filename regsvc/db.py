@@ -164,6 +164,11 @@ class Worker:
         self.is_open = False
         """False until the database has our tables: nothing is run before, `DatabaseAway` is raised instead."""
 
+    @property
+    def waiting(self) -> int:
+        """How many rules wait for a thread."""
+        return max(0, self._waiting - self._count)
+
     async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What the rule returns. Raises what it raises; `DatabaseAway` and `Overloaded` instead of waiting for ever."""
         if not self.is_open:

@@ -56,7 +56,7 @@ class ProcessFigures(Collector):
         yield GaugeMetricFamily("process_threads", "Threads of the process.", threading.active_count())
         try:
             pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-            open_files = len(os.listdir("/proc/self/fd"))
+            open_files = sum(1 for _file in Path("/proc/self/fd").iterdir())
         except OSError:  # no Linux, and hence no such figures
             return
         yield GaugeMetricFamily(

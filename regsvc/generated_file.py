@@ -1,4 +1,4 @@
-"""A file of the repository that a program writes: the same two commands for each, write it and tell if it is current."""
+"""A file of the repository that a program writes: for each the same two commands, write and check."""
 
 import argparse
 import sys

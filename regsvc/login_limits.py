@@ -17,7 +17,7 @@ class LoginLimits:
     def __init__(self, limits: MemoryLimits, delays: LoginDelays, login_limits: Sequence[RateLimit]) -> None:
         self._limits = limits
         self._delays = delays
-        self._login_limits = login_limits
+        self.login_limits = login_limits
 
     def hit(self, name: str, caller: Caller) -> None:
         """Count one try of a name as it was typed, in lower case. Raises `RateLimited`."""
@@ -40,6 +40,6 @@ class LoginLimits:
 
     def _demands(self, name: str, caller: Caller) -> list[Demand]:
         return [
-            ("login.client", caller.limit_key, self._login_limits),
-            ("login.account", f"{name} {caller.limit_key}", self._login_limits),
+            ("login.client", caller.limit_key, self.login_limits),
+            ("login.account", f"{name} {caller.limit_key}", self.login_limits),
         ]

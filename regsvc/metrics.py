@@ -19,7 +19,7 @@ _BUCKETS: Final = (0.005, 0.02, 0.1, 0.25, 1, 2.5, 10)  # seconds
 _NOT_KNOWN: Final = math.nan
 
 # When each counter began is twice as much to scrape, and nothing that `process_start_time_seconds` does not tell.
-prometheus_client.disable_created_metrics()
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
@@ -85,7 +85,9 @@ class _SyncMetrics:
         )
         self._scanned = Gauge("companion_sync_scanned", "Players looked at by the last run.", registry=registry)
         self._conflicts = Gauge("companion_sync_conflicts", "Conflicts the last run found.", registry=registry)
-        self._changes = Counter("companion_sync_changes", "Names changed, by what was done.", ["kind"], registry=registry)
+        self._changes = Counter(
+            "companion_sync_changes", "Names changed, by what was done.", ["kind"], registry=registry
+        )
         for kind in self._CHANGES:
             self._changes.labels(kind)
         self._errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=registry)
@@ -110,7 +112,9 @@ class _VitalMetrics:
             "companion_database_up", "1: the database is there and has our tables.", registry=registry
         )
         self._bridge = Gauge(
-            "companion_bridge_up", "1: AuthMe's table was there at the last run; NaN: no run, no AuthMe.", registry=registry
+            "companion_bridge_up",
+            "1: AuthMe's table was there at the last run; NaN: no run, no AuthMe.",
+            registry=registry,
         )
         self._brake = Gauge(
             "companion_sync_braked", "1: the last run left out what was too much at once.", registry=registry

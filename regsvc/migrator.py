@@ -1,7 +1,7 @@
 """Brings the database to this version's tables: numbered migrations, each applied once, resumable.
 
-A migration is a module `regsvc/migrations/mNNNN_<name>.py` with any of `TABLES`: statements in SQL whose words in braces
-are the dialect's types, `TRIGGERS` by dialect, and `VIEWS`. A login that may not make triggers or views goes without.
+A migration is a module `regsvc/migrations/mNNNN_<name>.py` with any of `TABLES`, statements in SQL whose words in
+braces are the dialect's, `TRIGGERS` by dialect, and `VIEWS`. A login that may not make triggers or views goes without.
 """
 
 import importlib
@@ -41,7 +41,7 @@ _SQLITE_TYPES = {
     "view": "VIEW",
 }
 _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-_MYSQL_ALREADY_DONE = {1050, 1061}  # table or view exists, key exists: an interrupted migration goes on
+_MYSQL_ALREADY_DONE = {1050, 1061, 1359}  # table or view, key, trigger exists: an interrupted migration goes on
 _MYSQL_MAY_NOT = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
 LIST_OF_MIGRATIONS: Final = """
@@ -123,7 +123,7 @@ def _apply(database: Database, migration: NumberedMigration, moment: datetime) -
         for statement in split_statements(getattr(migration.module, "TABLES", "")):
             _execute_once(database, _in_dialect(database, statement))
         _make_triggers(database, getattr(migration.module, "TRIGGERS", {}))
-        _make_views(database, getattr(migration.module, "VIEWS", ""), migration.number)
+        _make_views(database, getattr(migration.module, "VIEWS", ""), migration.name)
         Migration.create(number=migration.number, name=migration.name, applied_at=moment)
 
 
@@ -144,7 +144,7 @@ def _make_triggers(database: Database, by_dialect: dict[str, list[str]]) -> None
     dialect = "sqlite" if isinstance(database, SqliteDatabase) else "mysql"
     for statement in by_dialect.get(dialect, []):
         try:
-            database.execute_sql(statement)
+            _execute_once(database, statement)
         except DatabaseError as error:
             if error.args[0] not in _MYSQL_MAY_NOT:
                 raise
@@ -152,7 +152,7 @@ def _make_triggers(database: Database, by_dialect: dict[str, list[str]]) -> None
             return
 
 
-def _make_views(database: Database, text: str, number: int) -> None:
+def _make_views(database: Database, text: str, name: str) -> None:
     types = _SQLITE_TYPES if isinstance(database, SqliteDatabase) else MYSQL_TYPES
     for statement in split_statements(text):
         try:
@@ -162,8 +162,8 @@ def _make_views(database: Database, text: str, number: int) -> None:
                 raise
             log.warning(
                 "the database login may not make views, so there are none for people who type SQL. Once it may: "
-                "DELETE FROM regsvc_migration WHERE number = %d, and start again",
-                number,
+                "DELETE FROM regsvc_migration WHERE name = '%s', and start again",
+                name,
             )
             return
 

@@ -43,6 +43,14 @@ class OutboxMail:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Mails promised and not yet delivered; `oldest_at` is when the oldest was promised, None when none waits."""
+
+    count: int
+    oldest_at: datetime | None
+
+
 class Outbox:
     """The rules of the outbox; every method works inside the caller's transaction."""
 
@@ -89,14 +97,15 @@ class Outbox:
         """It has become pointless: its code expired, its user is gone, there never was one."""
         self._finish(mail_id, "dropped", reason)
 
-    def mark_failed(self, mail: OutboxMail, error: str, *, is_final: bool) -> None:
-        """An attempt failed: again later, or given up if it is final or the last. `error` has no secret."""
+    def mark_failed(self, mail: OutboxMail, error: str, *, is_final: bool) -> bool:
+        """An attempt failed: again later, or given up (True) if it is final or the last. `error` has no secret."""
         if is_final or mail.attempts >= self._max_attempts:
             log.error("mail %d (%s) is given up after %d attempts", mail.id, mail.template, mail.attempts)
             self._finish(mail.id, "failed", error)
-            return
+            return True
         retry_at = to_milliseconds(self._now() + _back_off(mail.attempts))
         _update(mail.id, next_attempt_at=retry_at, last_error=error[:_MAX_ERROR_LENGTH])
+        return False
 
     def put_back(self, mail: OutboxMail, reason: str) -> None:
         """Nothing was tried, the way out is closed: due again at once, and the attempt does not count."""
@@ -111,10 +120,11 @@ class Outbox:
         """The link this mail carries, so that a second attempt brings the same."""
         _update(mail_id, link_id=link_id)
 
-    def oldest_waiting_at(self) -> datetime | None:
-        """When the oldest mail not yet delivered was promised; None when nothing waits."""
-        waiting = _unfinished().order_by(OutboxEntry.id).first()
-        return None if waiting is None else waiting.created_at
+    def backlog(self) -> Backlog:
+        """What waits, however long it is still to wait. Cheap: the mails that are over are not looked at."""
+        figures = _unfinished().select(fn.COUNT(OutboxEntry.id), fn.MIN(OutboxEntry.created_at))
+        count, oldest_at = figures.scalar(as_tuple=True)
+        return Backlog(count, oldest_at)
 
     def purge_done(self, before: datetime) -> int:
         """Delete what was over before this moment; how many they were."""

@@ -70,12 +70,26 @@ class HashPool:
 
     def __init__(self, threads: int, max_waiting: int) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hash")
+        self._count = threads
         self._max_under_way = threads + max_waiting
         self._under_way = 0
+        self.refused = 0
+        """How often there was no room."""
+
+    @property
+    def running(self) -> int:
+        """How many are being hashed now."""
+        return min(self._under_way, self._count)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a thread."""
+        return self._under_way - self.running
 
     def require_room(self) -> None:
         """Raises `Overloaded` when too much waits already."""
         if self._under_way >= self._max_under_way:
+            self.refused += 1
             raise Overloaded(retry_after=1)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

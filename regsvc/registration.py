@@ -167,14 +167,14 @@ class Registration:
         self._mail_limits = mail_limits
         self._email_policy = email_policy
         self._rules = rules
-        self._policy = policy
+        self.policy = policy
         self._audit = audit
         self._now = now
 
     async def send_code(self, email: str, purpose: Purpose, caller: Caller) -> CodeSent:
         """Mail a code, or to an address that is taken a notice; the answer does not tell which."""
         self._mails.require_available()
-        if purpose == "register" and not self._policy.is_open:
+        if purpose == "register" and not self.policy.is_open:
             raise errors.RegistrationClosed
         if purpose == "unlink":
             raise errors.NotEnabled
@@ -198,7 +198,7 @@ class Registration:
 
     def _check(self, application: Application) -> tuple[EmailAddress, str | None]:
         """Everything that needs no database: the address and the password to keep."""
-        if not self._policy.is_open:
+        if not self.policy.is_open:
             raise errors.RegistrationClosed
         self._rules.check_username(application.username, application.platform)
         address = parse_email(application.email)
@@ -244,7 +244,7 @@ class Registration:
             caller.address,
             "registered",
         )
-        approved_by = None if self._policy.needs_approval else AUTOMATIC
+        approved_by = None if self.policy.needs_approval else AUTOMATIC
         return Registered(new.username, address.display, self._insert(new, application.code, approved_by))
 
     def _insert(self, new: _NewUser, code: str | None, approved_by: Actor | None) -> str:
@@ -301,7 +301,7 @@ class Registration:
     def _may_be_replaced(self, holder: User) -> bool:
         if holder.status != REJECTED or holder.applied_status != REJECTED or holder.reviewed_at is None:
             return False
-        return bool(holder.reviewed_at + self._policy.reapply_after <= self._now())
+        return bool(holder.reviewed_at + self.policy.reapply_after <= self._now())
 
     def _is_strangers_locked_row(self, key: str) -> bool:
         subject = self._reconciler.look(key)

@@ -70,7 +70,7 @@ class Reloader:
     """Reloads one time after the other, whenever it is told to. For the event loop alone."""
 
     def __init__(self, running: Config, read: Callable[[], Config], take_over: Callable[[Config], None]) -> None:
-        """`read` blocks and raises `ConfigError`; `take_over` makes a config with other reloadable keys the running one."""
+        """`read` blocks and raises `ConfigError`; `take_over` gets what the running config becomes."""
         self._running = running
         self._read = read
         self._take_over = take_over

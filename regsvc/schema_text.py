@@ -14,7 +14,7 @@ _VIEW_COLUMN = re.compile(r" AS (\w+),? -- (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Column:
-    """`type` is MySQL's word, empty for a column of a view. `choices` are the only values it takes, if there are such."""
+    """`type` is MySQL's word, empty for a column of a view. `choices`: it takes no other value; empty: it takes any."""
 
     name: str
     note: str
@@ -35,7 +35,8 @@ class Relation:
 def list_tables() -> list[Relation]:
     """Every table of ours, in the order of the models, each with its columns as all migrations together leave them."""
     tables = {
-        model._meta.table_name: Relation(model._meta.table_name, _first_sentence(model.__doc__ or "")) for model in MODELS
+        model._meta.table_name: Relation(model._meta.table_name, _first_sentence(model.__doc__ or ""))
+        for model in MODELS
     }
     for statement in _table_statements():
         opening = re.match(r"(?:CREATE|ALTER) TABLE (?:IF NOT EXISTS )?(\w+)", statement)

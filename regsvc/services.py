@@ -11,9 +11,11 @@ from regsvc.accounts import Accounts
 from regsvc.admin_users import UserList
 from regsvc.audit import Audit
 from regsvc.config import Config
+from regsvc.health import Health
 from regsvc.i18n import Translations
 from regsvc.logins import Logins
 from regsvc.mails import Mails
+from regsvc.metrics import Metrics
 from regsvc.password_changes import PasswordChanges
 from regsvc.records import Caller, Session
 from regsvc.registration import Registration
@@ -61,3 +63,5 @@ class Services:
     sync: SyncService
     status_limits: StatusLimits
     mails: Mails
+    health: Health
+    metrics: Metrics

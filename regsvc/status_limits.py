@@ -15,10 +15,10 @@ class StatusLimits:
     ) -> None:
         """`is_trusted` tells by address whether a client is one of `http.trusted_clients`."""
         self._limits = limits
-        self._status_limit = status_limit
+        self.status_limit = status_limit
         self._is_trusted = is_trusted
 
     def hit(self, caller: Caller) -> None:
         """Count one question. Raises `RateLimited`."""
-        if self._status_limit and not self._is_trusted(caller.address):
-            self._limits.hit("status.client", caller.limit_key, self._status_limit)
+        if self.status_limit and not self._is_trusted(caller.address):
+            self._limits.hit("status.client", caller.limit_key, self.status_limit)

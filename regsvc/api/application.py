@@ -91,8 +91,10 @@ class ApiApplication(Application):
     """Tornado's application, with our services and our way in."""
 
     def __init__(self, services: Services, rules: Sequence[Rule]) -> None:
+        """`services` may be replaced while requests are under way, by those of a reloaded config."""
         super().__init__(list(rules), default_handler_class=ApiHandler, default_handler_args={"access": {}})
         self.services = services
+        self._paths = _literal_paths(rules)
         self.in_flight = InFlight()
         self.is_stopping = False
         """While it is, every reply asks the client to come back over a new connection."""
@@ -112,6 +114,14 @@ class ApiApplication(Application):
         }
         line = "%(client)s %(method)s %(path)s %(status)d %(ms).1fms request=%(request_id)s"
         access_log.info(line, facts, extra=facts)
+        self._count(handler)
+
+    def _count(self, handler: RequestHandler) -> None:
+        """By the paths we have; what else strangers ask for would make a metric of each."""
+        request = handler.request
+        route = request.path if request.path in self._paths else "other"
+        method = str(request.method) if request.method in handler.SUPPORTED_METHODS else "other"
+        self.services.metrics.count_request(route, method, handler.get_status(), request.request_time())
 
 
 class IncomingRequest(HTTPMessageDelegate):
@@ -205,6 +215,12 @@ def _rules(routes: Iterable[Route]) -> list[Rule]:
             raise ValueError(f"{route.handler.__name__} does not answer {route.method} {route.path}")
         methods[route.method] = route.access
     return [(re.escape(path), handlers[path], {"access": access[path]}) for path in handlers]
+
+
+def _literal_paths(rules: Sequence[Rule]) -> frozenset[str]:
+    """The paths of the rules that stand for one path each, and not for whatever fits a pattern."""
+    patterns = {re.sub(r"\\(.)", r"\1", rule[0]): rule[0] for rule in rules}
+    return frozenset(path for path, pattern in patterns.items() if re.escape(path) == pattern)
 
 
 def _tls(config: Config) -> ssl.SSLContext | None:

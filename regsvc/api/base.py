@@ -245,6 +245,7 @@ class ApiHandler(BaseHandler):
 
     def write_refusal(self, refusal: Refusal) -> None:
         """The refusal's status, headers and body, not yet sent."""
+        self.services.metrics.count_refusal(refusal.code)
         is_softened = self.services.config.http.legacy_status and refusal.is_business
         if refusal.retry_after is not None:
             self.set_header("Retry-After", str(refusal.retry_after))

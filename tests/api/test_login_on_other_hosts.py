@@ -8,7 +8,7 @@ import pytest
 from tests.support.authme_tables import TableShape
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.together import at_once
+from tests.support.together import at_once, median_seconds
 from tests.support.village import MakeVillage, Village
 
 LIMIT = 5
@@ -79,12 +79,26 @@ def test_a_name_the_table_cannot_hold_is_just_unknown(softened: Village, name: s
     assert_refused_as_200(log_in(softened, name, "password-1", "192.0.2.1"), "bad_credentials")
 
 
-def test_more_logins_than_can_wait_are_told_to_come_back_at_once(make_village: MakeVillage) -> None:
-    """Unknown names cost a hash, too."""
-    slow = make_village(
+@pytest.fixture(scope="module")
+def slow(make_village: MakeVillage) -> Village:
+    """Where a hash takes a quarter of a second, and one may wait."""
+    return make_village(
         config={"auth": {"max_concurrent_hashes": 1, "max_waiting_hashes": 1}},
         authme={"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 12},
     )
+
+
+def test_an_unknown_name_costs_a_hash_too(slow: Village) -> None:
+    alice, nobody = slow.pending("alice"), slow.newcomer("nobody")
+    without = slow.pending("bob", password=None)
+    people = {"wrong": alice, "unknown": nobody, "without a password": without}
+    medians = median_seconds({kind: partial(slow.login, person, "wrong") for kind, person in people.items()}, 5)
+    by_address = median_seconds({"unknown": partial(log_in, slow, nobody.email, "wrong", "192.0.2.1")}, 5)
+    shortest = min(*medians.values(), *by_address.values())
+    assert shortest > max(medians.values()) / 2, (medians, by_address)
+
+
+def test_more_logins_than_can_wait_are_told_to_come_back_at_once(slow: Village) -> None:
     alice = slow.newcomer("alice")
     logins = [partial(log_in, slow, f"nobody{number}", "x", "192.0.2.1") for number in range(8)]
     replies = at_once(logins)

@@ -220,13 +220,15 @@ def test_a_taken_name_is_a_200_too_and_a_success_stays_201(softened: Village) ->
     assert_refused_as_200(softened.register(softened.newcomer("eve"), username=bob.name), "username_taken")
 
 
-def test_an_address_the_table_cannot_write_is_a_warning_and_an_error_of_the_sync(softened: Village) -> None:
-    """AuthMe's column is latin1."""
+def test_an_address_the_table_cannot_write_keeps_nobody_out(softened: Village) -> None:
+    """AuthMe's column is latin1; the player comes without the e-mail."""
     zoe = softened.newcomer("zoe")
     zoe = replace(zoe, email=f"佐伊.{zoe.key}@example.org")
     assert softened.register(zoe).status == 201
-    assert softened.decides("approve", zoe).json["warnings"] == ["player_pending"]
-    assert [error["username"] for error in softened.sync()["errors"]] == [zoe.key]
+    softened.decides("approve", zoe)
+    assert softened.authme.login(zoe.name, zoe.password)
+    assert softened.authme.get(zoe.name)["email"] == "your@email.com"
+    assert softened.user(zoe)["email"] == zoe.email
 
 
 def test_what_is_away_keeps_its_status(softened: Village) -> None:

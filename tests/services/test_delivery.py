@@ -171,7 +171,7 @@ def test_each_recipients_mails_arrive_in_order(
     asyncio.run(story())
     subjects = [letter.subject for letter in smtp.letters_to("Alice@example.org")]
     assert [subject.split()[-1] for subject in subjects] == ["Craft", "Alice", "banned", "again"]
-    assert office.outbox.oldest_waiting_at() is None
+    assert office.outbox.backlog().oldest_at is None
 
 
 def test_a_slow_recipient_holds_nobody_up_but_himself(
@@ -355,7 +355,7 @@ def test_with_mail_off_nothing_piles_up(office: PostOffice, our_database: Databa
 
     async def story() -> None:
         async with delivering(office, our_database, NoMail()) as under_way:
-            await under_way.worker.until(lambda: office.outbox.oldest_waiting_at() is None)
+            await under_way.worker.until(lambda: office.outbox.backlog().oldest_at is None)
 
     asyncio.run(story())
     assert outcome_of("verification_code") == "dropped"

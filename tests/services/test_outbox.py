@@ -8,7 +8,7 @@ from peewee import Database
 
 from regsvc.email_address import EmailAddress
 from regsvc.models import OutboxEntry, User
-from regsvc.outbox import Outbox
+from regsvc.outbox import Backlog, Outbox
 from tests.support.our_side import InParallel, MakeUser
 from tests.support.post_office import ALICE, BOB, PostOffice, rows_of
 from tests.support.standing_clock import StandingClock
@@ -134,16 +134,16 @@ def test_an_outage_costs_no_attempts(outbox: Outbox) -> None:
         outbox.put_back(mail, "connection refused")
 
 
-def test_it_tells_how_long_the_oldest_waits(outbox: Outbox, clock: StandingClock) -> None:
-    assert outbox.oldest_waiting_at() is None
+def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: StandingClock) -> None:
+    assert outbox.backlog() == Backlog(0, None)
     outbox.put("approved", ALICE, "en")
     promised_at = clock()
     clock.advance(minutes=1)
     outbox.put("approved", BOB, "en")
-    assert outbox.oldest_waiting_at() == promised_at
+    assert outbox.backlog() == Backlog(2, promised_at)
     for mail in outbox.claim_due(10):
         outbox.mark_sent(mail.id)
-    assert outbox.oldest_waiting_at() is None
+    assert outbox.backlog() == Backlog(0, None)
 
 
 def test_only_what_is_over_is_purged(outbox: Outbox, clock: StandingClock) -> None:

@@ -20,6 +20,7 @@ from regsvc.api.routes import ROUTES, Route
 from regsvc.config import Config
 from regsvc.errors import Forbidden, Unauthorized
 from regsvc.i18n import load_translations
+from regsvc.metrics import Metrics
 from regsvc.records import Caller, Session
 from regsvc.services import Services
 
@@ -87,6 +88,8 @@ def make_services(config: Config, *, is_authme_enabled: bool = False) -> Service
         sync=nobody,
         status_limits=nobody,
         mails=nobody,
+        health=nobody,
+        metrics=Metrics(),
     )
 
 

@@ -43,7 +43,7 @@ def remove_rows(house: House, *digits: int) -> int:
 # --- the brakes ---
 
 
-def test_players_adopted_as_pending_by_the_thousand_are_not_locked_before_somebody_says_so(
+def test_a_crowd_adopted_as_pending_is_not_locked_before_somebody_says_so(
     make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock
 ) -> None:
     insert_crowd(authme_table, crowd(MANY, clock))

@@ -1,0 +1,298 @@
+"""The migrations make what the models say, on both databases, however often and wherever they were stopped."""
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from peewee import Database, ForeignKeyField, IntegrityError, OperationalError, SqliteDatabase
+
+from regsvc import migrator
+from regsvc.db import open_database
+from regsvc.migrator import NumberedMigration, SchemaTooNew, list_migrations, migrate
+from regsvc.models import MODELS, AuditEntry, Migration, User, bind_models
+from tests.support.authme_database import DatabaseKind
+from tests.support.authme_tables import AuthMeTable, dump_table, insert_player
+from tests.support.mariadb import Database as MariaDBSchema
+from tests.support.mariadb import MariaDBServer
+from tests.support.standing_clock import StandingClock
+
+Schema = dict[str, Any]
+
+
+@pytest.fixture
+def empty_database(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> Iterator[Database]:
+    url = (
+        request.getfixturevalue("database").url
+        if database_kind == "mariadb"
+        else f"sqlite:///{tmp_path / 'companion.db'}"
+    )
+    opened = open_database(url, timedelta(seconds=5))
+    bind_models(opened)
+    with opened.connection_context():
+        yield opened
+
+
+def schema_of(database: Database) -> Schema:
+    """Every table and what the database says of its columns, indexes and foreign keys."""
+    return {
+        table: (
+            [column[:3] for column in database.get_columns(table)],
+            sorted((index.name, tuple(index.columns), index.unique) for index in database.get_indexes(table)),
+            sorted((key.column, key.dest_table, key.dest_column) for key in database.get_foreign_keys(table)),
+        )
+        for table in sorted(database.get_tables())
+        if table.startswith("regsvc_")
+    }
+
+
+# --- the models ---
+
+
+def test_the_tables_are_those_of_the_models(our_database: Database) -> None:
+    made = {table for table in our_database.get_tables() if table.startswith("regsvc_")}
+    assert made == {model._meta.table_name for model in MODELS}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_the_columns_are_those_of_the_model(our_database: Database, model: Any) -> None:
+    columns = {column.name: column for column in our_database.get_columns(model._meta.table_name)}
+    fields = {field.column_name: field for field in model._meta.sorted_fields}
+    untold = {"is_edited"} if isinstance(our_database, SqliteDatabase) else set()  # SQLite hides generated columns
+    assert set(columns) == set(fields) - untold
+    for name in columns:
+        field, column = fields[name], columns[name]
+        may_be_null = field.null or (name == "is_edited")
+        assert column.primary_key is field.primary_key, name
+        assert column.null is may_be_null or column.primary_key, name
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_what_a_model_calls_unique_or_indexed_is(our_database: Database, model: Any) -> None:
+    there = [(tuple(index.columns), index.unique) for index in our_database.get_indexes(model._meta.table_name)]
+    for field in model._meta.sorted_fields:
+        if field.unique or field.index or isinstance(field, ForeignKeyField):
+            led = [unique for columns, unique in there if columns[0] == field.column_name]
+            assert led, field.name
+            assert not field.unique or ((field.column_name,), True) in there, field.name
+    for names, unique in model._meta.indexes:
+        columns = tuple(model._meta.fields[name].column_name for name in names)
+        assert (columns, unique) in there
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_what_hangs_on_a_user_goes_with_the_user(our_database: Database, model: Any) -> None:
+    there = {(key.column, key.dest_table) for key in our_database.get_foreign_keys(model._meta.table_name)}
+    wanted = {
+        (field.column_name, field.rel_model._meta.table_name)
+        for field in model._meta.sorted_fields
+        if isinstance(field, ForeignKeyField)
+    }
+    assert there == wanted
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_people_who_read_sql_find_a_note_at_every_column(our_database: Database) -> None:
+    cursor = our_database.execute_sql(
+        "SELECT table_name, column_name, column_type, column_comment, collation_name FROM information_schema.columns"
+        " WHERE table_schema = DATABASE() AND table_name LIKE 'regsvc%%'"
+        " AND table_name NOT LIKE 'regsvc\\_v\\_%%'"
+    )
+    columns = cursor.fetchall()
+    assert len(columns) > 100
+    for table, name, kind, comment, collation in columns:
+        assert comment, f"{table}.{name}"
+        assert collation in (None, "utf8mb4_bin"), f"{table}.{name}"
+        assert not name.endswith("_at") or kind == "datetime(3)", f"{table}.{name}"
+
+
+@pytest.mark.parametrize("status", ["approve", "APPROVED", "", "deleted"])
+def test_a_word_that_is_no_status_is_refused_by_the_database(our_database: Database, status: str) -> None:
+    with pytest.raises((IntegrityError, OperationalError)):  # SQLite and MariaDB name a broken CHECK so
+        User.insert(
+            username="Alice",
+            username_key="alice",
+            status=status,
+            applied_status="pending",
+            origin="registered",
+            created_at=StandingClock()(),
+        ).execute()
+
+
+def test_the_audit_log_is_append_only_for_people_who_type_sql(our_database: Database, clock: StandingClock) -> None:
+    AuditEntry.create(action="user.banned", operator="Olivia", target="Alice", created_at=clock())
+    for statement in ("DELETE FROM regsvc_audit", "UPDATE regsvc_audit SET operator = 'nobody'"):
+        with pytest.raises((IntegrityError, OperationalError), match="append-only"):
+            our_database.execute_sql(statement)
+    assert AuditEntry.select().count() == 1
+
+
+# --- once, twice, and interrupted ---
+
+
+def test_a_second_time_changes_nothing(empty_database: Database, clock: StandingClock) -> None:
+    names = [f"{migration.number:04} {migration.name}" for migration in list_migrations()]
+    assert migrate(empty_database, clock) == names
+    made, first = schema_of(empty_database), list(Migration.select().dicts())
+    clock.advance(days=1)
+    assert migrate(empty_database, clock) == []
+    assert schema_of(empty_database) == made
+    assert list(Migration.select().dicts()) == first
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_migration_that_was_interrupted_goes_on(empty_database: Database, clock: StandingClock) -> None:
+    """There each CREATE commits by itself, so that a kill leaves the first tables without the last."""
+    migrate(empty_database, clock)
+    made = schema_of(empty_database)
+    tables = [str(statement).split()[2] for statement in first_statements() if statement.startswith("CREATE TABLE")]
+    for kept in range(0, len(tables), 3):
+        for table in reversed(tables[kept:]):
+            empty_database.execute_sql(f"DROP TABLE {table}")
+        empty_database.execute_sql("DELETE FROM regsvc_migration")
+        migrate(empty_database, clock)
+        assert schema_of(empty_database) == made
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_migration_that_was_interrupted_between_two_indexes_goes_on(
+    empty_database: Database, clock: StandingClock
+) -> None:
+    migrate(empty_database, clock)
+    made = schema_of(empty_database)
+    for trigger in ("regsvc_audit_is_not_deleted", "regsvc_audit_is_not_changed"):
+        empty_database.execute_sql(f"DROP TRIGGER {trigger}")
+    empty_database.execute_sql("DROP INDEX regsvc_audit_created_at ON regsvc_audit")
+    empty_database.execute_sql("DELETE FROM regsvc_migration")
+    migrate(empty_database, clock)
+    assert schema_of(empty_database) == made
+    test_the_audit_log_is_append_only_for_people_who_type_sql(empty_database, clock)
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_migration_whose_last_step_was_lost_is_done_again(empty_database: Database, clock: StandingClock) -> None:
+    migrate(empty_database, clock)
+    made = schema_of(empty_database)
+    empty_database.execute_sql("DELETE FROM regsvc_migration")
+    assert len(migrate(empty_database, clock)) == len(list_migrations())
+    assert schema_of(empty_database) == made
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_sqlite_makes_all_of_a_migration_or_nothing(
+    empty_database: Database, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = ModuleType("broken")
+    vars(broken)["TABLES"] = f"{list_migrations()[0].module.TABLES};\nCREATE TABLE regsvc_user (id {{id}})"
+    with monkeypatch.context() as patched:
+        patched.setattr(migrator, "list_migrations", lambda: [NumberedMigration(1, "broken", broken)])
+        with pytest.raises(OperationalError, match="already exists"):
+            migrate(empty_database, clock)
+    assert set(schema_of(empty_database)) == {"regsvc_migration"}
+    migrate(empty_database, clock)
+    assert Migration.select().count() == len(list_migrations())
+
+
+def test_a_login_that_may_not_make_triggers_goes_without(
+    mariadb: MariaDBServer, database: MariaDBSchema, clock: StandingClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    mariadb.run_as_keeper(f"REVOKE TRIGGER ON `{database.name}`.* FROM '{database.user}'@'%'")
+    opened = open_database(database.url, timedelta(seconds=5))
+    bind_models(opened)
+    with opened.connection_context():
+        migrate(opened, clock)
+        assert "may not make triggers" in caplog.text
+        assert Migration.select().count() == len(list_migrations())
+
+
+# --- other versions ---
+
+
+def test_a_newer_database_is_refused_before_anything_is_touched(empty_database: Database, clock: StandingClock) -> None:
+    migrate(empty_database, clock)
+    newest = list_migrations()[-1].number
+    Migration.create(number=newest + 1, name="from_the_future", applied_at=clock())
+    made = schema_of(empty_database)
+    with pytest.raises(SchemaTooNew, match=f"migration {newest + 1}, this version knows {newest} at most"):
+        migrate(empty_database, clock)
+    assert schema_of(empty_database) == made
+
+
+def test_a_second_migration_is_applied_after_the_first(
+    empty_database: Database, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(empty_database, clock)
+    User.insert(
+        username="Alice",
+        username_key="alice",
+        status="pending",
+        applied_status="pending",
+        origin="registered",
+        created_at=clock(),
+    ).execute()
+    second = add_migration(monkeypatch)
+    assert migrate(empty_database, clock) == [f"{second.number:04} second"]
+    assert [column.name for column in empty_database.get_columns("regsvc_second")] == ["id", "noted_at"]
+    copies = list(copies_of(empty_database))
+    if isinstance(empty_database, SqliteDatabase):
+        [copy] = copies
+        assert copy.stat().st_mode & 0o777 == 0o600
+        with closing(sqlite3.connect(copy)) as before:
+            assert before.execute("SELECT username FROM regsvc_user").fetchall() == [("Alice",)]
+            assert before.execute("SELECT name FROM sqlite_master WHERE name = 'regsvc_second'").fetchall() == []
+            assert before.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    else:
+        assert copies == []
+    assert migrate(empty_database, clock) == []
+
+
+def test_a_first_migration_has_nothing_to_copy(empty_database: Database, clock: StandingClock) -> None:
+    migrate(empty_database, clock)
+    assert list(copies_of(empty_database)) == []
+
+
+# --- AuthMe's table ---
+
+
+def test_authmes_table_is_not_touched(
+    authme_table: AuthMeTable, our_database: Database, clock: StandingClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On MariaDB it stands beside ours, in the same schema."""
+    insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=1)
+    before = dump_table(authme_table)
+    Migration.delete().execute()
+    if not isinstance(our_database, SqliteDatabase):
+        with caplog.at_level(logging.DEBUG, "peewee"):
+            migrate(our_database, clock)
+        assert "regsvc_user" in caplog.text
+        assert authme_table.name not in caplog.text.replace("authme-password", "")
+    assert dump_table(authme_table) == before
+
+
+def first_statements() -> list[str]:
+    return [statement.strip() for statement in list_migrations()[0].module.TABLES.split(";\n") if statement.strip()]
+
+
+def add_migration(monkeypatch: pytest.MonkeyPatch) -> NumberedMigration:
+    module = ModuleType("second")
+    vars(module)["TABLES"] = (
+        "CREATE TABLE regsvc_second (\n"
+        "  id       {id}, -- in order\n"
+        "  noted_at {moment} NULL -- when; it's only a test\n"
+        ");\n"
+    )
+    known = list_migrations()
+    second = NumberedMigration(known[-1].number + 1, "second", module)
+    monkeypatch.setattr(migrator, "list_migrations", lambda: [*known, second])
+    return second
+
+
+def copies_of(database: Database) -> Iterator[Path]:
+    if isinstance(database, SqliteDatabase):
+        path = Path(database.database)
+        yield from path.parent.glob(f"{path.name}.before-*")
