@@ -113,6 +113,9 @@ class Accounts:
         with self._database.atomic():
             user = self._get_held(key)
             self._protect_operators(user, transition, by)
+            if user.status != user.applied_status:  # somebody typed SQL: what he meant comes first
+                self._transitions.carry_out_edit(user)
+                user = self._get_held(key)
             if transition == "delete":
                 warnings |= self._quietly(self._reconciler.bury, key)
                 self._transitions.delete(user, by.actor, decree)

@@ -38,7 +38,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--game-dir", metavar="DIR", default=argparse.SUPPRESS, help="the game server's folder (game.directory)"
     )
     parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
-    parser.set_defaults(command="serve", config=None, game_dir=None)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     made = {
         name: subparsers.add_parser(name, help=text, description=text.capitalize() + ".", parents=[common])
@@ -51,7 +50,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     made["mail-test"].add_argument("address", metavar="ADDRESS")
     add_user_commands(made["users"], common)
-    given = parser.parse_args(arguments)
+    # not as defaults of the parsers: one further inside would put its own over what was given before it
+    unsaid = argparse.Namespace(config=None, game_dir=None)
+    given = parser.parse_args(arguments, unsaid)
     given.command = given.command or "serve"
     return given
 

@@ -55,17 +55,28 @@ class Vitals:
 class Health:
     """Asks the database at most once a second, however many ask us. For the event loop alone."""
 
-    def __init__(self, worker: Worker, outbox: Outbox, sync: SyncService, now: Clock, *, is_bridge_on: bool) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        outbox: Outbox,
+        sync: SyncService,
+        now: Clock,
+        *,
+        is_bridge_on: bool,
+        patience: timedelta = _PATIENCE,
+    ) -> None:
+        """`patience` is how long the database may take to answer until it counts as away."""
         self._worker = worker
         self._outbox = outbox
         self._sync = sync
         self._now = now
         self._is_bridge_on = is_bridge_on
+        self._patience = patience
         self._look: asyncio.Task[Backlog | Refusal] | None = None
         self._is_fresh_until = 0.0  # on the loop's clock
 
     async def vitals(self) -> Vitals:
-        """Never raises; a database that keeps us waiting for some seconds counts as away."""
+        """Whatever may be wrong: it is told, never raised."""
         found = await self._backlog()
         backlog = None if isinstance(found, Refusal) else found
         report = self._sync.last_report
@@ -96,7 +107,7 @@ class Health:
             self._look = asyncio.create_task(self._ask_database(), name="health")
             self._is_fresh_until = moment + _FRESH.total_seconds()
         look = self._look
-        await asyncio.wait([look], timeout=_PATIENCE.total_seconds())  # leaves it going: others wait for it, too
+        await asyncio.wait([look], timeout=self._patience.total_seconds())  # leaves it going: others wait for it, too
         return look.result() if look.done() else DatabaseAway(retry_after=_RETRY_AFTER)
 
     async def _ask_database(self) -> Backlog | Refusal:

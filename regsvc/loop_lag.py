@@ -12,7 +12,8 @@ _KEPT: Final = 12
 class LoopLag:
     """Sets itself an alarm again and again, and sees how late it rings. For the event loop alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, every: timedelta = _EVERY) -> None:
+        self._every = every
         self._lags: deque[float] = deque(maxlen=_KEPT)
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -24,7 +25,7 @@ class LoopLag:
     def start(self) -> None:
         """Look until `stop`. Called on the loop."""
         loop = asyncio.get_running_loop()
-        due_at = loop.time() + _EVERY.total_seconds()
+        due_at = loop.time() + self._every.total_seconds()
         self._alarm = loop.call_at(due_at, self._ring, due_at)
 
     def stop(self) -> None:

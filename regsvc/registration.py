@@ -230,7 +230,7 @@ class Registration:
         Raises `UsernameTaken` and `EmailTaken`.
         """
         new = _NewUser(username, address, stored, "java", None, None, "created")
-        return Decided(username, self._insert(new, None, by))
+        return Decided(username, self._insert(new, None, by, registered_by=by))
 
     def _insert_applicant(
         self, application: Application, address: EmailAddress, stored: StoredPassword | None, caller: Caller
@@ -247,14 +247,19 @@ class Registration:
         approved_by = None if self.policy.needs_approval else AUTOMATIC
         return Registered(new.username, address.display, self._insert(new, application.code, approved_by))
 
-    def _insert(self, new: _NewUser, code: str | None, approved_by: Actor | None) -> str:
-        """The user, and everything that comes with it, in one transaction. Returns the status."""
+    def _insert(
+        self, new: _NewUser, code: str | None, approved_by: Actor | None, registered_by: Actor | None = None
+    ) -> str:
+        """The user, and everything that comes with it, in one transaction. Returns the status.
+
+        `registered_by` None: the user's own doing.
+        """
         try:
             self._players.find_colliding(new.key)  # a busy file is waited for before our own database is held
             with self._database.atomic():
                 if code is not None and new.address is not None:
                     self._codes.redeem(new.address.key, "register", code)
-                user = self._make_user(new)
+                user = self._make_user(new, registered_by or Actor(new.username, new.ip))
                 if approved_by is not None:
                     user = self._transitions.change(user, "approve", approved_by, Decree())
                     self._reconciler.wish_for_row(new.key)
@@ -266,7 +271,7 @@ class Registration:
         self._settle_after(new.key)
         return str(user.status)
 
-    def _make_user(self, new: _NewUser) -> User:
+    def _make_user(self, new: _NewUser, by: Actor) -> User:
         keeps_row = self._make_room_for_name(new.key)
         if new.address is not None:
             self._make_room_for_email(new.address)
@@ -275,7 +280,7 @@ class Registration:
             self._reconciler.inherit_row(new.key, user.id)
         else:
             self._reconciler.note_registration(new.key, user.id)
-        self._audit.record("user.registered", user.username, user.username, ip=new.ip)
+        self._audit.record("user.registered", by.name, user.username, ip=by.ip)
         return user
 
     def _settle_after(self, key: str) -> None:

@@ -32,13 +32,13 @@ _EDITING = """\
 
 A user's `status` is a wish. Type another one, and the next run of the sync (`sync.every`, usually within half a
 minute) does what the API would have done. It writes the review and the audit entry with the operator `sql`, mails the
-user, locks, opens or makes the player in the game, and then sets `applied_status` to match. A ban ends the user's
-sessions sooner: at their next request. These are the edits that stand for something:
+user, sets `applied_status` to match, and locks, opens or makes the player in the game. A ban ends the user's sessions
+sooner: at their next request. These are the edits that stand for something:
 
 {edits}
 
-With a status of `banned` may be typed a `reason` and a `ban_expires_at`; a ban that stands ends when its
-`ban_expires_at` has passed, whoever wrote it.
+Together with the status `banned` you may type a `reason` and a `ban_expires_at`. A ban ends when its `ban_expires_at`
+has passed, whoever wrote it.
 
 A deleted row means what deleting the user means: sessions are refused at their next request, and the next run removes
 the player and writes the audit entry.
@@ -49,8 +49,8 @@ case. A word that is no status is refused by the database itself, and so is ever
 database login may make triggers.
 
 What to leave alone: `applied_status`, which tells us that somebody typed something (typed along with `status` it hides
-the edit, and nothing follows); `regsvc_player`, which is all that the sync knows of the game; whatever is a hash, a
-salt or a nonce. What is typed into the game's own table counts as done in the game.
+the edit: no review, no mail, no audit entry); `regsvc_player`, which is all that the sync knows of the game; whatever
+is a hash, a salt or a nonce. What is typed into the game's own table counts as done in the game.
 
 Without a `WHERE` an edit is for everybody. When one run finds more of them than `sync.max_changes`, it carries out none
 and waits for `companion sync --allow-mass-changes`; until then they can be typed back. Meanwhile `regsvc_v_sync_drift`

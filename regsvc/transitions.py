@@ -107,7 +107,7 @@ class Transitions:
             return None
         before = user.status
         user.status = user.applied_status
-        decree = Decree(user.reason if before == BANNED else None, user.ban_expires_at)
+        decree = Decree(_typed_reason(user), user.ban_expires_at)
         self._follow(user, name, by, decree, {"status": before, "applied_status": before}, condition)
         return name
 
@@ -178,6 +178,13 @@ class Transitions:
             self._mails.send_banned(user, review_id)
         elif name == "unban":
             self._mails.send_unbanned(user, review_id)
+
+
+def _typed_reason(user: User) -> str | None:
+    """The reason typed together with a status; the one of the last review is an old story."""
+    last = Review.select(Review.reason).where(Review.user_id == user.id).order_by(Review.id.desc()).first()
+    is_new = last is None or user.reason != last.reason
+    return str(user.reason) if user.reason and is_new else None
 
 
 def _status_now(user: User) -> str:

@@ -26,7 +26,7 @@ def name_of(route: Route) -> str:
 
 def knock(village: Village, route: Route, token: str | None, **headers: str) -> Reply:
     """A request that says nothing; whoever lacks the right never learns what it should have said."""
-    body = {} if route.method == "POST" else None
+    body: object = {} if route.method == "POST" else None
     return village.daemon.request(route.method, route.path, token=token, json=body, headers=headers)
 
 

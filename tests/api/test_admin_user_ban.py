@@ -1,6 +1,7 @@
 """Olivia bans: at once and everywhere, for a time or for good; and may change her mind about it."""
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -243,7 +244,11 @@ def test_a_ban_meets_a_password_change_in_the_game(village: Village) -> None:
     for _round in range(5):
         bob = village.approved("bob")
         assert village.authme.login(bob.name, bob.password)
-        at_once([partial(village.decides, "ban", bob), partial(village.authme.set_password, bob.name, "newer-one")])
+        both: list[Callable[[], object]] = [
+            partial(village.decides, "ban", bob),
+            partial(village.authme.set_password, bob.name, "newer-one"),
+        ]
+        at_once(both)
         village.sync()
         assert not village.authme.login(bob.name, "newer-one")
         village.decides("unban", bob)

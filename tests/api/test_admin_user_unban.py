@@ -53,7 +53,20 @@ def test_a_ban_typed_in_sql_may_be_lifted_here(village: Village) -> None:
     our_database(village).execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = ?", (bob.key,))
     village.decides("unban", bob)
     assert village.authme.login(bob.name, bob.password)
-    assert [entry["operator"] for entry in village.audits(bob, "user.banned")] == ["sql"]
+    assert [(entry["action"], entry["operator"]) for entry in village.audits(bob)[:2]] == [
+        ("user.unbanned", "Olivia"),
+        ("user.banned", "sql"),
+    ]
+
+
+def test_a_status_typed_against_the_rules_does_not_widen_them(village: Village) -> None:
+    bob = village.approved("bob")
+    our_database(village).execute("UPDATE regsvc_user SET status = 'pending' WHERE username_key = ?", (bob.key,))
+    told = assert_refused(village.decide("reject", bob), 409, "wrong_status")
+    assert told["status"] == "approved"
+    village.sync()
+    assert village.status(bob) == "approved"
+    assert [entry["operator"] for entry in village.audits(bob, "sync.edit_refused")] == ["sql"]
 
 
 def test_a_password_changed_in_the_game_during_the_ban_counts(village: Village) -> None:

@@ -12,6 +12,7 @@ import pytest
 from peewee import Database, SqliteDatabase
 
 from regsvc.db import open_database
+from regsvc.email_address import parse_email
 from regsvc.migrations import m0002_views
 from regsvc.migrator import migrate
 from regsvc.models import Link, Migration, MomentField, Player, User, Verification, bind_models
@@ -118,6 +119,7 @@ def test_where_both_sides_agree_there_is_no_drift(house: House) -> None:
 
 def test_the_drift_has_a_name_that_came_back(house: House) -> None:
     house.approved("Alice")
+    house.approved("Bob")  # an empty table would not be believed
     house.authme.unregister_from_console("Alice")
     house.clock.advance(hours=1)
     house.sync()
@@ -196,11 +198,12 @@ def test_the_recent_audit_is_the_newest_thousand(house: House) -> None:
 
 
 def test_the_outbox_tells_what_became_of_each_mail(house: House) -> None:
+    outbox = house.app.mail_room.outbox
+    outbox.put("verification_code", parse_email("alice@example.org"), "en", row_id=1)
     house.register("Alice")
     house.decide("reject", "Alice")
     house.decide("approve", "Alice")
     house.decide("ban", "Alice")
-    outbox = house.app.mail_room.outbox
     outbox.mark_dropped(outbox.claim_due(1)[0].id, "the code has expired")
     outbox.mark_sent(outbox.claim_due(1)[0].id)
     outbox.mark_failed(outbox.claim_due(1)[0], "550 no such mailbox", is_final=True)
