@@ -128,9 +128,15 @@ class _Stop(asyncio.Event):
 
 def _stop_on_signals() -> _Stop:
     stop = _Stop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    # a closed terminal hangs up too, and means that its user has left
+    hang_up = (signal.SIGHUP,) if _has_terminal() else ()
+    for number in (signal.SIGTERM, signal.SIGINT, *hang_up):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
+
+
+def _has_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _reload_on_hang_up(app: App, application: ApiApplication, read_config: Callable[[], Config]) -> asyncio.Task[None]:
@@ -142,7 +148,8 @@ def _reload_on_hang_up(app: App, application: ApiApplication, read_config: Calla
         application.services = app.services
 
     reloader = Reloader(app.ground.config, read_config, take_over)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
+    if not _has_terminal():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
     return asyncio.create_task(reloader.run(), name="reload")
 
 

@@ -15,10 +15,11 @@ from regsvc.db import lost_a_race
 from regsvc.models import APPROVED, Installation, Player
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.agreements import NO_TOMBSTONE, NO_WISH
+from regsvc.sync.burial import bury, bury_unseen
 from regsvc.sync.decisions import BRAKED, Adopt, Decision, NoteGone
 from regsvc.sync.plan import decide, password_to_give, row_wish
 from regsvc.sync.records import ABSENT, OPEN, PASSWORD, PROVISION, UNASKED, Agreement, Policy, Subject, UserRecord
-from regsvc.sync.steps import STEPS, World, blind_wish, bury, bury_unseen, note_collision
+from regsvc.sync.steps import STEPS, World, blind_wish, note_collision
 
 log = logging.getLogger(__name__)
 

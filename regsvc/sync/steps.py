@@ -17,16 +17,14 @@ from regsvc.clock import Clock, epoch_ms
 from regsvc.models import Session, User
 from regsvc.sync import decisions as d
 from regsvc.sync.agreements import NO_LOCK, NO_WISH, Agreements, base_of
+from regsvc.sync.burial import bury
 from regsvc.sync.emails import find_real_email, is_email_free
 from regsvc.sync.records import (
-    ABSENT,
     GONE,
     OPEN,
     PASSWORD,
-    PRESENT,
     PROVISION,
     STRANGER,
-    UNASKED,
     Agreement,
     PluginState,
     Subject,
@@ -351,36 +349,6 @@ STEPS: dict[type, Step[Any]] = {
     d.RejectTaken: RejectTakenStep(),
 }
 """Adoption is a step of its own (`adoption.py`): it comes by the thousand."""
-
-
-def bury(agreements: Agreements, subject: Subject) -> None:
-    """Put up the tombstone of a user who is deleted: what row is to go, should it still be there.
-
-    A row that was never agreed on and that we could not ask about is somebody else's, and stays.
-    """
-    agreement, player = subject.agreement, subject.player
-    agreements.forget(subject.key)
-    if player is not None and agreement is not None and agreement.presence != UNASKED:
-        _put_up_tombstone(agreements, subject, player.hash, player.regdate)
-
-
-def bury_unseen(agreements: Agreements, subject: Subject) -> None:
-    """The same while AuthMe's table cannot be read: the row of the last agreement is the one to go."""
-    agreement = subject.agreement
-    agreements.forget(subject.key)
-    if agreement is not None and agreement.presence == PRESENT and agreement.base_hash is not None:
-        _put_up_tombstone(agreements, subject, agreement.base_hash, agreement.base_regdate)
-
-
-def _put_up_tombstone(agreements: Agreements, subject: Subject, hash_: str, regdate: int | None) -> None:
-    agreements.save(
-        subject.key,
-        state="absent",
-        presence=ABSENT,
-        tombstone_hash=hash_,
-        tombstone_regdate=regdate,
-        tombstone_at=subject.now,
-    )
 
 
 def note_collision(world: World, subject: Subject) -> None:

@@ -1,4 +1,4 @@
-"""Under `http.legacy_status` an old front end of Olivia's gets the service's own refusals with 200, all others as ever."""
+"""Under `http.legacy_status` an old front end gets the service's own refusals with 200, all others as ever."""
 
 from typing import Any
 
