@@ -38,6 +38,23 @@ def unwise_choices(config: Config) -> Iterator[str]:
         yield f'mail.security is "none": the mail password crosses the network to {mail.host} in clear.'
 
 
+def not_built_yet(config: Config) -> Iterator[str]:
+    """Sentences about keys that this version reads and does nothing with: nobody should count on them."""
+    asked_for = {
+        "registration.methods (captcha)": "captcha" in config.registration.methods,
+        "captcha.also_for": bool(config.captcha.also_for),
+        "questionnaire.file": config.questionnaire.file is not None,
+        "chat.platform": bool(config.chat.platform),
+        "game.rcon": config.game.rcon is True,
+        "http.web_root": config.http.web_root is not None,
+        "mail.admins": bool(config.mail.admins),
+        "webhook.url": bool(config.webhook.url),
+    }
+    for name, is_asked_for in asked_for.items():
+        if is_asked_for:
+            yield f"{name} is set, but this version does not do it yet: nothing is asked, sent or served for it."
+
+
 def _tls(config: Config) -> Iterator[Broken]:
     certificate, private_key = config.server.tls_cert_file, config.server.tls_key_file
     if certificate and not private_key:

@@ -37,8 +37,8 @@ sooner: at their next request. These are the edits that stand for something:
 
 {edits}
 
-Together with the status `banned` you may type a `reason` and a `ban_expires_at`. A ban ends when its `ban_expires_at`
-has passed, whoever wrote it.
+Together with a status you may type a `reason`, and with `banned` a `ban_expires_at`. A ban ends when its
+`ban_expires_at` has passed, whoever wrote it.
 
 A deleted row means what deleting the user means: sessions are refused at their next request, and the next run removes
 the player and writes the audit entry.
