@@ -2,43 +2,25 @@
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from regsvc.config import Config, ConfigError
+from regsvc.config import Config
 from regsvc.config_keys import keys_of
 from regsvc.config_layers import SECTIONS
 from regsvc.config_loader import find_config_file, load_config
 from regsvc.units import ChangeLimit, RateLimit
+from tests.support.config_text import Load, loader, problems, write
 
 LONG_KEY = "0123456789abcdef" * 2
-
-Load = Callable[[str], Config]
 
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    """Loads a config file with this text, mode 0600, without any environment."""
-
-    def load_text(text: str) -> Config:
-        return load_config(_write(tmp_path / "companion.toml", text), {})
-
-    return load_text
-
-
-def _write(file: Path, text: str, mode: int = 0o600) -> Path:
-    file.write_text(text, encoding="utf-8")
-    file.chmod(mode)
-    return file
-
-
-def _problems(load: Callable[[], object]) -> str:
-    with pytest.raises(ConfigError) as caught:
-        load()
-    return str(caught.value)
+    return loader(tmp_path)
 
 
 # --- what is read ---
@@ -102,7 +84,7 @@ def test_a_byte_order_mark_is_no_mistake(load: Load) -> None:
 
 
 def test_the_command_line_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
-    file = _write(tmp_path / "companion.toml", "[server]\nport = 1\nname = 'file'\nhost = '::1'\n")
+    file = write(tmp_path / "companion.toml", "[server]\nport = 1\nname = 'file'\nhost = '::1'\n")
     environ = {"COMPANION_SERVER_PORT": "2", "COMPANION_SERVER_NAME": "environment"}
     server = load_config(file, environ, {"server.port": 3}).server
     assert (server.port, server.name, server.host) == (3, "environment", "::1")
@@ -136,7 +118,7 @@ def test_the_environment_writes_every_kind_of_value() -> None:
 
 
 def test_columns_from_the_environment_join_those_of_the_file(tmp_path: Path) -> None:
-    file = _write(tmp_path / "companion.toml", '[authme.columns]\nemail = "mail"\nip = "address"\n')
+    file = write(tmp_path / "companion.toml", '[authme.columns]\nemail = "mail"\nip = "address"\n')
     config = load_config(file, {"COMPANION_AUTHME_COLUMNS_IP": "ip_address"})
     assert config.authme.columns == {"email": "mail", "ip": "ip_address"}
 
@@ -160,7 +142,7 @@ def test_systemd_tells_the_state_directory_and_mail_moves_along() -> None:
 
 
 def test_a_written_state_directory_wins_over_systemds(tmp_path: Path) -> None:
-    file = _write(tmp_path / "companion.toml", '[server]\nstate_dir = "/srv/state"\n[mail]\nfolder = "/srv/mail"\n')
+    file = write(tmp_path / "companion.toml", '[server]\nstate_dir = "/srv/state"\n[mail]\nfolder = "/srv/mail"\n')
     config = load_config(file, {"STATE_DIRECTORY": "/var/lib/companion"})
     assert (config.server.state_dir, config.mail.folder) == (Path("/srv/state"), Path("/srv/mail"))
 
@@ -196,13 +178,13 @@ def test_the_config_file_is_looked_for_where_it_was_named(tmp_path: Path, monkey
     monkeypatch.setattr("regsvc.config_loader.DEFAULT_FILES", (Path("conf/companion.toml"), Path("etc/companion.toml")))
     assert find_config_file(None) is None
     (tmp_path / "etc").mkdir()
-    _write(tmp_path / "etc" / "companion.toml", "")
+    write(tmp_path / "etc" / "companion.toml", "")
     assert find_config_file(None) == Path("etc/companion.toml")
     (tmp_path / "conf").mkdir()
-    _write(tmp_path / "conf" / "companion.toml", "")
+    write(tmp_path / "conf" / "companion.toml", "")
     assert find_config_file(None) == Path("conf/companion.toml")
     assert find_config_file("etc/companion.toml") == Path("etc/companion.toml")
-    assert "no such file" in _problems(lambda: find_config_file("missing.toml"))
+    assert "no such file" in problems(lambda: find_config_file("missing.toml"))
 
 
 # --- what is wrong ---
@@ -257,7 +239,7 @@ def test_the_config_file_is_looked_for_where_it_was_named(tmp_path: Path, monkey
     ],
 )
 def test_a_bad_value_is_refused_with_its_place_and_what_to_do(load: Load, text: str, told: str) -> None:
-    told_all = _problems(lambda: load(text))
+    told_all = problems(lambda: load(text))
     assert told in told_all
     section = re.findall(r"\w+", text)[0]
     assert f"companion.toml: [{section}] " in told_all
@@ -278,23 +260,23 @@ def test_a_bad_value_is_refused_with_its_place_and_what_to_do(load: Load, text: 
     ],
 )
 def test_what_does_not_belong_is_refused(load: Load, text: str, told: str) -> None:
-    assert told in _problems(lambda: load(text))
+    assert told in problems(lambda: load(text))
 
 
 def test_a_toml_mistake_is_told_with_its_line(load: Load) -> None:
-    assert "line 2" in _problems(lambda: load("[server]\nhost = 127.0.0.1\n"))
+    assert "line 2" in problems(lambda: load("[server]\nhost = 127.0.0.1\n"))
 
 
 def test_a_file_that_is_no_text_or_no_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "companion.toml"
     file.write_bytes(b"\xff\xfe")
-    assert "UTF-8" in _problems(lambda: load_config(file, {}))
-    assert "cannot be read (Is a directory)" in _problems(lambda: load_config(tmp_path, {}))
+    assert "UTF-8" in problems(lambda: load_config(file, {}))
+    assert "cannot be read (Is a directory)" in problems(lambda: load_config(tmp_path, {}))
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
-    file = _write(tmp_path / "companion.toml", '[server]\nport = -1\n[mail]\nbackend = "smtp"\n[http]\nnonsense = 1\n')
-    told = _problems(lambda: load_config(file, {"COMPANION_LOG_LEVEL": "loud"})).splitlines()
+    file = write(tmp_path / "companion.toml", '[server]\nport = -1\n[mail]\nbackend = "smtp"\n[http]\nnonsense = 1\n')
+    told = problems(lambda: load_config(file, {"COMPANION_LOG_LEVEL": "loud"})).splitlines()
     assert len(told) == 4
     assert 'environment variable COMPANION_LOG_LEVEL: [log] level = "loud": ' in "\n".join(told)
 
@@ -303,13 +285,13 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     "variable", ["COMPANION_FOO", "COMPANION_MAIL_HOSTT", "COMPANION_SERVER", "COMPANION_DOWNLOADS_X"]
 )
 def test_an_unknown_variable_is_refused_without_its_value(variable: str) -> None:
-    told = _problems(lambda: load_config(None, {variable: "hunter2"}))
+    told = problems(lambda: load_config(None, {variable: "hunter2"}))
     assert told.startswith(f"environment variable {variable}")
     assert "hunter2" not in told
 
 
 def test_an_unknown_override_is_refused() -> None:
-    assert "command line: [game] has no key" in _problems(lambda: load_config(None, {}, {"game.dir": "/srv"}))
+    assert "command line: [game] has no key" in problems(lambda: load_config(None, {}, {"game.dir": "/srv"}))
 
 
 # --- rules between keys ---
@@ -345,7 +327,7 @@ def test_an_unknown_override_is_refused() -> None:
     ],
 )
 def test_keys_that_do_not_go_together_are_refused(load: Load, text: str, told: str) -> None:
-    assert told in _problems(lambda: load(text))
+    assert told in problems(lambda: load(text))
 
 
 @pytest.mark.parametrize(
@@ -371,17 +353,17 @@ def test_what_this_version_does_not_do_is_said(load: Load) -> None:
 
 
 def test_certificate_and_key_come_together_and_the_key_is_private(tmp_path: Path, load: Load) -> None:
-    certificate = _write(tmp_path / "cert.pem", "certificate", 0o644)
-    private_key = _write(tmp_path / "key.pem", "key", 0o644)
+    certificate = write(tmp_path / "cert.pem", "certificate", 0o644)
+    private_key = write(tmp_path / "key.pem", "key", 0o644)
     both = f'[server]\ntls_cert_file = "{certificate}"\ntls_key_file = "{private_key}"\n'
-    assert "set server.tls_key_file too" in _problems(lambda: load(both.split("tls_key_file")[0]))
-    assert f"chmod 600 {private_key}" in _problems(lambda: load(both))
+    assert "set server.tls_key_file too" in problems(lambda: load(both.split("tls_key_file")[0]))
+    assert f"chmod 600 {private_key}" in problems(lambda: load(both))
     private_key.chmod(0o600)
     assert load(both).base_url() == "https://127.0.0.1:8080"
     private_key.unlink()
-    assert f"there is no file {private_key}" in _problems(lambda: load(both))
+    assert f"there is no file {private_key}" in problems(lambda: load(both))
 
 
 def test_a_bad_value_is_not_followed_by_rules_about_its_default(load: Load) -> None:
-    told = _problems(lambda: load('[auth]\nadmin_token = "soon"\nadmin_idle = "20 hours"\n'))
+    told = problems(lambda: load('[auth]\nadmin_token = "soon"\nadmin_idle = "20 hours"\n'))
     assert len(told.splitlines()) == 1

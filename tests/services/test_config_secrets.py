@@ -1,53 +1,33 @@
 """Secrets in the config: where they may stand, and that nothing shows them."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from regsvc.config import Config, ConfigError
+from regsvc.config import Config
 from regsvc.config_keys import keys_of
 from regsvc.config_layers import SECTIONS
 from regsvc.config_loader import load_config
 
 LONG_KEY = "0123456789abcdef" * 2
 
-Load = Callable[[str], Config]
-
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    """Loads a config file with this text, mode 0600, without any environment."""
-
-    def load_text(text: str) -> Config:
-        return load_config(_write(tmp_path / "companion.toml", text), {})
-
-    return load_text
-
-
-def _write(file: Path, text: str, mode: int = 0o600) -> Path:
-    file.write_text(text, encoding="utf-8")
-    file.chmod(mode)
-    return file
-
-
-def _problems(load: Callable[[], object]) -> str:
-    with pytest.raises(ConfigError) as caught:
-        load()
-    return str(caught.value)
+    return loader(tmp_path)
 
 
 def test_a_secret_may_stand_in_a_file_of_its_own(tmp_path: Path, load: Load) -> None:
-    secret = _write(tmp_path / "password", " s3cret \n")
+    secret = write(tmp_path / "password", " s3cret \n")
     assert load(f'[mail]\npassword_file = "{secret}"').mail.password == " s3cret "
-    keys = _write(tmp_path / "keys", f"{LONG_KEY}\n{LONG_KEY[::-1]}\n")
+    keys = write(tmp_path / "keys", f"{LONG_KEY}\n{LONG_KEY[::-1]}\n")
     assert load(f'[auth]\nprevious_keys_file = "{keys}"').auth.previous_keys == (LONG_KEY, LONG_KEY[::-1])
 
 
 def test_the_environment_may_name_the_secrets_file_and_wins(tmp_path: Path) -> None:
-    secret = _write(tmp_path / "password", "from the file\n")
-    file = _write(tmp_path / "companion.toml", '[mail]\npassword = "from the config"\n')
+    secret = write(tmp_path / "password", "from the file\n")
+    file = write(tmp_path / "companion.toml", '[mail]\npassword = "from the config"\n')
     assert load_config(file, {"COMPANION_MAIL_PASSWORD_FILE": str(secret)}).mail.password == "from the file"
 
 
@@ -58,34 +38,34 @@ def test_the_environment_may_name_the_secrets_file_and_wins(tmp_path: Path) -> N
 def test_a_bad_secrets_file_is_refused(tmp_path: Path, load: Load, content: str | None, mode: int, told: str) -> None:
     secret = tmp_path / "password"
     if content is not None:
-        _write(secret, content, mode)
-    problems = _problems(lambda: load(f'[mail]\npassword_file = "{secret}"'))
+        write(secret, content, mode)
+    problems = problems(lambda: load(f'[mail]\npassword_file = "{secret}"'))
     assert told in problems
     assert "[mail] password_file" in problems
     assert "s3cret" not in problems
 
 
 def test_a_secret_is_given_once(tmp_path: Path, load: Load) -> None:
-    secret = _write(tmp_path / "password", "s3cret")
+    secret = write(tmp_path / "password", "s3cret")
     text = f'[mail]\npassword = "s3cret"\npassword_file = "{secret}"'
-    assert "has both password and password_file" in _problems(lambda: load(text))
+    assert "has both password and password_file" in problems(lambda: load(text))
 
 
 def test_only_secrets_have_files(load: Load) -> None:
-    assert 'no key "host_file"' in _problems(lambda: load('[mail]\nhost_file = "/etc/hostname"'))
+    assert 'no key "host_file"' in problems(lambda: load('[mail]\nhost_file = "/etc/hostname"'))
 
 
 @pytest.mark.parametrize(
     "secret", ["changeme", "CHANGE_ME", "change-me-123", "changeme" * 5, "<your password>", "your-token-here"]
 )
 def test_placeholders_are_refused(load: Load, secret: str) -> None:
-    told = _problems(lambda: load(f'[mail]\npassword = "{secret}"'))
+    told = problems(lambda: load(f'[mail]\npassword = "{secret}"'))
     assert "[mail] password: this is a placeholder" in told
     assert secret not in told
 
 
 def test_short_keys_are_refused_without_being_shown(load: Load) -> None:
-    told = _problems(
+    told = problems(
         lambda: load('[auth]\nsigning_key = "hunter2"\nprevious_keys = ["hunter3"]\ninstallation_key = "hunter4"')
     )
     assert told.count("at least 32 characters") == 3
@@ -97,7 +77,7 @@ def test_no_secret_is_shown_by_a_message_or_a_repr() -> None:
     for section, declaring in SECTIONS.items():
         for name, key in keys_of(declaring).items():
             if key.is_secret:
-                told = _problems(lambda: load_config(None, {}, {f"{section}.{name}": {"hunter2": "hunter2"}}))  # noqa: B023
+                told = problems(lambda: load_config(None, {}, {f"{section}.{name}": {"hunter2": "hunter2"}}))  # noqa: B023
                 assert f"[{section}] {name}: " in told
                 assert "hunter2" not in told
                 shown = repr(replace(Config(), **{section: replace(getattr(Config(), section), **{name: "hunter2"})}))
@@ -106,7 +86,7 @@ def test_no_secret_is_shown_by_a_message_or_a_repr() -> None:
 
 def test_a_config_that_shows_its_secrets_is_warned_about(tmp_path: Path) -> None:
     text = '[mail]\npassword = "s3cret"\n[database]\nurl = "sqlite:///var/companion.db"\n'
-    file = _write(tmp_path / "companion.toml", text, 0o644)
+    file = write(tmp_path / "companion.toml", text, 0o644)
     [warning] = load_config(file, {}).warnings
     assert warning == f"{file} holds mail.password and everybody on this machine may read it; run: chmod 600 {file}"
     file.chmod(0o640)
