@@ -96,8 +96,7 @@ def test_no_mail_is_sent_and_waiting_ones_are_dropped(village: Village) -> None:
     village.smtp.release()
     witness = village.approved("witness")
     village.smtp.wait_for(witness.email, 2)
-    for letter in village.smtp.letters_to(bob.email)[2:]:
-        raise AssertionError(f"a mail about a user who is gone: {letter.subject}")
+    assert [letter.subject for letter in village.smtp.letters_to(bob.email)[2:]] == []
 
 
 def test_a_name_that_only_authme_knows_goes_as_well(village: Village) -> None:

@@ -9,6 +9,7 @@ from regsvc.config import Config
 from regsvc.config_keys import keys_of
 from regsvc.config_layers import SECTIONS
 from regsvc.config_loader import load_config
+from tests.support.config_text import Load, loader, problems, write
 
 LONG_KEY = "0123456789abcdef" * 2
 
@@ -39,10 +40,10 @@ def test_a_bad_secrets_file_is_refused(tmp_path: Path, load: Load, content: str 
     secret = tmp_path / "password"
     if content is not None:
         write(secret, content, mode)
-    problems = problems(lambda: load(f'[mail]\npassword_file = "{secret}"'))
-    assert told in problems
-    assert "[mail] password_file" in problems
-    assert "s3cret" not in problems
+    text = problems(lambda: load(f'[mail]\npassword_file = "{secret}"'))
+    assert told in text
+    assert "[mail] password_file" in text
+    assert "s3cret" not in text
 
 
 def test_a_secret_is_given_once(tmp_path: Path, load: Load) -> None:
