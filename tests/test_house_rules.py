@@ -32,8 +32,8 @@ FORBIDDEN = [
     ("regsvc/api", {"peewee", "playhouse", "pymysql", "regsvc.models", "regsvc.db", "regsvc.app"}),
 ]
 # the process and its command line
-MAY_IMPORT_THE_WIRING = {"companion.py", "regsvc/commands.py", "regsvc/user_commands.py"}
-MAY_IMPORT_HTTP = {"companion.py", "regsvc/app.py"}
+MAY_IMPORT_THE_WIRING = {"companion.py", "regsvc/commands.py", "regsvc/user_commands.py", "regsvc/daemon.py"}
+MAY_IMPORT_HTTP = {"companion.py", "regsvc/app.py", "regsvc/daemon.py"}
 
 
 def name_of(file: Path) -> str:

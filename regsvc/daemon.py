@@ -1,0 +1,157 @@
+"""The daemon while it lives: opens the database, serves, does what is due, reloads, and stops in good order."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from ssl import SSLError
+
+from peewee import PeeweeException
+from tornado.httpserver import HTTPServer
+
+from regsvc.api.application import make_application, make_server
+from regsvc.api.health_handlers import HEALTH
+from regsvc.api.metrics_handlers import METRICS
+from regsvc.api.pages import PAGES
+from regsvc.app import App
+from regsvc.config import Config, ConfigError
+from regsvc.db import is_away
+from regsvc.home import WrongHome
+from regsvc.jobs import Job, JobRunner
+from regsvc.keys import UnusableKey
+from regsvc.logs import set_up_logging
+from regsvc.mail_templates import BrokenTemplate
+from regsvc.migrator import SchemaTooNew
+from regsvc.reload import Reloader
+from regsvc.sdnotify import notify, watchdog_interval
+
+log = logging.getLogger(__name__)
+
+_DRAIN = timedelta(seconds=8)
+_OPEN_AGAIN_EVERY = timedelta(seconds=2)
+
+
+class DatabaseUnusable(Exception):
+    """The database is there, but does not let us work; `str()` says why."""
+
+
+CANNOT_START = (ConfigError, UnusableKey, WrongHome, SchemaTooNew, BrokenTemplate, DatabaseUnusable, SSLError)
+"""What has to be mended before a start can succeed; each is a sentence."""
+
+
+class Daemon:
+    """One life, on the event loop: `run` until a signal says stop."""
+
+    def __init__(self, app: App, read_config: Callable[[], Config]) -> None:
+        """`read_config` reads the config again, when a signal says so."""
+        self._app = app
+        self._application = make_application(app.services, pages=[*HEALTH, *METRICS, *PAGES])
+        self._reloader = Reloader(app.ground.config, read_config, self._take_over)
+        self._jobs = JobRunner(self._list_jobs())
+        self._stop = asyncio.Event()
+        self._refusal: Exception | None = None
+
+    async def run(self, sockets: list[socket.socket], address: str) -> None:
+        """Serve on these sockets. Raises one of `CANNOT_START`, also later, when the database turns out to be none
+        of ours.
+        """
+        self._listen_to_signals()
+        reloading = asyncio.create_task(self._reloader.run(), name="reload")
+        is_open = await self._open_database()
+        server = make_server(self._application, self._app.ground.config)
+        server.add_sockets(sockets)
+        print(f"companion ready on {address}", flush=True)
+        notify("READY=1")
+        delivery = asyncio.create_task(self._app.mail_room.delivery.run(), name="mail")
+        opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
+        self._jobs.start()
+        self._app.loop_lag.start()
+        await self._stop.wait()
+
+        notify("STOPPING=1")
+        for task in (reloading, opening):
+            if task is not None:
+                task.cancel()
+        self._app.loop_lag.stop()
+        self._app.mail_room.delivery.stop()
+        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _listen_to_signals(self) -> None:
+        # a closed terminal hangs up too, and means that its user has left
+        has_terminal = sys.stdin is not None and sys.stdin.isatty()
+        on_hang_up = self._stop.set if has_terminal else self._reloader.tell
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
+        loop.add_signal_handler(signal.SIGINT, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, on_hang_up)
+
+    def _take_over(self, config: Config) -> None:
+        set_up_logging(config.log)
+        self._app.take_over(config)
+        self._application.services = self._app.services
+
+    async def _open_database(self) -> bool:
+        """Migrate and settle in; False while the database is away."""
+        try:
+            await asyncio.to_thread(self._prepare)
+        except PeeweeException as error:
+            if not is_away(error):
+                raise DatabaseUnusable(f"The database cannot be used: {error}.") from error
+            log.warning("the database is away; requests are answered with 503 until it is there")
+            return False
+        self._app.open()
+        return True
+
+    def _prepare(self) -> None:
+        ground = self._app.ground
+        try:
+            ground.prepare()
+        finally:
+            ground.home.database.close()
+
+    async def _keep_opening(self) -> None:
+        while True:
+            await asyncio.sleep(_OPEN_AGAIN_EVERY.total_seconds())
+            try:
+                if await self._open_database():
+                    log.info("the database is there")
+                    return
+            except DatabaseUnusable as error:  # it may be mended while we wait
+                log.error("%s", error)
+            except CANNOT_START as error:
+                self._refusal = error
+                self._stop.set()
+                return
+
+    def _list_jobs(self) -> list[Job]:
+        app = self._app
+
+        async def purge() -> None:
+            await app.worker.run(app.purge_expired)
+
+        async def watchdog() -> None:
+            notify("WATCHDOG=1")
+
+        jobs = [
+            Job("sync", app.ground.config.sync.every, app.sync.run, is_due_at_start=True),
+            Job("purge", timedelta(hours=1), purge),
+        ]
+        interval = watchdog_interval()
+        if interval is not None:
+            jobs.append(Job("watchdog", timedelta(seconds=interval), watchdog))
+        return jobs
+
+    async def _drain(self, server: HTTPServer) -> None:
+        """Let requests under way be answered; what takes longer is cut."""
+        self._application.is_stopping = True
+        server.stop()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._application.in_flight.wait_until_empty(), _DRAIN.total_seconds())
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(server.close_all_connections(), 1)
