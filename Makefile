@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test lint format sample bench lock
+.PHONY: help venv run test torture lint format sample bench lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -21,6 +21,13 @@ run: $(STAMP)  ## prepares a demo game server in var/ and serves it
 test: $(STAMP)  ## installs what the tests need and runs them (PYTEST_ARGS="-k name" for some)
 	@sh tests/install_system_packages.sh
 	$(PY) -m pytest $(PYTEST_ARGS)
+
+# Hundreds of kills on each kind of database, at moments that are others each time; the seed makes them the same again.
+SEED := $(shell date +%s)
+torture: $(STAMP)  ## kills the companion in the middle of its work, for a quarter of an hour (SEED=1 for the same again)
+	@sh tests/install_system_packages.sh
+	@echo "SEED=$(SEED)"
+	COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/torture/*.py
 
 lint: $(STAMP)  ## ruff and mypy
 	$(PY) -m ruff check .

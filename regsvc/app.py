@@ -57,10 +57,12 @@ from regsvc.release import Release
 from regsvc.services import Services
 from regsvc.status_limits import StatusLimits
 from regsvc.sync.agreements import Agreements
+from regsvc.sync.lease import SyncLease, place_of
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Policy
+from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync
-from regsvc.sync.service import SyncLease, SyncService
+from regsvc.sync.service import SyncService
 from regsvc.sync.steps import World
 from regsvc.tokens import Tokens
 from regsvc.transitions import Transitions
@@ -246,9 +248,9 @@ class App:
         self.sync = SyncService(
             self.sync_worker,
             Sync(database, players, self.reconciler, desk.audit, config.sync.max_changes, now),
-            SyncLease(database, now),
+            SyncLease(database, place_of(config.server.state_dir)),
         )
-        self.sync.on_finished = self.metrics.count_sync
+        self.sync.on_finished = self._follow_run
         self.release = Release(database, players, agreements)
         self.accounts = Accounts(
             database=database,
@@ -265,6 +267,10 @@ class App:
         self.registration = self._wire_registration(transitions)
         self.password_changes = self._wire_password_changes()
         self.services = self._wire_services()
+
+    def _follow_run(self, report: SyncReport) -> None:
+        self.metrics.count_sync(report)
+        self.mail_room.mails.wake()
 
     def _wire_logins(self) -> Logins:
         ground, desk = self.ground, self.desk

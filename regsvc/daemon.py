@@ -19,7 +19,7 @@ from regsvc.api.metrics_handlers import METRICS
 from regsvc.api.pages import PAGES
 from regsvc.app import App
 from regsvc.config import Config, ConfigError
-from regsvc.db import is_away
+from regsvc.db import cannot_write, is_away
 from regsvc.home import WrongHome
 from regsvc.jobs import Job, JobRunner
 from regsvc.keys import UnusableKey
@@ -102,8 +102,10 @@ class Daemon:
             await asyncio.to_thread(self._prepare)
         except PeeweeException as error:
             if not is_away(error):
-                raise DatabaseUnusable(f"The database cannot be used: {error}.") from error
-            log.warning("the database is away; requests are answered with 503 until it is there")
+                name = self._app.ground.home.name
+                raise DatabaseUnusable(f"The database ({name}) cannot be used: {error}.") from error
+            why = "cannot be written: its disk is full or read-only" if cannot_write(error) else "is away"
+            log.warning("the database %s; requests are answered with 503 until it is there", why)
             return False
         self._app.open()
         return True

@@ -26,6 +26,7 @@ from peewee import (
 )
 from pymysql.constants import CLIENT
 
+from regsvc.commit_points import pass_point
 from regsvc.errors import DatabaseAway, Overloaded
 
 log = logging.getLogger(__name__)
@@ -35,14 +36,29 @@ T = TypeVar("T")
 _LOST_A_RACE = {1213, 1205, 1020}  # deadlock, lock wait timeout, record changed
 _CONNECTION_LOST = {0, 1927, 2006, 2013, 2055, 4031}
 _CANNOT_CONNECT = {1040, 1044, 1045, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026}
+_CANNOT_WRITE = {3, 1021, 1026, 1114, 1290, 1836}  # MySQL's words for a full disk and for read-only
+_CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error")  # and SQLite's
 _MAX_RUNS = 5
 _IDLE_SECONDS_BEFORE_PING = 5.0
 _MAX_WAITING_RULES = 2000
 
 
+class _WithCommitPoints(Database):
+    """What both kinds of database of ours share."""
+
+    def commit(self) -> None:
+        pass_point("before commit")
+        super().commit()
+        pass_point("after commit")
+
+
+class OurSqlite(_WithCommitPoints, SqliteDatabase):
+    """A file of our own."""
+
+
 def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
     """Our own file: WAL, and every commit on disk before it is answered. Transactions take the write lock at once."""
-    return SqliteDatabase(
+    return OurSqlite(
         str(path),
         timeout=busy_timeout.total_seconds(),
         lock_type="IMMEDIATE",
@@ -50,7 +66,7 @@ def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
     )
 
 
-class ReadCommittedMySQL(MySQLDatabase):
+class ReadCommittedMySQL(_WithCommitPoints, MySQLDatabase):
     """Every transaction READ COMMITTED: under the default an adoption would hold a player's login back."""
 
     def _connect(self) -> Any:
@@ -130,13 +146,27 @@ def _is_lost_race(error: OperationalError | InternalError) -> bool:
 
 
 def is_away(error: Exception) -> bool:
-    """Whether the database cannot be reached, as opposed to having been asked something wrong."""
+    """Whether the database cannot be reached or written, as opposed to having been asked something wrong."""
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
         return False
     code = error.args[0] if error.args else 0
     if code in _CONNECTION_LOST or code in _CANNOT_CONNECT:
         return True
-    return "unable to open database file" in str(error)
+    return "unable to open database file" in str(error) or cannot_write(error)
+
+
+def cannot_write(error: Exception) -> bool:
+    """Whether the database is there, but its disk is full or read-only.
+
+    SQLite rolls back by itself then, so that it comes as the failure to roll back once more.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        code = cause.args[0] if cause.args else 0
+        if code in _CANNOT_WRITE or any(text in str(cause) for text in _CANNOT_WRITE_TEXTS):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def violates_unique(error: IntegrityError) -> bool:
@@ -191,6 +221,8 @@ class Worker:
             except (OperationalError, InterfaceError, InternalError) as error:
                 if is_away(error):
                     self._disconnect()
+                    if cannot_write(error):
+                        log.error("the database cannot be written: its disk is full or read-only")
                     if attempt > 1 or self._is_unsure(error):
                         raise DatabaseAway(retry_after=2) from error
                 elif not lost_a_race(error):

@@ -10,6 +10,7 @@ authme          the plugin as players see it, on that table
 smtp            a real mail server on loopback that keeps the letters
 certificate     a certificate for 127.0.0.1
 village         all of these at once, on each kind of database, kept for a whole test file
+killer          a village whose daemon is killed again and again; on SQLite somebody plays there all the while
 daemon          a function that makes a `companion serve`: `daemon({"http": {...}}).start()`
 
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
@@ -29,6 +30,7 @@ from tests.support.authme_tables import AuthMeTable, TableShape, create_table
 from tests.support.certificate import Certificate, make_certificate
 from tests.support.daemon import Daemon
 from tests.support.game_server import GameServer, write_game_server
+from tests.support.killer import Killer, open_killer
 from tests.support.mariadb import Database, MariaDBServer, find_mariadbd
 from tests.support.smtp import MailServer
 from tests.support.village import Village
@@ -148,6 +150,13 @@ def village(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
     with Village(request.param, tmp_path_factory.mktemp("village"), server) as village:
         yield village
+
+
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def killer(request: pytest.FixtureRequest) -> Iterator[Killer]:
+    server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
+    with open_killer(request.param, server) as killer:
+        yield killer
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

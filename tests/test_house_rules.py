@@ -209,3 +209,15 @@ def test_no_migration_names_authmes_table() -> None:
 
 def is_sql(text: str) -> bool:
     return bool(re.match(r"\s*(CREATE|ALTER|DROP|INSERT|UPDATE|DELETE|RENAME|REPLACE)\b", text, re.IGNORECASE))
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs/faults.md").read_text(encoding="utf-8"))
+    missing = [
+        f"{file}::{test}"
+        for file, test in named
+        if not (ROOT / file).exists()
+        or not re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert named
+    assert not missing

@@ -6,7 +6,7 @@ not too much at once.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,12 @@ from plugin_bridge.players import NameCollides, PlayerRow, Players, PlayersAway
 from regsvc.audit import Audit
 from regsvc.clock import Clock
 from regsvc.db import is_away, lost_a_race
-from regsvc.models import Player, User
+from regsvc.errors import Refusal
+from regsvc.models import BANNED, Player, User
 from regsvc.sync import decisions as d
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.plan import decide, lock_after
-from regsvc.sync.reconciler import Reconciler, Settled
+from regsvc.sync.reconciler import OUR_SIDE, Reconciler, Settled
 from regsvc.sync.records import PRESENT, Subject
 from regsvc.sync.report import Braked, SyncReport
 from regsvc.units import ChangeLimit
@@ -89,6 +90,8 @@ class Sync:
         except PlayersAway as error:
             run.report.away = str(error)
             run.report.add_error(None, str(error))
+            self._look_at_our_side(run)
+            self._finish(run, allow_mass_changes, may_go_on)
         run.report.duration_ms = round((time.monotonic() - started) * 1000)
         if not is_plan:
             self._tell(run.report)
@@ -100,11 +103,20 @@ class Sync:
             self._reconcile_players(run, page)
             if not may_go_on():
                 return False
-        for subjects in self._users_without_player():
+        for subjects in self._users_without_player(run):
             self._reconcile(run, subjects)
             if not may_go_on():
                 return False
         return True
+
+    def _look_at_our_side(self, run: _Run) -> None:
+        """While AuthMe is away: what was typed in SQL and the bans that are over wait for nobody."""
+        run.waiting.clear()
+        is_over = (User.status == BANNED) & (User.ban_expires_at <= self._now())
+        users = User.select(User.username_key).where((User.is_edited == True) | is_over)  # noqa: E712 - SQL
+        keys = [""]
+        while keys := _page_of_names(users, User.username_key, keys[-1]):
+            self._reconcile(run, self._subjects(run, keys, {}), OUR_SIDE)
 
     def _refresh_columns(self) -> None:
         refresh = getattr(self._players, "refresh", None)
@@ -114,7 +126,17 @@ class Sync:
     def _reconcile_players(self, run: _Run, page: list[PlayerRow]) -> None:
         run.report.scanned += len(page)
         rows = {row.username: row for row in page if self._is_findable(run, row)}
-        self._reconcile(run, self._reconciler.subjects(rows.keys(), rows))
+        self._reconcile(run, self._subjects(run, rows.keys(), rows))
+
+    def _subjects(self, run: _Run, keys: Collection[str], rows: Mapping[str, PlayerRow]) -> list[Subject]:
+        """SQLite lets people type dates that are none: such a user is told of, the others of the page go on."""
+        try:
+            return self._reconciler.subjects(keys, rows)
+        except ValueError:
+            if len(keys) == 1:
+                run.report.add_error(next(iter(keys)), "a date in our table cannot be read")
+                return []
+            return [subject for key in keys for subject in self._subjects(run, [key], rows)]
 
     def _is_findable(self, run: _Run, row: PlayerRow) -> bool:
         """A name that is not in lower case is one AuthMe itself half loses: told, never written."""
@@ -123,7 +145,7 @@ class Sync:
         run.report.conflicts.append({"username": row.username, "field": "name", "kept": "both"})
         return False
 
-    def _users_without_player(self) -> Iterator[list[Subject]]:
+    def _users_without_player(self, run: _Run) -> Iterator[list[Subject]]:
         """Subjects of our users whose row is not in AuthMe's table, and of players whose user is gone."""
         users = User.select(User.username_key)
         orphans = (
@@ -134,16 +156,19 @@ class Sync:
         for query, name in ((users, User.username_key), (orphans, Player.username_key)):
             keys = [""]
             while keys := _page_of_names(query, name, keys[-1]):
-                yield self._subjects_without_player(keys)
+                yield self._subjects_without_player(run, keys)
 
-    def _subjects_without_player(self, keys: list[str]) -> list[Subject]:
+    def _subjects_without_player(self, run: _Run, keys: list[str]) -> list[Subject]:
         there = self._players.find_many(keys)
-        return self._reconciler.subjects([key for key in keys if key not in there], {})
+        return self._subjects(run, [key for key in keys if key not in there], {})
 
-    def _reconcile(self, run: _Run, subjects: list[Subject]) -> None:
+    def _reconcile(self, run: _Run, subjects: list[Subject], kinds: tuple[type, ...] = (object,)) -> None:
+        """Take up what is to be done for these; of `kinds` only."""
         adoptions: list[tuple[Subject, d.Adopt]] = []
         for subject in subjects:
             decision = decide(subject, self._reconciler.policy)
+            if not isinstance(decision, kinds):
+                continue
             if isinstance(decision, d.Adopt):
                 adoptions.append((subject, decision))
             elif decision is not None:
@@ -183,8 +208,8 @@ class Sync:
     def _settle(self, run: _Run, key: str, *, is_finishing: bool = False) -> None:
         """One name; whatever is wrong with it is told, and the rest goes on."""
         try:
-            settled = self._settle_stubbornly(key, is_finishing)
-        except (PeeweeException, AssertionError) as error:
+            settled = self._settle_stubbornly(run, key, is_finishing)
+        except (PeeweeException, AssertionError, Refusal) as error:
             if isinstance(error, PeeweeException) and is_away(error):
                 raise
             log.warning("the sync could not settle %s: %s", key, type(error).__name__)
@@ -199,13 +224,18 @@ class Sync:
         elif settled.refused is not None:
             run.report.add_error(key, str(settled.refused))
 
-    def _settle_stubbornly(self, key: str, is_finishing: bool) -> Settled:
+    def _settle_stubbornly(self, run: _Run, key: str, is_finishing: bool) -> Settled:
         for _try in range(_TRIES - 1):
             try:
-                return self._reconciler.settle(key, is_braked=not is_finishing, believes_empty=is_finishing)
+                return self._settle_once(run, key, is_finishing)
             except PeeweeException as error:
                 if not lost_a_race(error):
                     raise
+        return self._settle_once(run, key, is_finishing)
+
+    def _settle_once(self, run: _Run, key: str, is_finishing: bool) -> Settled:
+        if run.report.away is not None:
+            return self._reconciler.settle_our_side(key, is_braked=not is_finishing)
         return self._reconciler.settle(key, is_braked=not is_finishing, believes_empty=is_finishing)
 
     def _finish(self, run: _Run, allow_mass_changes: bool, may_go_on: Callable[[], bool]) -> None:

@@ -1,76 +1,15 @@
 """One run at a time: in the process by sharing, among processes by a lease in the database."""
 
 import asyncio
-import os
-import socket
 import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from peewee import Database, IntegrityError
-
-from regsvc.clock import Clock
 from regsvc.db import Worker
 from regsvc.errors import SyncRunning
-from regsvc.models import Lease
+from regsvc.sync.lease import SyncLease
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync
-
-_LEASE = timedelta(seconds=30)
-_RENEW = timedelta(seconds=10)
-
-
-class SyncLease:
-    """Lets one process among those sharing the database run the sync."""
-
-    def __init__(self, database: Database, now: Clock, process: str | None = None) -> None:
-        """`process` names this one; a process of the same machine that is gone loses its lease at once."""
-        self._database = database
-        self._now = now
-        self._holder = process or f"{socket.gethostname()[:50]}:{os.getpid()}"
-        self._renewed_at = now()
-
-    def take(self) -> bool:
-        """Whether the lease is ours now."""
-        moment = self._now()
-        with self._database.atomic():
-            try:
-                with self._database.atomic():
-                    Lease.insert(name="sync", holder=self._holder, expires_at=moment).execute()
-            except IntegrityError:
-                pass  # there is one already; the next statement decides whose it is
-            holder = Lease.get_by_id("sync").holder
-            is_free = (Lease.expires_at <= moment) | (Lease.holder == self._holder)
-            if self._is_gone(holder):
-                is_free = is_free | (Lease.holder == holder)
-            taken = (
-                Lease.update(holder=self._holder, expires_at=moment + _LEASE)
-                .where((Lease.name == "sync") & is_free)
-                .execute()
-            )
-        self._renewed_at = moment
-        return bool(taken)
-
-    def renew(self) -> None:
-        """Keep the lease while the run goes on."""
-        if self._now() - self._renewed_at >= _RENEW:
-            self.take()
-
-    def give_back(self) -> None:
-        """Let the next one have it at once."""
-        Lease.update(expires_at=self._now()).where((Lease.name == "sync") & (Lease.holder == self._holder)).execute()
-
-    def _is_gone(self, holder: str) -> bool:
-        machine, _colon, pid = holder.rpartition(":")
-        if machine != self._holder.rpartition(":")[0] or not pid.isdigit():
-            return False
-        try:
-            os.kill(int(pid), 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
-        return False
 
 
 class SyncService:
@@ -141,5 +80,4 @@ class SyncService:
             self._lease.give_back()
 
     def _may_go_on(self) -> bool:
-        self._lease.renew()
-        return not self._is_stopping
+        return not self._is_stopping and self._lease.renew()

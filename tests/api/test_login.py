@@ -199,6 +199,7 @@ def test_failures_delay_an_account_whoever_they_come_from(village: Village, is_k
     assert assert_refused(seventh, 429, "rate_limited")["remainingSeconds"] == 1
 
 
+# R17
 def test_strangers_do_not_hold_up_a_client_the_account_knows(village: Village) -> None:
     alice = village.pending("alice")
     at_home = {"X-Forwarded-For": "203.0.113.50"}

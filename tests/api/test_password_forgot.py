@@ -88,6 +88,7 @@ def residents(village: Village) -> dict[str, Person]:
     }
 
 
+# R3
 def test_the_answer_and_the_writes_are_the_same_for_every_address(
     village: Village, residents: dict[str, Person]
 ) -> None:
@@ -106,6 +107,7 @@ def test_the_answer_and_the_writes_are_the_same_for_every_address(
     assert all(written == writes["free"] for written in writes.values()), writes
 
 
+# R3
 def test_it_takes_the_same_time_for_every_address(village: Village, residents: dict[str, Person]) -> None:
     def forgetting(person: Person) -> Callable[[], Reply]:
         return partial(forget, village, person.email)

@@ -202,6 +202,7 @@ def residents(village: Village) -> dict[str, Person]:
     }
 
 
+# R3
 def test_the_answer_and_the_writes_are_the_same_for_every_address(
     village: Village, residents: dict[str, Person]
 ) -> None:
@@ -220,6 +221,7 @@ def test_the_answer_and_the_writes_are_the_same_for_every_address(
     assert all(writes[kind] | {"regsvc_rate_limit": 0} == free | {"regsvc_rate_limit": 0} for kind in writes), writes
 
 
+# R3
 def test_it_takes_the_same_time_for_every_address(village: Village, residents: dict[str, Person]) -> None:
     def asking(person: Person) -> Callable[[], Reply]:
         return partial(ask, village, person.email)

@@ -189,6 +189,7 @@ def test_a_slow_recipient_holds_nobody_up_but_himself(
     asyncio.run(story())
 
 
+# R44
 def test_an_outage_loses_nothing(
     office: PostOffice,
     our_database: Database,
@@ -222,6 +223,7 @@ def test_an_outage_loses_nothing(
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
+# R44
 def test_what_expired_in_an_outage_is_not_mailed(
     office: PostOffice, our_database: Database, smtp: MailServer, alice: User, clock: StandingClock
 ) -> None:

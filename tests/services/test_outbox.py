@@ -33,6 +33,7 @@ def test_what_was_put_is_claimed(outbox: Outbox) -> None:
     )
 
 
+# R42
 def test_a_promise_goes_with_its_cause(outbox: Outbox, our_database: Database) -> None:
     with our_database.atomic() as transaction:
         outbox.put("approved", ALICE, "en")
@@ -100,6 +101,7 @@ def test_attempts_come_further_and_further_apart(our_database: Database, clock: 
     assert max(waits) <= timedelta(hours=4) * 1.2
 
 
+# R42
 def test_after_the_last_attempt_it_is_given_up_and_seen(
     outbox: Outbox, clock: StandingClock, caplog: pytest.LogCaptureFixture
 ) -> None:

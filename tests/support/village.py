@@ -66,14 +66,16 @@ class Village:
         config: Mapping[str, Mapping[str, Any]] | None = None,
         shape: TableShape = TableShape.FRESH,
         authme: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`authme` changes keys of AuthMe's config.yml, by their paths."""
+        """`authme` changes keys of AuthMe's config.yml, by their paths; `environment` is the daemon's."""
         self.kind = kind
         self._directory = directory
         self._mariadb = mariadb
         self._config = config or {}
         self._shape = shape
         self._authme_changes = authme
+        self._environment = environment
         self._numbers = itertools.count(1)
         self._olivias_token: str | None = None
         self.game: GameServer
@@ -94,7 +96,7 @@ class Village:
             self.smtp = MailServer()
             self.smtp.start()
             stack.callback(self.smtp.stop)
-            self.daemon = Daemon(self._directory / "daemon", self._sections())
+            self.daemon = Daemon(self._directory / "daemon", self._sections(), self._environment)
             self.daemon.start()
             stack.callback(lambda: self.daemon.stop() if self.daemon.is_running else None)
             self._open = stack.pop_all()

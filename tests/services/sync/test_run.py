@@ -8,7 +8,6 @@ import pytest
 
 from regsvc import errors
 from regsvc.models import APPROVED, BANNED, Player, User
-from regsvc.sync.service import SyncLease
 from tests.support.authme_database import MariaDBSchema
 from tests.support.authme_tables import AuthMeTable, create_table, dump_table, find_player
 from tests.support.crowd import crowd, insert_crowd
@@ -65,6 +64,7 @@ def test_a_crowd_adopted_as_pending_is_not_locked_before_somebody_says_so(
 
 
 @pytest.mark.parametrize("how", ["DELETE FROM", "DROP TABLE"])
+# R54
 def test_a_table_that_is_suddenly_empty_is_not_believed(town: House, how: str) -> None:
     town.table.database.execute(f"{how} {town.table.name}")
     if how == "DROP TABLE":
@@ -404,29 +404,3 @@ def test_calls_that_come_during_a_run_share_the_next_one(house: House) -> None:
         return [id(report) for report in await asyncio.gather(*asked)]
 
     assert len(set(asyncio.run(ask()))) == 1
-
-
-def test_one_process_at_a_time_has_the_lease(house: House) -> None:
-    database, clock = house.app.ground.home.database, house.clock
-    mine = SyncLease(database, clock, "here:1")
-    other = SyncLease(database, clock, "elsewhere:1")
-    assert mine.take()
-    assert mine.take()
-    assert not other.take()
-    clock.advance(seconds=20)
-    mine.renew()
-    clock.advance(seconds=20)
-    assert not other.take()
-    clock.advance(seconds=11)
-    assert other.take()
-    assert not mine.take()
-    other.give_back()
-    assert mine.take()
-
-
-def test_a_restarted_daemon_takes_the_lease_of_its_own_dead_predecessor(house: House) -> None:
-    database, clock = house.app.ground.home.database, house.clock
-    gone = 2**22 + 1  # above any process id there can be
-    assert SyncLease(database, clock, f"here:{gone}").take()
-    assert not SyncLease(database, clock, "elsewhere:1").take()
-    assert SyncLease(database, clock, "here:1").take()

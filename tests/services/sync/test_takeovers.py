@@ -103,6 +103,7 @@ def test_an_admins_password_ends_the_links_that_were_mailed_before(house: House)
         reset(house, token, "another-secret")
 
 
+# R51
 def test_every_name_in_ops_json_is_reserved(make_house: MakeHouse) -> None:
     """An operator too low for the web is one in the game all the same."""
     house = make_house(auth__min_operator_level=3)

@@ -1,0 +1,166 @@
+"""R46: a disk, a file or a table that is not as it should be: a clear message, nothing lost, no crash loop."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import MakeDaemon
+from tests.support.authme_database import SqliteFile
+from tests.support.authme_like import AuthMeLike
+from tests.support.authme_tables import AuthMeTable
+from tests.support.command_line import companion
+from tests.support.daemon import READY, Daemon
+from tests.support.game_server import GameServer
+from tests.support.mounts import seen_by, serve_with_state_on
+from tests.support.smtp import MailServer
+from tests.support.village import GENEROUS, find_code, has_code
+from tests.support.watching import ask_until
+
+EX_CONFIG = 78
+OLIVIA = {"username": "Olivia", "password": "olivias-secret"}
+ANSWERS_THE_SAME = "/api/config"
+
+
+@pytest.fixture
+def database_kind() -> str:
+    """Places are files; `test_outages.py` has a MariaDB that cannot write."""
+    return "sqlite"
+
+
+def words_of(daemon: Daemon) -> str:
+    return "\n".join(daemon.log)
+
+
+def start_in_vain(daemon: Daemon) -> str:
+    """It ends with 78, which systemd does not restart; comes back with what it said."""
+    daemon.spawn()
+    assert daemon.wait_for_end() == EX_CONFIG
+    assert not any(READY in line for line in daemon.output)
+    assert "Traceback" not in words_of(daemon)
+    return words_of(daemon)
+
+
+# --- the state directory ---
+
+
+def test_a_read_only_state_directory_is_told_at_the_first_start(
+    daemon: MakeDaemon, authme: AuthMeLike, tmp_path: Path
+) -> None:
+    state = tmp_path / "daemon" / "state"
+    place = daemon(command=serve_with_state_on(state, "ro"))
+    said = start_in_vain(place)
+    assert str(state) in said
+    assert "Read-only file system" in said
+
+
+@pytest.fixture
+def small(daemon: MakeDaemon, authme: AuthMeLike, tmp_path: Path) -> Daemon:
+    """A daemon whose state directory has two megabytes."""
+    authme.register(OLIVIA["username"], OLIVIA["password"])
+    command = serve_with_state_on(tmp_path / "daemon" / "state", "size=2m")
+    return daemon(GENEROUS, command=command).start()
+
+
+def ask_for_code(daemon: Daemon, smtp: MailServer, email: str) -> str:
+    assert daemon.post("/api/verify/send", {"email": email}).status == 200
+    return find_code(smtp.wait_for(email, counts=has_code).text)
+
+
+def application(name: str, email: str, code: str) -> dict[str, Any]:
+    return {"username": name, "email": email, "password": f"{name}-secret", "code": code}
+
+
+def test_a_full_disk_is_answered_with_503_until_there_is_room(small: Daemon, smtp: MailServer) -> None:
+    code = ask_for_code(small, smtp, "alice@example.org")
+    filler = seen_by(small.pid, small.state_dir) / "filler"
+    fill(filler)
+
+    refused = ask_until(
+        lambda: small.post("/api/verify/send", {"email": "bob@example.org"}), lambda reply: reply.status != 200
+    )
+    assert (refused.status, refused.code) == (503, "database_away"), refused.text
+    assert int(refused.headers["Retry-After"]) > 0
+    reply = small.post("/api/register", application("Alice", "alice@example.org", code))
+    assert (reply.status, reply.code) == (503, "database_away"), reply.text
+    assert small.wait_for_log("disk is full")
+    assert small.get(ANSWERS_THE_SAME).status == 200
+    assert small.get("/api/user/status", {"username": "Alice"}).json["data"] == {"registered": False}
+
+    filler.unlink()
+    assert small.post("/api/register", application("Alice", "alice@example.org", code)).status == 201
+    assert small.get("/api/user/status", {"username": "Alice"}).json["data"]["status"] == "pending"
+
+
+def fill(filler: Path) -> None:
+    """Whatever room there is."""
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return
+
+
+def test_a_file_of_ours_that_is_no_database_is_told_and_not_touched(daemon: MakeDaemon, authme: AuthMeLike) -> None:
+    place = daemon()
+    place.start().stop()
+    for leftover in place.state_dir.glob("companion.db-*"):
+        leftover.unlink()
+    ours = place.state_dir / "companion.db"
+    ours.write_bytes(b"somebody's shopping list\n" * 400)
+    before = ours.read_bytes()
+    said = start_in_vain(place)
+    assert "sqlite:companion.db" in said
+    assert "not a database" in said
+    assert ours.read_bytes() == before
+
+
+# --- the game server's files ---
+
+
+def test_a_list_of_operators_that_cannot_be_read_makes_nobody_one(
+    daemon: MakeDaemon, authme: AuthMeLike, game_server: GameServer
+) -> None:
+    authme.register(OLIVIA["username"], OLIVIA["password"])
+    ops = game_server.directory / "ops.json"
+    kept = ops.rename(ops.with_suffix(".kept"))
+    ops.mkdir()  # unreadable even for root
+    place = daemon(GENEROUS).start()
+    assert place.get(ANSWERS_THE_SAME).status == 200
+    assert place.post("/api/admin/login", OLIVIA).status in (401, 403)
+    assert "ops.json" in words_of(place)
+    ops.rmdir()
+    kept.rename(ops)
+    assert place.post("/api/admin/login", OLIVIA).status == 200
+
+
+def test_a_table_that_authme_has_not_made_yet_is_waited_for(
+    daemon: MakeDaemon, authme: AuthMeLike, authme_table: AuthMeTable
+) -> None:
+    authme.register(OLIVIA["username"], OLIVIA["password"])
+    authme_table.database.execute(f"ALTER TABLE {authme_table.name} RENAME TO elsewhere")
+    place = daemon(GENEROUS).start()
+    assert place.wait_for_log("Start the game server with AuthMe once")
+    reply = place.post("/api/admin/login", OLIVIA)
+    assert (reply.status, reply.code) == (503, "players_away")
+    authme_table.database.execute(f"ALTER TABLE elsewhere RENAME TO {authme_table.name}")
+    assert place.post("/api/admin/login", OLIVIA).status == 200
+
+
+def test_an_authme_file_that_is_no_database_is_waited_for(
+    daemon: MakeDaemon, authme: AuthMeLike, authme_table: AuthMeTable
+) -> None:
+    authme.register(OLIVIA["username"], OLIVIA["password"])
+    assert isinstance(authme_table.database, SqliteFile)
+    path = authme_table.database.path
+    kept = path.rename(path.with_suffix(".kept"))
+    path.write_bytes(b"somebody's shopping list\n" * 400)
+    before = path.read_bytes()
+    place = daemon(GENEROUS).start()
+    assert place.wait_for_log("the sync waits")
+    assert place.post("/api/admin/login", OLIVIA).code == "players_away"
+    assert path.read_bytes() == before
+    assert companion("sync", config=place.config_file).status == 1
+    kept.replace(path)
+    assert place.post("/api/admin/login", OLIVIA).status == 200

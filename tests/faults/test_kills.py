@@ -1,0 +1,38 @@
+"""SIGKILL in the middle: after a restart and a run of the sync all is as if nobody had been killed.
+
+Each kill is told apart by where it strikes. On SQLite somebody plays all the while, and never finds AuthMe's file
+locked; after each kill it is whole for a reader who cannot see our files. `make torture` does this far longer.
+"""
+
+import pytest
+
+from regsvc.commit_points import Point
+from tests.support.killer import Killer
+
+KILLS: list[tuple[str, Point, int]] = [
+    ("register", "before commit", 2),
+    ("approve", "after commit", 1),
+    ("approve", "after player write", 1),
+    ("ban", "before player write", 1),
+    ("unban", "after player write", 1),
+    ("delete", "after commit", 1),
+    ("delete", "after player write", 1),
+    ("sync takes a password", "after player write", 1),
+    ("sync provisions", "before player write", 2),
+    ("sync provisions", "after player write", 2),
+    ("sync locks", "before player write", 1),
+    ("sync adopts", "after commit", 2),
+]
+SEEDS = [1, 2, 3]
+
+
+@pytest.mark.parametrize(("story", "point", "number"), KILLS, ids=[f"{kill[0]}, {kill[1]} {kill[2]}" for kill in KILLS])
+def test_a_kill_at_a_commit_point_leaves_nothing_half_done(
+    killer: Killer, story: str, point: Point, number: int
+) -> None:
+    assert killer.kill_at(point, number, story), "the process lived on"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_kill_at_any_moment_leaves_nothing_half_done(killer: Killer, seed: int) -> None:
+    killer.kill_at_random(seed)

@@ -1,0 +1,165 @@
+"""What is being done when the daemon is killed, and a picture of one person that shows whether it is done.
+
+Pictures of two people compare: names, addresses, moments and ids are left out or put in general terms, passwords and
+hashes are called by what they open.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plugin_bridge.players import locked_hash
+from tests.support.authme_like import StoredPassword
+from tests.support.authme_tables import find_player
+from tests.support.daemon import Reply
+from tests.support.our_tables import our_database
+from tests.support.village import Person, Village, find_code, has_code
+
+IN_GAME = "typed-in-the-game"
+Picture = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Story:
+    """`act` is what the kill interrupts.
+
+    `is_asked`: somebody asked for it, and asks again if there was no answer and nothing has happened. Otherwise the
+    sync was to do it, and does it in any case.
+    """
+
+    prepare: Callable[[Village], Person]
+    act: Callable[[Village, Person], Reply]
+    is_asked: bool = True
+
+
+def with_code(village: Village) -> Person:
+    person = village.newcomer()
+    village.code_for(person.email)
+    return person
+
+
+def register(village: Village, person: Person) -> Reply:
+    """With the code that was mailed, as often as it takes."""
+    [letter] = [letter for letter in village.smtp.letters_to(person.email) if has_code(letter)]
+    return village.register(person, code=find_code(letter.text))
+
+
+def decide(transition: str) -> Callable[[Village, Person], Reply]:
+    return lambda village, person: village.decide(transition, person)
+
+
+def banned(village: Village) -> Person:
+    person = village.approved()
+    village.decides("ban", person, reason="griefing")
+    return person
+
+
+def sync(village: Village, person: Person) -> Reply:
+    return village.post("/api/admin/sync", {}, token=village.olivia())
+
+
+def changed_in_game(village: Village) -> Person:
+    person = village.approved()
+    village.authme.set_password(person.name, IN_GAME)
+    return person
+
+
+def approved_by_sql(village: Village) -> Person:
+    person = village.pending()
+    our_database(village).execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = ?", (person.key,))
+    return person
+
+
+def registered_by_a_stranger(village: Village) -> Person:
+    person = village.pending()
+    village.authme.register(person.name, IN_GAME)
+    return person
+
+
+def only_a_player(village: Village) -> Person:
+    person = village.newcomer()
+    village.authme.register(person.name, IN_GAME, person.email)
+    return person
+
+
+STORIES: Mapping[str, Story] = {
+    "register": Story(with_code, register),
+    "approve": Story(Village.pending, decide("approve")),
+    "ban": Story(Village.approved, decide("ban")),
+    "unban": Story(banned, decide("unban")),
+    "delete": Story(Village.approved, decide("delete")),
+    "sync takes a password": Story(changed_in_game, sync, is_asked=False),
+    "sync provisions": Story(approved_by_sql, sync, is_asked=False),
+    "sync locks": Story(registered_by_a_stranger, sync, is_asked=False),
+    "sync adopts": Story(only_a_player, sync, is_asked=False),
+}
+
+
+def take_picture(village: Village, person: Person) -> Picture:
+    """Everything that is kept of this person, on both sides."""
+    ours = our_database(village)
+    users = ours.query("SELECT * FROM regsvc_user WHERE username_key = ?", (person.key,))
+    players = ours.query("SELECT * FROM regsvc_player WHERE username_key = ?", (person.key,))
+    audits = ours.query("SELECT action, operator FROM regsvc_audit WHERE LOWER(target) = ?", (person.key,))
+    reviews = ours.query("SELECT transition, operator FROM regsvc_review WHERE username_key = ?", (person.key,))
+    mails = ours.query("SELECT template FROM regsvc_outbox WHERE recipient_key = ?", (person.email,))
+    row = find_player(village.table, person.key)
+    known = players[0] if players else {}
+    return {
+        "row": _in_general(row or {}, person),
+        "user": [_in_general(user, person) for user in users],
+        "player": _in_general(known, person),
+        "is the user's": [user["id"] for user in users] == [known.get("user_id")],
+        "is the row's": row is not None and row["regdate"] == known.get("base_regdate"),
+        "audits": _sorted(audits, person),
+        "reviews": _sorted(reviews, person),
+        "mails": _sorted(mails, person),
+    }
+
+
+def subjects_mailed(village: Village, person: Person) -> set[str]:
+    """What the letters to this person are about, the person being `NAME`; all but the code."""
+    letters = village.smtp.letters_to(person.email)
+    return {letter.subject.replace(person.name, "NAME") for letter in letters if not has_code(letter)}
+
+
+def wait_for_letter(village: Village, person: Person, subject: str) -> None:
+    """Until one about this has come; AssertionError if none does."""
+    wanted = subject.replace("NAME", person.name)
+    village.smtp.wait_for(person.email, counts=lambda letter: letter.subject == wanted)
+
+
+def doors(village: Village, person: Person) -> dict[str, int]:
+    """How the web answers a login, by password."""
+    return {
+        "the web's": village.login(person).status,
+        "the game's": village.login(person, IN_GAME).status,
+    }
+
+
+_MOMENTS_AND_NUMBERS = ("_at", "since", "regdate", "lastlogin", "_ip", "ip")
+_LEFT_OUT = ("id", "user_id", "token_generation", "password_salt")
+
+
+def _in_general(row: Mapping[str, Any], person: Person) -> dict[str, object]:
+    return {
+        name: value is not None if name.endswith(_MOMENTS_AND_NUMBERS) else _general(value, person)
+        for name, value in row.items()
+        if name not in _LEFT_OUT
+    }
+
+
+def _general(value: object, person: Person) -> object:
+    if not isinstance(value, str):
+        return value
+    kept = locked_hash(value)
+    if kept is not None:
+        return f"locked: {_general(kept, person)}"
+    for password, name in ((person.password, "the web password"), (IN_GAME, "the game's password")):
+        if StoredPassword(value).is_made_from(password):
+            return name
+    return value.replace(person.email, "EMAIL").replace(person.name, "NAME").replace(person.key, "KEY")
+
+
+def _sorted(rows: list[dict[str, Any]], person: Person) -> list[str]:
+    return sorted(" ".join(str(_general(value, person)) for value in row.values()) for row in rows)
