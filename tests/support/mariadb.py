@@ -102,7 +102,9 @@ class MariaDBServer:
             raise FileNotFoundError("mariadbd is not installed (Debian: apt-get install mariadb-server-core)")
         self.port = free_port()
         self._directory = directory
-        self._options = [binary, "--no-defaults", f"--datadir={directory / 'data'}", *CHEAP]
+        # a server that starts sweeps its temporary folder: one that is shared loses the others' tables
+        places = (f"--datadir={directory / 'data'}", f"--tmpdir={directory / 'tmp'}")
+        self._options = [binary, "--no-defaults", *places, *CHEAP]
         if not is_durable:
             self._options += FORGETFUL
         if os.geteuid() == 0:
@@ -188,7 +190,8 @@ class MariaDBServer:
         return True
 
     def _bootstrap(self) -> None:
-        (self._directory / "data").mkdir(parents=True)
+        for folder in ("data", "tmp"):
+            (self._directory / folder).mkdir(parents=True)
         system_tables = "".join(
             (SYSTEM_TABLES / name).read_text(encoding="utf-8")
             for name in ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
