@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +68,23 @@ def count_open_files() -> int:
     return sum(1 for _file in Path("/proc/self/fd").iterdir())
 
 
+def open_every_connection(house: House) -> None:
+    """Threads begin, and connect, when they are first needed: all of them now, so that none does so later."""
+    count = house.app.ground.config.database.threads
+    meeting = threading.Barrier(count)
+
+    def look_together() -> None:
+        house.app.reconciler.look("nobody", is_held=False)
+        meeting.wait(30)
+
+    async def everybody() -> None:
+        await asyncio.gather(*(house.app.worker.run(look_together) for _thread in range(count)))
+
+    asyncio.run(everybody())
+
+
 def test_a_day_leaves_no_more_behind_than_an_hour(house: House) -> None:
+    open_every_connection(house)
     for hour in range(4):  # caches fill
         live_an_hour(house, hour)
     before, kinds, files = in_use(), kinds_of_objects(), count_open_files()
