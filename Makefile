@@ -8,10 +8,10 @@ PYTEST_ARGS ?= -n 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test torture lint format sample bench lock
+.PHONY: help venv run test torture fuzz lint format sample bench bench-sync pictures lock
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 
 venv: $(STAMP)  ## makes .venv with the companion and its development tools
 
@@ -29,6 +29,11 @@ torture: $(STAMP)  ## kills the companion in the middle of its work, for a quart
 	@echo "SEED=$(SEED)"
 	COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/torture/*.py
 
+fuzz: $(STAMP)  ## sends 20,000 requests made of the API's own description (SEED=1 for the same again)
+	@sh tests/install_system_packages.sh
+	@echo "SEED=$(SEED)"
+	COMPANION_FUZZ_REQUESTS=20000 COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/fuzz
+
 lint: $(STAMP)  ## ruff and mypy
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -38,12 +43,19 @@ format: $(STAMP)  ## lets ruff tidy up
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-sample: $(STAMP)  ## writes conf/companion.toml and docs/schema.md from what they tell of
+sample: $(STAMP)  ## writes conf/companion.toml, docs/schema.md and docs/doctor.md from what they tell of
 	$(PY) -m regsvc.config_sample
 	$(PY) -m regsvc.schema_doc
+	$(PY) -m regsvc.doctor.doc
 
 bench: $(STAMP)  ## measures, and writes docs/benchmarks.md
 	$(PY) -m tests.bench
+
+bench-sync: $(STAMP)  ## measures the sync over a million players (PLAYERS=200000 for fewer)
+	$(PY) -m tests.bench.sync $(PLAYERS)
+
+pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at them
+	$(PY) -m tests.pictures
 
 lock: $(STAMP)  ## writes the versions in .venv to requirements-dev.lock
 	$(PY) -m pip freeze --exclude-editable --exclude companion > requirements-dev.lock

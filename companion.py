@@ -12,11 +12,14 @@ from functools import partial
 from tornado.netutil import bind_sockets
 
 from regsvc import commands
-from regsvc.app import App, lay_ground
+from regsvc.app import App
 from regsvc.config import Config
 from regsvc.config_loader import find_config_file, load_config
 from regsvc.daemon import CANNOT_START, Daemon
+from regsvc.doctor.command import run_doctor
+from regsvc.ground import lay_ground
 from regsvc.logs import set_up_logging
+from regsvc.state_lock import sharing_state
 
 log = logging.getLogger("companion")
 
@@ -28,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     given = commands.parse(arguments)
     try:
+        if given.command == "doctor":
+            return run_doctor(partial(_read_config, given), is_json=given.is_json)
         config = _read_config(given)
         set_up_logging(config.log)
         if given.command == "serve":
@@ -58,11 +63,12 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {error}", file=sys.stderr)
         return EX_PORT_IN_USE if error.errno == errno.EADDRINUSE else EX_CONFIG
     port = sockets[0].getsockname()[1]
-    app = App(ground, config.base_url(port))
-    try:
-        await Daemon(app, read_config).run(sockets, config.address(port))
-    finally:
-        app.close()
+    with sharing_state(config.server.state_dir):
+        app = App(ground, config.base_url(port))
+        try:
+            await Daemon(app, read_config).run(sockets, config.address(port))
+        finally:
+            app.close()
     return 0
 
 

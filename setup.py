@@ -29,12 +29,24 @@ DEVELOPMENT = [
     "pytest-xdist>=3.8",
     "hypothesis>=6.170",
     "aiosmtpd>=1.4.6",
+    "mcstatus>=14.2",
+    "aio-mc-rcon>=3.5",
+    "Authlib>=1.9.8",
+    "openapi-spec-validator>=0.9",
+    "jsonschema>=4.26",
+    "schemathesis>=4.32",
+    "requests>=2.34",
+    "playwright>=1.65",
+    "axe-playwright-python>=0.1.8",
     "ruff>=0.17",
     "mypy>=2.4",
     "types-peewee>=4.5",
     "types-PyMySQL>=1.2",
     "types-PyYAML>=6.0",
     "types-passlib>=1.7",
+    "types-Authlib>=1.8",
+    "types-jsonschema>=4.26",
+    "types-requests>=2.33",
 ]
 
 setup(
@@ -50,7 +62,7 @@ setup(
     py_modules=["companion"],
     packages=find_packages(include=["regsvc*", "plugin_bridge*"]),
     package_data={
-        "regsvc": ["emails/*", "translations/*", "web/*", "py.typed"],
+        "regsvc": ["emails/*", "translations/*", "web/*", "web/*/*", "py.typed"],
         "plugin_bridge": ["py.typed"],
     },
     install_requires=RUNTIME,

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import timedelta
@@ -32,27 +32,16 @@ from peewee import (
     OperationalError,
     Select,
     SqliteDatabase,
-    TextField,
     Value,
     fn,
 )
 
 from plugin_bridge.authme_config import ColumnNames
+from plugin_bridge.digests import COMPARED, Bucket, SharedTable, StoredDigest
+from plugin_bridge.player_model import NUMBERS, TEXTS, player_model
 from plugin_bridge.players import NewPlayer, PlayerExists, PlayerRefused, PlayerRow, Players, PlayersAway
+from plugin_bridge.sqlite_digest import FileVersion, changed_buckets, names_in
 
-# PlayerRow and NewPlayer fields, and the column of `ColumnNames` each one stands in.
-_TEXTS: Final = {
-    "username": "username",
-    "realname": "realname",
-    "hash": "password",
-    "salt": "salt",
-    "email": "email",
-    "premium_uuid": "premium_uuid",
-    "totp": "totp",
-    "regip": "register_ip",
-    "uuid": "uuid",
-}
-_NUMBERS: Final = {"regdate": "register_date", "last_login": "last_login", "has_session": "has_session"}
 _REQUIRED: Final = ("username", "realname", "hash")
 _ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow))
 _NO_TABLE: Final = {1146, 1049}
@@ -61,25 +50,6 @@ _NEEDS_COLUMN: Final = 1364
 _NOT_IN_CHARSET: Final = {1267, 1271}
 _NO_RIGHT: Final = {1044, 1142, 1143, 1227}
 _REFUSES: Final = "AuthMe's table needs a column that is not written, or refuses a value."
-
-
-def player_model(
-    database: Database, table: str, columns: ColumnNames, present: Iterable[str], schema: str | None = None
-) -> type[Model]:
-    """AuthMe's table as a Model whose fields are named as in `PlayerRow` and `NewPlayer`.
-
-    `present` are the columns the table really has; a field whose column is not among them does not exist.
-    """
-    has = {name.lower() for name in present}  # no database here tells columns apart by case
-    attributes: dict[str, object] = {}
-    for kind, names in ((TextField, _TEXTS), (BigIntegerField, _NUMBERS)):
-        for name, key in names.items():
-            column = getattr(columns, key)
-            if column and column.lower() in has:
-                attributes[name] = kind(column_name=column, null=True, primary_key=name == "username", default=None)
-    meta = {"database": database, "table_name": table, "schema": schema, "legacy_table_names": False}
-    attributes["Meta"] = type("Meta", (), meta)
-    return type("Player", (Model,), attributes)
 
 
 class AuthMePlayers(Players):
@@ -110,6 +80,13 @@ class AuthMePlayers(Players):
         # a collation may have brought in names that are only alike
         return {row.username: row for row in rows if row.username in wanted}
 
+    def find_names(self, keys: Iterable[str]) -> set[str]:
+        wanted = set(keys)
+        with self._table_open() as model:
+            username = _field(model, "username")
+            rows: Any = model.select(username).where(username.in_(wanted)).tuples()
+            return {row[0] for row in rows} & wanted
+
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
         after: str | None = None
         while True:
@@ -129,6 +106,13 @@ class AuthMePlayers(Players):
         with self._table_open() as model:
             return int(model.select().count())
 
+    def is_said_online(self, key: str) -> bool:
+        with self._table_open() as model:
+            if not hasattr(model, "is_logged"):
+                return False
+            is_online = (_field(model, "username") == key) & (_field(model, "is_logged") == 1)
+            return bool(list(model.select(_field(model, "username")).where(is_online).tuples()))
+
     def is_empty(self) -> bool:
         with self._table_open() as model:
             return not list(model.select(_field(model, "username")).limit(1).tuples())
@@ -147,6 +131,7 @@ class AuthMePlayers(Players):
                 values["email"] = player.email
             if player.uuid is not None:
                 values["uuid"] = player.uuid
+            self._require_salt_column(model, player.salt)
             known = {name: value for name, value in values.items() if hasattr(model, name)}
             if self._write(self._insertion(model, player.username, known)) == 0:
                 raise PlayerExists
@@ -158,6 +143,7 @@ class AuthMePlayers(Players):
             }
             if not changed:
                 return True
+            self._require_salt_column(model, changes.get("salt"))
             query = model.update(changed).where(self._is_row(model, seen, set(changed)))
             return self._write(query) > 0
 
@@ -168,6 +154,14 @@ class AuthMePlayers(Players):
     def refresh(self) -> None:
         """Look at the columns again: AuthMe adds some of its own when it is updated."""
         self._model = None
+
+    def _require_salt_column(self, model: type[Model], salt: str | int | None) -> None:
+        """Raises `PlayerRefused` for a salt that would be thrown away: with its hash alone nobody could log in."""
+        if salt is not None and not hasattr(model, "salt"):
+            raise PlayerRefused(
+                f"AuthMe's table {self._table} has no column for the salt yet. Start the game server once; "
+                "AuthMe makes the column that DataSource.mySQLColumnSalt names."
+            )
 
     def _write(self, query: Any) -> int:
         """How many rows the statement found, or made."""
@@ -217,7 +211,7 @@ class AuthMePlayers(Players):
         model = player_model(self._database, self._table, self._columns, present, self._schema)
         for name in _REQUIRED:
             if not hasattr(model, name):
-                column = getattr(self._columns, _TEXTS[name])
+                column = getattr(self._columns, TEXTS[name])
                 raise PlayersAway(f"AuthMe's table {self._table} has no column {column}; its config.yml names one.")
         self._model = model
         return model
@@ -275,6 +269,37 @@ class MySqlPlayers(AuthMePlayers):
         middle = len(wanted) // 2
         return self.find_many(wanted[:middle]) | self.find_many(wanted[middle:])
 
+    def find_names(self, keys: Iterable[str]) -> set[str]:
+        try:
+            return super().find_names(keys)
+        except OperationalError as error:
+            if error.args[0] not in _NOT_IN_CHARSET:
+                raise
+        return set(self.find_many(keys))
+
+    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
+        table, numbers = self._as_sql(), ", ".join(map(str, sorted(buckets)))
+        with self._table_open():
+            cursor = self._database.execute_sql(
+                f"SELECT {table.text('username')} FROM {table.name} a WHERE {table.bucket} IN ({numbers})"  # noqa: S608
+            )
+            names = [name for (name,) in cursor.fetchall()]
+        yield names
+
+    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
+        table = self._as_sql()
+        with self._table_open():
+            found = self._database.execute_sql(table.differences(stored.table)).fetchall()
+        return {int(number): Bucket(int(rows), int(checksum)) for number, rows, checksum in found}
+
+    def shared_table(self) -> SharedTable:
+        return self._as_sql()
+
+    def _as_sql(self) -> SharedTable:
+        with self._table_open() as model:
+            columns = {name: field.column_name for name, field in model._meta.fields.items()}
+        return SharedTable(self._table, self._schema, columns)
+
     def find_colliding(self, key: str) -> PlayerRow | None:
         try:
             return super().find_colliding(key)
@@ -316,9 +341,34 @@ class SqlitePlayers(AuthMePlayers):
         super().__init__(database, table, columns)
         self._path = path
         self._local = threading.local()
+        self._version = FileVersion(path, busy_timeout)
 
     def close(self) -> None:
         self._database.close()
+        self._version.close()
+
+    def version(self) -> object:
+        try:
+            return self._version.read()
+        except OSError as error:
+            raise PlayersAway(f"AuthMe's file {self._path} cannot be opened: {error.strerror}.") from None
+        except sqlite3.Error as error:
+            raise PlayersAway(self._explain(error) or f"AuthMe's file {self._path} cannot be read: {error}.") from error
+
+    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
+        with self._table_open() as model:
+            compared = [_quoted(model, name) for name in COMPARED if hasattr(model, name)]
+            username = _quoted(model, "username")
+        return changed_buckets(self._query, f'"{self._table}"', username, compared, stored.load())
+
+    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
+        with self._table_open() as model:
+            username = _quoted(model, "username")
+        yield from names_in(self._query, f'"{self._table}"', username, buckets)
+
+    def _query(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        with self._table_open():
+            return list(self._database.execute_sql(sql, values).fetchall())
 
     def _connect(self) -> None:
         try:
@@ -363,10 +413,14 @@ def _field(model: type[Model], name: str) -> Field:
     return field
 
 
+def _quoted(model: type[Model], name: str) -> str:
+    return f'"{_field(model, name).column_name}"'
+
+
 def _player_row(row: Any) -> PlayerRow:
     """`row` is a dict by field name."""
     values: dict[str, Any] = {name: row[name] for name in _ROW_FIELDS if row.get(name) is not None}
-    for name in _NUMBERS:
+    for name in NUMBERS:
         if name in values:
             values[name] = _number(values[name])
     for name in _REQUIRED:

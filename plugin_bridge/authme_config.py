@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from plugin_bridge.config_document import ConfigDocument, IgnoredValue
 from plugin_bridge.hashers import HashingConfig
 from plugin_bridge.rules import (
     DEFAULT_NAME_RULE,
@@ -42,6 +43,9 @@ ALGORITHM_NAMES = frozenset(
 )
 # AuthMe no longer writes these: at load it makes them legacy and goes on with SHA256.
 DEPRECATED_ALGORITHMS = frozenset({"MD5", "SHA1", "SHA512", "DOUBLEMD5"})
+
+PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of config.yml
+LEGACY_HASHES_KEY = "settings.security.legacyHashes"
 
 _OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # where the key stood up to AuthMe 5.4
 _OPTIONAL_COLUMNS = frozenset({"salt", "uuid", "premium_uuid"})
@@ -137,7 +141,11 @@ class AuthMeConfig:
     sessions_enabled: bool = _key("settings.sessions.enabled", False)
     use_async_tasks: bool = _key("settings.useAsyncTasks", True)
     enable_premium: bool = _key("settings.enablePremium", False)
+    forces_registration: bool = _key("settings.registration.force", True)
+    purges_by_itself: bool = _key("Purge.useAutoPurge", False)
+    purges_after_days: int = _key("Purge.daysBeforeRemovePlayer", 60)
     mail: MailAccount = MailAccount()
+    ignored: tuple[IgnoredValue, ...] = field(default=(), compare=False)
 
     @property
     def sqlite_file(self) -> Path:
@@ -207,7 +215,7 @@ class AuthMeConfig:
 
 def read_authme_config(path: Path) -> AuthMeConfig:
     """The config in a config.yml; raises `AuthMeConfigError` if it is unreadable or a name is impossible."""
-    document = _Document(_load(path))
+    document = ConfigDocument(_load(path))
     old_salt_column = document.text(_OLD_SALT_COLUMN, ColumnNames().salt)
     columns = ColumnNames(**document.values_of(ColumnNames))
     if document.find("DataSource.mySQLColumnSalt") is None:
@@ -226,7 +234,7 @@ def read_authme_config(path: Path) -> AuthMeConfig:
         **document.values_of(AuthMeConfig),
     )
     _check_names(config, lambda name: f"{path}: {_KEYS[name]}")
-    return config
+    return replace(config, ignored=tuple(dict.fromkeys(document.ignored)))
 
 
 def _load(path: Path) -> object:
@@ -250,85 +258,33 @@ def _load(path: Path) -> object:
     return loaded
 
 
-class _Document:
-    """Values by path, each turned into AuthMe's type or into the default."""
-
-    def __init__(self, root: object) -> None:
-        self._root = root
-
-    def find(self, path: str) -> object:
-        """The raw value; None if there is none."""
-        value = self._root
-        for part in path.split("."):
-            if not isinstance(value, dict):
-                return None
-            value = value.get(part)
-        return value
-
-    def text(self, path: str, default: str) -> str:
-        value = _as_text(self.find(path))
-        return default if value is None else value
-
-    def number(self, path: str, default: int) -> int:
-        value = self.find(path)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return default
-        try:
-            return int(value)
-        except (OverflowError, ValueError):  # .inf and .nan
-            return default
-
-    def flag(self, path: str, default: bool) -> bool:
-        value = self.find(path)
-        return value if isinstance(value, bool) else default
-
-    def texts(self, path: str, default: Iterable[str]) -> list[str]:
-        value = self.find(path)
-        if not isinstance(value, list):
-            return list(default)
-        return [text for text in map(_as_text, value) if text is not None]
-
-    def values_of(self, record: type[AuthMeConfig | ColumnNames | MailAccount]) -> dict[str, Any]:
-        """The fields of a record that stand at a path, each read as its default's type."""
-        return {
-            part.name: self._read_like(part.metadata["key"], part.default)
-            for part in fields(record)
-            if "key" in part.metadata
-        }
-
-    def _read_like(self, path: str, default: Any) -> object:
-        if isinstance(default, bool):
-            return self.flag(path, default)
-        if isinstance(default, int):
-            return self.number(path, default)
-        return self.text(path, default)
+def _read_backend(document: ConfigDocument) -> Backend:
+    key = "DataSource.backend"
+    name = document.text(key, Backend.SQLITE).upper()
+    if name not in Backend.__members__:
+        document.ignore(key, name)
+        return Backend.SQLITE
+    return Backend(name)
 
 
-def _as_text(value: object) -> str | None:
-    """A string, number or boolean as Java writes it; None for everything else."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, (str, int, float)) else None
-
-
-def _read_backend(document: _Document) -> Backend:
-    name = document.text("DataSource.backend", Backend.SQLITE).upper()
-    return Backend(name) if name in Backend.__members__ else Backend.SQLITE
-
-
-def _read_port(document: _Document, path: Path) -> int:
+def _read_port(document: ConfigDocument, path: Path) -> int:
     text = document.text("DataSource.mySQLPort", "3306").strip()
     if re.fullmatch(r"[0-9]{1,5}", text) is None:
         raise AuthMeConfigError(f"{path}: DataSource.mySQLPort must be a port number.")
     return int(text)
 
 
-def _read_algorithms(document: _Document) -> tuple[str, tuple[str, ...]]:
-    name = document.text("settings.security.passwordHash", "SHA256")
+def _read_algorithms(document: ConfigDocument) -> tuple[str, tuple[str, ...]]:
+    name = document.text(PASSWORD_HASH_KEY, "SHA256")
+    if name.upper() not in ALGORITHM_NAMES - DEPRECATED_ALGORITHMS:
+        document.ignore(PASSWORD_HASH_KEY, name)
     if name.upper() not in ALGORITHM_NAMES:
         log.warning("settings.security.passwordHash: AuthMe does not know %r and uses SHA256", name)
         name = "SHA256"
-    legacy = document.texts("settings.security.legacyHashes", ())
+    legacy = document.texts(LEGACY_HASHES_KEY, ())
+    for unknown in legacy:
+        if unknown.upper() not in ALGORITHM_NAMES:
+            document.ignore(LEGACY_HASHES_KEY, unknown)
     return _settle_algorithms(name, [name for name in legacy if name.upper() in ALGORITHM_NAMES])
 
 
@@ -342,7 +298,7 @@ def _settle_algorithms(configured: str, legacy: Iterable[str]) -> tuple[str, tup
     return configured, tuple(dict.fromkeys(names))
 
 
-def _read_password_rule(document: _Document) -> PasswordRule:
+def _read_password_rule(document: ConfigDocument) -> PasswordRule:
     default = DEFAULT_PASSWORD_RULE
     unsafe = document.texts("settings.security.unsafePasswords", default.unsafe)
     return PasswordRule(
@@ -353,7 +309,7 @@ def _read_password_rule(document: _Document) -> PasswordRule:
     )
 
 
-def _read_name_rule(document: _Document) -> NameRule:
+def _read_name_rule(document: ConfigDocument) -> NameRule:
     default = DEFAULT_NAME_RULE
     return NameRule(
         pattern=_read_pattern(document, "settings.restrictions.allowedNicknameCharacters", default.pattern),
@@ -362,7 +318,7 @@ def _read_name_rule(document: _Document) -> NameRule:
     )
 
 
-def _read_pattern(document: _Document, path: str, default: JavaPattern) -> JavaPattern:
+def _read_pattern(document: ConfigDocument, path: str, default: JavaPattern) -> JavaPattern:
     return compile_java_pattern(document.text(path, default.text), path)
 
 

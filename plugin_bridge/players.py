@@ -5,8 +5,10 @@ import binascii
 import hashlib
 import ipaddress
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+from plugin_bridge.digests import Bucket, SharedTable, StoredDigest
 
 NO_EMAIL = "your@email.com"
 LOCK_PREFIX = "!locked!"
@@ -152,23 +154,51 @@ class Players(ABC):
         """How many rows there are."""
 
     @abstractmethod
+    def find_names(self, keys: Iterable[str]) -> set[str]:
+        """Which of these usernames have a row."""
+
+    @abstractmethod
+    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
+        """The usernames of all rows in these buckets, a short statement at a time."""
+
+    @abstractmethod
+    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
+        """The buckets that are others than in `stored`, as they are now; an empty one where no row is left."""
+
+    def version(self) -> object | None:
+        """Equal to the one before while nobody wrote; None where that cannot be told without looking."""
+        return None
+
+    def shared_table(self) -> SharedTable | None:
+        """The table for statements that name ours too; None where it is not on the server that has ours."""
+        return None
+
+    def is_said_online(self, key: str) -> bool:
+        """Whether AuthMe's row says that the player is in the game. A hint: a crash of the server leaves it so."""
+        return False
+
+    @abstractmethod
     def is_empty(self) -> bool:
         """Whether there is no row at all; cheaper than counting."""
 
     @abstractmethod
     def insert(self, player: NewPlayer) -> None:
-        """Raises `PlayerExists` when a unique key says no."""
+        """Raises `PlayerExists` when a unique key says no, `PlayerRefused` for a salt the table has no column for."""
 
     @abstractmethod
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
         """Write these fields (named as in `PlayerRow`) if they and what identifies the row still stand as seen.
 
-        False when not: look again. Fields whose column the table lacks are left out.
+        False when not: look again. Fields whose column the table lacks are left out, but for a salt: the hash would be
+        worth nothing without it, so that raises `PlayerRefused`.
         """
 
     @abstractmethod
     def delete(self, seen: PlayerRow) -> bool:
         """Delete the row if its hash and regdate still stand as seen. False when not."""
+
+    def refresh(self) -> None:  # noqa: B027 - where there is nothing to look at, this is all
+        """Look at the table's columns again: AuthMe adds some of its own when it is updated."""
 
     def close(self) -> None:
         """Close the calling thread's connection, if there is one of its own."""
@@ -194,6 +224,15 @@ class NoPlayers(Players):
 
     def count(self) -> int:
         return 0
+
+    def find_names(self, keys: Iterable[str]) -> set[str]:
+        return set()
+
+    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
+        return iter(())
+
+    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
+        return {}
 
     def is_empty(self) -> bool:
         return True

@@ -12,6 +12,8 @@ import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 
+from plugin_bridge.patterns import can_explode
+
 log = logging.getLogger(__name__)
 
 MAX_PATTERN_CHARACTERS = 200
@@ -102,9 +104,9 @@ def _translate_piece(piece: str, is_in_set: bool) -> str:
 
 
 def compile_java_pattern(text: str, key: str) -> JavaPattern:
-    """The expression; `ANYTHING`, and a warning with the config key, if it is invalid, too long, too special.
+    """The expression; `ANYTHING`, and a warning with the config key, if it is invalid, too long, too slow, too special.
 
-    AuthMe does so with an invalid one. One that only Java understands is thus left to the game to enforce.
+    AuthMe does so with an invalid one. What only Java understands, or what may take for ever, is left to the game.
     """
     if len(text) > MAX_PATTERN_CHARACTERS:
         log.warning("%s is longer than %d characters; the web allows everything", key, MAX_PATTERN_CHARACTERS)
@@ -113,7 +115,10 @@ def compile_java_pattern(text: str, key: str) -> JavaPattern:
         with warnings.catch_warnings():
             # Python warns where a set looks like set arithmetic, which it may mean in Java.
             warnings.simplefilter("error")
-            return JavaPattern(text, re.compile(_translate(text), re.ASCII))
+            pattern = re.compile(_translate(text), re.ASCII)
+            if can_explode(pattern.pattern):
+                raise ValueError("a repeat inside a repeat can take for ever on a crafted text")
+            return JavaPattern(text, pattern)
     except (re.error, ValueError, OverflowError, RecursionError, Warning) as problem:
         log.warning("%s: %r cannot be used (%s); the web allows everything", key, text, problem)
         return ANYTHING
@@ -133,6 +138,8 @@ class PasswordRule:
     unsafe: frozenset[str] = frozenset(
         {"123456", "password", "qwerty", "12345", "54321", "123456789", "help"}
     )  # in lower case
+    is_ascii_only: bool = False
+    """Whether the algorithm takes all other characters for one and the same, so that a password must not have any."""
 
     @property
     def regex(self) -> str:
@@ -145,6 +152,8 @@ class PasswordRule:
             return PasswordFault.TOO_LONG
         lowered = password.lower()
         if _has_lone_surrogate(password) or not self.pattern.matches(lowered):
+            return PasswordFault.FORBIDDEN_CHARACTERS
+        if self.is_ascii_only and not password.isascii():
             return PasswordFault.FORBIDDEN_CHARACTERS
         if lowered == username.lower():
             return PasswordFault.SAME_AS_USERNAME

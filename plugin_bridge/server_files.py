@@ -73,6 +73,14 @@ class OpsFile:
             self._names = frozenset(self._levels)
 
 
+def read_operators(path: Path) -> dict[str, int]:
+    """Level by lower-case name; empty where there is no file. Raises `ServerFileError`."""
+    try:
+        return {} if _find_stamp(path) is None else _read_levels(path)
+    except (OSError, ValueError, RecursionError) as problem:
+        raise ServerFileError(f"{path} cannot be read: {_words_of(problem)}") from problem
+
+
 @dataclass(frozen=True, slots=True)
 class ServerProperties:
     """What the daemon needs of `server.properties`. The defaults are the game server's own."""
@@ -81,6 +89,7 @@ class ServerProperties:
     server_port: int = 25565
     online_mode: bool = True
     rcon_enabled: bool = False  # the server opens RCON only if a password is set too
+    rcon_ip: str = ""  # Paper's own key; empty: as `server_ip`
     rcon_port: int = 25575
     rcon_password: str = field(default="", repr=False)
     motd: str = "A Minecraft Server"
@@ -92,7 +101,7 @@ def read_server_properties(path: Path) -> ServerProperties:
     try:
         text = _decode(_read_bounded(path))
     except (OSError, ValueError) as problem:
-        raise ServerFileError(f"{path} cannot be read: {problem}") from problem
+        raise ServerFileError(f"{path} cannot be read: {_words_of(problem)}") from problem
     found = _parse_properties(text)
     default = ServerProperties()
     password = found.get("rcon.password", default.rcon_password)
@@ -101,6 +110,7 @@ def read_server_properties(path: Path) -> ServerProperties:
         server_port=_port(found.get("server-port"), default.server_port),
         online_mode=_flag(found.get("online-mode"), default.online_mode),
         rcon_enabled=_flag(found.get("enable-rcon"), default.rcon_enabled) and password != "",
+        rcon_ip=found.get("rcon.ip", default.rcon_ip).strip(),
         rcon_port=_port(found.get("rcon.port"), default.rcon_port),
         rcon_password=password,
         motd=found.get("motd", default.motd),
@@ -125,6 +135,11 @@ def find_uuid(path: Path | None, name: str) -> str | None:
 def _offline_uuid(name: str) -> str:
     digest = hashlib.md5(f"OfflinePlayer:{name}".encode(), usedforsecurity=False).digest()
     return str(uuid.UUID(bytes=digest, version=3))
+
+
+def _words_of(problem: Exception) -> str:
+    """What is wrong, without the path, which is told anyway."""
+    return str(problem.strerror) if isinstance(problem, OSError) else str(problem)
 
 
 def _find_stamp(path: Path) -> _Stamp:

@@ -6,20 +6,17 @@ from datetime import datetime
 
 from peewee import Database
 
-from plugin_bridge.players import PlayersAway
 from regsvc import errors
 from regsvc.audit import Audit
 from regsvc.clock import Clock
 from regsvc.links import PasswordLinks
 from regsvc.models import APPROVED, BANNED, User
+from regsvc.player_warnings import PlayerWarnings, quietly
 from regsvc.records import Session
-from regsvc.sync.reconciler import Reconciler, Settled
+from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import StoredPassword
 from regsvc.tokens import Tokens
 from regsvc.transitions import Actor, Decree, Transitions
-
-PLAYER_PENDING = "player_pending"
-"""A warning: AuthMe's table is busy or away, the wish is committed, and the sync fulfils it."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,7 @@ class Accounts:
         transitions: Transitions,
         tokens: Tokens,
         links: PasswordLinks,
+        player_warnings: PlayerWarnings,
         audit: Audit,
         level_of: Callable[[str], int],
         now: Clock,
@@ -82,6 +80,7 @@ class Accounts:
         self._transitions = transitions
         self._tokens = tokens
         self._links = links
+        self._player_warnings = player_warnings
         self._audit = audit
         self._level_of = level_of
         self._now = now
@@ -116,15 +115,16 @@ class Accounts:
             if user.status != user.applied_status:  # somebody typed SQL: what he meant comes first
                 self._transitions.carry_out_edit(user)
                 user = self._get_held(key)
+            warnings |= self._player_warnings.before(transition, key)
             if transition == "delete":
-                warnings |= self._quietly(self._reconciler.bury, key)
+                warnings |= quietly(self._reconciler.bury, key)
                 self._transitions.delete(user, by.actor, decree)
                 decided = Decided(user.username, None, status_before=user.status)
             else:
                 changed = self._change(user, transition, by.actor, decree)
                 decided = Decided(changed.username, changed.status, status_before=user.status)
-            warnings |= self._quietly(self._reconciler.settle_inside, key)
-        warnings |= self._quietly(self._reconciler.settle_after, key)
+            warnings |= quietly(self._reconciler.settle_inside, key)
+        warnings |= quietly(self._reconciler.settle_after, key)
         return replace(decided, warnings=tuple(sorted(warnings)))
 
     def get_password_owner(self, username: str, by: Authority) -> PasswordOwner:
@@ -165,13 +165,14 @@ class Accounts:
         self._tokens.end_all(owner.user_id)
         self._links.end_all(owner.user_id)
         self._audit.record("user.password_changed", by.name, owner.username, ip=by.ip)
-        warnings = self._quietly(self._reconciler.wish_for_password, owner.key)
-        warnings |= self._quietly(self._reconciler.settle_inside, owner.key)
+        warnings = self._player_warnings.before("password", owner.key)
+        warnings |= quietly(self._reconciler.wish_for_password, owner.key)
+        warnings |= quietly(self._reconciler.settle_inside, owner.key)
         return Decided(owner.username, User.get_by_id(owner.user_id).status, tuple(sorted(warnings)))
 
     def finish_password(self, owner: PasswordOwner, decided: Decided) -> Decided:
         """Let the player's row follow where it has a transaction of its own."""
-        warnings = {*decided.warnings, *self._quietly(self._reconciler.settle_after, owner.key)}
+        warnings = {*decided.warnings, *quietly(self._reconciler.settle_after, owner.key)}
         return replace(decided, warnings=tuple(sorted(warnings)))
 
     def log_out(self, session: Session, ip: str) -> None:
@@ -188,7 +189,7 @@ class Accounts:
         else:
             changed = self._transitions.change(user, transition, by, decree)
         if transition == "approve":
-            self._quietly(self._reconciler.wish_for_row, user.username_key)
+            quietly(self._reconciler.wish_for_row, user.username_key)
         return changed
 
     def _adopt(self, key: str) -> set[str]:
@@ -196,7 +197,7 @@ class Accounts:
 
         What is braked for many names stays for a run of the sync, or for the decision itself.
         """
-        return self._quietly(lambda name: self._reconciler.settle(name, is_braked=True), key)
+        return quietly(lambda name: self._reconciler.settle(name, is_braked=True), key)
 
     def _get_held(self, key: str) -> User:
         user = self._find_held(key)
@@ -217,12 +218,3 @@ class Accounts:
         is_himself = user.username_key == by.actor.name.lower()
         if is_himself or (level > 0 and level >= self._level_of(by.actor.name)):
             raise errors.ProtectedOperator
-
-    @staticmethod
-    def _quietly(step: Callable[[str], object], key: str) -> set[str]:
-        """Do something about the player's row; AuthMe being away or refusing is a warning, the wish stays."""
-        try:
-            done = step(key)
-        except PlayersAway:
-            return {PLAYER_PENDING}
-        return {PLAYER_PENDING} if isinstance(done, Settled) and done.refused is not None else set()

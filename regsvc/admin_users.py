@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from peewee import JOIN, fn
 
+from regsvc.chat import ChatAccount
 from regsvc.clock import Clock
 from regsvc.errors import InvalidField
-from regsvc.models import PENDING, STATUSES, Player, User
+from regsvc.models import PENDING, STATUSES, ChatLink, Player, StoredQuestionnaire, User
+from regsvc.rejections import Rejections, find_rejections
 
 PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
 """What `plugin` may be: how the user's player stands in AuthMe's table, or that nobody looks there."""
@@ -59,11 +61,12 @@ class UserEntry:
     plugin: str
     plugin_since: datetime | None
     last_login_at: datetime | None
-    chat: None = None
-    discord_id: None = None
-    questionnaire_score: None = None
-    questionnaire_passed: None = None
-    questionnaire_review_summary: None = None
+    chat: ChatAccount | None = None
+    discord_id: str | None = None
+    questionnaire_score: int | None = None
+    questionnaire_passed: bool | None = None
+    questionnaire_review_summary: str | None = None
+    rejections: Rejections | None = None  # earlier ones, of who waits for a review
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,11 @@ class UserList:
             return self._page_after(query, sort, size, query.after)
         return self._numbered_page(query, sort, size, query.page or 1)
 
+    def find_user(self, username: str) -> UserEntry | None:
+        """The line of one user, whatever the case of the name; None: there is nobody of that name."""
+        row = _full_rows().where(User.username_key == username.lower()).first()
+        return None if row is None else self._entries([row])[0]
+
     def _numbered_page(self, query: UserQuery, sort: _Sort, size: int, page: int) -> UserPage:
         total = self._count(query)
         offset = (page - 1) * size
@@ -154,7 +162,7 @@ class UserList:
         rows = {row.id: row for row in _full_rows().where(User.id.in_(ids))} if ids else {}
         found = [rows[user_id] for user_id in ids if user_id in rows]
         return UserPage(
-            entries=tuple(self._entry(row) for row in found),
+            entries=self._entries(found),
             page=page,
             size=size,
             total=total,
@@ -163,7 +171,12 @@ class UserList:
             next_cursor=_cursor(found[-1], sort) if has_next and found else None,
         )
 
-    def _entry(self, row: Any) -> UserEntry:
+    def _entries(self, rows: Sequence[Any]) -> tuple[UserEntry, ...]:
+        rejections = find_rejections([row for row in rows if row.status == PENDING])
+        return tuple(self._entry(row, rejections.get(row.id)) for row in rows)
+
+    def _entry(self, row: Any, rejections: Rejections | None) -> UserEntry:
+        account = _chat_account(row)
         return UserEntry(
             username=row.username,
             email=row.email,
@@ -178,6 +191,12 @@ class UserList:
             plugin=(row.plugin_state or "pending") if self._is_bridge_on else "off",
             plugin_since=row.plugin_since if self._is_bridge_on else None,
             last_login_at=row.last_login_at,
+            chat=account,
+            discord_id=account.id if account is not None and account.platform == "discord" else None,
+            questionnaire_score=row.score,
+            questionnaire_passed=row.is_passed,
+            questionnaire_review_summary=row.summary,
+            rejections=rejections,
         )
 
     def _matching(self, query: UserQuery, selected: Any) -> Any:
@@ -245,25 +264,43 @@ def _validate(query: UserQuery) -> None:
 
 def _full_rows() -> Any:
     """Users with what their player row says; one without has a `plugin_state` of None."""
-    return _joined(
-        User.select(
-            User.id,
-            User.username,
-            User.username_key,
-            User.email,
-            User.status,
-            User.created_at,
-            User.language,
-            User.platform,
-            User.reason,
-            User.reviewed_by,
-            User.reviewed_at,
-            User.ban_expires_at,
-            User.last_login_at,
-            Player.plugin_state,
-            Player.plugin_since,
+    return (
+        _joined(
+            User.select(
+                User.id,
+                User.username,
+                User.username_key,
+                User.email,
+                User.email_key,
+                User.status,
+                User.created_at,
+                User.language,
+                User.platform,
+                User.reason,
+                User.reviewed_by,
+                User.reviewed_at,
+                User.ban_expires_at,
+                User.last_login_at,
+                Player.plugin_state,
+                Player.plugin_since,
+                StoredQuestionnaire.score,
+                StoredQuestionnaire.is_passed,
+                StoredQuestionnaire.summary,
+                ChatLink.platform.alias("chat_platform"),
+                ChatLink.account_id.alias("chat_id"),
+                ChatLink.username.alias("chat_username"),
+            )
         )
-    ).objects()
+        .switch(User)
+        .join(StoredQuestionnaire, JOIN.LEFT_OUTER, on=(StoredQuestionnaire.user == User.id))
+        .switch(User)
+        .join(ChatLink, JOIN.LEFT_OUTER, on=(ChatLink.user == User.id))
+        .objects()
+    )
+
+
+def _chat_account(row: Any) -> ChatAccount | None:
+    return None if row.chat_id is None else ChatAccount(row.chat_platform, row.chat_id, row.chat_username)
 
 
 def _joined(users: Any) -> Any:

@@ -1,59 +1,54 @@
 """The wiring: who gets whom. Imported by `companion.py` and tests only."""
 
 import dataclasses
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from plugin_bridge.authme_config import AuthMeConfig
-from plugin_bridge.hashers import PasswordHasher, UnusableHashing, make_password_hasher
-from plugin_bridge.rules import DEFAULT_NAME_RULE, DEFAULT_PASSWORD_RULE, NameRule, PasswordRule, compile_java_pattern
-from plugin_bridge.server_files import OpsFile, find_uuid
-from regsvc import clock
+from plugin_bridge.server_files import find_uuid
 from regsvc.accounts import Accounts
 from regsvc.admin_users import UserList
 from regsvc.audit import Audit
+from regsvc.captcha_room import open_captcha_room
+from regsvc.chat_room import open_chat_room
 from regsvc.client_address import is_any_of
-from regsvc.clock import Clock
-from regsvc.config import Config, ConfigError
+from regsvc.config import Config
 from regsvc.db import Worker
-from regsvc.delivery import MailDelivery
-from regsvc.derived import DerivedSecrets
+from regsvc.delivery import Deliveries
 from regsvc.email_address import EmailPolicy, parse_email
+from regsvc.event_streams import EventStreams
+from regsvc.events import EventLog
 from regsvc.figures import ProcessFigures, QueueFigures
+from regsvc.ground import Ground
+from regsvc.hash_room import HashRoom, open_hash_room, take_over_authme
 from regsvc.health import Health
-from regsvc.home import Home, check_recorded_home, read_authme, resolve_home, settle_in
 from regsvc.i18n import load_translations
-from regsvc.input_rules import BedrockNames, InputRules
-from regsvc.keys import Keys, fingerprint, load_keys
-from regsvc.links import PasswordLinks
 from regsvc.login_delays import KnownClients, LoginDelays
 from regsvc.login_limits import LoginLimits
 from regsvc.logins import Logins
 from regsvc.loop_lag import LoopLag
-from regsvc.mail_desk import MailDesk
-from regsvc.mail_renderer import MailRenderer
-from regsvc.mail_templates import load_mail_templates
+from regsvc.mail_list import MailList
+from regsvc.mail_room import open_mail_room
 from regsvc.mailers import (
-    AuthMeMailAccount,
-    Mailer,
     MailPostponed,
     MailRefused,
     MailServerAway,
-    make_mailer,
 )
-from regsvc.mails import Mails
 from regsvc.metrics import Metrics
-from regsvc.migrator import migrate
-from regsvc.models import bind_models
-from regsvc.outbox import Outbox
 from regsvc.password_changes import PasswordChanges
-from regsvc.passwords import HashPool, Passwords
-from regsvc.patterns import compile_pattern
+from regsvc.player_warnings import PlayerWarnings
+from regsvc.questionnaire_room import open_questionnaires
 from regsvc.ratelimit import DurableLimits, MemoryLimits
-from regsvc.registration import MailLimits, Registration, RegistrationPolicy
+from regsvc.rcon_console import GameConsole
+from regsvc.rcon_room import open_rcon
+from regsvc.registration import Registration, RegistrationPolicy
+from regsvc.registration_steps import RegistrationStep
 from regsvc.release import Release
+from regsvc.resending import Resending
+from regsvc.retention import Retention
+from regsvc.self_service import SelfService, open_self_service
+from regsvc.server_room import open_server_room
 from regsvc.services import Services
 from regsvc.status_limits import StatusLimits
 from regsvc.sync.agreements import Agreements
@@ -66,127 +61,10 @@ from regsvc.sync.service import SyncService
 from regsvc.sync.steps import World
 from regsvc.tokens import Tokens
 from regsvc.transitions import Transitions
-from regsvc.verification import VerificationCodes
+from regsvc.user_details import UserDetails
+from regsvc.webhook_room import open_webhook
 
 _BEFORE_EVERYTHING = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What everything else stands on: the database, AuthMe's table, the keys, the operators. Nothing is open yet."""
-
-    config: Config
-    authme: AuthMeConfig | None
-    home: Home
-    keys: Keys
-    ops: OpsFile
-    now: Clock
-
-    def level_of(self, username: str) -> int:
-        """How high an operator; 0 for none, or one below `auth.min_operator_level`."""
-        level = self.ops.level_of(username)
-        return level if level >= self.config.auth.min_operator_level else 0
-
-    def is_operator(self, username: str) -> bool:
-        """Whether the name is an operator's at this moment."""
-        return self.level_of(username) > 0
-
-    def prepare(self) -> list[str]:
-        """Bring the database to our tables and settle in it. Blocking.
-
-        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongHome`, and what the database raises.
-        """
-        self.home.database.connect(reuse_if_open=True)
-        applied = migrate(self.home.database, self.now)
-        settle_in(self.config.server.state_dir, self.home, fingerprint(self.keys.installation_key), self.now)
-        return applied
-
-
-def lay_ground(config: Config, now: Clock = clock.now) -> Ground:
-    """Read what the config points at. Raises `ConfigError`, `UnusableKey`, `WrongHome`."""
-    authme = read_authme(config)
-    home = resolve_home(config, authme)
-    keys = load_keys(config.auth, config.server.state_dir)
-    check_recorded_home(config.server.state_dir, home)
-    bind_models(home.database)
-    return Ground(config, authme, home, keys, OpsFile(config.game.ops_path, config.game.operators), now)
-
-
-@dataclass(frozen=True)
-class MailRoom:
-    """Everything about e-mail: what is promised, how it is written, who delivers it."""
-
-    mailer: Mailer
-    outbox: Outbox
-    codes: VerificationCodes
-    links: PasswordLinks
-    renderer: MailRenderer
-    delivery: MailDelivery
-    mails: Mails
-    limits: MailLimits
-
-
-def _open_mail_room(ground: Ground, worker: Worker, base_url: str, metrics: Metrics) -> MailRoom:
-    config, now = ground.config, ground.now
-    secrets = DerivedSecrets(ground.keys.installation_key)
-    mailer = make_mailer(config.mail, _authme_mail(ground.authme))
-    links = PasswordLinks(secrets, now)
-    outbox = Outbox(now, config.mail.max_attempts)
-    codes = VerificationCodes(
-        secrets,
-        now,
-        valid=config.verification.code_valid,
-        max_tries=config.verification.max_tries,
-        digits=config.verification.code_digits,
-    )
-    renderer = MailRenderer(
-        load_mail_templates(config.mail.templates),
-        codes,
-        links,
-        outbox,
-        now,
-        sender=mailer.sender,
-        server_name=config.server.name,
-        base_url=base_url,
-    )
-    desk = MailDesk(ground.home.database, outbox, codes, renderer, on_finished=metrics.count_mail)
-    delivery = MailDelivery(worker, desk, mailer)
-    mails = Mails(outbox, config.server.language, is_available=mailer.is_available, wake=delivery.wake)
-    limits = MailLimits(
-        config.verification.limits_per_address,
-        config.verification.limits_per_client,
-        config.verification.limits_total,
-    )
-    return MailRoom(mailer, outbox, codes, links, renderer, delivery, mails, limits)
-
-
-@dataclass(frozen=True)
-class HashRoom:
-    """Everything about passwords: how they are hashed, where, and which ones are taken."""
-
-    pool: HashPool
-    passwords: Passwords
-    rules: InputRules
-    names: NameRule
-    password_rule: PasswordRule
-    algorithms: frozenset[str]
-
-
-def _open_hash_room(ground: Ground) -> HashRoom:
-    config = ground.config
-    hasher = _hasher(ground.authme)
-    names, password_rule = _rules(config, ground.authme)
-    rules = InputRules(
-        names=names,
-        passwords=password_rule,
-        bedrock=BedrockNames(config.bedrock.enabled, compile_pattern(config.bedrock.username_regex)),
-        reserved_names=config.registration.reserved_names,
-        operators=ground.ops.names,
-        password_mode=config.registration.password,
-    )
-    algorithms = frozenset(hasher.algorithms) if hasher else frozenset()
-    pool = HashPool(_hash_threads(config), config.auth.max_waiting_hashes)
-    return HashRoom(pool, Passwords(hasher), rules, names, password_rule, algorithms)
 
 
 @dataclass(frozen=True)
@@ -197,6 +75,7 @@ class Desk:
     tokens: Tokens
     known_clients: KnownClients
     limits: DurableLimits
+    retention: Retention
 
 
 def _open_desk(ground: Ground) -> Desk:
@@ -211,7 +90,8 @@ def _open_desk(ground: Ground) -> Desk:
         is_operator=ground.is_operator,
         audit=audit,
     )
-    return Desk(audit, tokens, KnownClients(now), DurableLimits(now))
+    retention = Retention(ground.home.database, ground.config.retention, audit, now)
+    return Desk(audit, tokens, KnownClients(now), DurableLimits(now), retention)
 
 
 class App:
@@ -223,26 +103,25 @@ class App:
         self.ground = ground
         self.worker = Worker(database, config.database.threads, also_close=players.close)
         self.sync_worker = Worker(database, 1, "sync", also_close=players.close)
-        self.translations = load_translations()
-        self.metrics, self.loop_lag = Metrics(), LoopLag()
-        self.mail_room = mail_room = _open_mail_room(ground, self.worker, base_url, self.metrics)
-        self.hash_room = hash_room = _open_hash_room(ground)
+        folder = config.server.translations
+        self.translations = load_translations(*([folder] if folder else []))
+        self.metrics, self.loop_lag, self.deliveries = Metrics(), LoopLag(), Deliveries()
+        self.mail_room = mail_room = open_mail_room(ground, self.worker, base_url, self.metrics, self.deliveries)
+        self.hash_room = hash_room = open_hash_room(ground)
         self.metrics.watch(ProcessFigures(), QueueFigures(self.worker, hash_room.pool, self.loop_lag))
         self.desk = desk = _open_desk(ground)
 
         agreements = Agreements(database, now)
-        transitions = Transitions(desk.audit, mail_room.mails, now)
+        webhook = open_webhook(ground, self.worker, self.translations, self.metrics, self.deliveries)
+        console = open_rcon(
+            ground, self.worker, self.translations, self.metrics, self.deliveries, self._settle_after_kick
+        )
+        transitions = Transitions(desk.audit, mail_room.mails, webhook, console, now)
+        find_game_uuid = partial(find_uuid, config.game.server_properties_path)
         self.reconciler = Reconciler(
             database,
-            World(
-                players,
-                agreements,
-                transitions,
-                desk.audit,
-                now,
-                partial(find_uuid, config.game.server_properties_path),
-            ),
-            _policy(config, players.is_enabled, hash_room.algorithms),
+            World(players, agreements, transitions, desk.audit, now, find_game_uuid, console),
+            _policy(config, players.is_enabled, hash_room),
             ground.ops.names,
         )
         self.sync = SyncService(
@@ -252,25 +131,50 @@ class App:
         )
         self.sync.on_finished = self._follow_run
         self.release = Release(database, players, agreements)
-        self.accounts = Accounts(
-            database=database,
-            reconciler=self.reconciler,
-            transitions=transitions,
-            tokens=desk.tokens,
-            links=mail_room.links,
-            audit=desk.audit,
-            level_of=ground.level_of,
-            now=now,
-        )
+        self.accounts = self._wire_accounts(transitions, console)
+        self.captcha_room = open_captcha_room(ground)
         self.login_limits = LoginLimits(MemoryLimits(now), LoginDelays(now), config.auth.login_limits)
         self.logins = self._wire_logins()
+        self.chat_room = open_chat_room(ground, self.worker, desk.audit, self.logins, mail_room.codes, base_url)
+        self.questionnaires = open_questionnaires(ground, self.worker, desk.limits, self.translations)
         self.registration = self._wire_registration(transitions)
         self.password_changes = self._wire_password_changes()
+        self.self_service = self._wire_self_service(transitions)
+        self.server_room = open_server_room(ground)
+        self.events = EventStreams(self.worker, EventLog(), desk.tokens.is_still_admin)
+        mail_room.mails.wake = self._follow_change
+        self.users = UserList(now, is_bridge_on=players.is_enabled)
         self.services = self._wire_services()
+
+    def _is_authme_cached(self) -> bool:
+        return self.ground.authme is not None and self.ground.authme.caching
+
+    def _settle_after_kick(self, key: str) -> None:
+        """The row that a kick went before. Blocking."""
+        self.reconciler.settle(key, may_adopt=False)
 
     def _follow_run(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
         self.mail_room.mails.wake()
+        self.events.follow_run(report)
+
+    def _follow_change(self) -> None:
+        self.deliveries.wake()
+        self.events.wake()
+
+    def _wire_accounts(self, transitions: Transitions, console: GameConsole) -> Accounts:
+        ground = self.ground
+        return Accounts(
+            database=ground.home.database,
+            reconciler=self.reconciler,
+            transitions=transitions,
+            tokens=self.desk.tokens,
+            links=self.mail_room.links,
+            player_warnings=PlayerWarnings(ground.home.players, console, self._is_authme_cached),
+            audit=self.desk.audit,
+            level_of=ground.level_of,
+            now=ground.now,
+        )
 
     def _wire_logins(self) -> Logins:
         ground, desk = self.ground, self.desk
@@ -280,6 +184,7 @@ class App:
             hash_pool=self.hash_room.pool,
             passwords=self.hash_room.passwords,
             reconciler=self.reconciler,
+            captchas=self.captcha_room.captchas,
             limits=self.login_limits,
             known_clients=desk.known_clients,
             tokens=desk.tokens,
@@ -307,9 +212,16 @@ class App:
             ),
             rules=self.hash_room.rules,
             policy=RegistrationPolicy(config.open, config.approval, config.reapply_after),
+            captchas=self.captcha_room.captchas,
+            has_chat=bool(self.ground.config.chat.platform),
+            steps=self._registration_steps(),
             audit=self.desk.audit,
             now=ground.now,
         )
+
+    def _registration_steps(self) -> list[RegistrationStep]:
+        """What a registration has to bring beside the code, from cheap to dear."""
+        return [*self.questionnaires.steps, *self.chat_room.steps]
 
     def _wire_password_changes(self) -> PasswordChanges:
         return PasswordChanges(
@@ -327,8 +239,21 @@ class App:
             rules=self.hash_room.rules,
         )
 
+    def _wire_self_service(self, transitions: Transitions) -> SelfService:
+        return open_self_service(
+            self.ground,
+            self.worker,
+            self.mail_room,
+            self.logins,
+            self.reconciler,
+            transitions,
+            self.desk.audit,
+            self.chat_room.links,
+            self.questionnaires,
+        )
+
     def _wire_services(self) -> Services:
-        ground, http = self.ground, self.ground.config.http
+        ground, http, room = self.ground, self.ground.config.http, self.mail_room
         is_bridge_on = ground.home.players.is_enabled
         return Services(
             config=ground.config,
@@ -340,15 +265,26 @@ class App:
             is_authme_enabled=is_bridge_on,
             registration=self.registration,
             logins=self.logins,
+            captchas=self.captcha_room.captchas,
             accounts=self.accounts,
             password_changes=self.password_changes,
-            users=UserList(ground.now, is_bridge_on=is_bridge_on),
+            questionnaires=self.questionnaires,
+            chat=self.chat_room.chat,
+            self_service=self.self_service,
+            users=self.users,
+            user_details=UserDetails(self.users, self.questionnaires.find_result_of, ground.now),
             audit=self.desk.audit,
             sync=self.sync,
             status_limits=StatusLimits(MemoryLimits(ground.now), http.status_limit, is_any_of(http.trusted_clients)),
             mails=self.mail_room.mails,
+            mail_list=MailList(),
+            resending=Resending(ground.home.database, room.outbox, room.renderer, room.mails, self.desk.audit),
             health=Health(self.worker, self.mail_room.outbox, self.sync, ground.now, is_bridge_on=is_bridge_on),
             metrics=self.metrics,
+            updates=self.server_room.updates,
+            plugin=self.server_room.plugin,
+            game_status=self.server_room.game_status,
+            events=self.events,
         )
 
     def take_over(self, config: Config) -> None:
@@ -357,6 +293,16 @@ class App:
         self.services.status_limits.status_limit = config.http.status_limit
         self.registration.policy = dataclasses.replace(self.registration.policy, is_open=config.registration.open)
         self.services = dataclasses.replace(self.services, config=config)
+
+    def take_over_authme(self, authme: AuthMeConfig) -> None:
+        """Go on with AuthMe's config as it is now; table and columns are the same. On the event loop.
+
+        Raises `ConfigError`, and nothing has changed then.
+        """
+        self.hash_room = room = take_over_authme(self.hash_room, self.ground.config, authme)
+        self.reconciler.take_over(room.algorithms, may_provision=room.may_provision)
+        self.ground = dataclasses.replace(self.ground, authme=authme)
+        self.services = dataclasses.replace(self.services, name_rule=room.names, password_rule=room.password_rule)
 
     def open(self) -> None:
         """The database has our tables: rules may run."""
@@ -381,6 +327,8 @@ class App:
         self.desk.limits.purge(now - timedelta(days=2))
         self.mail_room.codes.purge_dead()
         self.mail_room.links.purge_dead()
+        self.questionnaires.purge_dead()
+        self.chat_room.purge_dead()
         self.mail_room.outbox.purge_done(now - self.ground.config.retention.outbox)
 
     def close(self) -> None:
@@ -388,42 +336,10 @@ class App:
         self.worker.close()
         self.sync_worker.close()
         self.hash_room.pool.close()
+        self.captcha_room.pool.close()
 
 
-def _hash_threads(config: Config) -> int:
-    return config.auth.max_concurrent_hashes or max(1, (os.cpu_count() or 2) - 1)
-
-
-def _authme_mail(authme: AuthMeConfig | None) -> AuthMeMailAccount | None:
-    if authme is None:
-        return None
-    return AuthMeMailAccount(authme.mail.address, authme.mail.password, authme.mail.host, authme.mail.port)
-
-
-def _hasher(authme: AuthMeConfig | None) -> PasswordHasher | None:
-    if authme is None:
-        return None
-    try:
-        return make_password_hasher(authme.hashing)
-    except UnusableHashing as error:
-        raise ConfigError([str(error)]) from error
-
-
-def _rules(config: Config, authme: AuthMeConfig | None) -> tuple[NameRule, PasswordRule]:
-    """AuthMe's own rules, or its defaults where there is none, with the patterns the host gives instead."""
-    names = authme.name_rule if authme else DEFAULT_NAME_RULE
-    passwords = authme.password_rule if authme else DEFAULT_PASSWORD_RULE
-    given = config.registration
-    if given.username_regex:
-        pattern = compile_java_pattern(given.username_regex, "registration.username_regex")
-        names = dataclasses.replace(names, pattern=pattern)
-    if given.password_regex:
-        pattern = compile_java_pattern(given.password_regex, "registration.password_regex")
-        passwords = dataclasses.replace(passwords, pattern=pattern)
-    return names, passwords
-
-
-def _policy(config: Config, is_bridge_on: bool, algorithms: frozenset[str]) -> Policy:
+def _policy(config: Config, is_bridge_on: bool, hash_room: HashRoom) -> Policy:
     sync, new_players = config.sync, config.sync.new_players
     if new_players == "auto":
         new_players = "pending" if config.registration.approval else "approved"
@@ -434,6 +350,7 @@ def _policy(config: Config, is_bridge_on: bool, algorithms: frozenset[str]) -> P
         unapproved_players=sync.unapproved_players,
         conflict=sync.conflict,
         first_started_at=_BEFORE_EVERYTHING,
-        algorithms=algorithms,
+        algorithms=hash_room.algorithms,
         is_bridge_on=is_bridge_on,
+        may_provision=hash_room.may_provision,
     )

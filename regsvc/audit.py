@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from peewee import fn
-
 from regsvc.clock import Clock, epoch_ms
-from regsvc.models import AuditEntry, Installation, Review, User
+from regsvc.models import AuditEntry, Review, User
+from regsvc.newest_first import find_page
 from regsvc.upsert import insert_or_update
 
 ACTIONS: Final = (
@@ -38,15 +37,14 @@ ACTIONS: Final = (
     "sync.player_locked",
     "sync.edit_refused",
     "sync.braked",
+    "mail.resent",
+    "user.imported",
+    "data.exported",
+    "data.purged",
 )
 """Everything that leaves an entry."""
 
-COUNTED_TO: Final = 100_000
-"""Counting goes no further: a log is long, and who reads it wants its newest page."""
-
 _SECRET_WORDS: Final = frozenset({"password", "hash", "salt", "token", "code", "secret", "key"})
-_MAX_OFFSET: Final = 2**53
-_PURGED_AT_ONCE: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class AuditPage:
-    """Entries, newest first. `total` is None where more than `COUNTED_TO` match."""
+    """Entries, newest first. `total` is None where more than `newest_first.COUNTED_TO` match."""
 
     entries: tuple[Entry, ...]
     total: int | None
@@ -73,7 +71,7 @@ class AuditPage:
 
 
 class Audit:
-    """Writes and reads the log. All of it is SQL in the caller's transaction, but for `purge`."""
+    """Writes and reads the log. All of it is SQL in the caller's transaction."""
 
     def __init__(self, now: Clock) -> None:
         self._now = now
@@ -96,6 +94,19 @@ class Audit:
             ip=ip,
             created_at=self._now(),
         )
+
+    def record_each(
+        self, action: str, operator: str, targets: Sequence[str], detail: Mapping[str, Any] | None = None
+    ) -> None:
+        """The same entry for each of many targets, in one statement; nothing for none."""
+        _require_known(action)
+        said, moment = None if detail is None else _to_json(detail), self._now()
+        rows = [
+            {"action": action, "operator": operator, "target": target, "detail": said, "created_at": moment}
+            for target in targets
+        ]
+        if rows:
+            AuditEntry.insert_many(rows).execute()
 
     def tally(
         self,
@@ -152,26 +163,10 @@ class Audit:
         Names match without regard to case, both times are included. The caller has validated the filters.
         """
         conditions = _conditions(action, operator, target, since, until)
-        offset = (page - 1) * size
-        ids = _page_of_ids(conditions, offset, size + 1) if offset <= _MAX_OFFSET else []
-        rows = {row.id: row for row in AuditEntry.select().where(AuditEntry.id.in_(ids[:size]))} if ids else {}
-        entries = tuple(_entry(rows[entry_id]) for entry_id in ids[:size] if entry_id in rows)
-        return AuditPage(entries, _count(conditions), has_next=len(ids) > size)
-
-    def purge(self, before: datetime) -> int:
-        """Remove entries made before this moment, and tell how many. Called outside a transaction.
-
-        The database's triggers let nobody else do this: they look at `purging_audit_before`.
-        """
-        removed = 0
-        while True:
-            with AuditEntry._meta.database.atomic():
-                Installation.update(purging_audit_before=before).execute()
-                batch = _purge_batch(before)
-                Installation.update(purging_audit_before=None).execute()
-            removed += batch
-            if batch < _PURGED_AT_ONCE:
-                return removed
+        found = find_page(AuditEntry, conditions, page, size)
+        rows = {row.id: row for row in AuditEntry.select().where(AuditEntry.id.in_(found.ids))} if found.ids else {}
+        entries = tuple(_entry(rows[entry_id]) for entry_id in found.ids if entry_id in rows)
+        return AuditPage(entries, found.total, found.has_next)
 
 
 def _require_known(action: str) -> None:
@@ -230,20 +225,6 @@ def _is_any_of(column: Any, spellings: Sequence[str]) -> Any:
     return column == spellings[0] if len(spellings) == 1 else column.in_(spellings)
 
 
-def _page_of_ids(conditions: list[Any], offset: int, size: int) -> list[int]:
-    """Ids alone first: skipping rows is cheap in an index and dear in the table."""
-    query = AuditEntry.select(AuditEntry.id).order_by(AuditEntry.id.desc()).limit(size).offset(offset)
-    return [row.id for row in (query.where(*conditions) if conditions else query)]
-
-
-def _count(conditions: list[Any]) -> int | None:
-    matching = AuditEntry.select(AuditEntry.id).limit(COUNTED_TO + 1)
-    if conditions:
-        matching = matching.where(*conditions)
-    total: int = AuditEntry.select(fn.COUNT(1)).from_(matching.alias("matching")).scalar()
-    return total if total <= COUNTED_TO else None
-
-
 def _entry(row: AuditEntry) -> Entry:
     return Entry(
         id=row.id,
@@ -255,9 +236,3 @@ def _entry(row: AuditEntry) -> Entry:
         occurrences=row.occurrences,
         created_at=row.created_at,
     )
-
-
-def _purge_batch(before: datetime) -> int:
-    oldest = AuditEntry.select(AuditEntry.id).where(AuditEntry.created_at < before).limit(_PURGED_AT_ONCE)
-    ids = [row.id for row in oldest]
-    return AuditEntry.delete().where(AuditEntry.id.in_(ids)).execute() if ids else 0

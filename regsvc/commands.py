@@ -11,10 +11,19 @@ from peewee import PeeweeException
 
 from plugin_bridge.players import PlayersAway
 from regsvc import __version__
-from regsvc.app import App, Ground
+from regsvc.app import App
 from regsvc.config import Config
+from regsvc.data_commands import (
+    DATA_COMMANDS,
+    add_data_commands,
+    is_moving,
+    run_data_command,
+    run_moving_command,
+)
 from regsvc.db import is_away
-from regsvc.errors import Refusal
+from regsvc.ground import Ground
+from regsvc.refusal import Refusal
+from regsvc.server_commands import SERVER_COMMANDS, run_server_command
 from regsvc.user_commands import add_user_commands, run_user_command
 
 DESCRIPTION = "Registration and administration beside a Minecraft server."
@@ -23,9 +32,13 @@ COMMANDS = {
     "sync": "reconcile users with AuthMe's players once",
     "migrate": "bring the database to this version's tables",
     "check-config": "read the config and what it points at, and say what is wrong",
+    "doctor": "say what is wrong or risky here, and what to change where",
     "users": "look at users and decide about them",
     "release": "unlock every player we locked, for a host who leaves",
+    "digest": "mail the admins (mail.admins) who waits for a review, if somebody new does and it is time",
     "mail-test": "send a mail now, and say what happened",
+    **SERVER_COMMANDS,
+    **DATA_COMMANDS,
     "version": "print the version",
 }
 
@@ -44,12 +57,14 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         for name, text in COMMANDS.items()
     }
     made["sync"].add_argument("--plan", action="store_true", help="only tell what would be done")
-    made["sync"].add_argument("--full", action="store_true", help="look at every row (every run does, so far)")
+    made["sync"].add_argument("--full", action="store_true", help="look at every row, as once a day")
     made["sync"].add_argument(
         "--allow-mass-changes", action="store_true", help="also do what the brake (sync.max_changes) left out"
     )
+    made["doctor"].add_argument("--json", dest="is_json", action="store_true", help="tell it to a program")
     made["mail-test"].add_argument("address", metavar="ADDRESS")
     add_user_commands(made["users"], common)
+    add_data_commands(made)
     # not as defaults of the parsers: one further inside would put its own over what was given before it
     unsaid = argparse.Namespace(config=None, game_dir=None)
     given = parser.parse_args(arguments, unsaid)
@@ -67,10 +82,14 @@ def run(
     if given.command == "version":
         print(f"companion {__version__}")
         return 0
+    if is_moving(given):
+        return run_moving_command(given, config)
     ground = lay_ground(config)
     app = make_app(ground, config.base_url())
     if given.command == "check-config":
         return _check_config(config, ground)
+    if given.command in SERVER_COMMANDS:
+        return run_server_command(given.command, app.server_room)
     try:
         applied = ground.prepare()
         app.open()
@@ -99,8 +118,13 @@ def _run_opened(given: argparse.Namespace, app: App, applied: list[str]) -> int:
         return _sync(given, app)
     if given.command == "release":
         return _release(app)
+    if given.command == "digest":
+        print(f"mails to admins: {app.mail_room.digest.run()}")
+        return 0
     if given.command == "mail-test":
         return _mail_test(given.address, app)
+    if given.command in DATA_COMMANDS:
+        return run_data_command(given, app)
     return run_user_command(given, app, f"cli:{getpass.getuser()}")
 
 
@@ -118,7 +142,12 @@ def _check_config(config: Config, ground: Ground) -> int:
 
 
 def _sync(given: argparse.Namespace, app: App) -> int:
-    report = app.sync.run_alone(is_plan=given.plan, allow_mass_changes=given.allow_mass_changes)
+    report = app.sync.run_alone(
+        is_plan=given.plan,
+        allow_mass_changes=given.allow_mass_changes,
+        is_full=given.full,
+        terminal=sys.stderr if sys.stderr.isatty() else None,
+    )
     print(json.dumps(report.as_json(), indent=2))
     return 1 if report.errors or report.braked else 0
 

@@ -29,6 +29,7 @@ PasswordRule = Literal["optional", "required", "off"]
 CaptchaType = Literal["math", "text"]
 CaptchaUse = Literal["verify_send", "login"]
 ChatPlatform = Literal["", "discord", "custom"]
+TokenAuth = Literal["header", "body"]
 MailBackend = Literal["auto", "smtp", "folder", "off", "log"]
 MailSecurity = Literal["starttls", "tls", "none"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -78,6 +79,9 @@ class ServerSection:
         check=check.web_address,
     )
     language: str = key.text("en", "Language of those who ask for none.", check=check.language_tag)
+    translations: Path | None = key.optional_path(
+        'Folder with words of your own, such as fr.toml, for more languages or other words; "" is none.'
+    )
     announcement: str = key.paragraph("", "A text that front ends show above the registration form.")
     theme: str = key.text("default", "Name of the theme that front ends use.", check=check.required)
     logo_url: str = key.text(
@@ -148,7 +152,9 @@ class GameSection:
     )
     ops_file: Path | None = key.optional_path('The list of operators; "" is ops.json in game.directory.')
     operators: tuple[str, ...] = key.names([], "Names of operators, for hosts without access to ops.json.")
-    address: str = key.text("", 'Host and port that players join; "" takes both from server.properties.')
+    address: str = key.text(
+        "", 'Host and port that players join; "" takes both from server.properties.', check=check.game_address
+    )
     rcon: Switch = key.switch("auto", 'Remote console, to kick players; "auto" is on if server.properties enables it.')
     rcon_host: str = key.text("", 'Host of the remote console; "" takes it from server.properties.')
     rcon_port: int = key.integer(
@@ -344,9 +350,16 @@ class CaptchaSection:
     )
     max_outstanding: int = key.integer(
         10_000,
-        "Captchas that may wait for their answer, all clients together.",
+        "Captchas that may wait for their answer, all clients together; one client has a hundredth (10 in any case).",
         at_least=1,
         at_most=1_000_000,
+    )
+    pictures_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["1200 per minute"], "Limits of pictures for each client address."
+    )
+    answers_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["30 per minute", "300 per day"],
+        "Limits of answers for each client address, right or wrong: one sum in thirty can be guessed.",
     )
 
 
@@ -362,6 +375,12 @@ class QuestionnaireSection:
         "How long to wait after answers that did not pass.",
         at_least="0 seconds",
         at_most="30 days",
+    )
+    limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["10 per minute", "100 per day"], "Limits of submitted answers for each client address."
+    )
+    limits_total: tuple[RateLimit, ...] = key.rate_limits(
+        ["1000 per hour"], "Limits of submitted answers for everybody together."
     )
     scorer_url: str = key.text(
         "",
@@ -390,12 +409,33 @@ class ChatSection:
     required: bool = key.flag(False, "Whether a registration needs a linked account.")
     guild_id: str = key.text("", 'Discord: id of the guild a player must be in; "" is none.')
     role_ids: tuple[str, ...] = key.names([], "Discord: ids of roles in that guild, of which a player needs one.")
-    authorize_url: str = key.text("", "Custom: page that asks the player for consent.", check=check.web_address)
-    token_url: str = key.text("", "Custom: where the code is exchanged for a token.", check=check.web_address)
-    profile_url: str = key.text("", "Custom: where the player's profile is read.", check=check.web_address)
+    authorize_url: str = key.text(
+        "", 'Custom: page that asks the player for consent; "" is Discord\'s.', check=check.web_address
+    )
+    token_url: str = key.text(
+        "", 'Custom: where the code is exchanged for a token; "" is Discord\'s.', check=check.web_address
+    )
+    profile_url: str = key.text(
+        "", "Custom: where the player's profile is read; \"\" is Discord's.", check=check.web_address
+    )
+    token_auth: TokenAuth = key.choice(
+        "header",
+        TokenAuth,
+        "Where client_id and client_secret are sent when the code is exchanged; some want the body.",
+    )
     scopes: str = key.text("", "Custom: scopes to ask for, separated by spaces.")
-    id_field: str = key.text("id", "Custom: field of the profile that never changes.", check=check.required)
+    id_field: str = key.text(
+        "id",
+        'Custom: field of the profile that never changes; "data.id" is the field id of the object data.',
+        check=check.required,
+    )
     name_field: str = key.text("username", "Custom: field of the profile to show.", check=check.required)
+    timeout: timedelta = key.duration(
+        "10 seconds", "How long to wait for the platform's answers.", at_least="100 ms", at_most="1 minute"
+    )
+    limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["10 per minute", "60 per hour"], "Limits of links that are begun, for each client address."
+    )
 
 
 @dataclass(frozen=True)
@@ -468,7 +508,7 @@ class WebhookSection:
 
     # Chat services put their token into the address, hence a secret.
     url: str = key.secret("", 'Where events are posted; "" is off.', check=check.web_address)
-    secret: str = key.secret("", "Key that signs them.")
+    secret: str = key.secret("", "Key that signs them.", check=check.webhook_secret)
     allow_private: bool = key.flag(False, "Whether that address may lie in a private network.")
 
 

@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 
 import idna
 
+from regsvc.game_address import parse_game_address
+from regsvc.webhook_signature import signing_key
+
 MIN_KEY_LENGTH = 32
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
@@ -65,6 +68,12 @@ def language_tag(written: str) -> str:
     return written
 
 
+def game_address(written: str) -> str:
+    """Accept "play.example.org", with or without a port."""
+    parse_game_address(written)
+    return written.strip()
+
+
 def email_domain(written: str) -> str:
     """Accept a domain in any script; comes back in lower case, as the A-label e-mails are compared by."""
     try:
@@ -97,6 +106,15 @@ def long_key(written: str) -> str:
     return written
 
 
+def webhook_secret(written: str) -> str:
+    """Accept any text; one that begins as Standard Webhooks write their secrets must be one."""
+    try:
+        signing_key(written)
+    except ValueError as error:
+        raise ValueError('behind "whsec_" this must be base64') from error
+    return written
+
+
 def is_placeholder(written: str) -> bool:
     """Whether a secret is one that stands in somebody's example, such as "changeme", "CHANGE_ME-123"."""
     letters = re.sub(r"[^a-z]", "", written.lower())
@@ -121,6 +139,17 @@ def why_unreadable(file: Path) -> str | None:
     except OSError as error:
         return f"{file} cannot be read ({error.strerror})"
     return f"{file} cannot be read; make it a file that belongs to the companion's user"
+
+
+def why_no_folder(folder: Path) -> str | None:
+    """A sentence if there is no such folder that we can look into, else None."""
+    try:
+        next(folder.iterdir(), None)
+    except FileNotFoundError:
+        return f"there is no folder {folder}"
+    except OSError as error:
+        return f"{folder} cannot be looked into ({error.strerror}); make it a folder of the companion's user"
+    return None
 
 
 def why_not_secret(file: Path) -> str | None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
+from plugin_bridge.patterns import compile_pattern
 from regsvc.config_checks import column_name, is_placeholder, required
-from regsvc.patterns import compile_pattern
 from regsvc.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
 
 T = TypeVar("T")

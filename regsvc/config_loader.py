@@ -24,7 +24,7 @@ from regsvc.config_layers import (
     section_class,
     state_directory_layer,
 )
-from regsvc.config_rules import broken_rules, not_built_yet, unwise_choices
+from regsvc.config_rules import broken_rules, unwise_choices
 
 DEFAULT_FILES = (Path("conf/companion.toml"), Path("/etc/companion/companion.toml"))
 
@@ -71,7 +71,12 @@ def load_config(
     reading.take(environment_layer(environ))
     reading.take(command_line_layer(overrides))
     config = reading.config(path)
-    return replace(config, warnings=(*warnings, *unwise_choices(config), *not_built_yet(config)))
+    return replace(config, warnings=(*warnings, *unwise_choices(config)))
+
+
+def warn_of_shown_secrets(path: Path) -> list[str]:
+    """Of the warnings, those about secrets in a config file that everybody on the machine may read."""
+    return _warnings_about_file(path, file_layer(path))
 
 
 def _exists(file: Path) -> bool:

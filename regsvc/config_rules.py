@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from regsvc.config import ChatSection, Config
-from regsvc.config_checks import is_placeholder, why_not_secret, why_unreadable
+from regsvc.config_checks import is_placeholder, why_no_folder, why_not_secret, why_unreadable
 
 
 class Broken(NamedTuple):
@@ -36,23 +36,11 @@ def unwise_choices(config: Config) -> Iterator[str]:
         )
     if mail.backend == "smtp" and mail.security == "none" and mail.username and not _is_loopback(mail.host):
         yield f'mail.security is "none": the mail password crosses the network to {mail.host} in clear.'
-
-
-def not_built_yet(config: Config) -> Iterator[str]:
-    """Sentences about keys that this version reads and does nothing with: nobody should count on them."""
-    asked_for = {
-        "registration.methods (captcha)": "captcha" in config.registration.methods,
-        "captcha.also_for": bool(config.captcha.also_for),
-        "questionnaire.file": config.questionnaire.file is not None,
-        "chat.platform": bool(config.chat.platform),
-        "game.rcon": config.game.rcon is True,
-        "http.web_root": config.http.web_root is not None,
-        "mail.admins": bool(config.mail.admins),
-        "webhook.url": bool(config.webhook.url),
-    }
-    for name, is_asked_for in asked_for.items():
-        if is_asked_for:
-            yield f"{name} is set, but this version does not do it yet: nothing is asked, sent or served for it."
+    webhook = config.webhook
+    if not webhook.allow_private and _is_loopback(urlsplit(webhook.url).hostname or ""):
+        yield "webhook.url leads to this machine: nothing is told as long as webhook.allow_private is false."
+    elif not webhook.allow_private and not _is_private(webhook.url):
+        yield "webhook.url begins with http://: its token, and what it tells, cross the network in clear."
 
 
 def _tls(config: Config) -> Iterator[Broken]:
@@ -65,6 +53,17 @@ def _tls(config: Config) -> Iterator[Broken]:
         yield Broken("server", "tls_cert_file", reason)
     if private_key and (reason := why_unreadable(private_key) or why_not_secret(private_key)):
         yield Broken("server", "tls_key_file", reason)
+
+
+def _folders(config: Config) -> Iterator[Broken]:
+    named = (
+        ("server", "translations", config.server.translations),
+        ("http", "web_root", config.http.web_root),
+        ("mail", "templates", config.mail.templates),
+    )
+    for section, key, folder in named:
+        if folder is not None and (reason := why_no_folder(folder)):
+            yield Broken(section, key, reason)
 
 
 def _database_url(config: Config) -> Iterator[Broken]:
@@ -104,8 +103,9 @@ def _auth(config: Config) -> Iterator[Broken]:
 
 
 def _registration(config: Config) -> Iterator[Broken]:
-    if not config.registration.methods:
-        yield Broken("registration", "methods", 'name at least one, such as ["email"], or robots register')
+    if "email" not in config.registration.methods:
+        reason = 'a code by e-mail is what proves who registers; write ["email"] or ["email", "captcha"]'
+        yield Broken("registration", "methods", reason)
     both = set(config.registration.email_domains) & set(config.registration.blocked_email_domains)
     if both:
         reason = f"{', '.join(sorted(both))} stands in registration.email_domains too; remove it from one"
@@ -154,7 +154,7 @@ def _downloads(config: Config) -> Iterator[Broken]:
 
 
 _RULES: tuple[Callable[[Config], Iterator[Broken]], ...] = (
-    *(_tls, _database_url, _game, _authme, _auth, _registration, _questionnaire, _chat, _mail, _downloads),
+    *(_tls, _folders, _database_url, _game, _authme, _auth, _registration, _questionnaire, _chat, _mail, _downloads),
 )
 
 

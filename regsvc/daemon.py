@@ -13,13 +13,18 @@ from ssl import SSLError
 from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
 
+from plugin_bridge.authme_config import AuthMeConfig
 from regsvc.api.application import make_application, make_server
+from regsvc.api.chat_page import CHAT_PAGE
+from regsvc.api.docs_page import DOCS
+from regsvc.api.front_end import front_end_rules
 from regsvc.api.health_handlers import HEALTH
 from regsvc.api.metrics_handlers import METRICS
-from regsvc.api.pages import PAGES
+from regsvc.api.pages import OWN_PAGES, PAGES
 from regsvc.app import App
 from regsvc.config import Config, ConfigError
 from regsvc.db import cannot_write, is_away
+from regsvc.game_watch import LOOK_EVERY, GameWatch, GameWatchFigures
 from regsvc.home import WrongHome
 from regsvc.jobs import Job, JobRunner
 from regsvc.keys import UnusableKey
@@ -28,18 +33,24 @@ from regsvc.mail_templates import BrokenTemplate
 from regsvc.migrator import SchemaTooNew
 from regsvc.reload import Reloader
 from regsvc.sdnotify import notify, watchdog_interval
+from regsvc.state_lock import StateInUse
+from regsvc.translation_files import BrokenTranslation
 
 log = logging.getLogger(__name__)
 
 _DRAIN = timedelta(seconds=8)
 _OPEN_AGAIN_EVERY = timedelta(seconds=2)
+_BREATH = timedelta(milliseconds=50)  # between two batches, so that requests never queue behind a long job
 
 
 class DatabaseUnusable(Exception):
     """The database is there, but does not let us work; `str()` says why."""
 
 
-CANNOT_START = (ConfigError, UnusableKey, WrongHome, SchemaTooNew, BrokenTemplate, DatabaseUnusable, SSLError)
+CANNOT_START = (
+    *(ConfigError, UnusableKey, WrongHome, SchemaTooNew, BrokenTemplate, BrokenTranslation),
+    *(DatabaseUnusable, SSLError, StateInUse),
+)
 """What has to be mended before a start can succeed; each is a sentence."""
 
 
@@ -49,8 +60,12 @@ class Daemon:
     def __init__(self, app: App, read_config: Callable[[], Config]) -> None:
         """`read_config` reads the config again, when a signal says so."""
         self._app = app
-        self._application = make_application(app.services, pages=[*HEALTH, *METRICS, *PAGES])
+        pages = [*HEALTH, *METRICS, *PAGES, *DOCS, *CHAT_PAGE]
+        pages += front_end_rules(app.ground.config.http.web_root) or OWN_PAGES  # the last to be asked
+        self._application = make_application(app.services, pages=pages)
         self._reloader = Reloader(app.ground.config, read_config, self._take_over)
+        self._game_watch = GameWatch(app.ground.config, app.ground.authme, self._take_over_authme)
+        app.metrics.watch(GameWatchFigures(self._game_watch))
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()
         self._refusal: Exception | None = None
@@ -66,18 +81,19 @@ class Daemon:
         server.add_sockets(sockets)
         print(f"companion ready on {address}", flush=True)
         notify("READY=1")
-        delivery = asyncio.create_task(self._app.mail_room.delivery.run(), name="mail")
+        delivery = asyncio.create_task(self._app.deliveries.run(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
         self._jobs.start()
         self._app.loop_lag.start()
         await self._stop.wait()
 
         notify("STOPPING=1")
+        self._app.events.close()
         for task in (reloading, opening):
             if task is not None:
                 task.cancel()
         self._app.loop_lag.stop()
-        self._app.mail_room.delivery.stop()
+        self._app.deliveries.stop()
         await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
         if self._refusal is not None:
             raise self._refusal
@@ -94,6 +110,10 @@ class Daemon:
     def _take_over(self, config: Config) -> None:
         set_up_logging(config.log)
         self._app.take_over(config)
+        self._application.services = self._app.services
+
+    def _take_over_authme(self, authme: AuthMeConfig) -> None:
+        self._app.take_over_authme(authme)
         self._application.services = self._app.services
 
     async def _open_database(self) -> bool:
@@ -137,12 +157,25 @@ class Daemon:
         async def purge() -> None:
             await app.worker.run(app.purge_expired)
 
+        async def retention() -> None:
+            sweep = app.desk.retention.begin()
+            while await app.worker.run(sweep.run_batch):  # noqa: ASYNC110 - the work is in the condition
+                await asyncio.sleep(_BREATH.total_seconds())
+            await app.worker.run(app.desk.retention.note, sweep, "retention")
+
+        async def digest() -> None:
+            await app.worker.run(app.mail_room.digest.run)
+
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
         jobs = [
             Job("sync", app.ground.config.sync.every, app.sync.run, is_due_at_start=True),
             Job("purge", timedelta(hours=1), purge),
+            Job("retention", timedelta(hours=6), retention),
+            Job("digest", min(app.ground.config.mail.admin_digest, timedelta(minutes=1)), digest),
+            Job("game files", LOOK_EVERY, self._game_watch.look),
+            *app.server_room.list_jobs(),
         ]
         interval = watchdog_interval()
         if interval is not None:

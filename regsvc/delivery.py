@@ -1,4 +1,4 @@
-"""Brings the outbox's mails out of the house, in the background. No request waits for it."""
+"""Brings what the outbox promises out of the house, in the background. No request waits for it."""
 
 import asyncio
 import contextlib
@@ -6,12 +6,12 @@ import logging
 from datetime import timedelta
 from typing import Final
 
+from regsvc.bugs import describe_bug
+from regsvc.carriers import Away, Carrier, Pointless, Postponed, Refused
 from regsvc.db import Worker
-from regsvc.errors import DatabaseAway, Overloaded, describe_bug
-from regsvc.mail_desk import MailDesk
-from regsvc.mail_renderer import RenderedMail
-from regsvc.mailers import Mailer, MailPostponed, MailRefused, MailServerAway
-from regsvc.outbox import OutboxMail
+from regsvc.errors import DatabaseAway, Overloaded
+from regsvc.outbox import Errand
+from regsvc.outbox_desk import OutboxDesk
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ _FAREWELL: Final = timedelta(seconds=5)
 
 
 class _Pause:
-    """How long to leave a mail server alone that is away: doubling, and one attempt at a time."""
+    """How long to leave a server alone that is away: doubling, and one attempt at a time."""
 
     def __init__(self, first: timedelta) -> None:
         self._first = first
@@ -51,25 +51,26 @@ class _Pause:
         return max(0.0, self._until - asyncio.get_running_loop().time())
 
 
-class MailDelivery:
-    """The background job: `run` until `stop`. Several recipients at once, each one's mails in order.
+class Delivery:
+    """The background job for one kind: `run` until `stop`. Several recipients at once, each one's errands in order.
 
-    `first_pause` is how long a mail server that is away is left alone at first, `farewell` how long a stop waits for
-    the mails under way.
+    `first_pause` is how long a server that is away is left alone at first, `farewell` how long a stop waits for what
+    is under way.
     """
 
     def __init__(
         self,
         worker: Worker,
-        desk: MailDesk,
-        mailer: Mailer,
+        desk: OutboxDesk,
+        carrier: Carrier,
         *,
         first_pause: timedelta = _FIRST_PAUSE,
         farewell: timedelta = _FAREWELL,
     ) -> None:
         self._worker = worker
         self._desk = desk
-        self._mailer = mailer
+        self._carrier = carrier
+        self._noun = carrier.noun
         self._pause = _Pause(first_pause)
         self._farewell = farewell
         self._in_flight: set[asyncio.Task[None]] = set()
@@ -91,7 +92,7 @@ class MailDelivery:
             await self._finish()
 
     def stop(self) -> None:
-        """Begin no further mail; `run` comes back. Called on the loop."""
+        """Begin nothing further; `run` comes back. Called on the loop."""
         self._is_stopping = True
         self._something_happened.set()
 
@@ -108,18 +109,18 @@ class MailDelivery:
         free = limit - len(self._in_flight)
         if free <= 0 or self._pause.remaining() > 0:
             return
-        for mail in await self._claim(free):
-            task = asyncio.create_task(self._deliver(mail))
+        for errand in await self._claim(free):
+            task = asyncio.create_task(self._deliver(errand))
             self._in_flight.add(task)
             task.add_done_callback(self._end)
 
-    async def _claim(self, limit: int) -> list[OutboxMail]:
+    async def _claim(self, limit: int) -> list[Errand]:
         try:
             claimed = await self._worker.run(self._desk.claim_due, limit)
         except (DatabaseAway, Overloaded):
             self._wait_for_database("it cannot be reached")
             return []
-        except Exception as error:  # whatever it is, mails must leave again once it is over
+        except Exception as error:  # whatever it is, everything must leave again once it is over
             self._wait_for_database(describe_bug(error))
             return []
         self._is_database_away = False
@@ -128,7 +129,7 @@ class MailDelivery:
     def _wait_for_database(self, why: str) -> None:
         """Told once, until it works again."""
         if not self._is_database_away:
-            log.error("mails wait for the database: %s", why)
+            log.error("%ss wait for the database: %s", self._noun, why)
         self._is_database_away = True
 
     def _end(self, task: asyncio.Task[None]) -> None:
@@ -142,50 +143,49 @@ class MailDelivery:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._something_happened.wait(), timeout)
 
-    async def _deliver(self, mail: OutboxMail) -> None:
+    async def _deliver(self, errand: Errand) -> None:
         """One attempt, whatever may happen. What is not recorded is due again when the claim runs out."""
         try:
-            await self._attempt(mail)
+            await self._attempt(errand)
         except asyncio.CancelledError:
-            await self._worker.run(self._desk.put_back, mail, "the companion was stopped")
+            await self._worker.run(self._desk.put_back, errand, "the companion was stopped")
             raise
         except (DatabaseAway, Overloaded):
-            log.warning("mail %d (%s): how it went cannot be recorded now", mail.id, mail.template)
+            log.warning("%s %d (%s): how it went cannot be recorded now", self._noun, errand.id, errand.template)
         except Exception as bug:
-            log.error("mail %d (%s) met a bug: %s", mail.id, mail.template, describe_bug(bug))
-            await self._record_failure(mail, f"a bug: {type(bug).__name__}", is_final=False)
+            log.error("%s %d (%s) met a bug: %s", self._noun, errand.id, errand.template, describe_bug(bug))
+            await self._worker.run(self._desk.record_failure, errand, f"a bug: {type(bug).__name__}")
 
-    async def _attempt(self, mail: OutboxMail) -> None:
-        if not self._mailer.is_available:
-            await self._worker.run(self._desk.drop, mail, "e-mail is switched off")
-            return
-        rendered = await self._worker.run(self._desk.render, mail)
-        if rendered is not None:
-            await self._hand_over(mail, rendered)
-
-    async def _hand_over(self, mail: OutboxMail, rendered: RenderedMail) -> None:
+    async def _attempt(self, errand: Errand) -> None:
+        run, desk = self._worker.run, self._desk
         try:
-            await self._mailer.send(rendered.message, mail.recipient)
-        except MailServerAway as error:
-            await self._put_back(mail, rendered.censor(str(error)))
+            await self._carrier.carry(errand)
+        except Pointless as reason:
+            await run(desk.drop, errand, str(reason))
             return
-        except (MailRefused, MailPostponed) as error:
-            is_final = isinstance(error, MailRefused)
-            await self._record_failure(mail, rendered.censor(str(error)), is_final=is_final)
+        except Away as error:
+            await self._put_back(errand, str(error))
+            return
+        except Refused as error:
+            await run(desk.record_failure, errand, str(error), is_final=True)
+        except Postponed as error:
+            self._look_again_after(await run(desk.record_failure, errand, str(error), retry_after=error.retry_after))
         else:
-            await self._worker.run(self._desk.record_sent, mail)
+            await run(desk.record_sent, errand)
         if self._pause.is_on:
-            log.info("mails get out again")
+            log.info("%ss get out again", self._noun)
             self._pause.end()
 
-    async def _record_failure(self, mail: OutboxMail, error: str, *, is_final: bool) -> None:
-        await self._worker.run(self._desk.record_failure, mail, error, is_final=is_final)
+    def _look_again_after(self, wait: timedelta | None) -> None:
+        """Sooner than the poll's turn, if something is due sooner."""
+        if wait is not None and wait < _POLL:
+            asyncio.get_running_loop().call_later(wait.total_seconds(), self._something_happened.set)
 
-    async def _put_back(self, mail: OutboxMail, reason: str) -> None:
+    async def _put_back(self, errand: Errand, reason: str) -> None:
         if not self._pause.is_on:
-            log.warning("mails wait, none gets out: %s", reason)
+            log.warning("%ss wait, none gets out: %s", self._noun, reason)
         self._pause.begin_or_extend()
-        await self._worker.run(self._desk.put_back, mail, reason)
+        await self._worker.run(self._desk.put_back, errand, reason)
 
     async def _finish(self) -> None:
         if not self._in_flight:
@@ -194,3 +194,28 @@ class MailDelivery:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+
+
+class Deliveries:
+    """All kinds side by side: one that is held up does not hold up another."""
+
+    def __init__(self) -> None:
+        self._deliveries: list[Delivery] = []
+
+    def add(self, delivery: Delivery) -> None:
+        """One more kind; before `run`."""
+        self._deliveries.append(delivery)
+
+    async def run(self) -> None:
+        """Deliver until `stop`; see `Delivery.run`."""
+        await asyncio.gather(*(delivery.run() for delivery in self._deliveries))
+
+    def stop(self) -> None:
+        """Begin nothing further. Called on the loop."""
+        for delivery in self._deliveries:
+            delivery.stop()
+
+    def wake(self) -> None:
+        """Look into the outbox now. From any thread."""
+        for delivery in self._deliveries:
+            delivery.wake()

@@ -30,6 +30,8 @@ class DerivedSecrets:
     def __init__(self, installation_key: bytes) -> None:
         self._code_key = _derive_key(installation_key, "verification code")
         self._link_key = _derive_key(installation_key, "mailed link")
+        self._digest_key = _derive_key(installation_key, "digest of a secret")
+        self._verifier_key = _derive_key(installation_key, "PKCE verifier")
 
     def code(self, purpose: str, row_id: int, nonce: str, email_key: str, digits: int) -> str:
         """The decimal digits of one verification code; leading zeros are kept.
@@ -43,6 +45,14 @@ class DerivedSecrets:
         """`<row id>.<43 characters of base64url>`: what stands behind the `#` of a mailed link."""
         mac = base64.urlsafe_b64encode(_mac(self._link_key, purpose, row_id, nonce)).rstrip(b"=")
         return f"{row_id}.{mac.decode('ascii')}"
+
+    def digest(self, purpose: str, secret: str) -> str:
+        """64 hexadecimal digits by which a random secret is known again: what may be stored of it."""
+        return _mac(self._digest_key, purpose, secret).hex()
+
+    def pkce_verifier(self, state: str) -> str:
+        """43 characters of base64url that nobody can tell from the state of an authorization request (RFC 7636)."""
+        return base64.urlsafe_b64encode(_mac(self._verifier_key, state)).rstrip(b"=").decode("ascii")
 
     def is_link_token(self, token: str, row_id: int, nonce: str, purpose: str) -> bool:
         """Whether the token is the one of this row; in the same time whichever character differs."""

@@ -7,75 +7,7 @@ layer turns the refusal's category into a status and its code into words (`trans
 
 from __future__ import annotations
 
-import re
-import traceback
-from collections.abc import Iterator
-from enum import IntEnum
-from typing import ClassVar
-
-
-class Category(IntEnum):
-    """What kind of "no" it is; the number is the HTTP status."""
-
-    MALFORMED = 400
-    UNAUTHENTICATED = 401
-    FORBIDDEN = 403
-    NOT_FOUND = 404
-    METHOD = 405
-    CONFLICT = 409
-    TOO_LARGE = 413
-    UNSUPPORTED = 415
-    INVALID = 422
-    LIMITED = 429
-    INTERNAL = 500
-    AWAY = 503
-
-
-BUSINESS_CATEGORIES = frozenset({Category.CONFLICT, Category.INVALID, Category.LIMITED})
-
-REFUSALS: dict[str, type[Refusal]] = {}
-"""Every refusal by its code."""
-
-
-class Refusal(Exception):
-    """A "no" that the caller is told about, in words of his language.
-
-    `code` is stable and machine-readable, `field` names the part of the request it is about (None: no
-    single one) and `facts` hold what a client may need. Facts are given in snake case and kept under their
-    names in JSON: `Refusal(remaining_seconds=5).facts == {"remainingSeconds": 5}`. They are public: never a
-    secret.
-    """
-
-    code: ClassVar[str] = ""
-    category: ClassVar[Category]
-    field: str | None = None
-
-    is_business: ClassVar[bool] = False
-    """True for an answer of the service itself, sent with status 200 under `http.legacy_status`. Requests
-    that are broken, lack the right, or meet something that is away keep their status."""
-
-    retry_after: int | None = None
-    """Seconds after which asking again makes sense; None: unknown or pointless."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "is_business" not in cls.__dict__:
-            cls.is_business = cls.category in BUSINESS_CATEGORIES
-        if REFUSALS.setdefault(cls.code, cls) is not cls:
-            raise TypeError(f"two refusals with the code {cls.code!r}")
-
-    def __init__(self, *, field: str | None = None, retry_after: int | None = None, **facts: object) -> None:
-        super().__init__(self.code)
-        if field is not None:
-            self.field = field
-        if retry_after is not None:
-            self.retry_after = retry_after
-        self.facts = {_camel(name): value for name, value in facts.items() if value is not None}
-
-
-def _camel(name: str) -> str:
-    return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
-
+from regsvc.refusal import Category, Refusal
 
 # --- The request itself ---
 
@@ -176,20 +108,31 @@ class NotOperator(Refusal):
 
 
 class Banned(Refusal):
-    """Told only after a right password. `expires_at`: epoch milliseconds, None for a ban without end."""
+    """Told only after a right password. `banExpiresAt` is not there for a ban without end.
+
+    `fault`: "for_a_reason" where `reason` says which.
+    """
 
     code = "banned"
     category = Category.FORBIDDEN
     is_business = True
 
     def __init__(self, reason: str | None = None, expires_at: int | None = None) -> None:
-        super().__init__(reason=reason, ban_expires_at=expires_at)
+        super().__init__(fault="for_a_reason" if reason else None, reason=reason, ban_expires_at=expires_at)
 
 
 class UserNotFound(Refusal):
     code = "user_not_found"
     category = Category.NOT_FOUND
     field = "username"
+    is_business = True
+
+
+class ProofRequired(Refusal):
+    """Neither a token that carries the right nor anything else that proves it came with the request."""
+
+    code = "proof_required"
+    category = Category.UNAUTHENTICATED
     is_business = True
 
 
@@ -275,6 +218,69 @@ class InvalidCode(Refusal):
     field = "code"
 
 
+class CaptchaRequired(Refusal):
+    """This takes a captcha: its token or its answer did not come."""
+
+    code = "captcha_required"
+    category = Category.INVALID
+    field = "captchaAnswer"
+
+
+class InvalidCaptcha(Refusal):
+    """One answer for a wrong one, and for a challenge that is used, expired, being used or not ours."""
+
+    code = "invalid_captcha"
+    category = Category.INVALID
+    field = "captchaAnswer"
+
+
+class InvalidAnswer(Refusal):
+    """An answer of the questionnaire breaks a rule.
+
+    `fault`: "required", "wrong_type", "unknown_question", "unknown_option", "repeated_option", "too_few_options",
+    "too_many_options" (see the selections), "too_short" or "too_long" (see the lengths).
+    """
+
+    code = "invalid_answer"
+    category = Category.INVALID
+    field = "answers"
+
+    def __init__(
+        self,
+        fault: str,
+        question_id: int,
+        *,
+        min_selections: int | None = None,
+        max_selections: int | None = None,
+        min_length: int | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        super().__init__(
+            fault=fault,
+            question_id=question_id,
+            min_selections=min_selections,
+            max_selections=max_selections,
+            min_length=min_length,
+            max_length=max_length,
+        )
+
+
+class QuestionnaireRequired(Refusal):
+    """One answer for a questionnaire's token that is missing, unknown, expired or used."""
+
+    code = "questionnaire_required"
+    category = Category.INVALID
+    field = "questionnaire"
+
+
+class QuestionnaireFailed(Refusal):
+    """The answers behind the token did not pass."""
+
+    code = "questionnaire_failed"
+    category = Category.INVALID
+    field = "questionnaire"
+
+
 class WrongPassword(Refusal):
     """The current password given to change it is not right."""
 
@@ -289,6 +295,33 @@ class ResetTokenInvalid(Refusal):
     code = "invalid_token"
     category = Category.INVALID
     field = "token"
+
+
+class InvalidState(Refusal):
+    """The answer of a chat provider that nobody here asked for: its state is foreign, used, expired or missing."""
+
+    code = "invalid_state"
+    category = Category.INVALID
+    field = "state"
+
+
+class ChatLinkRequired(Refusal):
+    """Registering needs a chat account that was linked before; no living link was shown."""
+
+    code = "chat_link_required"
+    category = Category.INVALID
+    field = "linkToken"
+
+    def __init__(self) -> None:
+        super().__init__(discord_required=True)  # what existing front ends look for
+
+
+class LinkTokenInvalid(Refusal):
+    """A link token that is used, expired or not ours."""
+
+    code = "invalid_link_token"
+    category = Category.INVALID
+    field = "linkToken"
 
 
 # --- What is asked for cannot be now ---
@@ -336,6 +369,56 @@ class NotEnabled(Refusal):
     category = Category.CONFLICT
 
 
+class ChatAccountTaken(Refusal):
+    """The chat account belongs to another user."""
+
+    code = "chat_account_taken"
+    category = Category.CONFLICT
+
+
+class ChatNotMember(Refusal):
+    """`fault`: "not_in_guild", or "lacks_role" in that guild."""
+
+    code = "chat_not_member"
+    category = Category.CONFLICT
+
+    def __init__(self, fault: str = "not_in_guild") -> None:
+        super().__init__(fault=fault)
+
+
+class ChatDenied(Refusal):
+    """The player did not let the chat provider tell us who he is."""
+
+    code = "chat_denied"
+    category = Category.CONFLICT
+
+
+class ChatNotLinked(Refusal):
+    """There is no chat account to unlink."""
+
+    code = "chat_not_linked"
+    category = Category.CONFLICT
+
+
+class MailNotFound(Refusal):
+    """No mail has this id, or it was purged."""
+
+    code = "mail_not_found"
+    category = Category.NOT_FOUND
+    field = "id"
+
+
+class MailNotResendable(Refusal):
+    """A mail that does not go out again. `fault` says why: `waiting` (it has yet to go out), or `pointless`."""
+
+    code = "mail_not_resendable"
+    category = Category.CONFLICT
+    field = "id"
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(fault=fault)
+
+
 class SyncRunning(Refusal):
     """Another process is still synchronising after the longest wait."""
 
@@ -345,7 +428,7 @@ class SyncRunning(Refusal):
 
 
 class RateLimited(Refusal):
-    """`remaining_seconds` until the next try may be made; at least 1 is told."""
+    """Too many tries; the next may be made in `remainingSeconds`, at least 1."""
 
     code = "rate_limited"
     category = Category.LIMITED
@@ -353,6 +436,17 @@ class RateLimited(Refusal):
     def __init__(self, remaining_seconds: int) -> None:
         seconds = max(1, remaining_seconds)
         super().__init__(retry_after=seconds, remaining_seconds=seconds)
+
+
+class TooManyStreams(Refusal):
+    """So many listen to events already, or this admin does in so many places, that no more can be served."""
+
+    code = "too_many_streams"
+    category = Category.LIMITED
+    retry_after = 30
+
+    def __init__(self) -> None:
+        super().__init__(remaining_seconds=30)
 
 
 # --- Something is away ---
@@ -367,7 +461,7 @@ class DatabaseAway(Refusal):
 
 
 class PlayersAway(Refusal):
-    """AuthMe's table cannot be read or written, so nobody may be told that a name is free."""
+    """AuthMe's table cannot be read or written, so nobody can tell what a name or a password is worth."""
 
     code = "players_away"
     category = Category.AWAY
@@ -380,6 +474,14 @@ class MailUnavailable(Refusal):
     code = "mail_unavailable"
     category = Category.AWAY
     retry_after = 300
+
+
+class ProviderAway(Refusal):
+    """The chat provider did not answer, or with something that is no answer."""
+
+    code = "provider_away"
+    category = Category.AWAY
+    retry_after = 30
 
 
 class Overloaded(Refusal):
@@ -398,28 +500,3 @@ class InternalFault(Refusal):
 
     def __init__(self, request_id: str) -> None:
         super().__init__(request_id=request_id)
-
-
-# --- Bugs ---
-
-
-def describe_bug(error: BaseException) -> str:
-    """The types and the frames of an exception and of those that led to it, newest first, on one line.
-
-    Never the messages: those of the database drivers carry the values of the statement, which may be hashes.
-    """
-    return "; caused by ".join(f"{type(link).__qualname__} at {_frames(link)}" for link in _chain(error))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        yield link
-        link = link.__cause__ or link.__context__
-
-
-def _frames(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))

@@ -9,10 +9,12 @@ from typing import Final
 
 from peewee import PeeweeException
 
+from regsvc.bugs import describe_bug
 from regsvc.clock import Clock
 from regsvc.db import Worker
-from regsvc.errors import DatabaseAway, Refusal, describe_bug
+from regsvc.errors import DatabaseAway
 from regsvc.outbox import Backlog, Outbox
+from regsvc.refusal import Refusal
 from regsvc.sync.service import SyncService
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,6 @@ import ssl
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from peewee import Database, MySQLDatabase
@@ -24,6 +23,11 @@ from regsvc.models import Installation
 log = logging.getLogger(__name__)
 
 _STATE_FILE = "home.json"
+
+COPYING = "copying to: "
+COPIED = "copied to: "
+MOVED = "moved to: "
+"""What `regsvc_installation.home` begins with where everything is being moved to, or was moved away from."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,10 @@ def read_authme(config: Config) -> AuthMeConfig | None:
             return read_authme_config(path).with_overrides(**overrides)
         if "backend" in overrides:
             return AuthMeConfig().with_overrides(**overrides)
-    except (AuthMeConfigError, OSError) as error:
+    except AuthMeConfigError as error:
         raise ConfigError([str(error)]) from error
+    except OSError as error:
+        raise ConfigError([f"{path} cannot be looked at: {error.strerror}."]) from error
     if config.authme.enabled is True:
         raise ConfigError(
             ["[authme] enabled = true, but its config.yml is not found: set game.directory or authme.config."]
@@ -75,7 +81,7 @@ def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfi
     parts = urlsplit(config.database.url)
     if shared is None:
         database = open_database(config.database.url, config.database.busy_timeout)
-        return Home(_name(config.database.url), database, _separate_players(config, authme))
+        return Home(home_name(config.database.url), database, _separate_players(config, authme))
     same_server = parts.scheme in ("mysql", "mariadb") and (
         _canonical(parts.hostname or "") == _canonical(shared.host) and (parts.port or 3306) == shared.port
     )
@@ -88,7 +94,7 @@ def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfi
         )
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, schema=shared.database)
-    return Home(_name(config.database.url), database, players)
+    return Home(home_name(config.database.url), database, players)
 
 
 def _separate_players(config: Config, authme: AuthMeConfig | None) -> Players:
@@ -136,7 +142,8 @@ def _canonical(host: str) -> str:
     return "127.0.0.1" if _is_loopback(host) else host.lower()
 
 
-def _name(url: str) -> str:
+def home_name(url: str) -> str:
+    """What the home at this URL is called; holds no secret."""
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         return f"sqlite:{unquote(parts.path.removeprefix('/'))}"
@@ -149,12 +156,12 @@ class WrongHome(Exception):
 
 def check_recorded_home(state_dir: Path, home: Home) -> None:
     """Refuse to start elsewhere than at the first start. Raises `WrongHome`."""
-    recorded = _read_state(state_dir)
+    recorded = read_recorded_home(state_dir)
     if recorded is not None and recorded["home"] != home.name:
         raise WrongHome(
             f"This installation lives in {recorded['home']}, but the config now leads to {home.name}. "
             "Users and reviews would be left behind. Set database.url to the old place, "
-            "or move everything and remove home.json from the state directory."
+            "or move everything: companion migrate --to URL (or --to auto)."
         )
 
 
@@ -163,7 +170,7 @@ def settle_in(state_dir: Path, home: Home, key_fingerprint: str, now: Clock) -> 
 
     Runs after the migrations. Raises `WrongHome`.
     """
-    recorded = _read_state(state_dir)
+    recorded = read_recorded_home(state_dir)
     with home.database.atomic():
         row = Installation.get_or_none(Installation.id == 1)
         if row is None:
@@ -174,6 +181,7 @@ def settle_in(state_dir: Path, home: Home, key_fingerprint: str, now: Clock) -> 
                 key_fingerprint=key_fingerprint,
                 first_started_at=now(),
             )
+    _check_mark(row, home, recorded)
     if row.key_fingerprint != key_fingerprint:
         raise WrongHome(
             "The database was made with another installation key: mailed codes and links would not be valid. "
@@ -185,10 +193,27 @@ def settle_in(state_dir: Path, home: Home, key_fingerprint: str, now: Clock) -> 
             "Restore the database that belongs to it, or start with an empty state directory."
         )
     if recorded is None:
-        _write_state(state_dir, {"installation_id": row.installation_id, "home": home.name})
+        record_home(state_dir, row.installation_id, home.name)
 
 
-def _read_state(state_dir: Path) -> dict[str, str] | None:
+def _check_mark(row: Installation, home: Home, recorded: dict[str, str] | None) -> None:
+    """Refuse a database that was left behind, or that not everything has arrived in. Raises `WrongHome`."""
+    if row.home.startswith(MOVED):
+        raise WrongHome(
+            f"Everything in {home.name} was {row.home}. Set database.url to that place; what is here is a copy of "
+            "how it was before."
+        )
+    if row.home.startswith((COPYING, COPIED)):
+        if recorded is None or not row.home.startswith(COPIED):
+            raise WrongHome(
+                f"A move into {home.name}, or a restore, was interrupted. Run it again, or set database.url to the "
+                "old place."
+            )
+        Installation.update(home=home.name).where(Installation.id == 1).execute()  # all but the last step was done
+
+
+def read_recorded_home(state_dir: Path) -> dict[str, str] | None:
+    """The `installation_id` and the `home` of the first start; None before it. Raises `WrongHome`."""
     try:
         state: dict[str, str] = json.loads((state_dir / _STATE_FILE).read_text("utf-8"))
     except FileNotFoundError:
@@ -198,11 +223,12 @@ def _read_state(state_dir: Path) -> dict[str, str] | None:
     return state
 
 
-def _write_state(state_dir: Path, state: dict[str, Any]) -> None:
+def record_home(state_dir: Path, installation_id: str, home: str) -> None:
+    """From now on this installation lives there."""
     path = state_dir / _STATE_FILE
     new = path.with_suffix(".new")
     with new.open("w", encoding="utf-8") as file:
-        json.dump(state, file, indent=2)
+        json.dump({"installation_id": installation_id, "home": home}, file, indent=2)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)

@@ -6,32 +6,39 @@ their code, `[fault.<code>]` for what exactly breaks a rule. `{names}` in them a
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from regsvc.errors import Refusal
+from regsvc.refusal import Refusal
+from regsvc.translation_files import check_words, read_words
 
 FALLBACK = "en"
 _MAX_ACCEPTED_LANGUAGES = 20
+# RFC 5646 4.4.1 gets by with 35. A tag is shortened piece by piece, so its length must not be a stranger's choice.
+_LONGEST_TAG = 64
 
 
 def load_translations(*folders: Path) -> Translations:
     """The built-in languages, and on top of them those of a host's own folders (`<language>.toml`).
 
-    Raises OSError for a folder that cannot be read and tomllib.TOMLDecodeError for a broken file.
+    Raises `BrokenTranslation`, and OSError for a folder that cannot be read.
     """
-    languages: dict[str, dict[str, str]] = {}
     builtin: Traversable = files("regsvc") / "translations"
-    for folder in (builtin, *folders):
-        for file in folder.iterdir():
-            language, dot, suffix = file.name.rpartition(".")
-            if dot and suffix == "toml":
-                words = tomllib.loads(file.read_text(encoding="utf-8"))
-                languages.setdefault(_normalise(language), {}).update(_flatten(words))
+    languages = {language: read_words(file) for language, file in _files_in(builtin)}
+    english = dict(languages[FALLBACK])
+    for folder in folders:
+        for language, file in _files_in(folder):
+            languages.setdefault(language, {}).update(check_words(file, read_words(file), english))
     return Translations(languages)
+
+
+def _files_in(folder: Traversable) -> Iterator[tuple[str, Traversable]]:
+    """Files of words, each with its language."""
+    for file in folder.iterdir():
+        if file.name.endswith(".toml") and file.is_file():
+            yield normalise(file.name.removesuffix(".toml")), file
 
 
 class Translations:
@@ -39,7 +46,7 @@ class Translations:
 
     def __init__(self, languages: Mapping[str, Mapping[str, str]]) -> None:
         """`languages`: texts by key, by tag. English must be there; it stands in for what is missing."""
-        self._words = {_normalise(language): dict(words) for language, words in languages.items()}
+        self._words = {normalise(language): dict(words) for language, words in languages.items()}
         if FALLBACK not in self._words:
             raise ValueError(f"translations without {FALLBACK!r}")
 
@@ -60,32 +67,54 @@ class Translations:
         template = self._words.get(language, {}).get(key) or self._words[FALLBACK][key]
         return template.format_map(_Facts(facts))
 
+    def section(self, name: str, language: str) -> dict[str, str]:
+        """The words of a section such as `page.register`, by their keys in it; `{names}` in them stay.
+
+        Empty for a section that English does not have.
+        """
+        prefix = f"{name}."
+        keys = [key for key in self._words[FALLBACK] if key.startswith(prefix)]
+        return {key.removeprefix(prefix): self.text(key, language) for key in keys}
+
     def refusal(self, refusal: Refusal, language: str) -> str:
         """What a refusal says, in the words of its exact fault where it has one."""
         key = f"fault.{refusal.code}.{refusal.facts.get('fault')}"
         if key not in self._words[FALLBACK]:
             key = f"refusal.{refusal.code}"
-        return self.text(key, language, **{"field": refusal.field, **refusal.facts})
+        facts = {"field": refusal.field, **refusal.facts}
+        if "status" in facts:
+            facts["status"] = self.text(f"status.{facts['status']}", language)
+        return self.text(key, language, **facts)
 
     def find(self, requested: str) -> str | None:
         """The language with words that serves a tag ("zh-CN" → "zh"), None if there is none."""
-        tag = _normalise(requested)
-        while tag and tag not in self._words:
-            tag = tag.rpartition("-")[0]
-        return tag or None
+        return find_language(self._words, requested)
 
     def pick(self, requested: str | None, accept_language: str | None, default: str) -> str:
-        """The language to answer in.
+        """The language to answer in; see `pick_language`."""
+        return pick_language(self._words, requested, accept_language, default)
 
-        `requested` was named by the request or stored with the user, and counts even if there are no words
-        for it (English, then); `accept_language` is the browser's header; `default` is the host's.
-        """
-        if requested:
-            return self.find(requested) or FALLBACK
-        for tag in _accepted(accept_language or ""):
-            if language := self.find(tag):
-                return language
-        return self.find(default) or FALLBACK
+
+def find_language(known: Container[str], requested: str) -> str | None:
+    """The one of these languages (in lower case) that serves a tag ("zh-CN" → "zh"), None if there is none."""
+    tag = normalise(requested[:_LONGEST_TAG])
+    while tag and tag not in known:
+        tag = tag.rpartition("-")[0]
+    return tag or None
+
+
+def pick_language(known: Container[str], requested: str | None, accept_language: str | None, default: str) -> str:
+    """The language to answer in, of those that there are words in; English where none fits.
+
+    `requested` was named by the request or stored with the user, and counts even if there are no words for it
+    (English, then); `accept_language` is the browser's header; `default` is the host's.
+    """
+    if requested:
+        return find_language(known, requested) or FALLBACK
+    for tag in _accepted(accept_language or ""):
+        if language := find_language(known, tag):
+            return language
+    return find_language(known, default) or FALLBACK
 
 
 class _Facts(dict[str, object]):
@@ -95,18 +124,9 @@ class _Facts(dict[str, object]):
         return f"{{{name}}}"
 
 
-def _normalise(tag: str) -> str:
+def normalise(tag: str) -> str:
+    """A language tag as tags are compared."""
     return tag.strip().replace("_", "-").lower()
-
-
-def _flatten(words: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for name, value in words.items():
-        if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = str(value)
-    return flat
 
 
 def _accepted(header: str) -> Sequence[str]:

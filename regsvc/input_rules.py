@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from plugin_bridge.rules import NameRule, PasswordRule
 from regsvc.errors import InvalidField, InvalidPassword, InvalidUsername, PasswordRequired, ReservedUsername
+from regsvc.transitions import MACHINES
 
 _LONGEST_NAME = 64
+_LONGEST_GAMERTAG = 16
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,17 @@ class BedrockNames:
     """Names of players of the Bedrock edition: their own prefix and pattern."""
 
     is_enabled: bool
+    prefix: str
     pattern: re.Pattern[str]
+
+    def in_game(self, gamertag: str) -> str:
+        """What Floodgate calls the player in the game: with the prefix, `_` for each space, and 16 characters of that.
+
+        A name that has the prefix is one already. What is too long for a gamertag stays so.
+        """
+        name = gamertag.removeprefix(self.prefix).replace(" ", "_")
+        is_gamertag = len(name) <= _LONGEST_GAMERTAG
+        return f"{self.prefix}{name}"[: _LONGEST_GAMERTAG if is_gamertag else None]
 
 
 class InputRules:
@@ -38,9 +50,19 @@ class InputRules:
         self._names = names
         self._passwords = passwords
         self._bedrock = bedrock
-        self._reserved = frozenset(name.lower() for name in reserved_names)
+        self._reserved = MACHINES.union(name.lower() for name in reserved_names)
         self._operators = operators
         self._mode = password_mode
+
+    def take_over(self, names: NameRule, passwords: PasswordRule) -> None:
+        """AuthMe has other rules from now on."""
+        self._names, self._passwords = names, passwords
+
+    def name_in_game(self, username: str, platform: str) -> str:
+        """The name that is registered where this one was typed."""
+        if platform == "bedrock" and self._bedrock.is_enabled and len(username) <= _LONGEST_NAME:
+            return self._bedrock.in_game(username)
+        return username
 
     def check_username(self, username: str, platform: str = "java") -> None:
         """Raises `InvalidUsername`."""
@@ -61,7 +83,7 @@ class InputRules:
         return username.lower() in self._operators()
 
     def check_not_reserved(self, username: str) -> None:
-        """Raises `ReservedUsername`: else a stranger could register an operator's name."""
+        """Raises `ReservedUsername`: else a stranger could register an operator's name, or one of the program's own."""
         if username.lower() in self._reserved or self.is_operator(username):
             raise ReservedUsername
 

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from tornado.ioloop import PeriodicCallback
 
-from regsvc.errors import Refusal, describe_bug
+from regsvc.bugs import describe_bug
+from regsvc.refusal import Refusal
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +22,8 @@ class Job:
     every: timedelta
     run: Callable[[], Awaitable[object]]
     is_due_at_start: bool = False
+    is_cut_at_stop: bool = False
+    """It waits for others, and nothing is lost when it is not waited for."""
 
 
 class JobRunner:
@@ -29,7 +32,7 @@ class JobRunner:
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
         self._callbacks: list[PeriodicCallback] = []
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], Job] = {}
 
     def start(self) -> None:
         """Start the clocks; jobs that are due at the start run once now."""
@@ -44,12 +47,15 @@ class JobRunner:
         """Stop the clocks and let what is under way end."""
         for callback in self._callbacks:
             callback.stop()
+        for task, job in self._under_way.items():
+            if job.is_cut_at_stop:
+                task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
     def _begin(self, job: Job) -> None:
         task = asyncio.create_task(self._tick(job), name=job.name)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._under_way[task] = job
+        task.add_done_callback(self._under_way.pop)
 
     async def _tick(self, job: Job) -> None:
         try:

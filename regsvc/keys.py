@@ -71,6 +71,30 @@ def load_keys(auth: AuthSection, state_dir: Path) -> Keys:
     return Keys(installation_key, SigningKeys(signing_key, previous))
 
 
+def find_installation_key(auth: AuthSection, state_dir: Path) -> bytes | None:
+    """The key that `load_keys` would find; None where it would make one. Makes and changes nothing.
+
+    Raises `UnusableKey` for whatever is wrong with any of the keys, as `load_keys` does.
+    """
+    if state_dir.exists():
+        _check_directory(state_dir)
+    for key in auth.previous_keys:
+        _checked(key, "auth.previous_keys")
+    _find(auth.signing_key, "auth.signing_key", state_dir / SIGNING_KEY_FILE)
+    return _find(auth.installation_key, "auth.installation_key", state_dir / INSTALLATION_KEY_FILE)
+
+
+def _find(given: str, name: str, path: Path) -> bytes | None:
+    if given:
+        return _checked(given, name)
+    try:
+        return _checked(_read_private(path).strip(), str(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnusableKey(f"{path} cannot be read ({error.strerror}): let the companion's user read it.") from error
+
+
 def _given_or_kept(given: str, name: str, path: Path) -> bytes:
     if given:
         return _checked(given, name)
@@ -106,6 +130,10 @@ def _checked(text: str, source: str) -> bytes:
 
 def _prepare_directory(directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_directory(directory)
+
+
+def _check_directory(directory: Path) -> None:
     if directory.stat().st_mode & stat.S_IWOTH:
         raise UnusableKey(f"everybody may write to {directory}, where keys are kept; chmod 700 {directory}")
 

@@ -60,6 +60,13 @@ class LoginDelays:
         failures.delayed_until = now + _delay_after(failures.count)
         self._forget(now)
 
+    def forgiven(self, account: str, known_client: str | None = None) -> None:
+        """One of the tries counted was no failure; what the others are delayed for stays."""
+        failures = self._failures.get(_account_digest(account, known_client))
+        if failures is not None:
+            failures.count = max(0, failures.count - 1)
+            failures.delayed_until = failures.last_at + _delay_after(failures.count)
+
     def cleared(self, account: str, known_client: str | None = None) -> None:
         """The password was right: what failed before is forgotten, for the account and for this client."""
         self._failures.pop(_account_digest(account, None), None)

@@ -20,7 +20,7 @@ class LoginLimits:
         self.login_limits = login_limits
 
     def hit(self, name: str, caller: Caller) -> None:
-        """Count one try of a name as it was typed, in lower case. Raises `RateLimited`."""
+        """Count one try of a name as it was typed. Raises `RateLimited`."""
         self._limits.hit_all(self._demands(name, caller))
 
     def begin_try(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
@@ -33,13 +33,22 @@ class LoginLimits:
         self._delays.failed(account, known_client)
 
     def succeeded(self, name: str, account: str, caller: Caller) -> None:
-        """The password was right: everything that was counted on the way is forgotten."""
-        for scope, subject, _limits in self._demands(name, caller):
-            self._limits.clear(scope, subject)
+        """The password was right: what was counted for this name on the way is forgotten, for the client too.
+
+        The client's tries of other names stay counted: else somebody with an account of his own would log in now and
+        then, and guess at the others without end.
+        """
+        (client_scope, client, _client_limits), (name_scope, named, _name_limits) = self._demands(name, caller)
+        self._limits.give_back(client_scope, client, self._limits.hits_of(name_scope, named))
+        self._limits.clear(name_scope, named)
         self._delays.cleared(account, caller.limit_key)
+
+    def forgiven(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
+        """The try under way was no failure, but it does not clear earlier ones either."""
+        self._delays.forgiven(account, caller.limit_key if is_known_client else None)
 
     def _demands(self, name: str, caller: Caller) -> list[Demand]:
         return [
             ("login.client", caller.limit_key, self.login_limits),
-            ("login.account", f"{name} {caller.limit_key}", self.login_limits),
+            ("login.account", f"{name.strip().lower()} {caller.limit_key}", self.login_limits),
         ]

@@ -1,11 +1,11 @@
-"""Logging in: which hash a password is checked against, and what a right one brings.
+"""Logging in: a password, the second factor where the player has one, and what right ones bring.
 
 Three parts that never overlap: look up (SQL on a worker thread), verify (the hash pool), complete (SQL again).
 """
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from peewee import Database
@@ -13,36 +13,21 @@ from peewee import Database
 from plugin_bridge.players import PlayersAway
 from regsvc import errors
 from regsvc.audit import Audit
+from regsvc.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.clock import Clock, epoch_ms
 from regsvc.db import Worker
-from regsvc.email_address import parse_email
+from regsvc.login_candidates import Candidate, Candidates
 from regsvc.login_delays import KnownClients
 from regsvc.login_limits import LoginLimits
 from regsvc.models import APPROVED, BANNED, User
 from regsvc.passwords import HashPool, Passwords
-from regsvc.records import Audience, Caller
+from regsvc.records import Audience, Caller, Session
+from regsvc.refusal import Refusal
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import AGREED, GONE, StoredPassword, Subject
 from regsvc.tokens import Tokens
+from regsvc.totp import find_step, spend_step
 
-_NOBODY = "@"
-"""A name that no player has: an unknown e-mail is looked up as long as a known one."""
 _FAILURES_TOGETHER = timedelta(hours=1)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Whom a login may turn out to be. `stored` None: nobody, or nobody with a password."""
-
-    key: str
-    """The lower-case name that was meant; what was typed, where it names nobody."""
-    username: str
-    stored: StoredPassword | None = field(repr=False)
-    user_id: int | None = None
-    token_generation: int = 0
-    is_known_client: bool = False
-    is_own_password: bool = False
-    """Whether `stored` is what the user set through us, so that it opens a row that came back."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +53,7 @@ class Logins:
         hash_pool: HashPool,
         passwords: Passwords,
         reconciler: Reconciler,
+        captchas: Captchas,
         limits: LoginLimits,
         known_clients: KnownClients,
         tokens: Tokens,
@@ -80,6 +66,8 @@ class Logins:
         self._hash_pool = hash_pool
         self._passwords = passwords
         self._reconciler = reconciler
+        self._candidates = Candidates(reconciler, known_clients)
+        self._captchas = captchas
         self._limits = limits
         self._known_clients = known_clients
         self._tokens = tokens
@@ -87,53 +75,87 @@ class Logins:
         self._is_operator = is_operator
         self._now = now
 
-    async def log_in(self, name: str, password: str, audience: Audience, caller: Caller) -> LoggedIn:
-        """Raises `RateLimited`, `BadCredentials`; only after a right password `Banned` and `NotOperator`."""
-        candidate = await self.check(name, password, caller)
-        outcome = await self._worker.run(self._complete, candidate, audience, caller)
-        if isinstance(outcome, errors.Refusal):
-            raise outcome
-        return outcome
+    async def log_in(
+        self,
+        name: str,
+        password: str,
+        audience: Audience,
+        caller: Caller,
+        *,
+        totp: str | None = None,
+        captcha: CaptchaProof = NO_PROOF,
+    ) -> LoggedIn:
+        """Raises what the captcha is refused with, `RateLimited`, `BadCredentials`; only after a right password
+        `TotpRequired`, and only after that `Banned` and `NotOperator`.
+        """
+        with self._captchas.guard("login", captcha, caller):
+            candidate = await self.check_with_totp(name, password, totp, caller)
+            outcome = await self._worker.run(self._complete, candidate, audience, caller)
+            if isinstance(outcome, Refusal):
+                raise outcome
+            return outcome
 
     async def check(self, name: str, password: str, caller: Caller) -> Candidate:
-        """Who has this name and this password. Raises `RateLimited` or `BadCredentials`, and counts the failure."""
-        name = name.strip()
-        self._limits.hit(name.lower(), caller)
-        candidate = await self._worker.run(self._look_up, name, caller)
-        self._hash_pool.require_room()
-        self._limits.begin_try(candidate.key, caller, is_known_client=candidate.is_known_client)
-        is_right = await self._hash_pool.run(self._passwords.verify, password, candidate.stored, candidate.username)
-        if not is_right:
-            await self._worker.run(self._record_failure, candidate, caller)
-            raise errors.BadCredentials
-        self._limits.succeeded(name.lower(), candidate.key, caller)
+        """Who has this name and this password. Raises `RateLimited` or `BadCredentials`, and counts the failure.
+
+        No second factor is asked for: whoever shows a session as well has shown it already.
+        """
+        candidate = await self._check_password(name, password, caller)
+        if candidate.totp_secret is None:
+            self._limits.succeeded(name, candidate.key, caller)
+        else:  # what failed stays counted until a code is right: a password must not make room to guess codes
+            self._limits.forgiven(candidate.key, caller, is_known_client=candidate.is_known_client)
         return candidate
 
-    def _look_up(self, name: str, caller: Caller) -> Candidate:
-        key = _key_of(name)
+    async def check_with_totp(self, name: str, password: str, totp: str | None, caller: Caller) -> Candidate:
+        """The same with the second factor, where the player has one; it is still to be spent (`totp_step`).
+
+        Raises `TotpRequired` too: for a code that is missing, which is no failure, and for a wrong or spent one,
+        which counts as a wrong password does.
+        """
+        candidate = await self._check_password(name, password, caller)
+        if candidate.totp_secret is not None:
+            if not totp or not totp.strip():
+                self._limits.forgiven(candidate.key, caller, is_known_client=candidate.is_known_client)
+                raise errors.TotpRequired
+            step = find_step(candidate.totp_secret, totp, self._now(), after=candidate.last_totp_step)
+            if step is None:
+                await self._worker.run(self._record_failure, candidate, caller)
+                raise errors.TotpRequired
+            candidate = replace(candidate, totp_step=step)
+        self._limits.succeeded(name, candidate.key, caller)
+        return candidate
+
+    async def check_owner(self, session: Session, password: str, caller: Caller) -> Candidate:
+        """The owner of a session shows the password again. Raises `WrongPassword`, counted as a failed login."""
         try:
-            # nobody has proven anything yet: what is braked for many names stays for a run of the sync
-            self._reconciler.settle(key or _NOBODY, may_adopt=False, is_braked=True)
-            subject = self._reconciler.look(key or _NOBODY, is_held=False)
-        except PlayersAway as error:
-            raise errors.PlayersAway from error
-        if key is None:
-            return Candidate(name.lower(), name, None)
-        if subject.user is None:
-            return Candidate(key, name, _players_password(subject))
-        stored, is_own = _password_of(subject)
-        user = User.get_or_none(User.id == subject.user.id)
-        if user is None:  # deleted since
-            return Candidate(key, name, None)
-        return Candidate(
-            key=key,
-            username=user.username,
-            stored=stored,
-            user_id=user.id,
-            token_generation=user.token_generation,
-            is_known_client=self._known_clients.is_known(user.id, caller.limit_key),
-            is_own_password=is_own,
-        )
+            candidate = await self.check(session.username, password, caller)
+        except errors.BadCredentials:
+            raise errors.WrongPassword from None
+        return _require_owner(candidate, session)
+
+    async def check_owner_with_totp(
+        self, session: Session, password: str, totp: str | None, caller: Caller
+    ) -> Candidate:
+        """The same with the second factor: raises `TotpRequired` too."""
+        try:
+            candidate = await self.check_with_totp(session.username, password, totp, caller)
+        except errors.BadCredentials:
+            raise errors.WrongPassword from None
+        return _require_owner(candidate, session)
+
+    async def _check_password(self, name: str, password: str, caller: Caller) -> Candidate:
+        """The try is counted as a failure before it is looked at; whoever called takes that back."""
+        name = name.strip()
+        self._limits.hit(name, caller)
+        candidate = await self._worker.run(self._candidates.find, name, caller)
+        self._hash_pool.require_room()
+        self._limits.begin_try(candidate.key, caller, is_known_client=candidate.is_known_client)
+        verdict = await self._hash_pool.run(self._passwords.verify, password, candidate.stored, candidate.username)
+        if not verdict:
+            await self._worker.run(self._record_failure, candidate, caller)
+            raise errors.BadCredentials
+        return replace(candidate, rehashed=verdict.rehashed)
 
     def _record_failure(self, candidate: Candidate, caller: Caller) -> None:
         # of a name that nobody has nothing is kept: people type passwords into the wrong field
@@ -142,7 +164,7 @@ class Logins:
             "user.login_failed", "", name, caller.address, client=caller.limit_key, per=_FAILURES_TOGETHER
         )
 
-    def _complete(self, candidate: Candidate, audience: Audience, caller: Caller) -> LoggedIn | errors.Refusal:
+    def _complete(self, candidate: Candidate, audience: Audience, caller: Caller) -> LoggedIn | Refusal:
         """What follows from a right password; a refusal comes back, so that what was recorded of it is kept."""
         try:
             self._reconciler.settle(candidate.key)  # a name that only AuthMe knew is a user now
@@ -150,6 +172,9 @@ class Logins:
                 user = User.get_or_none(User.username_key == candidate.key)
                 if user is None or not self._is_same_person(candidate, user):
                     return errors.BadCredentials()
+                if candidate.totp_step is not None and not spend_step(user.id, candidate.totp_step):
+                    self._record_failure(candidate, caller)  # another login showed the same code
+                    return errors.TotpRequired()
                 refusal = self._refusal(user, audience, caller)
                 if refusal is not None:
                     return refusal
@@ -164,6 +189,9 @@ class Logins:
         if candidate.is_own_password:
             with contextlib.suppress(PlayersAway):  # the wish is committed: the sync fulfils it
                 self._reconciler.settle_after(candidate.key)
+        if candidate.stored is not None and candidate.rehashed is not None:
+            with contextlib.suppress(PlayersAway):  # the next login does it, here or in the game
+                self._reconciler.rehash(candidate.key, candidate.stored, candidate.rehashed)
         return logged_in
 
     def _is_same_person(self, candidate: Candidate, user: User) -> bool:
@@ -176,7 +204,7 @@ class Logins:
             return False
         return (agreement.base_hash, agreement.base_salt) == (stored.hash, stored.salt)
 
-    def _refusal(self, user: User, audience: Audience, caller: Caller) -> errors.Refusal | None:
+    def _refusal(self, user: User, audience: Audience, caller: Caller) -> Refusal | None:
         if user.status == BANNED:
             expires_at = epoch_ms(user.ban_expires_at) if user.ban_expires_at else None
             return errors.Banned(user.reason, expires_at)
@@ -206,42 +234,8 @@ class Logins:
         )
 
 
-def _key_of(name: str) -> str | None:
-    """The lower-case name; with an @ that of the user with this verified e-mail. None: there cannot be one."""
-    if "@" not in name:
-        return name.lower() if 0 < len(name) <= 255 else None
-    try:
-        address = parse_email(name)
-    except errors.Refusal:
-        return None
-    row = User.get_or_none((User.email_key == address.key) & User.is_email_verified)
-    return row.username_key if row is not None else None
-
-
-def _players_password(subject: Subject) -> StoredPassword | None:
-    """Of a name that only AuthMe knows."""
-    player = subject.player
-    if player is None or player.is_locked:
-        return None
-    return StoredPassword(player.hash, player.salt, None)
-
-
-def _password_of(subject: Subject) -> tuple[StoredPassword | None, bool]:
-    """What a user's password is checked against, and whether it is the one set through us.
-
-    The row only if it is that of the last agreement and not locked; never a hash from a row that appeared.
-    """
-    user, agreement, player = subject.user, subject.agreement, subject.player
-    assert user is not None
-    if player is not None and agreement is not None and agreement.is_playable(player):
-        return StoredPassword(player.hash, player.salt, None), False
-    if user.password is not None:
-        return user.password, True
-    if agreement is None:
-        return None, False
-    if agreement.kept_hash is not None and agreement.kept_origin == AGREED:
-        salt = player.salt if player is not None else agreement.base_salt
-        return StoredPassword(agreement.kept_hash, salt, None), False
-    if (player is None or agreement.presence == GONE) and agreement.base_hash is not None:
-        return StoredPassword(agreement.base_hash, agreement.base_salt, None), False
-    return None, False
+def _require_owner(candidate: Candidate, session: Session) -> Candidate:
+    """The name may have changed hands since the session began."""
+    if candidate.user_id != session.user_id:
+        raise errors.WrongPassword
+    return candidate

@@ -5,8 +5,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from regsvc.bugs import describe_bug
 from regsvc.config import LogSection
-from regsvc.errors import describe_bug
 
 
 class JsonLines(logging.Formatter):

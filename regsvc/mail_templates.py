@@ -14,10 +14,13 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from regsvc.clean_text import clean
+
 FALLBACK_LANGUAGE: Final = "en"
 
 MAILS: Final[Mapping[str, frozenset[str]]] = {
     "verification_code": frozenset({"code", "minutes"}),
+    "unlink_code": frozenset({"username", "code", "minutes"}),
     "already_registered": frozenset({"username"}),
     "approved": frozenset({"username", "reason"}),
     "approved_set_password": frozenset({"username", "reason", "link", "days"}),
@@ -26,6 +29,9 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "unbanned": frozenset({"username", "reason"}),
     "reset_password": frozenset({"username", "link", "minutes"}),
     "password_link": frozenset({"username", "link", "minutes"}),
+    "email_changed": frozenset({"username"}),
+    "account_deleted": frozenset({"username"}),
+    "digest": frozenset({"count", "names", "more"}),
     "mail_test": frozenset(),
 }
 """Every mail, and the names its text may use beside `$server` and `$language`."""
@@ -36,8 +42,6 @@ _COMMON_NAMES: Final = frozenset({"server", "language"})
 _LAYOUT: Final = "layout.html"
 _TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt")
 _SUBJECT: Final = "Subject: "
-# Control characters, line separators and what turns the direction of writing around.
-_UNWANTED: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class BrokenTemplate(ValueError):
@@ -67,8 +71,8 @@ class MailTemplate:
         """`values`: one for each name of the mail and `server`; None leaves out the lines that use it."""
         named = {**values, "language": self.language}
         return FilledMail(
-            subject=" ".join(_fill(self.subject, named, _clean).split()),
-            text=_fill(self.text, named, _clean),
+            subject=" ".join(_fill(self.subject, named, clean).split()),
+            text=_fill(self.text, named, clean),
             html=None if self.html is None else self._fill_html(self.html, named),
         )
 
@@ -170,9 +174,5 @@ def _fill(text: str, values: Values, escape: Callable[[str], str]) -> str:
     return "\n".join(filled) + "\n"
 
 
-def _clean(value: str) -> str:
-    return _UNWANTED.sub("", value)
-
-
 def _escape(value: str) -> str:
-    return html.escape(_clean(value)).replace("\n", "<br>")
+    return html.escape(clean(value)).replace("\n", "<br>")

@@ -19,17 +19,24 @@ class Mails:
         """`wake` tells whoever delivers that there is something, once the transaction has committed."""
         self._outbox = outbox
         self._default_language = default_language
-        self._is_available = is_available
+        self.is_available = is_available
         self.wake = wake
 
     def require_available(self) -> None:
         """Raises `MailUnavailable` where e-mail is off."""
-        if not self._is_available:
+        if not self.is_available:
             raise MailUnavailable
 
     def send_verification_code(self, to: EmailAddress, language: str, verification_id: int) -> None:
         """The code of a row that `VerificationCodes.issue` gave."""
         self._outbox.put("verification_code", to, language, row_id=verification_id)
+
+    def send_unlink_code(self, to: EmailAddress, language: str, verification_id: int, user_id: int | None) -> None:
+        """A code that unlinks the chat account. `user_id` None: nobody has one here, and nothing is mailed.
+
+        Both cases write the same, so that nobody learns from the time it takes which one it was.
+        """
+        self._outbox.put("unlink_code", to, language, user_id=user_id, row_id=verification_id)
 
     def send_already_registered(self, to: EmailAddress, language: str, user_id: int) -> None:
         """Instead of a code, to whoever has an account with this address."""
@@ -62,8 +69,20 @@ class Mails:
         """The same link, because an admin wishes so."""
         self._tell(user, "password_link", None)
 
+    def send_email_changed(self, user: User) -> None:
+        """To the address `user` had until now."""
+        self._tell(user, "email_changed", None)
+
+    def send_account_deleted(self, user: User, review_id: int) -> None:
+        """To whoever had the account; the review is the one of the deletion."""
+        self._tell(user, "account_deleted", review_id)
+
+    def send_digest(self, to: EmailAddress) -> None:
+        """To an admin of the host's: who waits for a review at the time of delivery."""
+        self._outbox.put("digest", to, self._default_language)
+
     def _tell(self, user: User, template: str, review_id: int | None) -> None:
-        if user.email is None or user.email_key is None or not self._is_available:
+        if user.email is None or user.email_key is None or not self.is_available:
             return
         to = EmailAddress(user.email, user.email_key)
         self._outbox.put(template, to, user.language or self._default_language, user_id=user.id, row_id=review_id)

@@ -40,6 +40,15 @@ class Metrics:
         )
         self._refusals = Counter("companion_http_refusals", "Requests refused, by code.", ["code"], registry=registry)
         self._mails = Counter("companion_mails", "Mails that are over, by how.", ["outcome"], registry=registry)
+        self._webhook_calls = Counter(
+            "companion_webhook_calls", "Webhook calls that are over, by how.", ["outcome"], registry=registry
+        )
+        self._console_commands = Counter(
+            "companion_console_commands",
+            "Commands for the game's console that are over, by how.",
+            ["outcome"],
+            registry=registry,
+        )
         self._sync = _SyncMetrics(registry)
         self._vitals = _VitalMetrics(registry)
 
@@ -60,6 +69,14 @@ class Metrics:
     def count_mail(self, outcome: Outcome) -> None:
         """One mail that is over. From any thread."""
         self._mails.labels(outcome).inc()
+
+    def count_webhook_call(self, outcome: Outcome) -> None:
+        """One event that was told, or given up. From any thread."""
+        self._webhook_calls.labels(outcome).inc()
+
+    def count_console_command(self, outcome: Outcome) -> None:
+        """One command for the game's console that was taken, or given up. From any thread."""
+        self._console_commands.labels(outcome).inc()
 
     def count_sync(self, report: SyncReport) -> None:
         """One run of the sync that came to its end."""

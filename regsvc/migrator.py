@@ -28,20 +28,25 @@ log = logging.getLogger(__name__)
 MYSQL_TYPES: Final = {
     "id": "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
     "moment": "DATETIME(3)",
+    "touched": "DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3)",
     "bool": "TINYINT(1)",
     "text": "TEXT",
+    "long_text": "MEDIUMTEXT",  # up to 16 MB; TEXT ends at 64 KB
     # whoever asks, asks with rights of their own: so a view outlives the login that made it
     "view": "SQL SECURITY INVOKER VIEW",
 }
 _SQLITE_TYPES = {
     "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "moment": "TEXT",
+    "touched": "TEXT",  # triggers write it
     "bool": "INTEGER",
     "text": "TEXT",
+    "long_text": "TEXT",
     "view": "VIEW",
 }
 _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-_MYSQL_ALREADY_DONE = {1050, 1061, 1359}  # table or view, key, trigger exists: an interrupted migration goes on
+# table or view, column, key, trigger exists: an interrupted migration goes on
+_MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359}
 _MYSQL_MAY_NOT = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
 LIST_OF_MIGRATIONS: Final = """
@@ -171,7 +176,9 @@ def _make_views(database: Database, text: str, name: str) -> None:
 def _in_dialect(database: Database, statement: str) -> str:
     """The statement with the dialect's types; on MySQL the notes become column comments."""
     if isinstance(database, SqliteDatabase):
-        return _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
+        statement = _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
+        # a note behind an added column would stay in the text that SQLite keeps of the table, and swallow its end
+        return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if _is_alter(statement) else statement
     statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")
     statement = re.sub(r"^(\s+.+?)(,?) -- (.*)$", _comment, statement, flags=re.MULTILINE)
     # an inline REFERENCES is read and ignored by MySQL; it wants a clause of its own
@@ -184,6 +191,10 @@ def _in_dialect(database: Database, statement: str) -> str:
     if statement.startswith("CREATE TABLE"):
         statement = re.sub(r"\)\s*$", _MYSQL_TABLE, statement)
     return statement
+
+
+def _is_alter(statement: str) -> bool:
+    return statement.startswith("ALTER TABLE")
 
 
 def _with_types(statement: str, types: dict[str, str], text: Callable[[str], str]) -> str:

@@ -60,6 +60,8 @@ class Installation(Table):
     key_fingerprint = CharField(64)
     first_started_at = MomentField()
     purging_audit_before = MomentField(null=True)
+    digested_at = MomentField(null=True)
+    digested_user_id = BigIntegerField(null=True)
 
     class Meta:
         table_name = "regsvc_installation"
@@ -115,6 +117,8 @@ class User(Table):
     banned_from = CharField(16, null=True)
     ban_expires_at = MomentField(null=True)
     last_login_at = MomentField(null=True)
+    totp_step = BigIntegerField(null=True)
+    changed_at = MomentField(null=True, index=True)  # written by the database
 
     class Meta:
         table_name = "regsvc_user"
@@ -134,6 +138,7 @@ class Review(Table):
     ban_expires_at = MomentField(null=True)
     operator = CharField(255)
     reviewed_at = MomentField()
+    email_key = CharField(320, null=True, index=True)
 
     class Meta:
         table_name = "regsvc_review"
@@ -165,9 +170,36 @@ class Player(Table):
     conflict = CharField(255, null=True)
     plugin_state = CharField(16)
     plugin_since = MomentField()
+    changed_at = MomentField(null=True, index=True)  # written by the database
 
     class Meta:
         table_name = "regsvc_player"
+
+
+class DigestBucket(Table):
+    """What the last run of the sync saw of the plugin's rows whose names fall into one bucket."""
+
+    bucket = IntegerField(primary_key=True)
+    row_count = IntegerField()
+    checksum = BigIntegerField()
+
+    class Meta:
+        table_name = "regsvc_digest"
+
+
+class SyncState(Table):
+    """One row: under which circumstances the digest was stored."""
+
+    id = IntegerField(primary_key=True)
+    policy = CharField(64)
+    operators = TextField()
+    user_count = BigIntegerField()
+    user_ids = BigIntegerField()
+    newest_id = BigIntegerField()
+    compared_at = MomentField()
+
+    class Meta:
+        table_name = "regsvc_sync_state"
 
 
 class Session(Table):
@@ -232,6 +264,62 @@ class Link(Table):
         table_name = "regsvc_link"
 
 
+class ChatRequest(Table):
+    """An authorization request that was begun and not answered yet. Its state is known by a keyed hash only."""
+
+    id = BigAutoField()
+    state_hash = CharField(64, unique=True)
+    token_hash = CharField(64)
+    session = ForeignKeyField(
+        Session, null=True, on_delete="CASCADE", backref="chat_requests", column_name="session_jti"
+    )
+    session_jti: str | None  # peewee's name for what the key holds
+    created_at = MomentField(index=True)
+
+    class Meta:
+        table_name = "regsvc_chat_request"
+
+
+class ChatLink(Table):
+    """A chat account that somebody proved to be his, claimed by a user or not yet."""
+
+    id = BigAutoField()
+    user = ForeignKeyField(User, null=True, unique=True, on_delete="CASCADE", backref="chat_links")
+    user_id: int | None  # peewee's name for what the key holds
+    claimed_account = CharField(300, null=True, unique=True)
+    platform = CharField(16)
+    account_id = CharField(255)
+    username = CharField(255)
+    discriminator = CharField(16)
+    avatar = CharField(255, null=True)
+    global_name = CharField(255, null=True)
+    token_hash = CharField(64, unique=True)
+    linked_at = MomentField()
+
+    class Meta:
+        table_name = "regsvc_chat_link"
+
+
+class StoredQuestionnaire(Table):
+    """A questionnaire that was answered. The token that stands for it is derived, never stored."""
+
+    id = BigAutoField()
+    nonce = CharField(32)
+    user = ForeignKeyField(User, null=True, unique=True, on_delete="CASCADE", backref="questionnaires")
+    score = IntegerField()
+    max_score = IntegerField()
+    pass_score = IntegerField()
+    is_passed = BooleanField()
+    requires_review = BooleanField()
+    summary = CharField(1000)
+    answers = TextField()
+    submitted_at = MomentField()
+    expires_at = MomentField(null=True, index=True)
+
+    class Meta:
+        table_name = "regsvc_questionnaire_result"
+
+
 class OutboxEntry(Table):
     """A side effect that was promised in the transaction of its cause, and is done after it."""
 
@@ -250,10 +338,16 @@ class OutboxEntry(Table):
     done_at = MomentField(null=True)
     outcome = CharField(16, null=True)
     last_error = CharField(500, null=True)
+    payload = TextField(null=True)
 
     class Meta:
         table_name = "regsvc_outbox"
-        indexes = ((("next_attempt_at",), False), (("recipient_key",), False))
+        indexes = (
+            (("next_attempt_at",), False),
+            (("recipient_key",), False),
+            (("outcome", "id"), False),
+            (("user_id", "id"), False),
+        )
 
 
 class RateLimitWindow(Table):
@@ -297,10 +391,15 @@ MODELS: Final[tuple[type[Table], ...]] = (
     User,
     Review,
     Player,
+    DigestBucket,
+    SyncState,
     Session,
     KnownClient,
     Verification,
     Link,
+    ChatRequest,
+    ChatLink,
+    StoredQuestionnaire,
     OutboxEntry,
     RateLimitWindow,
     AuditEntry,

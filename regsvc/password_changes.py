@@ -40,12 +40,7 @@ class PasswordChanges:
 
     async def change_own(self, session: Session, current: str, new: str, caller: Caller) -> Decided:
         """The owner, who knows the current one. Raises `WrongPassword`, counted as a failed login."""
-        try:
-            candidate = await self.logins.check(session.username, current, caller)
-        except errors.BadCredentials:
-            raise errors.WrongPassword from None
-        if candidate.user_id != session.user_id:
-            raise errors.WrongPassword
+        candidate = await self.logins.check_owner(session, current, caller)
         self.rules.check_password(new, session.username, "newPassword")
         stored = await self._hash(new, session.username)
         owner = PasswordOwner(session.user_id, session.username, session.username.lower())

@@ -6,7 +6,7 @@ through.
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -193,6 +193,18 @@ class MemoryLimits:
     def clear(self, scope: str, subject: str) -> None:
         """Forget the hits of this subject; nothing happens if there are none."""
         self._windows.pop(digest(scope, subject), None)
+
+    def hits_of(self, scope: str, subject: str) -> dict[timedelta, int]:
+        """How often it was counted in the windows under way, by their length; empty where it was not."""
+        now = self._now()
+        windows = self._windows.get(digest(scope, subject), {})
+        return {period: window.hits for period, window in windows.items() if window.ends_at > now}
+
+    def give_back(self, scope: str, subject: str, hits: Mapping[timedelta, int]) -> None:
+        """Take so many hits out of its windows of these lengths."""
+        windows = self._windows.get(digest(scope, subject), {})
+        for period in hits.keys() & windows.keys():
+            windows[period].hits = max(0, windows[period].hits - hits[period])
 
     def __len__(self) -> int:
         """How many subjects are remembered."""

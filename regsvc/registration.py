@@ -1,7 +1,8 @@
 """Registering: a code by e-mail, then the request to become a user. Checks run from cheap to dear."""
 
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from peewee import Database, IntegrityError
@@ -10,37 +11,27 @@ from plugin_bridge.players import Players, PlayersAway
 from regsvc import errors
 from regsvc.accounts import Decided
 from regsvc.audit import Audit
+from regsvc.captcha import NO_PROOF, CaptchaProof, Captchas
+from regsvc.chat import find_linked_owner
 from regsvc.clock import Clock
 from regsvc.db import Worker, violates_unique
 from regsvc.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.email_owners import claim, find_owner
 from regsvc.input_rules import InputRules
 from regsvc.mails import Mails
 from regsvc.models import PENDING, REJECTED, User
 from regsvc.passwords import HashPool, Passwords
 from regsvc.ratelimit import DurableLimits
 from regsvc.records import Caller
+from regsvc.refusal import Refusal
+from regsvc.registration_steps import Application, RegistrationStep
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import STRANGER, StoredPassword
-from regsvc.transitions import Actor, Decree, Transitions
+from regsvc.transitions import AUTOMATIC, Actor, Decree, Transitions
 from regsvc.units import RateLimit
 from regsvc.verification import Purpose, VerificationCodes
 
 log = logging.getLogger(__name__)
-
-AUTOMATIC = Actor("registration")
-"""Who approves where `registration.approval` is off."""
-
-
-@dataclass(frozen=True)
-class Application:
-    """The request to become a user, as it came."""
-
-    username: str
-    email: str
-    code: str = field(repr=False)
-    password: str | None = field(repr=False)
-    platform: str
-    language: str
 
 
 @dataclass(frozen=True)
@@ -151,6 +142,9 @@ class Registration:
         email_policy: EmailPolicy,
         rules: InputRules,
         policy: RegistrationPolicy,
+        captchas: Captchas,
+        has_chat: bool,
+        steps: Sequence[RegistrationStep],
         audit: Audit,
         now: Clock,
     ) -> None:
@@ -168,31 +162,40 @@ class Registration:
         self._email_policy = email_policy
         self._rules = rules
         self.policy = policy
+        self._captchas = captchas
+        self._has_chat = has_chat
+        self._steps = steps
         self._audit = audit
         self._now = now
 
-    async def send_code(self, email: str, purpose: Purpose, caller: Caller) -> CodeSent:
+    async def send_code(
+        self, email: str, purpose: Purpose, caller: Caller, captcha: CaptchaProof = NO_PROOF
+    ) -> CodeSent:
         """Mail a code, or to an address that is taken a notice; the answer does not tell which."""
         self._mails.require_available()
         if purpose == "register" and not self.policy.is_open:
             raise errors.RegistrationClosed
-        if purpose == "unlink":
+        if purpose == "unlink" and not self._has_chat:
             raise errors.NotEnabled
         address = parse_email(email)
         self._email_policy.check(address)
-        sent = await self._worker.run(self._issue_code, address, purpose, caller)
+        with self._captchas.guard("verify_send", captcha, caller):
+            sent = await self._worker.run(self._issue_code, address, purpose, caller)
         self._mails.wake()
         return sent
 
     async def register(self, application: Application, caller: Caller) -> Registered:
         """Make the user. A refusal leaves everything as it was, but for the tries of a wrong code."""
+        name = self._rules.name_in_game(application.username, application.platform)
+        application = replace(application, username=name)
         address, password = self._check(application)
-        if not await self._worker.run(self._is_code_right, application, address):
-            raise errors.InvalidCode
-        stored = None
-        if password is not None:
-            stored = await self._hash_pool.run(self._passwords.hash, password, application.username)
-        registered = await self._worker.run(self._insert_applicant, application, address, stored, caller)
+        with self._captchas.guard("register", application.captcha, caller):
+            if not await self._worker.run(self._is_proven, application, address):
+                raise errors.InvalidCode
+            stored = None
+            if password is not None:
+                stored = await self._hash_pool.run(self._passwords.hash, password, application.username)
+            registered = await self._worker.run(self._insert_applicant, application, address, stored, caller)
         self._mails.wake()
         return registered
 
@@ -210,17 +213,26 @@ class Registration:
         with self._database.atomic():
             remaining = self._mail_limits.hit(self._limits, address.key, caller)
             row_id = self._codes.issue(address.key, purpose)  # the same writes, whether it is mailed or not
-            holder = _find_holder(address)
-            if holder is None:
+            if purpose == "unlink":
+                self._mail_unlink_code(address, caller, row_id)
+            elif (holder := find_owner(address)) is None:
                 self._mails.send_verification_code(address, caller.language, row_id)
             else:
                 proven = EmailAddress(str(holder.email), address.key)
                 self._mails.send_already_registered(proven, caller.language, holder.id)
         return CodeSent(remaining, round(self._codes.valid.total_seconds()))
 
-    def _is_code_right(self, application: Application, address: EmailAddress) -> bool:
-        """Raises `ReservedUsername`, before a try is counted."""
+    def _mail_unlink_code(self, address: EmailAddress, caller: Caller, row_id: int) -> None:
+        """To whoever proved this address and has something to unlink; else nothing is mailed."""
+        holder = find_linked_owner(address)
+        proven = address if holder is None else EmailAddress(str(holder.email), address.key)
+        self._mails.send_unlink_code(proven, caller.language, row_id, None if holder is None else holder.id)
+
+    def _is_proven(self, application: Application, address: EmailAddress) -> bool:
+        """Whether the code is right. Raises `ReservedUsername` and what the steps refuse, before a try is counted."""
         self._rules.check_not_reserved(application.username)  # may read ops.json, hence not on the loop
+        for step in self._steps:
+            step.check(application)
         with self._database.atomic():
             return self._codes.is_right(address.key, "register", application.code)
 
@@ -245,21 +257,27 @@ class Registration:
             "registered",
         )
         approved_by = None if self.policy.needs_approval else AUTOMATIC
-        return Registered(new.username, address.display, self._insert(new, application.code, approved_by))
+        return Registered(new.username, address.display, self._insert(new, application, approved_by))
 
     def _insert(
-        self, new: _NewUser, code: str | None, approved_by: Actor | None, registered_by: Actor | None = None
+        self,
+        new: _NewUser,
+        application: Application | None,
+        approved_by: Actor | None,
+        registered_by: Actor | None = None,
     ) -> str:
         """The user, and everything that comes with it, in one transaction. Returns the status.
 
-        `registered_by` None: the user's own doing.
+        `application` None: nothing has to be proven; `registered_by` None: the user's own doing.
         """
         try:
             self._players.find_colliding(new.key)  # a busy file is waited for before our own database is held
             with self._database.atomic():
-                if code is not None and new.address is not None:
-                    self._codes.redeem(new.address.key, "register", code)
+                if application is not None and new.address is not None:
+                    self._codes.redeem(new.address.key, "register", application.code)
                 user = self._make_user(new, registered_by or Actor(new.username, new.ip))
+                if application is not None and not self._redeem_steps(application, user.id):
+                    approved_by = None
                 if approved_by is not None:
                     user = self._transitions.change(user, "approve", approved_by, Decree())
                     self._reconciler.wish_for_row(new.key)
@@ -271,16 +289,21 @@ class Registration:
         self._settle_after(new.key)
         return str(user.status)
 
+    def _redeem_steps(self, application: Application, user_id: int) -> bool:
+        """Whether no step wants somebody to look at it."""
+        answers = [step.redeem(application, user_id) for step in self._steps]
+        return all(answers)
+
     def _make_user(self, new: _NewUser, by: Actor) -> User:
         keeps_row = self._make_room_for_name(new.key)
         if new.address is not None:
-            self._make_room_for_email(new.address)
+            claim(new.address, self._audit)
         user: User = User.get_by_id(User.insert(new.values(self._now())).execute())
         if keeps_row:
             self._reconciler.inherit_row(new.key, user.id)
         else:
             self._reconciler.note_registration(new.key, user.id)
-        self._audit.record("user.registered", by.name, user.username, ip=by.ip)
+        self._transitions.note_registration(user, by)
         return user
 
     def _settle_after(self, key: str) -> None:
@@ -317,26 +340,8 @@ class Registration:
             and subject.agreement.kept_origin == STRANGER
         )
 
-    def _make_room_for_email(self, address: EmailAddress) -> None:
-        """Who proves an address gets it: from a rejected record, and from a player who never proved it."""
-        if _find_holder(address) is not None:
-            raise errors.EmailTaken
-        loser = User.get_or_none(User.email_key == address.key)
-        if loser is None:
-            return
-        User.update(email=None, email_key=None, is_email_verified=False).where(User.id == loser.id).execute()
-        self._audit.record("user.email_changed", loser.username, loser.username, {"why": "proven by another"})
 
-
-def _find_holder(address: EmailAddress) -> User | None:
-    """The user who keeps others from registering with this address; None: it is free."""
-    holder: User | None = User.get_or_none(
-        (User.email_key == address.key) & User.is_email_verified & (User.status != REJECTED)
-    )
-    return holder
-
-
-def _taken(error: IntegrityError) -> errors.Refusal:
+def _taken(error: IntegrityError) -> Refusal:
     """Which unique index said no. Anything else is a bug."""
     if not violates_unique(error):
         raise error

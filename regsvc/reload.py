@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from regsvc.bugs import describe_bug
 from regsvc.config import Config, ConfigError
 from regsvc.config_layers import SECTIONS
-from regsvc.errors import describe_bug
 
 log = logging.getLogger(__name__)
 

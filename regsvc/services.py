@@ -10,17 +10,28 @@ from plugin_bridge.rules import NameRule, PasswordRule
 from regsvc.accounts import Accounts
 from regsvc.admin_users import UserList
 from regsvc.audit import Audit
+from regsvc.captcha import Captchas
+from regsvc.chat_flow import Chat
 from regsvc.config import Config
+from regsvc.event_streams import EventStreams
+from regsvc.game_status import GameStatus
 from regsvc.health import Health
 from regsvc.i18n import Translations
+from regsvc.installed_plugin import InstalledPlugin
 from regsvc.logins import Logins
+from regsvc.mail_list import MailList
 from regsvc.mails import Mails
 from regsvc.metrics import Metrics
 from regsvc.password_changes import PasswordChanges
+from regsvc.questionnaire_service import Questionnaires
 from regsvc.records import Caller, Session
 from regsvc.registration import Registration
+from regsvc.resending import Resending
+from regsvc.self_service import SelfService
 from regsvc.status_limits import StatusLimits
 from regsvc.sync.service import SyncService
+from regsvc.updates import Updates
+from regsvc.user_details import UserDetails
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,8 +50,11 @@ class Authenticates(Protocol):
     def authenticate(self, bearer: str) -> Session:
         """The session behind a token of either audience; raises Unauthorized."""
 
-    def authenticate_admin(self, bearer: str, caller: Caller) -> Session:
-        """The same on admin routes; raises Forbidden, with an audit entry, where the right is missing."""
+    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> Session:
+        """The same on admin routes; raises Forbidden, with an audit entry, where the right is missing.
+
+        Without `is_activity` an idle admin's time goes on running.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +70,23 @@ class Services:
     is_authme_enabled: bool
     registration: Registration
     logins: Logins
+    captchas: Captchas
     accounts: Accounts
     password_changes: PasswordChanges
+    questionnaires: Questionnaires
+    chat: Chat
+    self_service: SelfService
     users: UserList
+    user_details: UserDetails
     audit: Audit
     sync: SyncService
     status_limits: StatusLimits
     mails: Mails
+    mail_list: MailList
+    resending: Resending
     health: Health
     metrics: Metrics
+    updates: Updates
+    plugin: InstalledPlugin
+    game_status: GameStatus
+    events: EventStreams

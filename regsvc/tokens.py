@@ -100,9 +100,10 @@ class Tokens:
         headers = {"kid": self._signing.current_kid}
         return IssuedToken(jwt.encode(claims, self._signing.current, _ALGORITHM, headers), expires_at)
 
-    def authenticate(self, bearer: str | None) -> Session:
+    def authenticate(self, bearer: str | None, *, is_activity: bool = True) -> Session:
         """The session that a token (what follows "Bearer ") stands for: one query, and once a minute a write.
 
+        Without `is_activity` nothing is written, and an idle admin's time goes on running.
         Raises `Unauthorized`, whatever is wrong with it.
         """
         claims = self._verified_claims(bearer)
@@ -110,7 +111,7 @@ class Tokens:
         row = _find_session(claims["jti"])
         if row is None or not self._stands(row, claims, now):
             raise Unauthorized
-        if now - row.last_seen_at >= self._seen_every:
+        if is_activity and now - row.last_seen_at >= self._seen_every:
             models.Session.update(last_seen_at=now).where(models.Session.jti == row.jti).execute()
         return Session(
             jti=row.jti,
@@ -122,12 +123,12 @@ class Tokens:
             language=row.user.language,
         )
 
-    def authenticate_admin(self, bearer: str | None, caller: Caller) -> Session:
+    def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> Session:
         """The same for an admin route. Called outside a transaction, which would take the audit entry back.
 
         Raises `Unauthorized`; `Forbidden` for a user's token, and while its owner is no approved operator.
         """
-        session = self.authenticate(bearer)
+        session = self.authenticate(bearer, is_activity=is_activity)
         if session.is_admin:
             return session
         assert not models.AuditEntry._meta.database.in_transaction(), "the audit entry would be rolled back"
@@ -139,6 +140,11 @@ class Tokens:
             per=_DENIED_PER,
         )
         raise Forbidden
+
+    def is_still_admin(self, session: Session) -> bool:
+        """Whether a long answer to this session may go on. Looks and writes nothing: listening is no activity."""
+        row = _find_session(session.jti)
+        return row is not None and self._is_live(row, self._now()) and self._is_admin(row)
 
     def end(self, jti: str) -> None:
         """End one session; nothing happens if there is none."""
@@ -181,7 +187,12 @@ class Tokens:
             claims["aud"] == row.audience
             and claims["sub"] == str(row.user.id)
             and _is_later(claims["exp"], now)
-            and now < row.expires_at
+            and self._is_live(row, now)
+        )
+
+    def _is_live(self, row: models.Session, now: datetime) -> bool:
+        return (
+            now < row.expires_at
             and row.token_generation == row.user.token_generation
             and row.user.status != models.BANNED
             and (row.audience != "admin" or now < row.last_seen_at + self._admin_idle)

@@ -14,23 +14,33 @@ from regsvc.clock import Clock, epoch_ms
 from regsvc.errors import UserNotFound, WrongStatus
 from regsvc.mails import Mails
 from regsvc.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
+from regsvc.rcon_console import GameConsole
+from regsvc.webhook import Event, Webhook
+
+DELETED: Final = "deleted"
+"""What is said instead of the status of a user who is gone."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """From which statuses it may start, where it ends (None: the user is gone), and the audit action it leaves."""
+    """From which statuses it may start, where it ends (None: the user is gone), and what it is called once done."""
 
     sources: frozenset[str]
     target: str | None
-    action: str
+    event: Event
+
+    @property
+    def action(self) -> str:
+        """The audit action it leaves."""
+        return f"user.{self.event}"
 
 
 TRANSITIONS: Final[dict[str, Transition]] = {
-    "approve": Transition(frozenset({PENDING, REJECTED}), APPROVED, "user.approved"),
-    "reject": Transition(frozenset({PENDING}), REJECTED, "user.rejected"),
-    "ban": Transition(frozenset({PENDING, APPROVED, REJECTED}), BANNED, "user.banned"),
-    "unban": Transition(frozenset({BANNED}), APPROVED, "user.unbanned"),
-    "delete": Transition(frozenset(STATUSES), None, "user.deleted"),
+    "approve": Transition(frozenset({PENDING, REJECTED}), APPROVED, "approved"),
+    "reject": Transition(frozenset({PENDING}), REJECTED, "rejected"),
+    "ban": Transition(frozenset({PENDING, APPROVED, REJECTED}), BANNED, "banned"),
+    "unban": Transition(frozenset({BANNED}), APPROVED, "unbanned"),
+    "delete": Transition(frozenset(STATUSES), None, "deleted"),
 }
 
 
@@ -44,6 +54,10 @@ class Actor:
 
 SQL: Final = Actor("sql")
 SYNC: Final = Actor("sync")
+AUTOMATIC: Final = Actor("registration")
+"""Who approves where `registration.approval` is off."""
+MACHINES: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name})
+"""Nobody registers under these names: the audit log would not tell him from the program."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +82,11 @@ def find_transition(source: str, target: str) -> str | None:
 class Transitions:
     """Carries out transitions on our side."""
 
-    def __init__(self, audit: Audit, mails: Mails, now: Clock) -> None:
+    def __init__(self, audit: Audit, mails: Mails, webhook: Webhook, console: GameConsole, now: Clock) -> None:
         self._audit = audit
+        self._console = console
         self._mails = mails
+        self._webhook = webhook
         self._now = now
 
     def change(self, user: User, name: str, by: Actor, decree: Decree) -> User:
@@ -123,12 +139,25 @@ class Transitions:
         """The name belongs to a player who was there before the registration."""
         return self.change(user, "reject", by, Decree("name_taken_in_game"))
 
+    def note_registration(self, user: User, by: Actor) -> None:
+        """There is a new user."""
+        self._audit.record("user.registered", by.name, user.username, ip=by.ip)
+        self._webhook.tell("registered", user.username, user.status)
+
+    def note_deletion(self, key: str) -> None:
+        """Somebody deleted the user of this name with SQL."""
+        self._audit.record("user.deleted", SQL.name, key)
+        self._webhook.tell("deleted", key, DELETED)
+        self._console.follow_deletion(key, None, was_banned=_was_banned(key))
+
     def delete(self, user: User, by: Actor, decree: Decree) -> None:
         """The user goes, and the sessions with it; the reviews stay."""
         self._write_review(user, "delete", None, by, decree)
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
         self._audit.record("user.deleted", by.name, user.username, _detail(decree, user.status), by.ip)
+        self._webhook.tell("deleted", user.username, DELETED, decree.reason)
+        self._console.follow_deletion(user.username, user.id, was_banned=user.status == BANNED)
 
     def _follow(
         self, user: User, name: str, by: Actor, decree: Decree, changes: dict[str, Any], condition: Any
@@ -148,9 +177,20 @@ class Transitions:
         review = self._write_review(user, name, target, by, decree)
         self._audit.record(TRANSITIONS[name].action, by.name, user.username, _detail(decree, user.status), by.ip)
         changed = User.get_by_id(user.id)
+        self._webhook.tell(
+            TRANSITIONS[name].event, changed.username, changed.status, decree.reason, changed.ban_expires_at
+        )
+        self._tell_game(name, user.status, changed)
         if not decree.is_silent:
             self._mail(name, changed, review.id)
         return changed
+
+    def _tell_game(self, name: str, before: str, changed: User) -> None:
+        """Also of silent decisions: whoever is banned does not play on."""
+        if name == "ban" and before != BANNED:
+            self._console.follow_ban(changed.username, changed.id, changed.reason)
+        elif name == "unban":
+            self._console.follow_unban(changed.username, changed.id)
 
     def _write_review(self, user: User, name: str, target: str | None, by: Actor, decree: Decree) -> Review:
         review: Review = Review.create(
@@ -164,6 +204,7 @@ class Transitions:
             ban_expires_at=decree.expires_at if name == "ban" else None,
             operator=by.name,
             reviewed_at=self._now(),
+            email_key=user.email_key,
         )
         return review
 
@@ -185,6 +226,12 @@ def _typed_reason(user: User) -> str | None:
     last = Review.select(Review.reason).where(Review.user_id == user.id).order_by(Review.id.desc()).first()
     is_new = last is None or user.reason != last.reason
     return str(user.reason) if user.reason and is_new else None
+
+
+def _was_banned(key: str) -> bool:
+    """Of a name whose user is gone: what the last review made of him."""
+    last = Review.select(Review.status_after).where(Review.username_key == key).order_by(Review.id.desc()).first()
+    return last is not None and last.status_after == BANNED
 
 
 def _status_now(user: User) -> str:

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the tests use beside Python: MariaDB's server, and systemd's reader of unit files. Neither starts a service.
+# What the tests use beside Python: MariaDB's server, systemd's reader of unit files, and a browser. None starts a
+# service.
 # Never a reason to stop: a test whose tool is missing says so and is skipped (on CI a skip is a failure).
 set -u
 PATH="$PATH:/usr/sbin:/usr/local/sbin"
@@ -7,6 +8,7 @@ PATH="$PATH:/usr/sbin:/usr/local/sbin"
 missing=""
 command -v mariadbd >/dev/null 2>&1 || missing="mariadb-server-core"
 command -v systemd-analyze >/dev/null 2>&1 || missing="$missing systemd"
+command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || missing="$missing chromium"
 [ -n "$missing" ] || exit 0
 
 as_root=""

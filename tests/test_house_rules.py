@@ -23,7 +23,7 @@ LANGUAGES = ("en", "zh")
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 450
 # A declaration with an entry for each key; nobody needs to see a list whole.
-LISTS = {"regsvc/config.py"}
+LISTS = {"regsvc/config.py", "regsvc/errors.py"}
 
 # Who may not import what. A rule holds for the package and everything below it.
 FORBIDDEN = [
@@ -33,6 +33,7 @@ FORBIDDEN = [
 ]
 # the process and its command line
 MAY_IMPORT_THE_WIRING = {"companion.py", "regsvc/commands.py", "regsvc/user_commands.py", "regsvc/daemon.py"}
+MAY_IMPORT_THE_WIRING |= {"regsvc/data_commands.py"}
 MAY_IMPORT_HTTP = {"companion.py", "regsvc/app.py", "regsvc/daemon.py"}
 
 
@@ -163,7 +164,8 @@ def test_every_dependency_says_what_it_is_for() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_refusal_has_words(language: str) -> None:
-    refusals = set(import_module("regsvc.errors").REFUSALS)
+    import_module("regsvc.errors")  # lists them
+    refusals = set(import_module("regsvc.refusal").REFUSALS)
     assert refusals
     assert {f"refusal.{code}" for code in refusals} <= set(translation(language))
 

@@ -1,92 +1,62 @@
-"""The pages beside the API: what arrives in a browser, and what a browser is told to allow."""
+"""Our pages over HTTP: what arrives in a browser, and what a browser is told to allow."""
 
 from __future__ import annotations
 
-import asyncio
+import gzip
+import json
 import logging
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 
 import pytest
-from tornado.netutil import bind_sockets
 
-from regsvc.api.application import make_application, make_server
-from regsvc.api.pages import CONTENT_SECURITY_POLICY, PAGES, Asset, load_asset
-from regsvc.config import Config, ServerSection
+from regsvc.api.assets import Asset, load_script, load_style
+from regsvc.api.pages import OWN_PAGES, PAGE_TABLE, PAGES, WebPage
+from regsvc.api.read_only import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE
+from regsvc.config import Config, Download, ServerSection
 from regsvc.i18n import load_translations
-from regsvc.mail_renderer import SET_PASSWORD_PATH
 from regsvc.services import Services
+from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_services
 
-ASSETS = [load_asset("set-password.css"), load_asset("set-password.js")]
-LARGEST_FILE = 10 * 1024
+TRANSLATIONS = load_translations()
+PATHS = [page.path for page in PAGE_TABLE]
+ASSETS = list(dict.fromkeys(asset for page in PAGE_TABLE for asset in (load_style(page.name), load_script(page.name))))
+LARGEST_PAGE = 40 * 1024  # bytes over the wire, with everything it asks us for at first
 MARKUP = """</title><script>alert("1")</script>' onload='alert(2)' & {{ server }} {minLength}"""
 
-
-class LivePages(LiveApi):
-    """The API with the pages beside it, as the daemon serves them."""
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        server = make_server(make_application(self._services, pages=PAGES), self._services.config)
-        sockets = bind_sockets(0, "127.0.0.1")
-        self.port = sockets[0].getsockname()[1]
-        server.add_sockets(sockets)
-        self._is_ready.set()
-        await self._stop.wait()
-        server.stop()
-        await server.close_all_connections()
-
-
-class Page(HTMLParser):
-    """A page as a browser understands it. `texts`: the words by the element they stand in."""
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str]]] = []
-        self.texts: dict[str, str] = {}
-        self._tag = ""
-        self.feed(reply.content.decode("utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._tag = tag
-        self.tags.append((tag, {name: value or "" for name, value in attrs}))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._tag = ""
-
-    def handle_data(self, data: str) -> None:
-        self.texts[self._tag] = self.texts.get(self._tag, "") + data
-
-    def all(self, wanted: str) -> list[dict[str, str]]:
-        return [attributes for tag, attributes in self.tags if tag == wanted]
+each_page = pytest.mark.parametrize("page", PAGE_TABLE, ids=lambda page: page.name)
+each_asset = pytest.mark.parametrize("asset", ASSETS, ids=lambda asset: asset.path)
 
 
 @pytest.fixture(scope="module")
-def api() -> Iterator[LivePages]:
-    with LivePages(make_services(Config())) as live:
+def api() -> Iterator[LiveApi]:
+    with LiveApi(make_services(Config()), pages=[*PAGES, *OWN_PAGES]) as live:
         yield live
 
 
-def open_page(services: Services, accept_language: str | None = None) -> Reply:
-    headers = {"Accept-Language": accept_language} if accept_language else {}
-    with LivePages(services) as live:
-        return live.request("GET", SET_PASSWORD_PATH, headers=headers)
+def open_page(services: Services, path: str = "/set-password", **headers: str) -> Reply:
+    with LiveApi(services, pages=[*PAGES, *OWN_PAGES]) as live:
+        return live.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def test_the_mailed_link_opens_a_page_that_is_not_stored(api: LivePages) -> None:
-    reply = api.request("GET", "/set-password")
+def words_of(page: Page) -> dict[str, str]:
+    words: dict[str, str] = json.loads(page.all("body")[0]["data-words"])
+    return words
+
+
+@each_page
+def test_a_page_is_not_stored(api: LiveApi, page: WebPage) -> None:
+    reply = api.request("GET", page.path)
     assert reply.status == 200
     assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
     assert reply.headers["Cache-Control"] == "no-store"
     assert "Etag" not in reply.headers
 
 
-@pytest.mark.parametrize("path", ["/set-password", *(f"/{asset.path}" for asset in ASSETS)])
+@pytest.mark.parametrize("path", [*PATHS, *(f"/{asset.path}" for asset in ASSETS)])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_every_reply_says_what_a_browser_may_do(api: LivePages, method: str, path: str) -> None:
+def test_every_reply_says_what_a_browser_may_do(api: LiveApi, method: str, path: str) -> None:
     headers = api.request(method, path, headers={"X-Request-ID": "r-1"}).headers
     assert headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
     assert headers["X-Content-Type-Options"] == "nosniff"
@@ -97,15 +67,29 @@ def test_every_reply_says_what_a_browser_may_do(api: LivePages, method: str, pat
     assert "Set-Cookie" not in headers
 
 
-def test_nothing_is_allowed_that_the_page_does_not_need() -> None:
+def test_nothing_is_allowed_that_the_pages_do_not_need() -> None:
     assert CONTENT_SECURITY_POLICY == (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
     )
 
 
-@pytest.mark.parametrize("path", ["/set-password", *(f"/{asset.path}" for asset in ASSETS)])
-def test_head_tells_the_same_without_the_content(api: LivePages, path: str) -> None:
+@pytest.mark.parametrize(
+    ("logo", "icon", "sources"),
+    [
+        ("https://cdn.example.org/logo.png?v=1", "", "data: https://cdn.example.org"),
+        ("/logo.png", "https://b.example.org:8443/i.png", "data: 'self' https://b.example.org:8443"),
+    ],
+)
+def test_the_hosts_own_pictures_may_be_shown(logo: str, icon: str, sources: str) -> None:
+    config = Config(server=ServerSection(logo_url=logo), downloads={"client": Download(icon=icon)})
+    reply = open_page(make_services(config), "/server")
+    assert f"; img-src {sources};" in reply.headers["Content-Security-Policy"]
+    assert Page(reply).all("img")[0]["src"] == logo
+
+
+@pytest.mark.parametrize("path", [*PATHS, *(f"/{asset.path}" for asset in ASSETS)])
+def test_head_tells_the_same_without_the_content(api: LiveApi, path: str) -> None:
     got, told = api.request("GET", path), api.request("HEAD", path)
     assert told.status == 200
     assert told.content == b""
@@ -115,27 +99,32 @@ def test_head_tells_the_same_without_the_content(api: LivePages, path: str) -> N
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", ["/set-password", f"/{ASSETS[0].path}"])
-def test_it_can_only_be_read(api: LivePages, method: str, path: str) -> None:
+def test_it_can_only_be_read(api: LiveApi, method: str, path: str) -> None:
     reply = api.request(method, path, headers={"Accept-Language": "zh"})
     assert reply.status == 405
     assert reply.headers["Allow"] == "GET, HEAD"
     assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert reply.headers["Cache-Control"] == "no-store"
-    assert reply.content.decode() == load_translations().text("refusal.method_not_allowed", "zh") + "\n"
+    assert reply.content.decode() == TRANSLATIONS.text("refusal.method_not_allowed", "zh") + "\n"
 
 
-def test_a_form_nobody_can_read_is_the_senders_fault(api: LivePages) -> None:
+def test_a_form_nobody_can_read_is_the_senders_fault(api: LiveApi) -> None:
     headers = {"Content-Type": "multipart/form-data"}
     assert api.request("POST", "/set-password", b"password=hunter2", headers).status == 400
 
 
-def test_a_page_that_is_not_there(api: LivePages) -> None:
-    for path in ("/", "/set-password/", "/web/", "/web/set-password.js", "/web/../pages.py"):
+def test_a_page_that_is_not_there(api: LiveApi) -> None:
+    for path in ("/set-password/", "/web/", "/web/set-password.js", "/web/../pages.py"):
         assert api.request("GET", path).status == 404
 
 
-@pytest.mark.parametrize("asset", ASSETS, ids=lambda asset: asset.media_type)
-def test_a_file_is_fetched_once_and_kept(api: LivePages, asset: Asset) -> None:
+def test_a_host_without_a_front_end_begins_with_the_registration() -> None:
+    services = make_services(Config())
+    assert open_page(services, "/").content == open_page(services, "/register").content
+
+
+@each_asset
+def test_a_file_is_fetched_once_and_kept(api: LiveApi, asset: Asset) -> None:
     reply = api.request("GET", f"/{asset.path}")
     assert reply.status == 200
     assert reply.content == asset.content
@@ -147,60 +136,87 @@ def test_a_file_is_fetched_once_and_kept(api: LivePages, asset: Asset) -> None:
     assert again.content == b""
 
 
-def test_the_page_needs_these_two_files_and_nobody_elses(api: LivePages) -> None:
-    page = Page(api.request("GET", "/set-password"))
-    assert [script["src"] for script in page.all("script")] == [ASSETS[1].path]
-    assert [link["href"] for link in page.all("link")] == [ASSETS[0].path]
-    for asset in ASSETS:
-        assert not re.search(rb"//\w|@import|url\(", asset.content)
+@pytest.mark.parametrize(
+    ("accepted", "is_compressed"),
+    [("gzip, deflate, br", True), ("GZIP;q=0.5", True), ("gzip;q=0", False), ("br, gzip;q=0.0, x", False), ("", False)],
+)
+def test_it_is_compressed_for_those_who_take_it(api: LiveApi, accepted: str, is_compressed: bool) -> None:
+    asset = ASSETS[0]
+    plain = api.request("GET", f"/{asset.path}")
+    reply = api.request("GET", f"/{asset.path}", headers={"Accept-Encoding": accepted})
+    assert (reply.headers["Content-Encoding"] == "gzip") is is_compressed
+    assert (gzip.decompress(reply.content) if is_compressed else reply.content) == asset.content
+    assert (reply.headers["Etag"] == plain.headers["Etag"]) is not is_compressed
+    assert reply.headers["Vary"] == "Accept-Encoding"
 
 
-def test_it_works_below_a_path_of_a_proxy(api: LivePages) -> None:
+@each_page
+def test_a_page_needs_two_files_of_ours_and_nobody_elses(api: LiveApi, page: WebPage) -> None:
+    read = Page(api.request("GET", page.path))
+    script, style = load_script(page.name), load_style(page.name)
+    assert read.all("script") == [{"type": "module", "src": script.path}]
+    assert [link["href"] for link in read.all("link")] == ["data:,", style.path]
+    for asset in (script, style):
+        assert not re.search(rb"[\"'(]//\w|https?://|@import|url\(", asset.content)
+
+
+@each_page
+def test_it_works_below_a_path_of_a_proxy(api: LiveApi, page: WebPage) -> None:
     """Everything the page asks for is named relative to it."""
-    page = Page(api.request("GET", "/set-password"))
-    for reference in (page.all("script")[0]["src"], page.all("link")[0]["href"]):
-        assert not reference.startswith("/")
-    assert not re.search(rb"""["'`]/""", ASSETS[1].content)
+    read = Page(api.request("GET", page.path))
+    references = [a["href"] for a in read.all("a")] + [read.all("script")[0]["src"]]
+    assert not [reference for reference in references if reference.startswith("/")]
+    assert not re.search(rb"""["'`]/[a-z]""", load_script(page.name).content)
 
 
-def test_every_file_is_small(api: LivePages) -> None:
-    page = api.request("GET", "/set-password").content
-    assert all(len(content) < LARGEST_FILE for content in (page, *(asset.content for asset in ASSETS)))
+@each_page
+def test_a_page_is_small_on_the_wire(api: LiveApi, page: WebPage) -> None:
+    html = api.request("GET", page.path, headers={"Accept-Encoding": "gzip"})
+    assert html.headers["Content-Encoding"] == "gzip"
+    size = len(html.content) + len(load_script(page.name).compressed) + len(load_style(page.name).compressed)
+    assert size < LARGEST_PAGE
 
 
-def test_nothing_runs_that_stands_in_the_page(api: LivePages) -> None:
-    page = Page(api.request("GET", "/set-password"))
-    assert not page.all("style")
-    assert "script" not in page.texts
-    for _tag, attributes in page.tags:
+@each_page
+def test_nothing_runs_that_stands_in_the_page(api: LiveApi, page: WebPage) -> None:
+    read = Page(api.request("GET", page.path))
+    assert not read.all("style")
+    assert "script" not in read.texts
+    for _tag, attributes in read.tags:
         assert not [name for name in attributes if name == "style" or name.startswith("on")]
 
 
-def test_nothing_can_be_sent_before_the_script_is_there(api: LivePages) -> None:
-    """A form sent by the browser itself would put the password into the address."""
-    page = Page(api.request("GET", "/set-password"))
-    assert "hidden" in page.all("form")[0]
-    assert page.all("noscript")
-    assert not [field for field in page.all("input") if "name" in field]
+@each_page
+def test_a_browser_without_scripts_is_told_so(api: LiveApi, page: WebPage) -> None:
+    """And there is no form that it could send by itself: a password would stand in the address."""
+    read = Page(api.request("GET", page.path))
+    assert TRANSLATIONS.text("page.common.needs_script", "en") in read.texts["p"]
+    assert not read.all("form")
+    assert [attributes for _tag, attributes in read.tags if attributes.get("aria-live") == "polite"]
 
 
-def test_every_field_has_a_label_and_is_a_new_password(api: LivePages) -> None:
-    page = Page(api.request("GET", "/set-password"))
-    fields = page.all("input")
-    assert [field["id"] for field in fields] == [label["for"] for label in page.all("label")]
-    assert {(field["type"], field["autocomplete"]) for field in fields} == {("password", "new-password")}
-    ids = {attributes["id"] for _tag, attributes in page.tags if "id" in attributes}
-    assert all(set(field["aria-describedby"].split()) <= ids for field in fields)
-    assert [attributes for _tag, attributes in page.tags if attributes.get("aria-live") == "polite"]
+@each_page
+def test_a_script_makes_no_markup_of_text(page: WebPage) -> None:
+    script = load_script(page.name).content.decode()
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|\.style\b", script
+    )
 
 
-def test_the_script_finds_what_it_looks_for(api: LivePages) -> None:
-    script = ASSETS[1].content.decode()
-    page = Page(api.request("GET", "/set-password"))
-    ids = {attributes["id"] for _tag, attributes in page.tags if "id" in attributes}
-    assert set(re.findall(r'getElementById\("(\w+)"\)', script)) <= ids
-    words = {re.sub(r"-(\w)", lambda part: part[1].upper(), name.removeprefix("data-")) for name in page.all("form")[0]}
-    assert set(re.findall(r"\bwords\.(\w+)\b(?!\()", script)) == words - {"id", "hidden", "novalidate"}
+@pytest.mark.parametrize("language", TRANSLATIONS.languages)
+@each_page
+def test_no_word_is_missing(api: LiveApi, page: WebPage, language: str) -> None:
+    words = words_of(Page(api.request("GET", page.path, headers={"Accept-Language": language})))
+    said = set(re.findall(r"""\bword\("([\w.]+)"[,)]""", load_script(page.name).content.decode()))
+    assert said
+    assert said <= set(words)
+    assert words["title"] == TRANSLATIONS.text(f"{page.section}.title", language)
+
+
+@each_page
+def test_a_page_does_not_say_otherwise_what_all_say(page: WebPage) -> None:
+    common, own = TRANSLATIONS.section("page.common", "en"), TRANSLATIONS.section(page.section, "en")
+    assert not set(common) & set(own)
 
 
 @pytest.mark.parametrize(
@@ -214,34 +230,35 @@ def test_the_script_finds_what_it_looks_for(api: LivePages) -> None:
     ],
 )
 def test_it_speaks_the_browsers_language(accept_language: str | None, host: str, language: str, title: str) -> None:
-    reply = open_page(make_services(Config(server=ServerSection(language=host))), accept_language)
+    headers = {"Accept-Language": accept_language} if accept_language else {}
+    reply = open_page(make_services(Config(server=ServerSection(language=host))), **headers)
     page = Page(reply)
-    assert page.all("html") == [{"lang": language}]
+    assert page.all("html") == [{"lang": language, "data-theme": "default"}]
     assert page.texts["h1"] == title
     assert reply.headers["Content-Language"] == language
-    assert reply.headers["Vary"] == "Accept-Language"
+    assert "Accept-Language" in reply.headers["Vary"]
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_no_word_is_missing(language: str) -> None:
-    translations = load_translations()
-    form = Page(open_page(make_services(Config()), language)).all("form")[0]
-    assert form["data-mismatch"] == translations.text("page.set_password.mismatch", language)
-    assert form["data-too-short"] == translations.text("fault.invalid_password.too_short", language)
-    assert "{minLength}" in form["data-length"]
-    assert "{maxLength}" in form["data-length"]
-    assert all(words for name, words in form.items() if name.startswith("data-"))
+@pytest.mark.parametrize(("chosen", "language"), [("zh", "zh"), ("tlh", "en"), ("", "en"), ("<script>", "en")])
+def test_the_visitors_choice_comes_before_the_browsers(api: LiveApi, chosen: str, language: str) -> None:
+    headers = {"Accept-Language": "en", "Cookie": f"{LANGUAGE_COOKIE}={chosen}"}
+    reply = api.request("GET", "/register", headers=headers)
+    assert reply.headers["Content-Language"] == language
+    assert "Cookie" in reply.headers["Vary"]
 
 
-def test_a_servers_name_full_of_markup_stays_a_name() -> None:
-    page = Page(open_page(make_services(Config(server=ServerSection(name=MARKUP)))))
-    assert page.texts["bdi"] == MARKUP
-    assert page.texts["title"] == f"Set your password – {MARKUP}"
-    assert len(page.all("script")) == 1
-    assert not [attributes for _tag, attributes in page.tags if "onload" in attributes]
+@each_page
+def test_a_hosts_words_full_of_markup_stay_words(page: WebPage) -> None:
+    section = ServerSection(name=MARKUP, announcement=MARKUP, theme=MARKUP)
+    read = Page(open_page(make_services(Config(server=section)), page.path))
+    assert read.texts["bdi"] == MARKUP
+    assert read.texts["title"].endswith(f" – {MARKUP}")
+    assert read.all("html")[0]["data-theme"] == MARKUP
+    assert len(read.all("script")) == 1
+    assert not [attributes for _tag, attributes in read.tags if "onload" in attributes]
 
 
-def test_a_token_in_the_wrong_place_is_not_logged(api: LivePages, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_in_the_wrong_place_is_not_logged(api: LiveApi, caplog: pytest.LogCaptureFixture) -> None:
     """The page's own link keeps it behind the `#`, which browsers do not send."""
     with caplog.at_level(logging.DEBUG):
         reply = api.request("GET", "/set-password?token=1.sesame")

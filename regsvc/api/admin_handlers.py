@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import ClassVar
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
 
+import msgspec
+from msgspec import UNSET
+
+from regsvc import errors
 from regsvc.accounts import Authority, Decided
-from regsvc.admin_users import UserEntry, UserQuery
-from regsvc.api.base import ApiHandler
-from regsvc.api.requests import (
+from regsvc.admin_users import UserEntry, UserPage, UserQuery
+from regsvc.api.admin_types import (
+    AuditFields,
+    AuditsPage,
     AuditsQuery,
     BanRequest,
+    Decision,
+    DecisionResult,
+    Decisions,
+    LinkedChat,
+    RejectionFields,
     ReviewRequest,
     SetPasswordRequest,
+    SyncDone,
+    SyncReportFields,
     SyncRequest,
+    UserFields,
+    UsersPage,
     UsersQuery,
-    epoch_milliseconds,
 )
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import endpoint
+from regsvc.api.messages import Pagination, epoch_milliseconds, milliseconds_of
+from regsvc.api.replies import told
 from regsvc.audit import Entry
-from regsvc.errors import Refusal
+from regsvc.refusal import Refusal
 from regsvc.sync.report import SyncReport
 from regsvc.transitions import Actor, Decree
 
+DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)
+
+Decide = Callable[[str], Awaitable[Decided]]
+Say = Callable[[Decided], str]
+
 
 class UsersHandler(ApiHandler):
-    async def get(self) -> None:
-        query = self.query(UsersQuery)
+    @endpoint()
+    async def get(self, query: UsersQuery) -> UsersPage:
+        """List users, by pages or, for large tables, by cursor. `status=pending` is the review queue."""
         page = await self.run(
             self.services.users.list_users,
             UserQuery(
@@ -38,23 +62,17 @@ class UsersHandler(ApiHandler):
                 after=query.after,
             ),
         )
-        self.reply(
-            users=[_user(entry) for entry in page.entries],
-            nextCursor=page.next_cursor,
-            pagination={
-                "currentPage": page.page,
-                "pageSize": page.size,
-                "totalCount": page.total,
-                "totalPages": page.total_pages,
-                "hasNext": page.has_next,
-                "hasPrev": page.has_prev,
-            },
+        return UsersPage(
+            users=[user_fields(entry) for entry in page.entries],
+            next_cursor=page.next_cursor,
+            pagination=_pagination_of(page),
         )
 
 
 class AuditsHandler(ApiHandler):
-    async def get(self) -> None:
-        query = self.query(AuditsQuery)
+    @endpoint()
+    async def get(self, query: AuditsQuery) -> AuditsPage:
+        """Read the audit log, newest first."""
         page = await self.run(
             self.services.audit.list_entries,
             query.page,
@@ -66,116 +84,130 @@ class AuditsHandler(ApiHandler):
             until=query.until_at,
         )
         total_pages = None if page.total is None else -(-page.total // query.size)
-        self.reply(
+        return AuditsPage(
             audits=[_audit(entry) for entry in page.entries],
-            pagination={
-                "currentPage": query.page,
-                "pageSize": query.size,
-                "totalCount": page.total,
-                "totalPages": total_pages,
-                "hasNext": page.has_next,
-                "hasPrev": query.page > 1,
-            },
+            pagination=Pagination(
+                current_page=query.page,
+                page_size=query.size,
+                total_count=page.total,
+                total_pages=total_pages,
+                has_next=page.has_next,
+                has_prev=query.page > 1,
+            ),
         )
 
 
 class SyncHandler(ApiHandler):
-    async def post(self) -> None:
+    @endpoint(errors.SyncRunning)
+    async def post(self, request: SyncRequest) -> SyncDone:
+        """Bring our users and AuthMe's players together now, or only tell what that would do."""
         sync = self.services.sync
-        is_plan = self.body(SyncRequest).plan
-        report = await (sync.plan() if is_plan else sync.run())
-        self.reply(
-            message=_sync_message(report, is_plan),
+        report = await (sync.plan() if request.plan else sync.run())
+        return SyncDone(
+            message=self.say(_sync_message(report, request.plan)),
             enabled=report.is_enabled,
-            report=report.as_json(),
+            report=msgspec.convert(report.as_json(), SyncReportFields),
         )
 
 
 class DecisionHandler(ApiHandler):
     """A decision about one user, or about each of many in a transaction of its own."""
 
-    request_type: ClassVar[type[ReviewRequest]] = ReviewRequest
-    message: ClassVar[str]
+    @property
+    def authority(self) -> Authority:
+        return Authority(Actor(self.require_admin().username, self.caller.address))
 
-    async def post(self) -> None:
-        request = self.body(self.request_type)
-        admin = self.require_admin()
-        by = Authority(Actor(admin.username, self.caller.address))
-        if not request.is_batch:
-            decided = await self.decide(request.targets[0], request, by)
-            self.services.mails.wake()
-            self.reply_with(_decision(decided), message=self.message_for(decided, request))
-            return
-        self.reply(results=[await self._result(username, request, by) for username in request.targets])
+    async def carry_out(self, request: ReviewRequest, decide: Decide, say: str | Say) -> Decision | Decisions:
+        """`say`: the key of what the admin is told of it, or how it follows from the outcome."""
+        if request.is_batch:
+            reply: Decision | Decisions = Decisions(
+                results=[await self._result(name, decide, say) for name in request.targets]
+            )
+        else:
+            decided = await decide(request.targets[0])
+            reply = Decision(message=self._told(decided, say), **_outcome(decided))
         self.services.mails.wake()
+        return reply
 
-    def decide(self, username: str, request: ReviewRequest, by: Authority) -> Awaitable[Decided]:
-        """Carry the decision out for one user. Raises its refusals."""
-        raise AssertionError("every decision says how it is carried out")
-
-    def message_for(self, decided: Decided, request: ReviewRequest) -> str:
-        """The key of what the admin is told of it."""
-        return self.message
-
-    async def _result(self, username: str, request: ReviewRequest, by: Authority) -> dict[str, object]:
-        try:
-            decided = await self.decide(username, request, by)
-        except Refusal as refusal:
-            return self.refusal_body(refusal) | {"username": username}
-        fields = _decision(decided)
-        message = self.text(f"message.{self.message_for(decided, request)}", **fields)
-        return {"success": True, "message": message, **fields}
-
-
-class TransitionHandler(DecisionHandler):
-    transition: ClassVar[str]
-
-    def decide(self, username: str, request: ReviewRequest, by: Authority) -> Awaitable[Decided]:
+    async def change_status(self, request: ReviewRequest, transition: str, say: str | Say) -> Decision | Decisions:
         reason = (request.reason or "").strip() or None
         decree = Decree(reason, is_silent=request.silent)
         if isinstance(request, BanRequest):
             decree = Decree(reason, request.ends_at, request.silent, keeps_end=not request.has_end)
-        return self.run(self.services.accounts.decide, username, self.transition, by, decree)
+        accounts, by = self.services.accounts, self.authority
+        return await self.carry_out(request, lambda name: self.run(accounts.decide, name, transition, by, decree), say)
+
+    async def _result(self, username: str, decide: Decide, say: str | Say) -> DecisionResult:
+        try:
+            decided = await decide(username)
+        except Refusal as refusal:
+            return DecisionResult(
+                success=False,
+                message=self.services.translations.refusal(refusal, self.language),
+                username=username,
+                status=refusal.facts.get("status", UNSET),  # type: ignore[arg-type]  # that of WrongStatus is a text
+                code=refusal.code,
+                field=refusal.field or UNSET,
+            )
+        return DecisionResult(success=True, message=self._told(decided, say), **_outcome(decided))
+
+    def _told(self, decided: Decided, say: str | Say) -> str:
+        key = say if isinstance(say, str) else say(decided)
+        return self.say(key, username=decided.username)
 
 
-class ApproveHandler(TransitionHandler):
-    transition, message = "approve", "approved"
+class ApproveHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+        """Approve a registration, pending or rejected: the player may join."""
+        return await self.change_status(request, "approve", "approved")
 
 
-class RejectHandler(TransitionHandler):
-    transition, message = "reject", "rejected"
+class RejectHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+        """Reject a pending registration."""
+        return await self.change_status(request, "reject", "rejected")
 
 
-class BanHandler(TransitionHandler):
-    request_type = BanRequest
-    transition = "ban"
-
-    def message_for(self, decided: Decided, request: ReviewRequest) -> str:
-        return "ban_changed" if decided.status_before == decided.status else "banned"
-
-
-class UnbanHandler(TransitionHandler):
-    transition, message = "unban", "unbanned"
+class BanHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: BanRequest) -> Decision | Decisions:
+        """Ban a user, for a time or for good, or change a ban."""
+        return await self.change_status(request, "ban", _ban_message)
 
 
-class DeleteHandler(TransitionHandler):
-    transition, message = "delete", "deleted"
+class UnbanHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+        """Lift a ban."""
+        return await self.change_status(request, "unban", "unbanned")
+
+
+class DeleteHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+        """Delete a user, and the player with him."""
+        return await self.change_status(request, "delete", "deleted")
 
 
 class SetPasswordHandler(DecisionHandler):
-    request_type = SetPasswordRequest
-
-    def decide(self, username: str, request: ReviewRequest, by: Authority) -> Awaitable[Decided]:
-        assert isinstance(request, SetPasswordRequest)
+    @endpoint(*DECISION_REFUSALS, errors.InvalidPassword, errors.PasswordRequired, errors.MailUnavailable)
+    async def post(self, request: SetPasswordRequest) -> Decision | Decisions:
+        """Set a user's password, or mail him a link to do so himself. His sessions end with a new password."""
+        changes, by = self.services.password_changes, self.authority
         if request.password is None:
-            return self.services.password_changes.mail_link(username, by)
-        return self.services.password_changes.set_by_admin(username, request.password, by)
+            return await self.carry_out(request, partial(changes.mail_link, by=by), "reset_link_sent")
+        decide = partial(changes.set_by_admin, password=request.password, by=by)
+        return await self.carry_out(request, decide, _password_message)
 
-    def message_for(self, decided: Decided, request: ReviewRequest) -> str:
-        assert isinstance(request, SetPasswordRequest)
-        if request.password is None:
-            return "reset_link_sent"
-        return "player_password_set" if decided.status == "approved" else "player_password_kept"
+
+def _ban_message(decided: Decided) -> str:
+    return "ban_changed" if decided.status_before == decided.status else "banned"
+
+
+def _password_message(decided: Decided) -> str:
+    return "player_password_set" if decided.status == "approved" else "player_password_kept"
 
 
 def _sync_message(report: SyncReport, is_plan: bool) -> str:
@@ -186,46 +218,60 @@ def _sync_message(report: SyncReport, is_plan: bool) -> str:
     return "sync_braked" if report.braked is not None else "sync_done"
 
 
-def _decision(decided: Decided) -> dict[str, object]:
-    fields: dict[str, object] = {"username": decided.username, "status": decided.status or "deleted"}
-    if decided.warnings:
-        fields["warnings"] = list(decided.warnings)
-    return fields
-
-
-def _user(entry: UserEntry) -> dict[str, object]:
+def _outcome(decided: Decided) -> dict[str, Any]:
     return {
-        "username": entry.username,
-        "email": entry.email,
-        "status": entry.status,
-        "regTime": epoch_milliseconds(entry.registered_at),
-        "language": entry.language,
-        "platform": entry.platform,
-        "reason": entry.reason,
-        "reviewedBy": entry.reviewed_by,
-        "reviewedAt": epoch_milliseconds(entry.reviewed_at),
-        "banExpiresAt": epoch_milliseconds(entry.ban_expires_at),
-        "chat": entry.chat,
-        "discordId": entry.discord_id,
-        "questionnaireScore": entry.questionnaire_score,
-        "questionnairePassed": entry.questionnaire_passed,
-        "questionnaireReviewSummary": entry.questionnaire_review_summary,
-        "plugin": entry.plugin,
-        "pluginSince": epoch_milliseconds(entry.plugin_since),
-        "lastLogin": epoch_milliseconds(entry.last_login_at),
+        "username": decided.username,
+        "status": decided.status or "deleted",
+        "warnings": list(decided.warnings) or UNSET,
     }
 
 
-def _audit(entry: Entry) -> dict[str, object]:
+def _pagination_of(page: UserPage) -> Pagination:
+    return Pagination(
+        current_page=page.page,
+        page_size=page.size,
+        total_count=page.total,
+        total_pages=page.total_pages,
+        has_next=page.has_next,
+        has_prev=page.has_prev,
+    )
+
+
+def user_fields(entry: UserEntry) -> UserFields:
+    """A user as every list of admins shows him."""
+    return UserFields(
+        username=entry.username,
+        email=entry.email,
+        status=entry.status,
+        reg_time=milliseconds_of(entry.registered_at),
+        language=entry.language,
+        platform=entry.platform,
+        reason=entry.reason,
+        reviewed_by=entry.reviewed_by,
+        reviewed_at=epoch_milliseconds(entry.reviewed_at),
+        ban_expires_at=epoch_milliseconds(entry.ban_expires_at),
+        chat=None if entry.chat is None else LinkedChat(id=entry.chat.id, username=entry.chat.username),
+        discord_id=entry.discord_id,
+        questionnaire_score=entry.questionnaire_score,
+        questionnaire_passed=entry.questionnaire_passed,
+        questionnaire_review_summary=entry.questionnaire_review_summary,
+        rejections=None if entry.rejections is None else told(RejectionFields, entry.rejections),
+        plugin=entry.plugin,
+        plugin_since=epoch_milliseconds(entry.plugin_since),
+        last_login=epoch_milliseconds(entry.last_login_at),
+    )
+
+
+def _audit(entry: Entry) -> AuditFields:
     detail = entry.detail
     if entry.occurrences > 1:
         detail = (detail or {}) | {"occurrences": entry.occurrences}
-    return {
-        "id": entry.id,
-        "action": entry.action,
-        "operator": entry.operator,
-        "target": entry.target,
-        "detail": detail,
-        "ip": entry.ip,
-        "timestamp": epoch_milliseconds(entry.created_at),
-    }
+    return AuditFields(
+        id=entry.id,
+        action=entry.action,
+        operator=entry.operator,
+        target=entry.target,
+        detail=detail,
+        ip=entry.ip,
+        timestamp=milliseconds_of(entry.created_at),
+    )

@@ -43,7 +43,8 @@ def make_application(
     services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()
 ) -> ApiApplication:
     """The API; `pages` are Tornado rules for what lies beside it, asked after the routes."""
-    return ApiApplication(services, [*_rules(routes), *pages])
+    table = tuple(routes)
+    return ApiApplication(services, table, [*_rules(table), *pages])
 
 
 def make_server(application: ApiApplication, config: Config) -> HTTPServer:
@@ -90,10 +91,14 @@ class InFlight:
 class ApiApplication(Application):
     """Tornado's application, with our services and our way in."""
 
-    def __init__(self, services: Services, rules: Sequence[Rule]) -> None:
-        """`services` may be replaced while requests are under way, by those of a reloaded config."""
+    def __init__(self, services: Services, routes: tuple[Route, ...], rules: Sequence[Rule]) -> None:
+        """`routes`: what the API tells of itself.
+
+        `services` may be replaced while requests are under way, by those of a reloaded config.
+        """
         super().__init__(list(rules), default_handler_class=ApiHandler, default_handler_args={"access": {}})
         self.services = services
+        self.routes = routes
         self._paths = _literal_paths(rules)
         self.in_flight = InFlight()
         self.is_stopping = False

@@ -1,12 +1,13 @@
 """What every handler stands on: JSON in and out, one shape for refusals, who asks and in which language.
 
-A handler is a sentence — read, run, reply:
+A handler is a sentence — take, run, give (`regsvc.api.endpoint` reads the request and sends the reply):
 
-    class ApproveHandler(ApiHandler):
-        async def post(self) -> None:
-            request = self.body(ReviewRequest)
-            user = await self.run(self.services.accounts.approve, request.username, self.require_admin())
-            self.reply(message="approved", username=user.username, status=user.status)
+    class LogoutHandler(ApiHandler):
+        @endpoint()
+        async def post(self) -> Told:
+            \"\"\"End this session.\"\"\"
+            await self.run(self.services.accounts.log_out, self.require_session(), self.caller.address)
+            return Told(message=self.say("logged_out"))
 
 `prepare` has refused before that whatever is no proper request or lacks the access its route asks for.
 """
@@ -24,26 +25,26 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
+from msgspec import UNSET
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError, RequestHandler
 
-from regsvc.api.json_body import convert, parse_object
-from regsvc.api.requests import Request
+from regsvc.api.json_body import convert, convert_query, parse_object
+from regsvc.api.messages import Reply, Request
+from regsvc.bugs import describe_bug
 from regsvc.client_address import limit_key
 from regsvc.errors import (
-    Category,
     InternalFault,
     InvalidField,
     MalformedRequest,
     MethodNotAllowed,
-    Refusal,
     Unauthorized,
     UnknownPath,
     UnsupportedMediaType,
-    describe_bug,
 )
 from regsvc.records import Caller, Session
+from regsvc.refusal import Category, Refusal
 from regsvc.services import Services
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class ApiHandler(BaseHandler):
         for name, values in known.items():
             if len(values) > 1:
                 raise InvalidField(name)
-        return convert({name: values[0] for name, values in known.items()}, query_type, strict=False)
+        return convert_query({name: values[0] for name, values in known.items()}, query_type)
 
     async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a rule returns, run whole on a worker thread; raises what it raises."""
@@ -177,9 +178,13 @@ class ApiHandler(BaseHandler):
     @property
     def language(self) -> str:
         """The language to answer in: the request's, else the user's, else the browser's, else the host's."""
+        return self.pick_language(self.services.translations.pick)
+
+    def pick_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
+        """The same among the languages of other words; `pick` chooses as `regsvc.i18n.pick_language` does."""
         requested = self._requested_language or (self._session.language if self._session else None)
         accepted = self.request.headers.get("Accept-Language")
-        return self.services.translations.pick(requested, accepted, self.services.config.server.language)
+        return pick(requested, accepted, self.services.config.server.language)
 
     @property
     def caller(self) -> Caller:
@@ -190,16 +195,17 @@ class ApiHandler(BaseHandler):
         """Words in the caller's language, such as `message.approved`."""
         return self.services.translations.text(key, self.language, **facts)
 
-    def reply(self, *, http_status: int = 200, message: str | None = None, **fields: object) -> None:
-        """Success. `message` is a key under `message.` whose words may use the fields; times are epoch ms."""
-        self.reply_with(fields, message=message, http_status=http_status)
+    def say(self, key: str, /, **facts: object) -> str:
+        """What a reply says: the words under `message.`, with the facts filled in."""
+        return self.text(f"message.{key}", **facts)
 
-    def reply_with(self, fields: Mapping[str, object], *, message: str | None = None, http_status: int = 200) -> None:
-        """The same, with fields that are a mapping already."""
-        told: dict[str, object] = {"success": True}
-        if message is not None:
-            told["message"] = self.text(f"message.{message}", **fields)
-        self._write_json(http_status, told | dict(fields))
+    def send(self, reply: Reply, status: int = 200) -> None:
+        """Success, and the end of the request."""
+        if self._is_legacy and reply.message is not UNSET:
+            text = msgspec.json.encode(msgspec.to_builtins(reply) | {"msg": reply.message})
+        else:
+            text = msgspec.json.encode(reply)
+        self._write_json(status, text)
         self.finish()
 
     def refusal_body(self, refusal: Refusal) -> dict[str, object]:
@@ -246,19 +252,19 @@ class ApiHandler(BaseHandler):
     def write_refusal(self, refusal: Refusal) -> None:
         """The refusal's status, headers and body, not yet sent."""
         self.services.metrics.count_refusal(refusal.code)
-        is_softened = self.services.config.http.legacy_status and refusal.is_business
         if refusal.retry_after is not None:
             self.set_header("Retry-After", str(refusal.retry_after))
         if isinstance(refusal, MethodNotAllowed):
             self.set_header("Allow", ", ".join(refusal.allowed))
         if refusal.category is Category.UNAUTHENTICATED:
             self.set_header("WWW-Authenticate", "Bearer")
-        self._write_json(200 if is_softened else refusal.category, self.refusal_body(refusal))
-
-    def _write_json(self, status: int, body: dict[str, object]) -> None:
-        if self.services.config.http.legacy_status and "message" in body:
+        is_softened = self._is_legacy and refusal.is_business
+        body = self.refusal_body(refusal)
+        if self._is_legacy:
             body["msg"] = body["message"]
-        text = msgspec.json.encode(body)
+        self._write_json(200 if is_softened else refusal.category, msgspec.json.encode(body))
+
+    def _write_json(self, status: int, text: bytes) -> None:
         self.set_status(status)
         self.set_header("Content-Length", str(len(text)))
         self.write(text)
@@ -273,6 +279,10 @@ class ApiHandler(BaseHandler):
                 return refusal
             return MalformedRequest()
         return InternalFault(self.request_id)
+
+    @property
+    def _is_legacy(self) -> bool:
+        return self.services.config.http.legacy_status
 
     # --- Checks ---
 

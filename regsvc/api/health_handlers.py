@@ -5,6 +5,20 @@ from __future__ import annotations
 from typing import Any, Final
 
 from regsvc.api.base import Access, ApiHandler
+from regsvc.api.messages import Reply
+
+
+class Alive(Reply, frozen=True, kw_only=True):
+    status: str = "alive"
+
+
+class Ready(Reply, frozen=True, kw_only=True):
+    """`bridge` says how AuthMe's table is."""
+
+    status: str = "ready"
+    bridge: str
+    braked: bool
+    oldest_mail_seconds: int | None
 
 
 class WatchHandler(ApiHandler):
@@ -18,7 +32,7 @@ class AliveHandler(WatchHandler):
     """The process is there and its loop turns, or nobody would answer."""
 
     async def get(self) -> None:
-        self.reply(status="alive")
+        self.send(Alive())
 
 
 class ReadyHandler(WatchHandler):
@@ -34,11 +48,12 @@ class ReadyHandler(WatchHandler):
             self.finish()
             return
         age = vitals.oldest_mail_age
-        self.reply(
-            status="ready",
-            bridge=vitals.bridge,
-            braked=vitals.is_braked,
-            oldestMailSeconds=None if age is None else round(age.total_seconds()),
+        self.send(
+            Ready(
+                bridge=vitals.bridge,
+                braked=vitals.is_braked,
+                oldest_mail_seconds=None if age is None else round(age.total_seconds()),
+            )
         )
 
 

@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -17,10 +18,12 @@ import msgspec
 from regsvc.errors import InvalidField, MalformedBody
 
 T = TypeVar("T")
+Query = TypeVar("Query", bound=msgspec.Struct)
 
 MAX_DEPTH = 20
 _LARGEST_INTEGER = 2**63 - 1
-_PATH_OF_ERROR = re.compile(r" - at `\$\.?(?P<path>[^`]*)`\Z")
+_INTEGER = re.compile("-?[0-9]{1,19}")
+_PATH_OF_ERROR = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`\Z")
 _MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]+)`")
 
 
@@ -45,16 +48,41 @@ def parse_object(body: bytes) -> dict[str, object]:
     return value
 
 
-def convert(fields: Mapping[str, object], request_type: type[T], *, strict: bool = True) -> T:
-    """The fields as a request type; raises InvalidField with the name of the first field that does not fit.
+def convert(fields: Mapping[str, object], request_type: type[T]) -> T:
+    """The fields as a request type; raises InvalidField with the name of the first field that does not fit."""
+    return _convert(fields, request_type, strict=True)
 
-    `strict=False` reads numbers and booleans from texts, for queries.
-    """
+
+def convert_query(texts: Mapping[str, str], query_type: type[Query]) -> Query:
+    """The same for a query, whose numbers and booleans are texts."""
+    for name in _integer_fields(query_type) & texts.keys():
+        if not _INTEGER.fullmatch(texts[name]):  # msgspec would take "1e1", "1.0" and "null" as well
+            raise InvalidField(name)
+    return _convert(texts, query_type, strict=False)
+
+
+def _convert(fields: Mapping[str, object], request_type: type[T], *, strict: bool) -> T:
     try:
         return msgspec.convert(fields, request_type, strict=strict)
     except msgspec.ValidationError as error:
         field = _field_of(str(error))
     raise InvalidField(field)
+
+
+@cache
+def _integer_fields(query_type: type[msgspec.Struct]) -> frozenset[str]:
+    """The names of the fields that are integers, whether or not they may be missing."""
+    info = msgspec.inspect.type_info(query_type)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return frozenset(field.encode_name for field in info.fields if _is_integer(field.type))
+
+
+def _is_integer(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _is_integer(kind.type)
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return any(map(_is_integer, kind.types))
+    return isinstance(kind, msgspec.inspect.IntType)
 
 
 def _object_without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:

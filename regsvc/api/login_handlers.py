@@ -2,57 +2,80 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Final
 
+from regsvc import errors
 from regsvc.api.base import ApiHandler
-from regsvc.api.requests import LoginRequest, VerifyTokenRequest, epoch_milliseconds
-from regsvc.errors import InvalidField, Refusal
-from regsvc.records import Audience
+from regsvc.api.captcha_handlers import CAPTCHA_REFUSALS
+from regsvc.api.chat_claims import claim_at_login
+from regsvc.api.endpoint import endpoint
+from regsvc.api.login_types import LoggedIn, LoginRequest, TokenInvalid, TokenValid, VerifyTokenRequest
+from regsvc.api.messages import Told, milliseconds_of
+from regsvc.records import Audience, Session
+from regsvc.refusal import Category, Refusal
+
+LOGIN_REFUSALS: Final = (
+    errors.BadCredentials,
+    errors.TotpRequired,
+    errors.Banned,
+    *CAPTCHA_REFUSALS,
+    errors.PlayersAway,
+)
 
 
 class LoginHandler(ApiHandler):
-    audience: ClassVar[Audience] = "user"
+    @endpoint(*LOGIN_REFUSALS)
+    async def post(self, request: LoginRequest) -> LoggedIn:
+        """Log in as a user; those who wait or were rejected may, too, to see why."""
+        return await self.log_in(request, "user")
 
-    async def post(self) -> None:
-        request = self.body(LoginRequest)
-        for field in ("username", "password"):
-            if not getattr(request, field):
-                raise InvalidField(field)
-        logged_in = await self.services.logins.log_in(request.username, request.password, self.audience, self.caller)
-        self.reply(
+    async def log_in(self, request: LoginRequest, audience: Audience) -> LoggedIn:
+        logged_in = await self.services.logins.log_in(
+            request.username, request.password, audience, self.caller, totp=request.totp, captcha=request.captcha
+        )
+        return LoggedIn(
             token=logged_in.token,
-            expiresAt=epoch_milliseconds(logged_in.expires_at),
+            expires_at=milliseconds_of(logged_in.expires_at),
             username=logged_in.username,
             email=logged_in.email,
             status=logged_in.status,
-            isAdmin=logged_in.is_admin,
+            is_admin=logged_in.is_admin,
+            chat=await claim_at_login(self, logged_in.username, request.link_token),
         )
 
 
 class AdminLoginHandler(LoginHandler):
-    audience: ClassVar[Audience] = "admin"
+    @endpoint(*LOGIN_REFUSALS, errors.NotOperator)
+    async def post(self, request: LoginRequest) -> LoggedIn:
+        """Log in as an admin: an approved user who is an operator of the server."""
+        return await self.log_in(request, "admin")
 
 
 class LogoutHandler(ApiHandler):
-    async def post(self) -> None:
+    @endpoint()
+    async def post(self) -> Told:
+        """End this session."""
         await self.run(self.services.accounts.log_out, self.require_session(), self.caller.address)
-        self.reply(message="logged_out")
+        return Told(message=self.say("logged_out"))
 
 
 class AdminVerifyHandler(ApiHandler):
-    """GET looks at the token in the header, as every route does; POST at one in the body."""
+    @endpoint()
+    async def get(self) -> TokenValid:
+        """Whether the token in the header is an admin's; another one is refused as on every route."""
+        return _valid(self.require_admin())
 
-    async def get(self) -> None:
-        admin = self.require_admin()
-        self.reply(valid=True, username=admin.username, expiresAt=epoch_milliseconds(admin.expires_at))
-
-    async def post(self) -> None:
-        token = self.body(VerifyTokenRequest).token
+    @endpoint()
+    async def post(self, request: VerifyTokenRequest) -> TokenValid | TokenInvalid:
+        """Whether the token in the body is an admin's."""
         try:
-            admin = await self.run(self.services.tokens.authenticate_admin, token, self.caller)
+            return _valid(await self.run(self.services.tokens.authenticate_admin, request.token, self.caller))
         except Refusal as refusal:
-            if refusal.category not in (401, 403):
+            if refusal.category not in (Category.UNAUTHENTICATED, Category.FORBIDDEN):
                 raise
-            self.reply_with(self.refusal_body(refusal) | {"valid": False})
-            return
-        self.reply(valid=True, username=admin.username, expiresAt=epoch_milliseconds(admin.expires_at))
+            message = self.services.translations.refusal(refusal, self.language)
+            return TokenInvalid(code=refusal.code, message=message)
+
+
+def _valid(admin: Session) -> TokenValid:
+    return TokenValid(username=admin.username, expires_at=milliseconds_of(admin.expires_at))

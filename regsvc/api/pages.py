@@ -1,164 +1,134 @@
-"""Pages of ours, beside the API. They are small, need nobody else's servers, and talk to the API as front ends do.
+"""Our own pages, beside the API. They are small, need nobody else's servers, and talk to the API as front ends do.
 
-A page is a template of `web/`, filled with the words of the visitor's language, and the two files it refers to. It
+`PAGE_TABLE` is all of them. A page is a frame (`web/frame.html`: the server's name, the menu, the title), its words
+(`[page.<name>]` and `[page.common]` of the translations) and a script (`web/<name>.js`) that draws what is inside. It
 allows no inline script and no inline style, so words from a config cannot become either.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import re
-from collections.abc import Awaitable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from http import HTTPStatus
-from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tornado.template import Template
 
-from regsvc.api.base import BaseHandler
-from regsvc.errors import InternalFault, MalformedRequest, MethodNotAllowed, Refusal
+from regsvc.api.assets import Asset, asset_rules, load_script, load_style, load_template
+from regsvc.api.read_only import ReadOnlyHandler, content_security_policy
+from regsvc.config import Config
 from regsvc.mail_renderer import SET_PASSWORD_PATH
-
-CONTENT_SECURITY_POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "connect-src 'self'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-    )
-)
-
-_FOLDER: Final = files("regsvc") / "web"
-_ASSETS_PATH: Final = "web/"
-_MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
-_FOREVER: Final = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True)
-class Asset:
-    """A script or style sheet. `path` has the content's hash in it, and no slash in front.
+class WebPage:
+    """`name`: of its script, its words, and its own style sheet if it has one; "set-password" says `page.set_password`.
 
-    Pages refer to it relative to themselves: a proxy may show us below a path of its own.
+    `is_for_players`: it has the menu of the players' pages. Those in the menu show the host's announcement.
     """
 
     path: str
-    media_type: str
-    content: bytes
-    digest: str
-
-
-def load_asset(name: str) -> Asset:
-    """A file of `web/`, such as "set-password.js". Raises OSError where it is missing."""
-    stem, _dot, suffix = name.rpartition(".")
-    content = (_FOLDER / name).read_bytes()
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    return Asset(f"{_ASSETS_PATH}{stem}.{digest}.{suffix}", _MEDIA_TYPES[suffix], content, digest)
-
-
-def load_template(name: str) -> Template:
-    """A template of `web/`; it escapes what is filled in. Raises OSError where it is missing."""
-    return Template((_FOLDER / name).read_text(encoding="utf-8"), name=name)
-
-
-class ReadOnlyHandler(BaseHandler):
-    """Answers GET and HEAD; what goes wrong is told in one plain sentence."""
-
-    def set_default_headers(self) -> None:
-        super().set_default_headers()
-        self.set_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+    name: str
+    is_for_players: bool = True
+    is_in_menu: bool = False
+    is_wide: bool = False
+    is_mailed: bool = False
+    """Mails lead here, so it is ours even beside a front end of the host's own."""
 
     @property
-    def language(self) -> str:
-        """The browser's language, or else the host's."""
-        accepted = self.request.headers.get("Accept-Language")
-        return self.services.translations.pick(None, accepted, self.services.config.server.language)
-
-    def head(self) -> Awaitable[None] | None:
-        return self.get()
-
-    def write_error(self, status_code: int, **_kwargs: Any) -> None:
-        refusal = self._refusal_for(status_code)
-        if isinstance(refusal, MethodNotAllowed):
-            self.set_header("Allow", ", ".join(refusal.allowed))
-        self.set_status(refusal.category)
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(self.services.translations.refusal(refusal, self.language) + "\n")
-
-    def _refusal_for(self, status_code: int) -> Refusal:
-        if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            return MethodNotAllowed(["GET", "HEAD"])
-        if status_code < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado objects to a form it cannot read
-            return MalformedRequest()
-        return InternalFault(self.request_id)
+    def section(self) -> str:
+        """Where its words stand."""
+        return f"page.{self.name.replace('-', '_')}"
 
 
-class AssetHandler(ReadOnlyHandler):
-    """A file whose address changes with its content."""
+PAGE_TABLE: Final = (
+    WebPage("/register", "register", is_in_menu=True),
+    WebPage("/account", "account", is_in_menu=True),
+    WebPage("/server", "server", is_in_menu=True),
+    WebPage("/forgot-password", "forgot-password"),
+    WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True),
+)
+_HOME: Final = PAGE_TABLE[0]
+_MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
-    def initialize(self, asset: Asset) -> None:
-        self._asset = asset
+
+class FramedHandler(ReadOnlyHandler):
+    """A page inside the frame that all of ours share."""
+
+    def send_framed(self, template: Template, page: WebPage, style: Asset, title: str, **inside: object) -> None:
+        """`inside`: what the template fills in beside the frame."""
+        config, language = self.services.config, self.language
+        self.set_header("Content-Security-Policy", content_security_policy(image_sources(config)))
+        html = template.generate(
+            language=language,
+            server=config.server.name,
+            logo=config.server.logo_url,
+            theme=config.server.theme,
+            announcement=config.server.announcement if page.is_in_menu else "",
+            page=page,
+            menu=_MENU if page.is_for_players and config.http.web_root is None else (),
+            menu_word=lambda entry: self._text(f"{entry.section}.menu"),
+            common=lambda key: self._text(f"page.common.{key}"),
+            style=style.path,
+            title=title,
+            **{"script": None, **inside},
+        )
+        self.send_page(html, language)
+
+    def _text(self, key: str) -> str:
+        return self.services.translations.text(key, self.language)
+
+
+class PageHandler(FramedHandler):
+    """A page whose inside a script draws."""
+
+    def initialize(self, page: WebPage, template: Template, style: Asset, script: Asset) -> None:
+        self._page, self._template, self._style, self._script = page, template, style, script
 
     def get(self) -> None:
-        self.set_header("Cache-Control", _FOREVER)
-        self.set_header("Etag", f'"{self._asset.digest}"')
-        if self.check_etag_header():
-            self.set_status(HTTPStatus.NOT_MODIFIED)
-            return
-        self.set_header("Content-Type", self._asset.media_type)
-        self.finish(self._asset.content)
-
-
-class PageHandler(ReadOnlyHandler):
-    """A page in the visitor's language."""
-
-    def initialize(self, template: Template, section: str, style: Asset, script: Asset) -> None:
-        """`section`: where the page's words stand in the translations, such as `page.set_password`."""
-        self._template = template
-        self._section = section
-        self._style = style
-        self._script = script
-
-    def get(self) -> None:
-        language = self.language
-        self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.set_header("Content-Language", language)
-        self.set_header("Vary", "Accept-Language")
-        self.finish(
-            self._template.generate(
-                language=language,
-                server=self.services.config.server.name,
-                style=self._style.path,
-                script=self._script.path,
-                word=self._word,
-                fault=self._fault,
-            )
+        translations = self.services.translations
+        words = translations.section("page.common", self.language) | translations.section(
+            self._page.section, self.language
+        )
+        self.send_framed(
+            self._template,
+            self._page,
+            self._style,
+            title=words["title"],
+            script=self._script.path,
+            words=json.dumps(words, ensure_ascii=False, separators=(",", ":")),
+            languages=" ".join(translations.languages),
         )
 
-    def _word(self, key: str) -> str:
-        """A word of the page; a `{name}` in it stays for the script to fill in."""
-        return self.services.translations.text(f"{self._section}.{key}", self.language)
 
-    def _fault(self, key: str) -> str:
-        """What the API would say of a password, so that the page may say it first."""
-        return self.services.translations.text(f"fault.invalid_password.{key}", self.language)
+def image_sources(config: Config) -> list[str]:
+    """From where the pages of this host show pictures, as a policy names it."""
+    pictures = (config.server.logo_url, *(download.icon for download in config.downloads.values()))
+    return sorted({_source(picture) for picture in pictures if picture})
 
 
-def _page(path: str, name: str) -> list[tuple[Any, ...]]:
-    """The rules of a page and its two files; "set-password" has its words under `page.set_password`."""
-    style, script = load_asset(f"{name}.css"), load_asset(f"{name}.js")
-    page = {
-        "template": load_template(f"{name}.html"),
-        "section": f"page.{name.replace('-', '_')}",
-        "style": style,
-        "script": script,
-    }
-    assets = [(re.escape(f"/{asset.path}"), AssetHandler, {"asset": asset}) for asset in (style, script)]
-    return [(re.escape(path), PageHandler, page), *assets]
+def _source(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
 
 
-PAGES: Final[list[tuple[Any, ...]]] = _page(SET_PASSWORD_PATH, "set-password")
-"""Tornado's rules for all pages."""
+def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:
+    """Tornado's rules for pages and their files. Raises OSError or `UnknownModuleForm` for a broken script."""
+    rules: list[tuple[Any, ...]] = []
+    assets: list[Asset] = []
+    for page in pages:
+        style, script = load_style(page.name), load_script(page.name)
+        inside = {"page": page, "template": load_template("page.html"), "style": style, "script": script}
+        rules.append((re.escape(page.path), PageHandler, inside))
+        assets += [style, script]
+    return rules + asset_rules(*assets)
+
+
+PAGES: Final = page_rules(page for page in PAGE_TABLE if page.is_mailed)
+"""Tornado's rules for the pages that every host has."""
+
+OWN_PAGES: Final = page_rules(page for page in PAGE_TABLE if not page.is_mailed)
+"""Those for the rest, where the host has no front end of his own; `/` is the first of them."""
+OWN_PAGES.extend([("/", *rule[1:]) for rule in OWN_PAGES if rule[0] == re.escape(_HOME.path)])

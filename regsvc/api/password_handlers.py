@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+from regsvc import errors
 from regsvc.api.base import ApiHandler
-from regsvc.api.requests import ChangePasswordRequest, ForgotPasswordRequest, ResetPasswordRequest
+from regsvc.api.endpoint import endpoint
+from regsvc.api.messages import Told
+from regsvc.api.password_types import (
+    ChangePasswordRequest,
+    ForgotPasswordRequest,
+    PasswordChanged,
+    PasswordSet,
+    ResetPasswordRequest,
+)
 
 
 class ChangePasswordHandler(ApiHandler):
-    async def post(self) -> None:
-        request, session = self.body(ChangePasswordRequest), self.require_session()
+    @endpoint(errors.WrongPassword, errors.InvalidPassword, errors.RateLimited, errors.PlayersAway)
+    async def post(self, request: ChangePasswordRequest) -> PasswordChanged:
+        """Change one's own password; every session ends."""
         decided = await self.services.password_changes.change_own(
-            session, request.current_password, request.new_password, self.caller
+            self.require_session(), request.current_password, request.new_password, self.caller
         )
-        self.reply(message="password_changed", warnings=list(decided.warnings))
+        return PasswordChanged(message=self.say("password_changed"), warnings=list(decided.warnings))
 
 
 class ForgotPasswordHandler(ApiHandler):
-    async def post(self) -> None:
-        await self.services.password_changes.forgot(self.body(ForgotPasswordRequest).email, self.caller)
-        self.reply(message="forgot_sent")
+    @endpoint(errors.InvalidEmail, errors.DomainNotAllowed, errors.RateLimited, errors.MailUnavailable)
+    async def post(self, request: ForgotPasswordRequest) -> Told:
+        """Mail a link that sets a new password. The answer does not tell whether the address has an account."""
+        await self.services.password_changes.forgot(request.email, self.caller)
+        return Told(message=self.say("forgot_sent"))
 
 
 class ResetPasswordHandler(ApiHandler):
-    async def post(self) -> None:
-        request = self.body(ResetPasswordRequest)
+    @endpoint(errors.ResetTokenInvalid, errors.InvalidPassword)
+    async def post(self, request: ResetPasswordRequest) -> PasswordSet:
+        """Set a password with the token of a mailed link; every session ends."""
         decided = await self.services.password_changes.reset(request.token, request.new_password, self.caller)
-        self.reply(
-            message="password_set", username=decided.username, status=decided.status, warnings=list(decided.warnings)
+        assert decided.status is not None  # who set a password is there
+        return PasswordSet(
+            message=self.say("password_set"),
+            username=decided.username,
+            status=decided.status,
+            warnings=list(decided.warnings),
         )

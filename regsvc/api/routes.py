@@ -19,16 +19,30 @@ from regsvc.api.admin_handlers import (
     UnbanHandler,
     UsersHandler,
 )
+from regsvc.api.admin_user_handlers import UserHandler
 from regsvc.api.base import Access, ApiHandler
-from regsvc.api.config_handlers import ConfigHandler, VersionHandler
+from regsvc.api.captcha_handlers import CaptchaHandler
+from regsvc.api.chat_handlers import (
+    BeginChatLinkHandler,
+    ChatCallbackHandler,
+    ChatStatusHandler,
+    UnlinkChatHandler,
+)
+from regsvc.api.config_handlers import ConfigHandler
+from regsvc.api.docs_handlers import OpenApiHandler
+from regsvc.api.event_handlers import EventsHandler
 from regsvc.api.login_handlers import AdminLoginHandler, AdminVerifyHandler, LoginHandler, LogoutHandler
+from regsvc.api.mail_handlers import MailsHandler, ResendHandler
 from regsvc.api.password_handlers import ChangePasswordHandler, ForgotPasswordHandler, ResetPasswordHandler
+from regsvc.api.questionnaire_handlers import QuestionnaireConfigHandler, SubmitQuestionnaireHandler
 from regsvc.api.registration_handlers import (
     RegisterHandler,
     ReviewStatusHandler,
     SendCodeHandler,
     UserStatusHandler,
 )
+from regsvc.api.server_handlers import DownloadsHandler, ServerStatusHandler, VersionHandler
+from regsvc.api.user_handlers import DeleteUserHandler, ExportUserHandler, UpdateUserHandler
 
 PUBLIC, USER, ADMIN = Access.PUBLIC, Access.USER, Access.ADMIN
 
@@ -44,21 +58,40 @@ class Route:
 
 
 ROUTES = (
+    Route("GET", "/api/openapi.json", OpenApiHandler, PUBLIC),
     Route("GET", "/api/config", ConfigHandler, PUBLIC),
+    Route("GET", "/api/captcha/generate", CaptchaHandler, PUBLIC),
+    Route("GET", "/api/captcha", CaptchaHandler, PUBLIC),
     Route("POST", "/api/verify/send", SendCodeHandler, PUBLIC),
+    Route("GET", "/api/questionnaire/config", QuestionnaireConfigHandler, PUBLIC),
+    Route("POST", "/api/questionnaire/submit", SubmitQuestionnaireHandler, PUBLIC),
     Route("POST", "/api/register", RegisterHandler, PUBLIC),
     Route("GET", "/api/review/status", ReviewStatusHandler, PUBLIC),
     Route("GET", "/api/user/status", UserStatusHandler, PUBLIC),
     Route("POST", "/api/login", LoginHandler, PUBLIC),
     Route("POST", "/api/logout", LogoutHandler, USER),
     Route("POST", "/api/user/password", ChangePasswordHandler, USER),
+    Route("POST", "/api/user/update", UpdateUserHandler, USER),
+    Route("POST", "/api/user/delete", DeleteUserHandler, USER),
+    Route("GET", "/api/user/export", ExportUserHandler, USER),
     Route("POST", "/api/password/forgot", ForgotPasswordHandler, PUBLIC),
     Route("POST", "/api/password/reset", ResetPasswordHandler, PUBLIC),
+    Route("GET", "/api/chat/auth", BeginChatLinkHandler, PUBLIC),
+    Route("GET", "/api/chat/callback", ChatCallbackHandler, PUBLIC),
+    Route("GET", "/api/chat/status", ChatStatusHandler, PUBLIC),
+    Route("POST", "/api/chat/unlink", UnlinkChatHandler, PUBLIC),
+    Route("GET", "/api/discord/auth", BeginChatLinkHandler, PUBLIC),
+    Route("GET", "/api/discord/callback", ChatCallbackHandler, PUBLIC),
+    Route("GET", "/api/discord/status", ChatStatusHandler, PUBLIC),
+    Route("POST", "/api/discord/unlink", UnlinkChatHandler, PUBLIC),
     Route("GET", "/api/version", VersionHandler, PUBLIC),
+    Route("GET", "/api/server/status", ServerStatusHandler, PUBLIC),
+    Route("GET", "/api/downloads", DownloadsHandler, PUBLIC),
     Route("POST", "/api/admin/login", AdminLoginHandler, PUBLIC),
     Route("GET", "/api/admin/verify", AdminVerifyHandler, ADMIN),
     Route("POST", "/api/admin/verify", AdminVerifyHandler, PUBLIC),
     Route("GET", "/api/admin/users", UsersHandler, ADMIN),
+    Route("GET", "/api/admin/user", UserHandler, ADMIN),
     Route("POST", "/api/admin/user/approve", ApproveHandler, ADMIN),
     Route("POST", "/api/admin/user/reject", RejectHandler, ADMIN),
     Route("POST", "/api/admin/user/ban", BanHandler, ADMIN),
@@ -67,4 +100,7 @@ ROUTES = (
     Route("POST", "/api/admin/user/password", SetPasswordHandler, ADMIN),
     Route("GET", "/api/admin/audits", AuditsHandler, ADMIN),
     Route("POST", "/api/admin/sync", SyncHandler, ADMIN),
+    Route("GET", "/events", EventsHandler, ADMIN),
+    Route("GET", "/api/admin/mails", MailsHandler, ADMIN),
+    Route("POST", "/api/admin/mails/resend", ResendHandler, ADMIN),
 )

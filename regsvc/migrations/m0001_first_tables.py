@@ -141,9 +141,9 @@ CREATE INDEX regsvc_link_user_id ON regsvc_link (user_id);
 
 CREATE TABLE regsvc_outbox (
   id              {id}, -- in order; a recipient gets mails in this order
-  kind            {text:16} NOT NULL DEFAULT 'mail', -- mail
-  template        {text:40} NOT NULL, -- which mail
-  recipient       {text:320} NOT NULL, -- to whom
+  kind            {text:16} NOT NULL DEFAULT 'mail', -- how it leaves: mail, webhook
+  template        {text:40} NOT NULL, -- which mail; of a webhook, which event
+  recipient       {text:320} NOT NULL, -- to whom; of a webhook its name, never its address
   recipient_key   {text:320} NOT NULL, -- as compared
   language        {text:16} NOT NULL, -- of the text
   user_id         BIGINT NULL, -- about whom

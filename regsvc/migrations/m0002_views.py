@@ -113,9 +113,9 @@ CREATE {view} regsvc_v_outbox AS -- what was promised to be sent, and what becam
 SELECT
   o.id AS id, -- in order
   COALESCE(o.outcome, 'waiting') AS state, -- waiting, sent, failed (given up), dropped (became pointless)
-  o.kind AS kind, -- mail
-  o.template AS template, -- which mail
-  o.recipient AS recipient, -- to whom
+  o.kind AS kind, -- how it leaves: mail, webhook
+  o.template AS template, -- which mail; of a webhook, which event
+  o.recipient AS recipient, -- to whom; of a webhook its name, never its address
   u.username AS username, -- about whom; empty where it is about no user, or the user is gone
   o.language AS language, -- of the text
   o.attempts AS attempts, -- so far

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from peewee import Database, IntegrityError
 
@@ -9,7 +10,8 @@ from plugin_bridge.players import PlayerRow, locked_hash
 from regsvc.audit import Audit
 from regsvc.clock import from_epoch_ms
 from regsvc.email_address import EmailAddress
-from regsvc.models import BANNED, Player, User
+from regsvc.many_rows import insert_rows
+from regsvc.models import APPROVED, BANNED, Player, User
 from regsvc.sync.agreements import NO_LOCK, base_of
 from regsvc.sync.decisions import Adopt, Conflict
 from regsvc.sync.emails import find_real_email
@@ -28,16 +30,17 @@ def adopt(database: Database, audit: Audit, adoptions: list[Adopt], moment: date
     with database.atomic():
         emails = _free_emails(adoptions, conflicts)
         users = [_user_values(adoption, emails.get(adoption.player.username), moment) for adoption in adoptions]
-        User.insert_many(users).execute()
+        insert_rows(database, User, users)
         keys = [adoption.player.username for adoption in adoptions]
-        rows = User.select(User.username_key, User.id).where(User.username_key.in_(keys))
-        ids = {row.username_key: row.id for row in rows}
+        rows: Any = User.select(User.username_key, User.id).where(User.username_key.in_(keys)).tuples()
+        ids: dict[str, int] = {row[0]: row[1] for row in rows}
         Player.delete().where(Player.username_key.in_(keys)).execute()
         agreed = [
             _agreement_values(adoption, ids[key], key in conflicts, moment)
             for key, adoption in zip(keys, adoptions, strict=True)
         ]
-        Player.insert_many(agreed).execute()
+        insert_rows(database, Player, agreed)
+        _note_looked_at([adoption.player.username for adoption in adoptions if adoption.status == APPROVED])
         _record(audit, adoptions, conflicts)
     return conflicts
 
@@ -124,6 +127,13 @@ def _agreement_values(adoption: Adopt, user_id: int, has_conflict: bool, moment:
     }
 
 
+def _note_looked_at(keys: list[str]) -> None:
+    """Nothing follows from an adoption as approved, and the next run need not find that out."""
+    if keys:
+        for table in (User, Player):
+            table.update(changed_at=None).where(table.username_key.in_(keys)).execute()
+
+
 def _registered_at(player: PlayerRow, moment: datetime) -> datetime:
     """When the player registered in the game; `moment` where the column does not know."""
     if not player.regdate or player.regdate < 0:
@@ -142,5 +152,4 @@ def _record(audit: Audit, adoptions: list[Adopt], conflicts: dict[str, Conflict]
     else:
         for adoption in adoptions:
             audit.record("user.adopted", "sync", adoption.username, {"status": adoption.status})
-    for username, conflict in conflicts.items():
-        audit.record("sync.conflict", "sync", username, {"field": conflict.field, "kept": conflict.kept})
+    audit.record_each("sync.conflict", "sync", list(conflicts), {"field": "email", "kept": "both"})

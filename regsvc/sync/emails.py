@@ -1,8 +1,8 @@
 """E-mails that come from AuthMe's table: is it one, and may this user have it?"""
 
 from regsvc.email_address import EmailAddress, parse_email
-from regsvc.errors import Refusal
 from regsvc.models import User
+from regsvc.refusal import Refusal
 
 
 def is_email_free(address: EmailAddress, user_id: int | None) -> bool:

@@ -88,7 +88,7 @@ def row_wish(user: UserRecord, agreement: Agreement, player: PlayerRow | None, p
     if not policy.is_bridge_on or password_to_give(user, agreement, policy) is None:
         return None
     if player is None:
-        return PROVISION
+        return PROVISION if policy.may_provision else None
     return OPEN if agreement.is_of_another_row(player) else None
 
 
@@ -140,7 +140,7 @@ def _adoption(subject: Subject, player: PlayerRow, policy: Policy) -> Adopt:
 def _without_player(user: UserRecord, agreement: Agreement, policy: Policy) -> Decision | None:
     if agreement.presence == PRESENT:
         return NoteGone()
-    if user.status == APPROVED and _may_provision(agreement, policy):
+    if user.status == APPROVED and policy.may_provision and _may_provision(agreement, policy):
         password = password_to_give(user, agreement, policy)
         if password is not None:
             return Provision(password)

@@ -18,8 +18,21 @@ from regsvc.sync.adoption import adopt_each
 from regsvc.sync.agreements import NO_TOMBSTONE, NO_WISH
 from regsvc.sync.burial import bury, bury_unseen
 from regsvc.sync.decisions import BRAKED, Adopt, CarryOutEdit, Decision, EndBan, NoteGone
+from regsvc.sync.merge import has_conflict
 from regsvc.sync.plan import decide, password_to_give, row_wish
-from regsvc.sync.records import ABSENT, OPEN, PASSWORD, PROVISION, UNASKED, Agreement, Policy, Subject, UserRecord
+from regsvc.sync.records import (
+    ABSENT,
+    OPEN,
+    PASSWORD,
+    PROVISION,
+    UNASKED,
+    Agreement,
+    Policy,
+    StoredPassword,
+    Subject,
+    UserRecord,
+)
+from regsvc.sync.rehashing import replace_hash
 from regsvc.sync.steps import STEPS, World, blind_wish, note_collision
 
 log = logging.getLogger(__name__)
@@ -66,6 +79,11 @@ class Reconciler:
         return self._world.players.shares_transactions
 
     @property
+    def operators(self) -> frozenset[str]:
+        """The lower-case names of the operators at this moment."""
+        return frozenset(self._operators())
+
+    @property
     def policy(self) -> Policy:
         """What the host wants, and when this installation first started."""
         if not self._is_policy_whole:
@@ -73,6 +91,10 @@ class Reconciler:
             self._policy = replace(self._policy, first_started_at=started)
             self._is_policy_whole = True
         return self._policy
+
+    def take_over(self, algorithms: frozenset[str], *, may_provision: bool) -> None:
+        """AuthMe is configured with others from now on."""
+        self._policy = replace(self._policy, algorithms=algorithms, may_provision=may_provision)
 
     def look(self, key: str, *, is_held: bool = True) -> Subject:
         """Everything known of this lower-case name. `is_held`: our rows stay as they are until the transaction ends."""
@@ -181,6 +203,25 @@ class Reconciler:
                 raise
             raise PlayersAway("The database is busy; the wish is committed.") from error
 
+    def rehash(self, key: str, stored: StoredPassword, rehashed: StoredPassword) -> bool:
+        """What AuthMe does at a login: the same password, in the place of a hash of a legacy algorithm.
+
+        True if it was done. False if the row, or what was agreed on, is not as `stored` says; then it is left as it
+        is. Nobody's sessions end. Raises `PlayersAway`, also when our own database is busy: the login must not be
+        done again.
+        """
+        self._world.players.find(key)  # a busy file is waited for before our own database is held
+        try:
+            with self._database.atomic():
+                return replace_hash(self._world, self.look(key), stored, rehashed)
+        except PlayerRefused as refused:
+            log.warning("the hash of a player stays as it is: %s", refused)
+            return False
+        except (OperationalError, InternalError) as error:
+            if not lost_a_race(error):
+                raise
+            raise PlayersAway("The database is busy; the next login rehashes.") from error
+
     def note_registration(self, key: str, user_id: int) -> None:
         """A new user: whether AuthMe could be asked for the name decides who was first."""
         presence = ABSENT if self.is_enabled else UNASKED
@@ -237,6 +278,14 @@ class Reconciler:
         if self.is_enabled:
             Player.update(wish=PASSWORD).where((Player.username_key == key) & Player.wish.is_null()).execute()
 
+    def forget_email_conflict(self, key: str) -> None:
+        """The user has another e-mail: that the two sides could not agree on the one before is over."""
+        agreement = self._world.agreements.find(key)
+        if agreement is None or not has_conflict(agreement, "email"):
+            return
+        others = [name for name in str(agreement.conflict).split(",") if name != "email"]
+        self._world.agreements.save(key, conflict=",".join(others) or None)
+
     def bury(self, key: str) -> None:
         """The user of this name is about to be deleted: note which row is to go. Raises `PlayersAway` after it."""
         agreements = self._world.agreements
@@ -277,6 +326,9 @@ class Reconciler:
                 user=self._world.agreements.find_user(key),
                 agreement=self._world.agreements.find(key),
             )
+            may_write = step.may_write(self._world, subject, decision)
+        if not may_write:
+            return False
         pass_point("before player write")
         is_written = step.write(self._world, subject, decision)
         pass_point("after player write")

@@ -159,3 +159,5 @@ class Policy:
     algorithms: frozenset[str]
     """AuthMe's configured and legacy algorithms: a hash of another one counts as no password."""
     is_bridge_on: bool
+    may_provision: bool = True
+    """Whether rows are inserted; False where AuthMe's table is a forum's own table of users."""

@@ -1,29 +1,38 @@
-"""One run of the sync over all names: a page of AuthMe's rows at a time, then a page of our users at a time.
+"""One run of the sync: over the names that may have something to do, and once a day over all of them.
 
-Neither table is ever loaded whole. What a run believes removed or would lock is gathered first and done last, if it is
-not too much at once.
+Neither table is ever loaded whole, and mostly neither crosses the wire at all (`digest`). What a run believes removed
+or would lock is gathered first and done last, if it is not too much at once.
 """
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TextIO
 
-from peewee import JOIN, Database, Field, PeeweeException
+from peewee import Database, PeeweeException
 
+from plugin_bridge.digests import bucket_of
 from plugin_bridge.players import NameCollides, PlayerRow, Players, PlayersAway
 from regsvc.audit import Audit
 from regsvc.clock import Clock
 from regsvc.db import is_away, lost_a_race
-from regsvc.errors import Refusal
-from regsvc.models import BANNED, Player, User
+from regsvc.models import APPROVED, PENDING, REJECTED, Player, User
+from regsvc.refusal import Refusal
 from regsvc.sync import decisions as d
 from regsvc.sync.adoption import adopt_each
+from regsvc.sync.bulk_adoption import BulkAdoption
+from regsvc.sync.bulk_merge import BulkMerge, is_password_alone
+from regsvc.sync.digest import FULL_EVERY, Circumstances, Digest, Seen, UserTally, fingerprint
+from regsvc.sync.digest_marks import Marks
+from regsvc.sync.digest_names import Names, count_users, pages_of
+from regsvc.sync.digest_settled import BATCH, KeyRange, SettledRows
 from regsvc.sync.plan import decide, lock_after
+from regsvc.sync.progress import Progress
 from regsvc.sync.reconciler import OUR_SIDE, Reconciler, Settled
 from regsvc.sync.records import PRESENT, Subject
 from regsvc.sync.report import Braked, SyncReport
+from regsvc.sync.telling import Telling
 from regsvc.units import ChangeLimit
 
 log = logging.getLogger(__name__)
@@ -32,6 +41,8 @@ PAGE = 500
 """Rows a page; reading one holds AuthMe's SQLite file for a few milliseconds."""
 _TRIES = 3
 """How often a name is looked at in one run when it loses a deadlock."""
+_MOST_BUCKETS = 8_192
+"""When more than this many of the 65,536 buckets changed, looking at everything is cheaper."""
 
 
 @dataclass
@@ -40,15 +51,32 @@ class _Run:
 
     report: SyncReport
     is_plan: bool
+    may_go_on: Callable[[], bool]
+    is_full: bool = False
     waiting: dict[str, type[d.Decision]] = field(default_factory=dict)
+    collided: set[str] = field(default_factory=set)
+    """Names that AuthMe's table takes for others; they wait for those to go."""
+    wrong: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
+    """With `is_plan`: names looked at, each of which is told of once."""
 
     def put_off(self, key: str, decision: d.Decision) -> None:
         """Leave this step to the end of the run, where it is known how many there are."""
         self.waiting[key] = type(decision)
 
+    def add_error(self, key: str, error: str) -> None:
+        """Tell of it, once, however often the name is looked at."""
+        if key not in self.wrong:
+            self.wrong.add(key)
+            self.report.add_error(key, error)
+
+    def left(self) -> set[int]:
+        """The buckets of all names that the next run has to look at again, whatever becomes of their rows."""
+        return {bucket_of(key) for names in (self.waiting, self.wrong, self.collided) for key in names}
+
 
 class Sync:
-    """Goes over all names. Blocking: runs on a thread of its own."""
+    """Goes over the names. Blocking: runs on a thread of its own."""
 
     def __init__(
         self,
@@ -65,68 +93,157 @@ class Sync:
         self._audit = audit
         self._max_changes = max_changes
         self._now = now
-        self._told_brake: Braked | None = None
-        self._told_absence: str | None = None
+        self._telling = Telling(database, audit)
+        self._digest = Digest(database, players)
+        self._names = Names(database, players)
+        self._marks = Marks(database)
+        self._bulk_merge = BulkMerge(database, players, reconciler, audit)
+        self.terminal: TextIO | None = None
+        """Where a long run draws a bar; None: it writes to the log."""
 
     def run(
         self,
         *,
         is_plan: bool = False,
+        is_full: bool = False,
         allow_mass_changes: bool = False,
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> SyncReport:
-        """Close every difference, or with `is_plan` only tell them.
+        """Close every difference, or with `is_plan` only tell them; `is_full`: look at every row.
 
         `may_go_on` is asked between pages; a run that is stopped tells what it did, and the next one does the rest.
 
         AuthMe being away is an error in the report, never an exception; the database being away is one.
         """
-        run = _Run(SyncReport(self._now(), is_enabled=self._reconciler.is_enabled), is_plan)
+        report = SyncReport(self._now(), is_enabled=self._reconciler.is_enabled)
+        run = _Run(report, is_plan, may_go_on, is_full)
         started = time.monotonic()
         try:
-            self._refresh_columns()
-            if self._look_at_everybody(run, may_go_on):
-                self._finish(run, allow_mass_changes, may_go_on)
+            self._players.refresh()
+            self._go_over_everybody(run, allow_mass_changes)
         except PlayersAway as error:
             run.report.away = str(error)
             run.report.add_error(None, str(error))
             self._look_at_our_side(run)
-            self._finish(run, allow_mass_changes, may_go_on)
+            self._finish(run, allow_mass_changes)
         run.report.duration_ms = round((time.monotonic() - started) * 1000)
         if not is_plan:
-            self._tell(run.report)
+            self._telling.tell(run.report)
         return run.report
 
-    def _look_at_everybody(self, run: _Run, may_go_on: Callable[[], bool]) -> bool:
-        """Players first, then users without one. False: stopped on the way."""
-        for page in self._players.pages(PAGE):
-            self._reconcile_players(run, page)
-            if not may_go_on():
-                return False
-        for subjects in self._users_without_player(run):
-            self._reconcile(run, subjects)
-            if not may_go_on():
-                return False
-        return True
+    def _go_over_everybody(self, run: _Run, allow_mass_changes: bool) -> None:
+        """The digest moves only here, and only when all of it was gone through."""
+        before, now = Circumstances.find(), self._circumstances()
+        is_whole = run.is_full or before is None or before[0].policy != now.policy
+        is_whole = is_whole or before is None or self._now() - before[1] >= FULL_EVERY
+        seen = self._digest.look(is_whole=is_whole)
+        run.report.scanned = seen.total
+        known = before[0] if before is not None else None
+        for is_done in self._look_at_everybody(run, seen, known, now):
+            if not is_done:
+                return
+        if self._finish(run, allow_mass_changes) and not run.is_plan:
+            self._keep(run, seen, before, now)
+
+    def _circumstances(self) -> Circumstances:
+        reconciler = self._reconciler
+        return Circumstances(fingerprint(reconciler.policy), reconciler.operators, count_users(self._database))
+
+    def _keep(self, run: _Run, seen: Seen, before: Any, now: Circumstances) -> None:
+        left = run.left()
+        is_whole = seen.is_whole or before is None
+        if left:
+            now = replace(now, users=UserTally(-1, 0, 0))  # somebody deleted in SQL may be among them
+        if not left and not seen.changed and not is_whole and now == before[0]:
+            self._digest.keep(seen, left)
+            return
+        with self._database.atomic():
+            self._digest.keep(seen, left)
+            now.keep(run.report.started_at if is_whole else before[1])
+
+    def _look_at_everybody(
+        self, run: _Run, seen: Seen, before: Circumstances | None, now: Circumstances
+    ) -> Iterator[bool]:
+        """A page at a time; False: stopped on the way."""
+        looks_at_all = seen.is_whole or len(seen.changed) > _MOST_BUCKETS
+        if looks_at_all:
+            newest: int = User.select(User.id).order_by(User.id.desc()).limit(1).scalar() or 0
+            yield from self._look_at_all_rows(run, seen.total)
+            yield from self._look_at_names(run, self._names.of_users_without_player(newest))
+        else:
+            yield from self._look_at_names(run, self._names.in_changed_buckets(seen))
+        yield from self._look_at_names(run, self._names.deleted_in_sql(before, now))
+        if run.is_plan and looks_at_all:
+            return  # everybody has been told of
+        if before is not None:
+            yield from self._look_at_names(run, pages_of(sorted(before.operators ^ now.operators)))
+        yield from self._look_at_names(run, self._names.due(self._now()))
+        yield from self._look_at_marks(run)
+
+    def _look_at_all_rows(self, run: _Run, total: int) -> Iterator[bool]:
+        progress = Progress(total, self.terminal)
+        try:
+            table = self._players.shared_table()
+            if table is None:
+                for page in self._players.pages(PAGE):
+                    self._look_at_rows(run, [row.username for row in page], {row.username: row for row in page})
+                    progress.advance(len(page))
+                    yield run.may_go_on()
+                return
+            rows = SettledRows(self._database, table)
+            bulk = BulkAdoption(self._database, table, self._audit, self._reconciler.policy)
+            for within in rows.ranges():
+                for names in pages_of(self._adopt_in_bulk(run, bulk, rows, within)):
+                    self._look_at(run, names)
+                progress.advance(BATCH)
+                yield run.may_go_on()
+        finally:
+            progress.end()
+
+    def _adopt_in_bulk(self, run: _Run, bulk: BulkAdoption, rows: SettledRows, within: KeyRange) -> list[str]:
+        """Adopt whom SQL can decide; comes back with the names that are to be looked at afterwards."""
+        operators = self._reconciler.operators
+        if not run.is_plan:
+            adopted = bulk.adopt(within, operators, self._now())
+            run.report.adopted += adopted.count
+            is_everybody = adopted.count == BATCH
+            return list(adopted.unsettled) if is_everybody else rows.unsettled_within(within)
+        planned = {candidate.username_key: candidate.status for candidate in bulk.candidates(within, operators)}
+        run.report.adopted += len(planned)
+        if self._reconciler.policy.unapproved_players == "lock":
+            run.waiting |= {key: d.Lock for key, status in planned.items() if status in (PENDING, REJECTED)}
+        return [name for name in rows.unsettled_within(within) if name not in planned]
+
+    def _look_at_names(self, run: _Run, pages: Iterator[Sequence[str]]) -> Iterator[bool]:
+        for names in pages:
+            self._look_at(run, names)
+            yield run.may_go_on()
+
+    def _look_at_marks(self, run: _Run) -> Iterator[bool]:
+        """What changed on our side; where nothing is to be done, the mark has done its work."""
+        for page in self._marks.pages():
+            quiet = self._look_at(run, sorted({mark.username_key for mark in page}))
+            if not run.is_plan:
+                with self._database.atomic():
+                    self._marks.clear([mark for mark in page if mark.username_key in quiet])
+            yield run.may_go_on()
+
+    def _look_at(self, run: _Run, names: Sequence[str]) -> set[str]:
+        """Comes back with the names where nothing is to be done."""
+        if run.is_plan:
+            names = [name for name in names if name not in run.told]
+            run.told.update(names)
+        return self._look_at_rows(run, names, self._players.find_many(names))
+
+    def _look_at_rows(self, run: _Run, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
+        keys = [name for name in names if self._is_findable(run, name)]
+        return self._reconcile(run, self._subjects(run, keys, rows))
 
     def _look_at_our_side(self, run: _Run) -> None:
         """While AuthMe is away: what was typed in SQL and the bans that are over wait for nobody."""
         run.waiting.clear()
-        is_over = (User.status == BANNED) & (User.ban_expires_at <= self._now())
-        users = User.select(User.username_key).where((User.is_edited == True) | is_over)  # noqa: E712 - SQL
-        keys = [""]
-        while keys := _page_of_names(users, User.username_key, keys[-1]):
+        for keys in self._names.due(self._now()):
             self._reconcile(run, self._subjects(run, keys, {}), OUR_SIDE)
-
-    def _refresh_columns(self) -> None:
-        refresh = getattr(self._players, "refresh", None)
-        if refresh is not None:
-            refresh()
-
-    def _reconcile_players(self, run: _Run, page: list[PlayerRow]) -> None:
-        run.report.scanned += len(page)
-        rows = {row.username: row for row in page if self._is_findable(run, row)}
-        self._reconcile(run, self._subjects(run, rows.keys(), rows))
 
     def _subjects(self, run: _Run, keys: Collection[str], rows: Mapping[str, PlayerRow]) -> list[Subject]:
         """SQLite lets people type dates that are none: such a user is told of, the others of the page go on."""
@@ -134,46 +251,51 @@ class Sync:
             return self._reconciler.subjects(keys, rows)
         except ValueError:
             if len(keys) == 1:
-                run.report.add_error(next(iter(keys)), "a date in our table cannot be read")
+                run.add_error(next(iter(keys)), "a date in our table cannot be read")
                 return []
             return [subject for key in keys for subject in self._subjects(run, [key], rows)]
 
-    def _is_findable(self, run: _Run, row: PlayerRow) -> bool:
+    def _is_findable(self, run: _Run, name: str) -> bool:
         """A name that is not in lower case is one AuthMe itself half loses: told, never written."""
-        if row.username == row.username.lower():
+        if name == name.lower():
             return True
-        run.report.conflicts.append({"username": row.username, "field": "name", "kept": "both"})
+        run.report.conflicts.append({"username": name, "field": "name", "kept": "both"})
         return False
 
-    def _users_without_player(self, run: _Run) -> Iterator[list[Subject]]:
-        """Subjects of our users whose row is not in AuthMe's table, and of players whose user is gone."""
-        users = User.select(User.username_key)
-        orphans = (
-            Player.select(Player.username_key)
-            .join(User, JOIN.LEFT_OUTER, on=(User.id == Player.user_id))
-            .where(Player.user_id.is_null(False), User.id.is_null())
-        )
-        for query, name in ((users, User.username_key), (orphans, Player.username_key)):
-            keys = [""]
-            while keys := _page_of_names(query, name, keys[-1]):
-                yield self._subjects_without_player(run, keys)
-
-    def _subjects_without_player(self, run: _Run, keys: list[str]) -> list[Subject]:
-        there = self._players.find_many(keys)
-        return self._subjects(run, [key for key in keys if key not in there], {})
-
-    def _reconcile(self, run: _Run, subjects: list[Subject], kinds: tuple[type, ...] = (object,)) -> None:
-        """Take up what is to be done for these; of `kinds` only."""
+    def _reconcile(self, run: _Run, subjects: list[Subject], kinds: tuple[type, ...] = (object,)) -> set[str]:
+        """Take up what is to be done for these, of `kinds` only. Comes back with those where it is nothing at all."""
         adoptions: list[tuple[Subject, d.Adopt]] = []
+        passwords: list[str] = []
+        quiet = set()
         for subject in subjects:
             decision = decide(subject, self._reconciler.policy)
+            if decision is None:
+                quiet.add(subject.key)
             if not isinstance(decision, kinds):
                 continue
             if isinstance(decision, d.Adopt):
                 adoptions.append((subject, decision))
+            elif decision is not None and is_password_alone(decision) and not run.is_plan:
+                passwords.append(subject.key)
             elif decision is not None:
                 self._take_up(run, subject.key, decision)
+        self._take_passwords(run, passwords)
         self._adopt(run, adoptions)
+        return quiet
+
+    def _take_passwords(self, run: _Run, keys: list[str]) -> None:
+        taken: dict[str, d.Merge] = {}
+        if len(keys) > 1:
+            try:
+                taken = self._bulk_merge.take_passwords(keys)
+            except PeeweeException as error:
+                if not lost_a_race(error):
+                    raise
+        for key in keys:
+            if key in taken:
+                _count(run.report, key, d.Merge, taken[key])
+            else:
+                self._settle(run, key)
 
     def _take_up(self, run: _Run, key: str, decision: d.Decision) -> None:
         if isinstance(decision, d.BRAKED):
@@ -196,7 +318,10 @@ class Sync:
             run.report.adopted += adopted.count
             for username, conflict in adopted.conflicts.items():
                 _add_conflict(run.report, username, conflict)
-            self._follow_adoptions(run, {adoption.player.username: adoption.player for _subject, adoption in adoptions})
+            self._follow_adoptions(
+                run,
+                {a.player.username: a.player for _subject, a in adoptions if a.status != APPROVED},  # else nothing does
+            )
 
     def _follow_adoptions(self, run: _Run, rows: dict[str, PlayerRow]) -> None:
         """What follows from the status the players got."""
@@ -213,16 +338,17 @@ class Sync:
             if isinstance(error, PeeweeException) and is_away(error):
                 raise
             log.warning("the sync could not settle %s: %s", key, type(error).__name__)
-            run.report.add_error(key, type(error).__name__)
+            run.add_error(key, type(error).__name__)
             return
         for decision in settled.done:
             _count(run.report, key, type(decision), decision)
         if settled.left is not None:
             run.put_off(key, settled.left)
         if isinstance(settled.refused, NameCollides):
+            run.collided.add(key)
             _add_conflict(run.report, key, d.Conflict("name", "both"))
         elif settled.refused is not None:
-            run.report.add_error(key, str(settled.refused))
+            run.add_error(key, str(settled.refused))
 
     def _settle_stubbornly(self, run: _Run, key: str, is_finishing: bool) -> Settled:
         for _try in range(_TRIES - 1):
@@ -238,21 +364,23 @@ class Sync:
             return self._reconciler.settle_our_side(key, is_braked=not is_finishing)
         return self._reconciler.settle(key, is_braked=not is_finishing, believes_empty=is_finishing)
 
-    def _finish(self, run: _Run, allow_mass_changes: bool, may_go_on: Callable[[], bool]) -> None:
-        """Do what waited, if it is not too much at once; else leave all of it, and only it."""
+    def _finish(self, run: _Run, allow_mass_changes: bool) -> bool:
+        """Do what waited, if it is not too much at once; else leave all of it, and only it. False: stopped."""
         if not run.waiting:
-            return
+            return True
         is_too_much = self._is_too_much(run) and not allow_mass_changes
         if is_too_much:
             run.report.braked = _braked(run.waiting, str(self._max_changes))
-            return
+            return True
         for key, kind in list(run.waiting.items()):
             if run.is_plan:
                 _count(run.report, key, kind)
             else:
+                del run.waiting[key]
                 self._settle(run, key, is_finishing=True)
-            if not may_go_on():
-                return
+            if not run.may_go_on():
+                return False
+        return True
 
     def _is_too_much(self, run: _Run) -> bool:
         """Of the rows we know players by for what is done to rows; of all users for what was typed."""
@@ -266,42 +394,6 @@ class Sync:
         rows = len(kinds) - kinds.count(d.CarryOutEdit)
         limit = self._max_changes
         return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(len(kinds), max(known, users))
-
-    def _tell(self, report: SyncReport) -> None:
-        if report.has_effects:
-            with self._database.atomic():
-                self._audit.record("sync.run", "sync", None, report.counts())
-            log.info("sync: %s", report.counts())
-        self._tell_of_brake(report.braked)
-        self._tell_of_absence(report.away)
-
-    def _tell_of_brake(self, braked: Braked | None) -> None:
-        """Once, and not again at each run until somebody decides."""
-        if braked is not None and braked != self._told_brake:
-            with self._database.atomic():
-                counts = {"removed": braked.removed, "locked": braked.locked, "edited": braked.edited}
-                self._audit.record("sync.braked", "sync", None, counts)
-            log.warning(
-                "the sync left out %d removals, %d locks and %d typed status changes: more than %s at once. "
-                "If they are meant, run `companion sync --allow-mass-changes`.",
-                braked.removed,
-                braked.locked,
-                braked.edited,
-                braked.limit,
-            )
-        self._told_brake = braked
-
-    def _tell_of_absence(self, why: str | None) -> None:
-        if why is not None and self._told_absence is None:
-            log.warning("the sync waits: %s", why)
-        elif why is None and self._told_absence is not None:
-            log.info("the sync goes on: AuthMe's table is there again")
-        self._told_absence = why
-
-
-def _page_of_names(query: Any, name: Field, after: str) -> list[str]:
-    rows = query.where(name > after).order_by(name).limit(PAGE)
-    return [row.username_key for row in rows]
 
 
 def _braked(waiting: dict[str, type[d.Decision]], limit: str) -> Braked:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TextIO
 
 from regsvc.db import Worker
 from regsvc.errors import SyncRunning
@@ -37,19 +38,25 @@ class SyncService:
         """What a run would do, without doing it."""
         return await self._worker.run(self._sync.run, is_plan=True)
 
-    def run_alone(self, *, is_plan: bool, allow_mass_changes: bool) -> SyncReport:
-        """A run for the command line, on the calling thread. Raises `SyncRunning` while another process has one."""
-        return self._worker.run_here(self._run_alone, is_plan, allow_mass_changes)
+    def run_alone(
+        self, *, is_plan: bool, allow_mass_changes: bool, is_full: bool = False, terminal: TextIO | None = None
+    ) -> SyncReport:
+        """A run for the command line, on the calling thread. Raises `SyncRunning` while another process has one.
 
-    def _run_alone(self, is_plan: bool, allow_mass_changes: bool) -> SyncReport:
+        `is_full`: look at every row; `terminal`: where a long run draws a bar.
+        """
+        self._sync.terminal = terminal
+        return self._worker.run_here(self._run_alone, is_plan, allow_mass_changes, is_full)
+
+    def _run_alone(self, is_plan: bool, allow_mass_changes: bool, is_full: bool) -> SyncReport:
         if is_plan:
-            return self._sync.run(is_plan=True, allow_mass_changes=allow_mass_changes)
+            return self._sync.run(is_plan=True, is_full=is_full, allow_mass_changes=allow_mass_changes)
         deadline = time.monotonic() + self._wait.total_seconds()
         while not self._lease.take():
             if time.monotonic() > deadline:
                 raise SyncRunning
             time.sleep(0.5)
-        return self.run_here(allow_mass_changes=allow_mass_changes)
+        return self.run_here(allow_mass_changes=allow_mass_changes, is_full=is_full)
 
     async def stop(self) -> None:
         """Let the run in flight end at its next page."""
@@ -72,10 +79,10 @@ class SyncService:
         self.on_finished(report)
         return report
 
-    def run_here(self, *, allow_mass_changes: bool = False) -> SyncReport:
+    def run_here(self, *, allow_mass_changes: bool = False, is_full: bool = False) -> SyncReport:
         """The run itself, on the calling thread; the lease is ours."""
         try:
-            return self._sync.run(allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
+            return self._sync.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
         finally:
             self._lease.give_back()
 

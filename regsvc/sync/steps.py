@@ -6,7 +6,7 @@ time it is tried.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from peewee import IntegrityError
@@ -14,10 +14,12 @@ from peewee import IntegrityError
 from plugin_bridge.players import NameCollides, NewPlayer, PlayerExists, PlayerRefused, Players, java_address, lock_text
 from regsvc.audit import Audit
 from regsvc.clock import Clock, epoch_ms
-from regsvc.models import Session, User
+from regsvc.models import BANNED, Session, User
+from regsvc.rcon_console import GameConsole, NoGameConsole
 from regsvc.sync import decisions as d
 from regsvc.sync.agreements import NO_LOCK, NO_WISH, Agreements, base_of
 from regsvc.sync.burial import bury
+from regsvc.sync.email_writes import is_email_refused, update_row, without_email
 from regsvc.sync.emails import find_real_email, is_email_free
 from regsvc.sync.records import (
     GONE,
@@ -36,7 +38,10 @@ D = TypeVar("D", bound=d.Decision)
 
 @dataclass(frozen=True)
 class World:
-    """What the steps act on. `find_uuid`: what the game calls a Java player of this name, None if nobody knows."""
+    """What the steps act on. `find_uuid`: what the game calls a Java player of this name, None if nobody knows.
+
+    `console` is told whom to kick.
+    """
 
     players: Players
     agreements: Agreements
@@ -44,6 +49,7 @@ class World:
     audit: Audit
     now: Clock
     find_uuid: Callable[[str], str | None] = lambda name: None
+    console: GameConsole = field(default_factory=NoGameConsole)
 
 
 class Step(Generic[D]):
@@ -51,6 +57,10 @@ class Step(Generic[D]):
 
     def promise(self, world: World, subject: Subject, decision: D) -> None:
         """Commit on our side what is needed to finish, or to undo, what `write` is about to do."""
+
+    def may_write(self, world: World, subject: Subject, decision: D) -> bool:
+        """Whether `write` may follow now. False: somebody else has it done later, as promised. Part of the promise."""
+        return True
 
     def write(self, world: World, subject: Subject, decision: D) -> bool:
         """Change AuthMe's row. False: it was not as seen, look again."""
@@ -76,6 +86,12 @@ class ProvisionStep(Step[d.Provision]):
             wish_salt=decision.password.salt,
             wish_regdate=self._regdate(subject, decision),
         )
+
+    def may_write(self, world: World, subject: Subject, decision: d.Provision) -> bool:
+        """Whoever is online under this name and unregistered must go first: AuthMe would log him in to the new row."""
+        user = subject.user
+        assert user is not None
+        return world.console.may_insert(user.username, user.id, self._regdate(subject, decision))
 
     def write(self, world: World, subject: Subject, decision: d.Provision) -> bool:
         user = subject.user
@@ -165,6 +181,8 @@ class LockStep(Step[d.Lock]):
                 _drop_own_password(user.id)
             _end_sessions(user.id)
         world.agreements.save(subject.key, **changes)
+        if agreement is not None and agreement.locked_at is not None:  # the game put another hash in the lock's place
+            world.console.follow_lock(user.username, user.id, is_ban=decision.reason == BANNED)
 
     def write(self, world: World, subject: Subject, decision: d.Lock) -> bool:
         locked: dict[str, str | int | None] = {
@@ -214,7 +232,7 @@ class UnlockStep(Step[d.Unlock]):
 
 class OpenStep(Step[d.Open]):
     def write(self, world: World, subject: Subject, decision: d.Open) -> bool:
-        return world.players.update(decision.player, self.written(subject, decision))
+        return update_row(world.players, decision.player, self.written(subject, decision))
 
     def confirm(self, world: World, subject: Subject, decision: d.Open) -> None:
         assert subject.user is not None
@@ -241,12 +259,15 @@ class OpenStep(Step[d.Open]):
 
 class MergeStep(Step[d.Merge]):
     def write(self, world: World, subject: Subject, decision: d.Merge) -> bool:
-        return world.players.update(decision.player, decision.to_player)
+        return update_row(world.players, decision.player, decision.to_player)
 
     def confirm(self, world: World, subject: Subject, decision: d.Merge) -> d.Merge:
         user, agreement = subject.user, subject.agreement
         assert user is not None
-        conflicts = list(decision.conflicts)
+        written, conflicts = decision.to_player, list(decision.conflicts)
+        if is_email_refused(world.players, subject.key, written):
+            written = without_email(written)
+            conflicts.append(d.Conflict("email", "both"))
         if decision.takes_password:
             _drop_own_password(user.id)
             _end_sessions(user.id)
@@ -265,7 +286,7 @@ class MergeStep(Step[d.Merge]):
             subject.key,
             state="conflict" if standing else "synced",
             conflict=",".join(sorted(standing)) or None,
-            **base_of(decision.player, **decision.to_player),
+            **base_of(decision.player, **written),
             **NO_LOCK,
         )
         return replace(decision, conflicts=tuple(conflicts))
@@ -294,7 +315,7 @@ class NoteStateStep(Step[d.NoteState]):
 
 class MarkDeletedStep(Step[d.MarkDeleted]):
     def confirm(self, world: World, subject: Subject, decision: d.MarkDeleted) -> None:
-        world.audit.record("user.deleted", "sql", subject.key)
+        world.transitions.note_deletion(subject.key)
         bury(world.agreements, subject)
 
 
@@ -413,9 +434,14 @@ def _note_state(world: World, subject: Subject, state: PluginState) -> None:
 
 
 def _tell_of_lock(world: World, subject: Subject, reason: str | None) -> None:
-    """A ban has an entry of its own."""
-    if subject.user is not None and reason not in (None, "banned"):
-        world.audit.record("sync.player_locked", "sync", subject.user.username, {"reason": reason})
+    """A ban has an entry of its own. Who registered an account that is another's may be playing in it."""
+    user, agreement = subject.user, subject.agreement
+    if user is None:
+        return
+    if reason not in (None, BANNED):
+        world.audit.record("sync.player_locked", "sync", user.username, {"reason": reason})
+    if agreement is not None and agreement.kept_origin == STRANGER:
+        world.console.follow_lock(user.username, user.id, is_ban=reason == BANNED)
 
 
 def _user_row(subject: Subject) -> User:

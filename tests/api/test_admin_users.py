@@ -28,6 +28,7 @@ FIELDS = {
     "questionnaireScore",
     "questionnairePassed",
     "questionnaireReviewSummary",
+    "rejections",
     "plugin",
     "pluginSince",
     "lastLogin",
@@ -62,8 +63,9 @@ def test_a_line_tells_all_but_what_is_secret(village: Village) -> None:
     assert (user["language"], user["platform"], user["plugin"]) == ("zh", "java", "absent")
     assert is_now(user["regTime"])
     assert is_now(user["pluginSince"])
-    nothing = FIELDS - {"username", "email", "status", "regTime", "language", "platform", "plugin", "pluginSince"}
-    assert {user[name] for name in nothing} == {None}
+    assert user["rejections"] == {"count": 0, "lastAt": None, "lastReason": None}
+    told = {"username", "email", "status", "regTime", "language", "platform", "plugin", "pluginSince", "rejections"}
+    assert {user[name] for name in FIELDS - told} == {None}
 
 
 def test_a_line_follows_what_happens(village: Village) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from regsvc.config import (
     ChatSection,
     Config,
     DatabaseSection,
+    GameSection,
     QuestionnaireSection,
     RegistrationSection,
     ServerSection,
@@ -39,6 +39,7 @@ def test_the_defaults() -> None:
         "logoUrl": "",
         "announcement": "",
         "webServerPrefix": "Game server",
+        "gameAddress": None,
         "language": "en",
         "languages": ["en", "zh"],
         "authMethods": ["email"],
@@ -69,6 +70,11 @@ def test_the_hosts_own_words() -> None:
     assert told["webServerPrefix"] == "Oakvale"
     assert (told["language"], told["theme"], told["logoUrl"]) == ("zh", "dark", "/logo.png")
     assert told["announcement"] == "欢迎\n!"
+
+
+def test_where_players_join_is_told_as_the_host_wrote_it() -> None:
+    told = ask(make_services(Config(game=GameSection(address="play.example.org:25565"))))
+    assert told["gameAddress"] == "play.example.org"
 
 
 def test_authmes_rules_are_told_where_authme_is() -> None:
@@ -109,7 +115,7 @@ def test_what_else_a_registration_needs() -> None:
     config = Config(
         registration=RegistrationSection(methods=("email", "captcha")),
         captcha=CaptchaSection(type="text", also_for=("login",)),
-        questionnaire=QuestionnaireSection(file=Path("questions.toml"), pass_score=80),
+        questionnaire=QuestionnaireSection(pass_score=80),
         chat=ChatSection(platform="discord", required=True),
         bedrock=BedrockSection(enabled=True, prefix="*"),
     )
@@ -121,8 +127,7 @@ def test_what_else_a_registration_needs() -> None:
         "type": "text",
         "requiredFor": ["register", "login"],
     }
-    assert told["questionnaire"]["enabled"] is True
-    assert told["questionnaire"]["passScore"] == 80
+    assert told["questionnaire"] == {"enabled": False, "passScore": 80, "hasTextQuestions": False}
     assert told["chat"] == told["discord"] == {"enabled": True, "required": True, "platform": "discord"}
     assert told["bedrock"]["prefix"] == "*"
 

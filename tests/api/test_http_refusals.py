@@ -16,7 +16,17 @@ from regsvc.api.base import Access
 from regsvc.api.routes import Route
 from regsvc.config import Config, ServerSection
 from tests.support.certificate import Certificate
-from tests.support.floor import EXAMPLES, LOGIN, ROUTES, MineHandler, assert_common_headers, assert_refused, left, serve
+from tests.support.floor import (
+    EXAMPLES,
+    LOGIN,
+    ROUTES,
+    MineHandler,
+    assert_common_headers,
+    assert_refused,
+    begun,
+    left,
+    serve,
+)
 from tests.support.live_api import LiveApi, make_services
 
 
@@ -154,10 +164,12 @@ def test_a_request_leaves_one_line_without_its_query(api: LiveApi, caplog: pytes
 
 
 def test_a_client_that_leaves_is_no_error(api: LiveApi, caplog: pytest.LogCaptureFixture) -> None:
+    begun.clear()
     left.clear()
     with caplog.at_level(logging.INFO):
         with api.connect() as connection:
             connection.sendall(b"GET /api/slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert begun.wait(10)  # who leaves before that is never met
         assert left.wait(10)
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 

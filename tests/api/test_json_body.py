@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regsvc.api.json_body import MAX_DEPTH, convert, parse_object
-from regsvc.api.requests import BanRequest, RegisterRequest, ReviewRequest, UsersQuery
+from regsvc.api.admin_types import BanRequest, ReviewRequest, UsersQuery
+from regsvc.api.json_body import MAX_DEPTH, convert, convert_query, parse_object
+from regsvc.api.registration_types import RegisterRequest
 from regsvc.errors import InvalidField, MalformedBody
 
 APPLICATION = {"username": "Alice", "email": "alice@example.org", "code": "123456"}
@@ -164,5 +165,12 @@ def test_it_is_clear_whom_an_action_is_about(fields: dict[str, object], field: s
 
 
 def test_a_query_reads_numbers_from_texts() -> None:
-    query = convert({"page": "3", "search": "7"}, UsersQuery, strict=False)
+    query = convert_query({"page": "3", "search": "7"}, UsersQuery)
     assert (query.page, query.search) == (3, "7")
+
+
+@pytest.mark.parametrize("text", ["1.0", "1e1", "null", " 1", "+1", "0x1", "１", "1_0", "", "9" * 20])
+def test_a_number_in_a_query_is_digits_and_nothing_else(text: str) -> None:
+    with pytest.raises(InvalidField) as refused:
+        convert_query({"page": text}, UsersQuery)
+    assert refused.value.field == "page"

@@ -22,6 +22,9 @@ REFUSED: list[tuple[dict[str, Any], str, str, dict[str, Any]]] = [
     ({"username": "ａｌｉｃｅ"}, "invalid_username", "username", {"fault": "forbidden_characters"}),
     ({"username": "Olivia"}, "reserved_username", "username", {}),
     ({"username": "oLIVIA"}, "reserved_username", "username", {}),
+    ({"username": "Sync"}, "reserved_username", "username", {}),  # the audit log's names for the program itself
+    ({"username": "sql"}, "reserved_username", "username", {}),
+    ({"username": "registration"}, "reserved_username", "username", {}),
     ({"email": "nobody"}, "invalid_email", "email", {"fault": "syntax"}),
     ({"email": "alice@[127.0.0.1]"}, "domain_not_allowed", "email", {}),
     ({"password": "abcd"}, "invalid_password", "password", {"fault": "too_short", **PASSWORD_RULE}),

@@ -1,10 +1,45 @@
-"""GET /api/version: what runs here, and whether there is something newer."""
+"""GET /api/version: what runs here, and whether there is something newer. Nobody waits for a feed."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 from regsvc import __version__
 from regsvc.config import Config
 from tests.support.live_api import LiveApi, make_services
+from tests.support.plugin_jars import AUTHME, write_jar
+from tests.support.release_feed import Answer, ReleaseFeed, release
+from tests.support.village import MakeVillage, Village
+from tests.support.watching import ask_until
+
+PAGE = "https://example.org/companion/releases/99.0.0"
+
+
+def config_of(plugin: ReleaseFeed, own: ReleaseFeed) -> dict[str, dict[str, Any]]:
+    return {"updates": {"enabled": True, "plugin_url": plugin.address, "own_url": own.address}}
+
+
+@pytest.fixture(scope="module")
+def feeds() -> Iterator[tuple[ReleaseFeed, ReleaseFeed]]:
+    with ReleaseFeed(release("6.0.1")) as plugin, ReleaseFeed(release("v99.0.0", PAGE)) as own:
+        yield plugin, own
+
+
+@pytest.fixture(scope="module")
+def village(make_village: MakeVillage, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> Village:
+    return make_village(config=config_of(*feeds))
+
+
+def version(village: Village) -> dict[str, Any]:
+    reply = village.get("/api/version")
+    assert reply.status == 200
+    told: dict[str, Any] = reply.json
+    return told
 
 
 def test_it_tells_our_version() -> None:
@@ -20,3 +55,65 @@ def test_it_tells_our_version() -> None:
         "checkedAt": None,
         "plugin": {"name": "AuthMe", "currentVersion": None, "latestVersion": None, "updateAvailable": False},
     }
+
+
+def test_it_tells_of_newer_ones(village: Village, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> None:
+    """Found out at the start, in the background; the jar is read here and now."""
+    began = datetime.now(UTC).timestamp() * 1000
+    write_jar(village.game.directory / "plugins", "AuthMe-5.6.0.jar", AUTHME)
+    village.restart_with({})
+    told = ask_until(lambda: version(village), lambda told: told["checkedAt"] is not None)
+    assert told["latestVersion"] == "99.0.0"
+    assert told["updateAvailable"] is True
+    assert told["releasesUrl"] == PAGE
+    assert began <= told["checkedAt"] <= datetime.now(UTC).timestamp() * 1000
+    assert told["plugin"] == {
+        "name": "AuthMe",
+        "currentVersion": "5.6.0-beta2",
+        "latestVersion": "6.0.1",
+        "updateAvailable": True,
+    }
+
+
+def test_however_many_ask_the_feed_is_asked_once(village: Village, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> None:
+    ask_until(lambda: version(village), lambda told: told["checkedAt"] is not None)
+    before = [len(feed.asked) for feed in feeds]
+    for _request in range(50):
+        version(village)
+    assert [len(feed.asked) for feed in feeds] == before
+
+
+@pytest.mark.parametrize("answer", [Answer(is_silent=True), Answer(500), Answer(body=b"<html>")])
+def test_a_bad_feed_keeps_nobody_waiting_and_is_not_told_of(make_village: MakeVillage, answer: Answer) -> None:
+    with ReleaseFeed(answer) as plugin, ReleaseFeed(answer) as own:
+        village = make_village(config=config_of(plugin, own))
+        plugin.wait_for_requests(1)
+        began = time.monotonic()
+        told = version(village)
+        assert time.monotonic() - began < 2
+        assert (told["checkedAt"], told["updateAvailable"], told["plugin"]["latestVersion"]) == (None, False, None)
+        assert not [line for line in village.daemon.log if "WARNING" in line or "ERROR" in line]
+        village.daemon.stop()
+
+
+def test_it_can_be_switched_off(make_village: MakeVillage) -> None:
+    with ReleaseFeed(release("6.0.1")) as plugin, ReleaseFeed(release("99.0.0")) as own:
+        config = config_of(plugin, own)
+        config["updates"]["enabled"] = False
+        village = make_village(config=config)
+        assert version(village)["latestVersion"] is None
+        village.daemon.stop()
+        assert plugin.asked == own.asked == []
+
+
+def test_a_jar_that_cannot_be_read_is_no_version(village: Village) -> None:
+    (village.game.directory / "plugins" / "AuthMe-5.6.0.jar").write_bytes(b"PK\x03\x04 half a jar")
+    village.restart_with({})
+    assert version(village)["plugin"]["currentVersion"] is None
+    assert version(village)["plugin"]["updateAvailable"] is False
+
+
+def test_a_look_at_the_headers(village: Village) -> None:
+    reply = village.daemon.request("HEAD", "/api/version")
+    assert (reply.status, reply.body) == (200, b"")
+    assert village.post("/api/version").status == 405

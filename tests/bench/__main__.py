@@ -17,6 +17,8 @@ from typing import Any
 
 import tornado
 
+from tests.bench import captchas
+from tests.bench.report import FILE, sections
 from tests.support.daemon import REPOSITORY
 from tests.support.mariadb import MariaDBServer
 from tests.support.ports import free_port
@@ -25,7 +27,7 @@ from tests.support.village import Village
 PLAYERS = 100_000
 RUNS = 5
 SECONDS = 2.0
-CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "warning"}}
+CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "warning"}, **captchas.CONFIG}
 
 
 def main() -> None:
@@ -37,7 +39,8 @@ def main() -> None:
         rows = measure(stack, directory, server)
     report = write_report(rows)
     print(report)
-    (REPOSITORY / "docs" / "benchmarks.md").write_text(report, encoding="utf-8")
+    others = sections()[1:]
+    FILE.write_text("\n".join([report, *others]), encoding="utf-8")
 
 
 def measure(stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tuple[str, str]]:
@@ -60,6 +63,8 @@ def measure(stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tu
             bare.append(load(bare_port, statuses))
             status.append(load(village.daemon.port, statuses))
             config.append(load(village.daemon.port, configs))
+    loaded = resident_mib(village.daemon.pid)
+    made = captchas.measure_captchas(village.daemon.port, RUNS)
     limit = statistics.median(bare)
     return [
         ("bare Tornado handler, same JSON, no database (the limit)", f"{limit:,.0f} requests/s"),
@@ -67,7 +72,9 @@ def measure(stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tu
         (f"`GET /api/user/status`, MariaDB, {PLAYERS:,} users, random names", share(statistics.median(status), limit)),
         (f"start to ready, {PLAYERS:,} users", f"{ready:.2f} s"),
         (f"memory (RSS) after the start, {PLAYERS:,} users", f"{memory:.0f} MiB"),
-        (f"memory (RSS) after {RUNS} runs of load", f"{resident_mib(village.daemon.pid):.0f} MiB"),
+        (f"memory (RSS) after {RUNS} runs of load", f"{loaded:.0f} MiB"),
+        (f"{captchas.CAPTCHAS:,} captchas over HTTP, {captchas.CONNECTIONS} connections", f"{made.per_second:,.0f}/s"),
+        ("`GET /health/alive` on another connection meanwhile, 99th percentile", f"{made.p99:.1f} ms"),
         (f"first adoption of {PLAYERS:,} players", f"{adoption['durationMs'] / 1000:.1f} s"),
         (f"sync over {PLAYERS:,} players, nothing changed", f"{idle_tick:.1f} s"),
     ]

@@ -104,7 +104,8 @@ def test_a_name_that_appears_between_two_pages_is_not_missed(players: AuthMePlay
 def test_an_inserted_row_is_as_authmes_own(players: AuthMePlayers, authme_table: AuthMeTable) -> None:
     """Every column of the two, but for what tells the two people apart."""
     AuthMeLike(authme_table).register("Bob", "s3cret", email="bob@example.org", ip="198.51.100.7")
-    players.insert(replace(ALICE, salt="the-salt", uuid="069a79f4-44e9-4726-a5be-fca90e38aaf5"))
+    salt = "the-salt" if authme_table.has_salt else None
+    players.insert(replace(ALICE, salt=salt, uuid="069a79f4-44e9-4726-a5be-fca90e38aaf5"))
     alice, bob = find_player(authme_table, "alice"), find_player(authme_table, "bob")
     assert alice is not None
     assert bob is not None
@@ -191,10 +192,24 @@ def test_an_update_writes_what_changed_and_nothing_else(players: AuthMePlayers, 
 
 def test_a_field_whose_column_the_table_lacks_is_left_out(players: AuthMePlayers, authme_table: AuthMeTable) -> None:
     players.insert(ALICE)
-    assert players.update(seen(players), {"salt": "the-salt", "hash": "new"})
+    lacking = {"uuid": "069a79f4-44e9-4726-a5be-fca90e38aaf5"}
+    assert players.update(seen(players), {**lacking, "hash": "new"})
     assert seen(players).hash == "new"
     before = dump_table(authme_table)
-    assert players.update(seen(players), {"salt": "the-salt"})
+    assert players.update(seen(players), lacking)
+    assert dump_table(authme_table) == before
+
+
+def test_a_salt_that_the_table_has_no_column_for_is_not_thrown_away(
+    players: AuthMePlayers, authme_table: AuthMeTable
+) -> None:
+    """Else nobody could log in; that is what AuthMe does until its own next start makes the column."""
+    players.insert(ALICE)
+    before = dump_table(authme_table)
+    with pytest.raises(PlayerRefused, match="mySQLColumnSalt"):
+        players.update(seen(players), {"hash": "new", "salt": "the-salt"})
+    with pytest.raises(PlayerRefused, match="mySQLColumnSalt"):
+        players.insert(replace(ALICE, realname="Bob", salt="the-salt"))
     assert dump_table(authme_table) == before
 
 

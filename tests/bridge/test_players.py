@@ -18,6 +18,7 @@ from plugin_bridge.players import (
     lock_text,
     locked_hash,
 )
+from tests.bridge.known_hashes import NAME, RIGHT
 
 BCRYPT = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"
 LONGEST_IN_A_LOCK = "x" * 185
@@ -72,12 +73,12 @@ def test_a_lock_of_nothing_is_a_lock() -> None:
 def test_a_locked_row_lets_nobody_in(algorithm: str) -> None:
     """Not the right password, not the hash, not the lock's own text; and nothing throws."""
     hasher = HASHERS[algorithm]
-    stored = hasher.hash("s3cret", "alice")
-    locked = lock_text(stored.hash)
-    assert hasher.verify("s3cret", stored, "alice")
-    for password in ("s3cret", stored.hash, locked, ""):
-        for salt in (stored.salt, None, ""):
-            assert hasher.verify(password, HashedPassword(locked, salt), "alice") is False
+    known = next(known for known in RIGHT if known.algorithm == algorithm)
+    locked = lock_text(known.stored.hash)
+    assert hasher.verify(known.password, known.stored, NAME.lower())
+    for password in (known.password, known.stored.hash, locked, ""):
+        for salt in (known.stored.salt, None, ""):
+            assert hasher.verify(password, HashedPassword(locked, salt), NAME.lower()) is False
 
 
 # --- the records ---

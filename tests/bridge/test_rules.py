@@ -54,6 +54,11 @@ class TestPasswordRule:
         assert rule.find_fault("😀😀", "alice") == PasswordFault.TOO_SHORT
         assert rule.find_fault("😀😀😀😀", "alice") == PasswordFault.TOO_LONG
 
+    def test_an_algorithm_that_knows_ascii_only_allows_nothing_else(self) -> None:
+        rule = PasswordRule(pattern=ANYTHING, is_ascii_only=True)
+        assert rule.find_fault("пароль", "alice") == PasswordFault.FORBIDDEN_CHARACTERS
+        assert rule.find_fault("with spaces", "alice") is None
+
     def test_a_huge_password_never_reaches_the_regex(self) -> None:
         assert pattern_rule("(a+)+b").find_fault("a" * 100_000, "alice") == PasswordFault.TOO_LONG
 
@@ -111,6 +116,11 @@ class TestJavaPatterns:
             return
         assert pattern.matches(good)
         assert not pattern.matches(bad)
+
+    @pytest.mark.parametrize("java", ["([a-z]+)+", "(?:a|aa)*", r"(\p{Lower}*[0-9]?)*"])
+    def test_one_that_could_take_for_ever_is_never_tried(self, java: str, caplog: pytest.LogCaptureFixture) -> None:
+        assert pattern_rule(java).find_fault(f"{'a' * 29}!", "Alice") is None
+        assert "can take for ever" in caplog.text
 
     @pytest.mark.parametrize("java", ["(", "[a", "*", r"[a-z[A-Z]]*", r"[a-z&&[^b]]*", r"\p{L}*", "[!--a]*", "a" * 201])
     def test_an_unusable_one_allows_everything_with_a_warning(

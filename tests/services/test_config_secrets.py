@@ -98,3 +98,11 @@ def test_mail_to_the_log_and_passwords_in_clear_are_warned_about(load: Load) -> 
     assert "printed to the log" in load('[mail]\nbackend = "log"').warnings[0]
     clear = '[mail]\nbackend = "smtp"\nhost = "mail.test"\nsecurity = "none"\nusername = "a"\npassword = "b"'
     assert "in clear" in load(clear).warnings[0]
+
+
+def test_a_webhook_that_cannot_work_or_shows_its_token_is_warned_about(load: Load) -> None:
+    [warning] = load('[webhook]\nurl = "http://127.0.0.1:9000/a-token"').warnings
+    assert "webhook.allow_private" in warning
+    [warning] = load('[webhook]\nurl = "http://hooks.example.org/a-token"').warnings
+    assert "in clear" in warning
+    assert "a-token" not in warning

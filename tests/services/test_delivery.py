@@ -13,8 +13,9 @@ import pytest
 from peewee import Database
 
 from regsvc.db import Worker
-from regsvc.delivery import MailDelivery
+from regsvc.delivery import Delivery
 from regsvc.email_address import EmailAddress, parse_email
+from regsvc.mail_carrier import MailCarrier
 from regsvc.mailers import Mailer, NoMail, SmtpAccount, SmtpMailer
 from regsvc.models import OutboxEntry, User, Verification
 from tests.support.post_office import ALICE, BOB, PostOffice
@@ -83,7 +84,7 @@ class WatchedWorker(Worker):
 class UnderWay:
     """A delivery that runs, and the worker it runs on."""
 
-    delivery: MailDelivery
+    delivery: Delivery
     worker: WatchedWorker
 
 
@@ -91,8 +92,9 @@ class UnderWay:
 async def delivering(office: PostOffice, database: Database, mailer: Mailer) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished what was under way when it comes back."""
     worker = WatchedWorker(database)
-    delivery = MailDelivery(
-        worker, office.desk, mailer, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
+    carrier = MailCarrier(worker, office.desk, mailer)
+    delivery = Delivery(
+        worker, office.desk, carrier, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
     )
     running = asyncio.create_task(delivery.run())
     try:

@@ -71,6 +71,23 @@ def test_a_link_token_needs_no_escaping_in_an_address(secrets: DerivedSecrets) -
     assert set(token) <= set(string.ascii_letters + string.digits + "-_.")
 
 
+def test_a_digest_knows_a_secret_again_and_does_not_tell_it(secrets: DerivedSecrets) -> None:
+    digest = secrets.digest("chat state", "the state")
+    assert digest == secrets.digest("chat state", "the state")
+    assert len(digest) == 64
+    others = (secrets.digest("link token", "the state"), secrets.digest("chat state", "another"))
+    foreign = DerivedSecrets(b"K" * 32).digest("chat state", "the state")
+    assert len({digest, *others, foreign}) == 4
+
+
+def test_a_pkce_verifier_is_one_as_the_rfc_wants_it(secrets: DerivedSecrets) -> None:
+    verifier = secrets.pkce_verifier("the state")
+    assert len(verifier) == 43
+    assert set(verifier) <= set(string.ascii_letters + string.digits + "-_")
+    assert verifier == secrets.pkce_verifier("the state") != secrets.pkce_verifier("another")
+    assert verifier != DerivedSecrets(b"K" * 32).pkce_verifier("the state")
+
+
 @pytest.mark.parametrize("token", ["", ".", "7", "7.", ".abc", "-7.abc", "٧.abc", "7" * 20 + ".abc", "9" * 19 + ".abc"])
 def test_what_is_no_token_names_no_row(token: str) -> None:
     assert find_row_id(token) is None

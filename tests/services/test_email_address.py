@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regsvc.email_address import EmailAddress, EmailPolicy, parse_email
-from regsvc.errors import DomainNotAllowed, InvalidEmail, Refusal
+from regsvc.errors import DomainNotAllowed, InvalidEmail
+from regsvc.refusal import Refusal
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from regsvc import errors
-from regsvc.errors import REFUSALS, Category, Refusal, describe_bug
+from regsvc.bugs import describe_bug
+from regsvc.refusal import REFUSALS, Category, Refusal
 
 
 def test_two_refusals_cannot_share_a_code() -> None:
@@ -15,7 +16,7 @@ def test_two_refusals_cannot_share_a_code() -> None:
 
 
 def test_facts_are_told_in_camel_case_and_only_if_known() -> None:
-    assert errors.Banned("griefing").facts == {"reason": "griefing"}
+    assert errors.Banned("griefing").facts == {"fault": "for_a_reason", "reason": "griefing"}
     assert errors.Banned(expires_at=5).facts == {"banExpiresAt": 5}
     assert errors.WrongStatus("banned").facts == {"status": "banned"}
 

@@ -12,6 +12,7 @@ from peewee import Database
 from regsvc.db import Worker
 from regsvc.errors import DatabaseAway
 from regsvc.health import Bridge, Health, Vitals
+from regsvc.mail_room import patience_with_mails
 from regsvc.models import OutboxEntry
 from regsvc.outbox import Backlog, Outbox
 from tests.support.post_office import ALICE
@@ -22,7 +23,7 @@ class CountedOutbox(Outbox):
     """Counts how often it is asked, and keeps those who ask waiting until it may answer."""
 
     def __init__(self, now: StandingClock) -> None:
-        super().__init__(now, max_attempts=3)
+        super().__init__(now, "mail", patience_with_mails(max_attempts=3))
         self.asked = 0
         self.may_answer = threading.Event()
         self.may_answer.set()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import string
+import time
 from pathlib import Path
 
 import pytest
 
-from regsvc.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, UsernameTaken
+from regsvc.errors import InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
 from regsvc.i18n import Translations, load_translations
+from regsvc.refusal import REFUSALS
 
 BUILT_IN = load_translations()
 
@@ -47,6 +49,11 @@ def test_every_fault_belongs_to_a_refusal() -> None:
 def test_facts_stand_in_the_words() -> None:
     assert BUILT_IN.refusal(RateLimited(42), "en") == "Too many tries. Please try again in 42 seconds."
     assert BUILT_IN.refusal(RateLimited(42), "zh") == "操作过于频繁，请在 42 秒后重试。"
+
+
+def test_a_status_is_told_in_the_language() -> None:
+    assert BUILT_IN.refusal(WrongStatus("banned"), "en") == "This cannot be done while the user's status is banned."
+    assert BUILT_IN.refusal(WrongStatus("banned"), "zh") == "用户当前状态为“已封禁”，无法执行此操作。"
 
 
 def test_a_fault_is_told_exactly() -> None:
@@ -96,6 +103,14 @@ def test_the_language_is_the_requested_else_the_browsers(
     requested: str | None, accept_language: str | None, language: str
 ) -> None:
     assert BUILT_IN.pick(requested, accept_language, "en") == language
+
+
+@pytest.mark.parametrize("piece", ["-", "_", "a-", "zh-"])
+def test_a_long_tag_costs_no_more_than_a_short_one(piece: str) -> None:
+    tag = piece * 500_000
+    begin = time.perf_counter()
+    BUILT_IN.pick(tag, tag, tag)
+    assert time.perf_counter() - begin < 0.1
 
 
 @pytest.mark.parametrize(("default", "language"), [("zh", "zh"), ("zh-CN", "zh"), ("fr", "en")])

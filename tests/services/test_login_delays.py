@@ -122,3 +122,19 @@ def test_two_logins_at_once_are_remembered_once(alice: User, clock: StandingCloc
     clients = KnownClients(clock)
     assert in_parallel(lambda: clients.remember(alice.id, "::1"), 10) == [None] * 10
     assert KnownClient.get().last_login_at == clock()
+
+
+def test_a_try_that_was_no_failure_is_taken_back_and_the_others_stay(delays: LoginDelays, clock: StandingClock) -> None:
+    for _attempt in range(20):
+        delays.failed("alice")
+        delays.forgiven("alice")
+    assert wait_of(delays, "alice") == 0
+
+    for _attempt in range(7):
+        delays.failed("alice")
+    clock.advance(seconds=2)
+    delays.failed("alice")
+    assert wait_of(delays, "alice") == 4
+    delays.forgiven("alice")
+    assert wait_of(delays, "alice") == 2
+    delays.forgiven("never heard of")

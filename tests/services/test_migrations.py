@@ -15,7 +15,7 @@ from peewee import Database, ForeignKeyField, IntegrityError, OperationalError, 
 from regsvc import migrator
 from regsvc.db import open_database
 from regsvc.migrator import NumberedMigration, SchemaTooNew, list_migrations, migrate
-from regsvc.models import MODELS, AuditEntry, Migration, User, bind_models
+from regsvc.models import MODELS, AuditEntry, Migration, OutboxEntry, Review, User, bind_models
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable, dump_table, insert_player
 from tests.support.mariadb import Database as MariaDBSchema
@@ -152,8 +152,10 @@ def test_a_migration_that_was_interrupted_goes_on(empty_database: Database, cloc
     made = schema_of(empty_database)
     tables = [str(statement).split()[2] for statement in first_statements() if statement.startswith("CREATE TABLE")]
     for kept in range(0, len(tables), 3):
+        empty_database.execute_sql("SET foreign_key_checks = 0")  # later migrations refer to them
         for table in reversed(tables[kept:]):
             empty_database.execute_sql(f"DROP TABLE {table}")
+        empty_database.execute_sql("SET foreign_key_checks = 1")
         empty_database.execute_sql("DELETE FROM regsvc_migration")
         migrate(empty_database, clock)
         assert schema_of(empty_database) == made
@@ -208,6 +210,33 @@ def test_a_login_that_may_not_make_triggers_goes_without(
         migrate(opened, clock)
         assert "may not make triggers" in caplog.text
         assert Migration.select().count() == len(list_migrations())
+
+
+@pytest.mark.parametrize("statements", range(9))
+def test_columns_are_added_to_a_released_schema_however_often_it_is_interrupted(
+    empty_database: Database, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, statements: int
+) -> None:
+    released = [migration for migration in list_migrations() if migration.number <= 2]
+    with monkeypatch.context() as patched:
+        patched.setattr(migrator, "list_migrations", lambda: released)
+        migrate(empty_database, clock)
+    live_under_the_released_schema(empty_database)
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, statements)
+        with pytest.raises(Interrupted):
+            migrate(empty_database, clock)
+    migrate(empty_database, clock)
+    for model in MODELS:
+        test_the_columns_are_those_of_the_model(empty_database, model)
+        test_what_a_model_calls_unique_or_indexed_is(empty_database, model)
+    assert [(user.username, user.totp_step) for user in User.select()] == [("Alice", None)]
+    assert [(review.reason, review.email_key) for review in Review.select().order_by(Review.id)] == [
+        ("too young", "alice@example.org"),
+        ("of a user who is gone", None),
+    ]
+    assert [(mail.recipient, mail.payload) for mail in OutboxEntry.select()] == [("Alice@example.org", None)]
+    OutboxEntry.update(payload='{"event":"approved"}').execute()  # and the columns can be written
+    User.update(totp_step=2**40).execute()
 
 
 # --- other versions ---
@@ -276,6 +305,66 @@ def test_authmes_table_is_not_touched(
 
 def first_statements() -> list[str]:
     return [statement.strip() for statement in list_migrations()[0].module.TABLES.split(";\n") if statement.strip()]
+
+
+ALICE_THEN = {
+    "id": 7,
+    "username": "Alice",
+    "username_key": "alice",
+    "email": "Alice@example.org",
+    "email_key": "alice@example.org",
+    "status": "rejected",
+    "applied_status": "rejected",
+    "origin": "registered",
+    "is_email_verified": 1,
+    "platform": "java",
+    "token_generation": 0,
+}
+REJECTED_THEN = {
+    "user_id": 7,
+    "username": "Alice",
+    "username_key": "alice",
+    "transition": "reject",
+    "status_before": "pending",
+    "status_after": "rejected",
+    "reason": "too young",
+    "operator": "Olivia",
+}
+MAILED_THEN = {
+    "template": "rejected",
+    "recipient": "Alice@example.org",
+    "recipient_key": "alice@example.org",
+    "language": "en",
+}
+
+
+class Interrupted(Exception):
+    """Somebody pulled the plug."""
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, statements: int) -> None:
+    """The migration that adds columns gets this many statements far."""
+    reached, execute = iter(range(statements)), migrator._execute_once
+
+    def execute_some(database: Database, statement: str) -> None:
+        if next(reached, None) is None:
+            raise Interrupted
+        execute(database, statement)
+
+    monkeypatch.setattr(migrator, "list_migrations", lambda: [m for m in list_migrations() if m.number in (1, 2, 5)])
+    monkeypatch.setattr(migrator, "_execute_once", execute_some)
+
+
+def live_under_the_released_schema(database: Database) -> None:
+    """Alice was rejected, and told so. Typed as SQL: the models know the newer columns."""
+    at = "2031-05-04 12:00:00.000"
+    for table, row in (
+        ("regsvc_user", dict(ALICE_THEN, created_at=at)),
+        ("regsvc_review", dict(REJECTED_THEN, reviewed_at=at)),
+        ("regsvc_review", dict(REJECTED_THEN, user_id=3, reason="of a user who is gone", reviewed_at=at)),
+        ("regsvc_outbox", dict(MAILED_THEN, created_at=at)),
+    ):
+        database.execute_sql(f"INSERT INTO {table} ({', '.join(row)}) VALUES {tuple(row.values())}")
 
 
 def add_migration(monkeypatch: pytest.MonkeyPatch) -> NumberedMigration:

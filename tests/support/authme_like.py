@@ -174,6 +174,10 @@ class AuthMeLike:
         """`/email add` and `/email change`."""
         return self._update(name, email=email) == 1
 
+    def set_totp(self, name: str, secret: str | None) -> bool:
+        """`/2fa confirm` with a new secret; None: `/2fa remove`."""
+        return self._update(name, totp=secret) == 1
+
     def purge(self, before: datetime) -> int:
         """Deletes everyone who neither registered nor logged in since; the number of rows that went."""
         last_seen = f"COALESCE({self.table.column('lastlogin')}, 0)"

@@ -82,12 +82,49 @@ def only_a_player(village: Village) -> Person:
     return person
 
 
+class Owner:
+    """Does something about the account of one's own, with a token that was there before; `act` is what."""
+
+    def __init__(self, act: Callable[[Village, Person, str], Reply]) -> None:
+        self._act = act
+        self._tokens: dict[str, str] = {}
+
+    def prepare(self, village: Village) -> Person:
+        person = village.approved()
+        village.post("/api/verify/send", {"email": new_address(person), "purpose": "change_email"})
+        village.smtp.wait_for(new_address(person), counts=has_code)
+        self._tokens[person.key] = village.user_token(person)
+        return person
+
+    def act(self, village: Village, person: Person) -> Reply:
+        return self._act(village, person, self._tokens[person.key])
+
+
+def new_address(person: Person) -> str:
+    return f"new.{person.email}"
+
+
+def leave(village: Village, person: Person, token: str) -> Reply:
+    return village.post("/api/user/delete", {"currentPassword": person.password}, token=token)
+
+
+def change_address(village: Village, person: Person, token: str) -> Reply:
+    """With the code that was mailed, as often as it takes."""
+    [letter] = [letter for letter in village.smtp.letters_to(new_address(person)) if has_code(letter)]
+    body = {"email": new_address(person), "code": find_code(letter.text), "currentPassword": person.password}
+    return village.post("/api/user/update", body, token=token)
+
+
+LEAVING, CHANGING_ADDRESS = Owner(leave), Owner(change_address)
+
 STORIES: Mapping[str, Story] = {
     "register": Story(with_code, register),
     "approve": Story(Village.pending, decide("approve")),
     "ban": Story(Village.approved, decide("ban")),
     "unban": Story(banned, decide("unban")),
     "delete": Story(Village.approved, decide("delete")),
+    "leave": Story(LEAVING.prepare, LEAVING.act),
+    "change the address": Story(CHANGING_ADDRESS.prepare, CHANGING_ADDRESS.act),
     "sync takes a password": Story(changed_in_game, sync, is_asked=False),
     "sync provisions": Story(approved_by_sql, sync, is_asked=False),
     "sync locks": Story(registered_by_a_stranger, sync, is_asked=False),

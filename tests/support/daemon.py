@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlencode
 
+from tests.support.contract import check_reply
 from tests.support.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -192,9 +193,11 @@ class Daemon:
         try:
             connection.request(method, path, body=body, headers=sent)
             response = connection.getresponse()
-            return Reply(response.status, response.headers, response.read())
+            reply = Reply(response.status, response.headers, response.read())
         finally:
             connection.close()
+        check_reply(method, path, reply.status, reply.headers.get("Content-Type", ""), reply.body)
+        return reply
 
     def _read(self, stream: IO[str], lines: list[str]) -> None:
         for line in stream:

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from regsvc import errors
+from regsvc.api.admin_types import ReviewRequest, UsersQuery
 from regsvc.api.base import Access, ApiHandler
-from regsvc.api.requests import LoginRequest, ReviewRequest, UsersQuery
+from regsvc.api.endpoint import endpoint
+from regsvc.api.login_types import LoginRequest
+from regsvc.api.messages import Reply as ReplyType
 from regsvc.api.routes import Route
 from regsvc.config import Config, HttpSection
+from regsvc.refusal import Refusal
 from tests.support.live_api import LiveApi, Reply, make_services
 
-EXAMPLES: dict[str, errors.Refusal] = {
+EXAMPLES: dict[str, Refusal] = {
     "user_not_found": errors.UserNotFound(),
     "unauthorized": errors.Unauthorized(),
     "forbidden": errors.Forbidden(),
@@ -29,7 +33,29 @@ EXAMPLES: dict[str, errors.Refusal] = {
     "database_away": errors.DatabaseAway(retry_after=7),
 }
 
+begun = threading.Event()
 left = threading.Event()
+
+
+class Caller(ReplyType, frozen=True, kw_only=True):
+    address: str
+    key: str
+    language: str
+    username: str | None
+
+
+class Name(ReplyType, frozen=True, kw_only=True):
+    username: str
+
+
+class Asked(ReplyType, frozen=True, kw_only=True):
+    page: int | None
+    search: str
+    admin: str
+
+
+class Targets(ReplyType, frozen=True, kw_only=True):
+    targets: list[str]
 
 
 class OpenHandler(ApiHandler):
@@ -38,11 +64,11 @@ class OpenHandler(ApiHandler):
     async def get(self) -> None:
         caller = self.caller
         username = self.session.username if self.session else None
-        self.reply(address=caller.address, key=caller.limit_key, language=caller.language, username=username)
+        self.send(Caller(address=caller.address, key=caller.limit_key, language=caller.language, username=username))
 
-    async def post(self) -> None:
-        request = self.body(LoginRequest)
-        self.reply(http_status=201, message="approved", username=request.username)
+    @endpoint(status=201)
+    async def post(self, request: LoginRequest) -> Name:
+        return Name(message=self.say("approved", username=request.username), username=request.username)
 
 
 class RefusingHandler(ApiHandler):
@@ -66,8 +92,9 @@ class SlowHandler(ApiHandler):
         self._gone = asyncio.Event()
 
     async def get(self) -> None:
+        begun.set()
         await self._gone.wait()
-        self.reply()
+        self.send(ReplyType())
         left.set()
 
     def on_connection_close(self) -> None:
@@ -76,16 +103,17 @@ class SlowHandler(ApiHandler):
 
 class MineHandler(ApiHandler):
     async def get(self) -> None:
-        self.reply(username=self.require_session().username)
+        self.send(Name(username=self.require_session().username))
 
 
 class AdminHandler(ApiHandler):
-    async def get(self) -> None:
-        query = self.query(UsersQuery)
-        self.reply(page=query.page, search=query.search, admin=self.require_admin().username)
+    @endpoint()
+    async def get(self, query: UsersQuery) -> Asked:
+        return Asked(page=query.page, search=query.search, admin=self.require_admin().username)
 
-    async def post(self) -> None:
-        self.reply(targets=self.body(ReviewRequest).targets)
+    @endpoint()
+    async def post(self, request: ReviewRequest) -> Targets:
+        return Targets(targets=request.targets)
 
 
 ROUTES = (

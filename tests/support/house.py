@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from regsvc.accounts import Authority, Decided
-from regsvc.app import App, lay_ground
+from regsvc.app import App
 from regsvc.config_loader import load_config
 from regsvc.email_address import parse_email
+from regsvc.ground import lay_ground
 from regsvc.logins import LoggedIn
 from regsvc.models import AuditEntry, OutboxEntry, Player, Session, User
 from regsvc.records import Caller
-from regsvc.registration import Application
+from regsvc.registration_steps import Application
 from regsvc.sync.report import SyncReport
 from regsvc.transitions import Actor, Decree
 from tests.support.authme_database import AuthMeDatabase, Row, SqliteFile
@@ -62,14 +63,16 @@ class House:
 
     # --- what people do on the web ---
 
-    def register(self, name: str, password: str | None = PASSWORD, email: str | None = None) -> str:
+    def register(
+        self, name: str, password: str | None = PASSWORD, email: str | None = None, platform: str = "java"
+    ) -> str:
         """Comes back with the status."""
         address = email or f"{name.lower()}@example.org"
         key = parse_email(address).key
         codes = self.app.mail_room.codes
         issued = codes.find_to_mail(codes.issue(key, "register"))
         assert issued is not None
-        application = Application(name, address, codes.code_of(issued), password, "java", "en")
+        application = Application(name, address, codes.code_of(issued), password, platform, "en")
         return asyncio.run(self.app.registration.register(application, CALLER)).status
 
     def approved(self, name: str, password: str | None = PASSWORD) -> User:

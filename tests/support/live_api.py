@@ -6,23 +6,29 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, HTTPMessage
 from typing import Any, ParamSpec, Self, TypeVar
 
 from tornado.netutil import bind_sockets
 
 from plugin_bridge.rules import DEFAULT_NAME_RULE, DEFAULT_PASSWORD_RULE
-from regsvc.api.application import make_application, make_server
+from regsvc import clock
+from regsvc.api.application import Rule, make_application, make_server
 from regsvc.api.routes import ROUTES, Route
+from regsvc.chat_flow import NoChat
 from regsvc.config import Config
 from regsvc.errors import Forbidden, Unauthorized
+from regsvc.game_status import GameStatus
 from regsvc.i18n import load_translations
+from regsvc.installed_plugin import InstalledPlugin
 from regsvc.metrics import Metrics
+from regsvc.questionnaire_service import NoQuestionnaire
 from regsvc.records import Caller, Session
 from regsvc.services import Services
+from regsvc.updates import Updates
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,7 +54,7 @@ class TwoTokens:
         except KeyError:
             raise Unauthorized from None
 
-    def authenticate_admin(self, bearer: str, caller: Caller) -> Session:
+    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> Session:
         session = self.authenticate(bearer)
         if not session.is_admin:
             raise Forbidden
@@ -81,24 +87,37 @@ def make_services(config: Config, *, is_authme_enabled: bool = False) -> Service
         # the floor is tested without the rooms on it; the real process has them all
         registration=nobody,
         logins=nobody,
+        captchas=nobody,
         accounts=nobody,
         password_changes=nobody,
+        questionnaires=NoQuestionnaire(nobody, config.questionnaire.pass_score),
+        chat=NoChat(),
+        self_service=nobody,
         users=nobody,
+        user_details=nobody,
         audit=nobody,
         sync=nobody,
         status_limits=nobody,
         mails=nobody,
+        mail_list=nobody,
+        resending=nobody,
         health=nobody,
         metrics=Metrics(),
+        updates=Updates({}, timedelta(hours=6), clock.now),
+        plugin=InstalledPlugin(lambda: None),
+        game_status=GameStatus(lambda: None, clock.now),
+        events=nobody,
     )
 
 
 class LiveApi:
     """A context manager: the API listens while it is open."""
 
-    def __init__(self, services: Services, routes: Iterable[Route] = ROUTES) -> None:
+    def __init__(self, services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()) -> None:
+        """`pages`: what lies beside the API."""
         self._services = services
         self._routes = routes
+        self._pages = pages
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
 
@@ -139,6 +158,14 @@ class LiveApi:
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
 
+    def call(self, function: Callable[[], object]) -> None:
+        """Have the server's own thread do this, between two of its steps."""
+
+        async def on_the_loop() -> None:
+            function()
+
+        asyncio.run_coroutine_threadsafe(on_the_loop(), self._loop).result(10)
+
     def _settle(self) -> None:
         """Let the server finish its step: it writes its log after the answer is out."""
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop).result(10)
@@ -146,7 +173,7 @@ class LiveApi:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = make_server(make_application(self._services, self._routes), self._services.config)
+        server = make_server(make_application(self._services, self._routes, self._pages), self._services.config)
         sockets = bind_sockets(0, "127.0.0.1")
         self.port: int = sockets[0].getsockname()[1]
         server.add_sockets(sockets)

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -96,7 +96,7 @@ class MariaDBServer:
     still survives `kill`, but not a power cut.
     """
 
-    def __init__(self, directory: Path, *, is_durable: bool = False) -> None:
+    def __init__(self, directory: Path, *, is_durable: bool = False, options: Sequence[str] = ()) -> None:
         binary = find_mariadbd()
         if binary is None:
             raise FileNotFoundError("mariadbd is not installed (Debian: apt-get install mariadb-server-core)")
@@ -107,6 +107,7 @@ class MariaDBServer:
         self._options = [binary, "--no-defaults", *places, *CHEAP]
         if not is_durable:
             self._options += FORGETFUL
+        self._options += options  # of two that say the same, the server believes the last
         if os.geteuid() == 0:
             self._options.append("--user=root")
         self._process: subprocess.Popen[bytes] | None = None

@@ -15,7 +15,10 @@ TABLES = (
     "regsvc_rate_limit",
     "regsvc_audit",
     "regsvc_session",
+    "regsvc_chat_request",
+    "regsvc_chat_link",
     "regsvc_known_client",
+    "regsvc_questionnaire_result",
 )
 
 

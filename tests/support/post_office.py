@@ -11,6 +11,7 @@ from regsvc.email_address import EmailAddress, parse_email
 from regsvc.links import PasswordLinks
 from regsvc.mail_desk import MailDesk
 from regsvc.mail_renderer import MailRenderer
+from regsvc.mail_room import patience_with_mails
 from regsvc.mail_templates import load_mail_templates
 from regsvc.mails import Mails
 from regsvc.models import Review, Table, User
@@ -38,7 +39,7 @@ class PostOffice:
         self.clock = clock
         self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
         self.links = PasswordLinks(secrets, clock)
-        self.outbox = Outbox(clock, max_attempts=3)
+        self.outbox = Outbox(clock, "mail", patience_with_mails(max_attempts=3))
         self.mails = Mails(self.outbox, "en", is_available=True, wake=lambda: None)
         self.renderer = MailRenderer(
             load_mail_templates(templates),

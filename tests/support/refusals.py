@@ -38,4 +38,6 @@ def refusal_words(told: dict[str, Any], language: str) -> str:
     key = f"fault.{told['code']}.{told.get('fault')}"
     if key not in TRANSLATIONS.keys("en"):
         key = f"refusal.{told['code']}"
+    if "status" in told:
+        told = told | {"status": TRANSLATIONS.text(f"status.{told['status']}", language)}
     return TRANSLATIONS.text(key, language, **told)

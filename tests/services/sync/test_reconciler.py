@@ -6,7 +6,7 @@ import pytest
 
 from plugin_bridge.players import lock_text
 from regsvc import errors
-from regsvc.accounts import PLAYER_PENDING
+from regsvc.player_warnings import PLAYER_PENDING
 from regsvc.transitions import Actor
 from tests.support.authme_tables import dump_table, find_player, insert_player
 from tests.support.house import OLIVIA, PASSWORD, Away, House

@@ -1,0 +1,61 @@
+"""All algorithms by AuthMe's names. A new one is a class in the file of its family, and a line here."""
+
+from plugin_bridge.hashers.argon2i import Argon2
+from plugin_bridge.hashers.bcrypts import Bcrypt, Bcrypt2y, Ipb4, Wbb4, XfBcrypt
+from plugin_bridge.hashers.hasher import Hasher
+from plugin_bridge.hashers.inline_salts import Joomla, Md5Vb, Sha256
+from plugin_bridge.hashers.pbkdf2 import Pbkdf2, Pbkdf2Base64, Pbkdf2Django
+from plugin_bridge.hashers.phpass import PhpBb, WordPress
+from plugin_bridge.hashers.separate_salts import (
+    DoubleSha512,
+    Ipb3,
+    MyBb,
+    PhpFusion,
+    Salted2Md5,
+    SaltedSha256,
+    SaltedSha512,
+    Wbb3,
+)
+from plugin_bridge.hashers.unsalted import Cmw, CrazyCrypt1, DoubleMd5, Md5, RoyalAuth, Sha1, Sha512, Smf
+
+# With AuthMe's default parameters: enough to verify anything, since costs are read from the stored hash.
+HASHERS: dict[str, Hasher] = {
+    hasher.name: hasher
+    for hasher in (
+        Sha256(),
+        Bcrypt(),
+        Bcrypt2y(),
+        Pbkdf2(),
+        Pbkdf2Base64(),
+        Pbkdf2Django(),
+        Argon2(),
+        SaltedSha512(),
+        SaltedSha256(),
+        DoubleSha512(),
+        Salted2Md5(),
+        MyBb(),
+        Ipb3(),
+        Ipb4(),
+        Wbb3(),
+        Wbb4(),
+        Joomla(),
+        Md5Vb(),
+        PhpBb(),
+        WordPress(),
+        XfBcrypt(),
+        PhpFusion(),
+        Smf(),
+        CrazyCrypt1(),
+        RoyalAuth(),
+        Cmw(),
+        Md5(),
+        DoubleMd5(),
+        Sha1(),
+        Sha512(),
+    )
+}
+
+
+def find_hasher(name: str) -> Hasher | None:
+    """The algorithm of AuthMe's name, in any case; None if we do not have it."""
+    return HASHERS.get(name.upper())

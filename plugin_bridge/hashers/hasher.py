@@ -1,0 +1,123 @@
+"""What every algorithm is: a `Hasher`. What it hashes, what it makes, and what keeps it from running forever.
+
+A stored hash names its own price in time and memory, and a row of the table can be anybody's. The limits here are
+what we grant; a hash that asks for more does not verify.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+log = logging.getLogger(__name__)
+
+MAX_PASSWORD_BYTES = 1024
+MAX_STORED_CHARACTERS = 255  # the width of AuthMe's password and salt columns
+MAX_ROUNDS = 10_000_000  # of PBKDF2 and of phpass
+
+
+class UnhashablePassword(ValueError):
+    """The password cannot be hashed: it is longer than `MAX_PASSWORD_BYTES`, has a lone surrogate, which UTF-8
+    cannot hold, or has characters that the algorithm takes for each other.
+    """
+
+
+class UnusableHashing(ValueError):
+    """The configured algorithm or its parameter cannot be used here. The message is a sentence that names the key."""
+
+
+class CostTooHigh(ValueError):
+    """A stored hash asks for more time or memory than we grant. The message holds no part of the hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashedPassword:
+    """What stands in the password column and, for some algorithms, in the salt column."""
+
+    hash: str = field(repr=False)
+    salt: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HashingConfig:
+    """How AuthMe is told to hash. The defaults are AuthMe's own."""
+
+    password_hash: str = "SHA256"  # noqa: S105 - the name of an algorithm
+    legacy_hashes: tuple[str, ...] = ()
+    pbkdf2_rounds: int = 10_000
+    bcrypt_log2_rounds: int = 12
+    double_md5_salt_length: int = 8
+    has_salt_column: bool = False
+
+
+def is_hashable(password: str) -> bool:
+    """Whether a password may be hashed at all: at most 1024 bytes of UTF-8, without lone surrogates."""
+    if len(password) > MAX_PASSWORD_BYTES:
+        return False
+    try:
+        return len(password.encode()) <= MAX_PASSWORD_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+class Hasher(ABC):
+    """One algorithm, with the parameters for new hashes. It has no state and may be shared by threads.
+
+    A subclass writes `_matches` and `_create`; both get an `is_hashable` password and a lower-case username.
+    """
+
+    name: ClassVar[str]
+    needs_salt_column: ClassVar[bool] = False
+    is_ascii_only: ClassVar[bool] = False
+    """Whether all characters outside ASCII are one and the same to it: such a password is verified, but never made."""
+    is_deprecated: ClassVar[bool] = False
+    """Whether AuthMe verifies its hashes but does not make any more."""
+    is_of_forum: ClassVar[bool] = False
+    """Whether AuthMe's table is then a forum's own table of users: a row has more to it there than we could insert."""
+
+    def verify(self, password: str, stored: HashedPassword, username: str) -> bool:
+        """Whether AuthMe would take this password for the stored hash.
+
+        False, and never an exception, for a hash this algorithm cannot read, a missing separate salt, an
+        unhashable password, and a hash that costs too much (this one is logged).
+        """
+        if not is_hashable(password) or not self._is_readable(stored):
+            return False
+        try:
+            return self._matches(password, stored, username.lower())
+        except CostTooHigh as refusal:
+            log.warning("%s: the stored hash of %r does not verify: %s", self.name, username, refusal)
+            return False
+        except ValueError:
+            return False
+
+    def hash(self, password: str, username: str) -> HashedPassword:
+        """A new hash with a fresh random salt.
+
+        Raises `UnhashablePassword`, and `UnusableHashing` if the algorithm is deprecated.
+        """
+        if self.is_deprecated:
+            raise UnusableHashing(f"{self.name} hashes are verified, but no longer made.")
+        if not is_hashable(password):
+            raise UnhashablePassword("the password is too long or is not valid text")
+        if self.is_ascii_only and not password.isascii():
+            raise UnhashablePassword(f"{self.name} cannot tell characters outside ASCII from each other")
+        return self._create(password, username.lower())
+
+    def with_parameters(self, config: HashingConfig) -> Hasher:
+        """This algorithm with the configured cost; itself if it has none. Raises `UnusableHashing`."""
+        return self
+
+    def _is_readable(self, stored: HashedPassword) -> bool:
+        if self.needs_salt_column and stored.salt is None:
+            return False
+        return max(len(stored.hash), len(stored.salt or "")) <= MAX_STORED_CHARACTERS
+
+    @abstractmethod
+    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
+        """The comparison; a ValueError means "cannot read this hash"."""
+
+    @abstractmethod
+    def _create(self, password: str, username: str) -> HashedPassword: ...

@@ -1,0 +1,153 @@
+"""AuthMe's password check: the configured algorithm, the legacy ones, and which of them cannot be used at all."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plugin_bridge.hashers.catalogue import find_hasher
+from plugin_bridge.hashers.hasher import HashedPassword, Hasher, HashingConfig, UnhashablePassword, UnusableHashing
+
+log = logging.getLogger(__name__)
+
+PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of AuthMe's config
+LEGACY_HASHES_KEY = "settings.security.legacyHashes"
+SALT_COLUMN_KEY = "DataSource.mySQLColumnSalt"
+
+# Values AuthMe knows that name no algorithm two programs could share.
+_NO_ALGORITHMS = {
+    "TWO_FACTOR": "a password is then a code that changes every 30 seconds",
+    "CUSTOM": "another plugin then hashes the passwords, in a way of its own",
+    "PLAINTEXT": "AuthMe itself replaces it by SHA256 when the game server starts",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to a password. It is true in a condition exactly if the password was right."""
+
+    algorithm: str | None  # that matched; None for a wrong password
+    needs_rehash: bool = False  # a legacy algorithm matched: AuthMe would write a new hash now
+
+    def __bool__(self) -> bool:
+        return self.algorithm is not None
+
+
+WRONG_PASSWORD = Verdict(algorithm=None)
+
+
+class PasswordHasher:
+    """AuthMe's password check: the configured algorithm first, then the legacy ones in their order."""
+
+    def __init__(self, configured: Hasher, legacy: Sequence[Hasher] = ()) -> None:
+        self._configured = configured
+        self._legacy = tuple(hasher for hasher in legacy if hasher.name != configured.name)
+        # Made here and not at its first use, so that the first unknown name takes no longer than the next.
+        self._decoy = configured.hash(secrets.token_urlsafe(24), "")
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the configured algorithm, which `hash` uses."""
+        return self._configured.name
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The names of all whose hashes verify: the configured one first."""
+        return (self._configured.name, *(hasher.name for hasher in self._legacy))
+
+    @property
+    def needs_salt_column(self) -> bool:
+        """Whether new hashes come with a salt that has to be stored beside them."""
+        return self._configured.needs_salt_column
+
+    @property
+    def is_ascii_only(self) -> bool:
+        """Whether `hash` refuses every password with a character outside ASCII."""
+        return self._configured.is_ascii_only
+
+    @property
+    def may_provision(self) -> bool:
+        """Whether rows may be inserted; False where AuthMe's table is a forum's own table of users."""
+        return not self._configured.is_of_forum
+
+    def hash(self, password: str, username: str) -> HashedPassword:
+        """A new hash by the configured algorithm; raises `UnhashablePassword`."""
+        return self._configured.hash(password, username)
+
+    def verify(self, password: str, stored: HashedPassword, username: str) -> Verdict:
+        """Which algorithm says yes, or `WRONG_PASSWORD`."""
+        if self._configured.verify(password, stored, username):
+            return Verdict(self._configured.name)
+        for hasher in self._legacy:
+            if hasher.verify(password, stored, username):
+                return Verdict(hasher.name, needs_rehash=True)
+        return WRONG_PASSWORD
+
+    def verify_nobody(self, password: str, username: str) -> Verdict:
+        """Always `WRONG_PASSWORD`, after the work of a wrong one: an unknown name must not answer sooner."""
+        self.verify(password, self._decoy, username)
+        return WRONG_PASSWORD
+
+    def rehash(self, password: str, verdict: Verdict, username: str) -> HashedPassword | None:
+        """What AuthMe would write after this verdict: the same password by the configured algorithm.
+
+        None where it would leave the stored hash as it is, and where the configured algorithm does not take the
+        password.
+        """
+        if not verdict.needs_rehash:
+            return None
+        try:
+            return self.hash(password, username)
+        except UnhashablePassword:
+            return None
+
+
+def make_password_hasher(config: HashingConfig) -> PasswordHasher:
+    """The check AuthMe is configured to do; unavailable legacy ones stay out. Raises `UnusableHashing`."""
+    reason = _why_unusable(config.password_hash, config) or _why_not_made(config.password_hash)
+    configured = find_hasher(config.password_hash)
+    if reason is not None or configured is None:
+        raise UnusableHashing(f"{PASSWORD_HASH_KEY} is {config.password_hash}: {reason}.")
+    if configured.is_of_forum:
+        log.warning(
+            "%s is %s: the table belongs to a forum. Passwords are verified, but no player is ever added to it; "
+            "who is approved here registers there",
+            PASSWORD_HASH_KEY,
+            configured.name,
+        )
+    return PasswordHasher(configured.with_parameters(config), _available_legacy(config))
+
+
+def _available_legacy(config: HashingConfig) -> list[Hasher]:
+    available = []
+    for name in config.legacy_hashes:
+        hasher, reason = find_hasher(name), _why_unusable(name, config)
+        if hasher is None or reason is not None:
+            log.warning("%s has %s, whose hashes do not verify here: %s", LEGACY_HASHES_KEY, name, reason)
+        else:
+            available.append(hasher)
+    return available
+
+
+def _why_unusable(name: str, config: HashingConfig) -> str | None:
+    """Why no password can be verified by this algorithm, and what to do about it; None if it can."""
+    hasher = find_hasher(name)
+    if hasher is None:
+        reason = _NO_ALGORITHMS.get(name.upper(), "that is no algorithm we know")
+        return f"{reason}; choose another one, such as BCRYPT"
+    if hasher.needs_salt_column and not config.has_salt_column:
+        return (
+            f"it keeps its salt in a column of its own, but {SALT_COLUMN_KEY} is empty, and nobody could log in; "
+            "name a column there or choose another algorithm, such as BCRYPT"
+        )
+    return None
+
+
+def _why_not_made(name: str) -> str | None:
+    """Why this algorithm cannot be the one for new passwords; None if it can."""
+    hasher = find_hasher(name)
+    if hasher is None or not hasher.is_deprecated:
+        return None
+    return f"its hashes are verified, but no longer made; put it into {LEGACY_HASHES_KEY} and choose another one here"

@@ -1,0 +1,137 @@
+"""PBKDF2 with HMAC-SHA256, in the three forms AuthMe knows: tag `$` rounds `$` salt `$` key.
+
+They differ in how salt and key are written. None looks at the tag; the stored key says how long it has to be.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, field
+
+from plugin_bridge.hashers.hasher import (
+    MAX_ROUNDS,
+    CostTooHigh,
+    HashedPassword,
+    Hasher,
+    HashingConfig,
+    UnusableHashing,
+)
+
+_NUMBER = re.compile(r"[0-9]{1,255}")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A stored text taken apart; salt and key as they are written there."""
+
+    rounds: int
+    salt: str = field(repr=False)
+    key: str = field(repr=False)
+
+
+def _split(text: str) -> _Parts:
+    """Raises ValueError for a text of another form, `CostTooHigh` for too many rounds."""
+    parts = text.rstrip("$").split("$")  # AuthMe's Java drops empty parts at the end
+    if len(parts) != 4 or _NUMBER.fullmatch(parts[1]) is None or int(parts[1]) == 0:
+        raise ValueError("this is not tag, rounds, salt and key")
+    rounds = int(parts[1])
+    if rounds > MAX_ROUNDS:
+        raise CostTooHigh(f"{rounds} rounds are above {MAX_ROUNDS}")
+    return _Parts(rounds, parts[2], parts[3])
+
+
+def _is_key(secret: bytes, salt: bytes, rounds: int, key: bytes) -> bool:
+    return hmac.compare_digest(hashlib.pbkdf2_hmac("sha256", secret, salt, rounds, len(key)), key)
+
+
+def _decode_base64(text: str) -> bytes:
+    """As Java decodes it: the padding may be left out as a whole, and nothing else is forgiven."""
+    if _BASE64.fullmatch(text) is None:
+        raise ValueError("this is not base64")
+    bare = text.rstrip("=")
+    return base64.b64decode(bare + "=" * (-len(bare) % 4))
+
+
+def _encode_base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def _configured_rounds(config: HashingConfig, default: int) -> int:
+    """Raises `UnusableHashing`; 0 or less means the algorithm's own default."""
+    rounds = config.pbkdf2_rounds
+    if rounds > MAX_ROUNDS:
+        raise UnusableHashing(f"settings.security.pbkdf2Rounds is {rounds}; at most {MAX_ROUNDS} are possible.")
+    return rounds if rounds > 0 else default
+
+
+class Pbkdf2(Hasher):
+    """`pbkdf2_sha256$` rounds `$` salt `$` key: the salt is taken as text, the key of 64 bytes is upper-case hex."""
+
+    name = "PBKDF2"
+    _DEFAULT_ROUNDS = 10_000
+    _KEY_BYTES = 64
+
+    def __init__(self, rounds: int = _DEFAULT_ROUNDS) -> None:
+        self._rounds = rounds
+
+    def with_parameters(self, config: HashingConfig) -> Hasher:
+        return Pbkdf2(_configured_rounds(config, self._DEFAULT_ROUNDS))
+
+    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
+        parts = _split(stored.hash)
+        return _is_key(password.encode(), parts.salt.encode(), parts.rounds, binascii.unhexlify(parts.key))
+
+    def _create(self, password: str, username: str) -> HashedPassword:
+        salt = secrets.token_hex(8)
+        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), self._rounds, self._KEY_BYTES)
+        return HashedPassword(f"pbkdf2_sha256${self._rounds}${salt}${key.hex().upper()}")
+
+
+class Pbkdf2Base64(Hasher):
+    """`pbkdf2$` rounds `$` salt `$` key: salt (16 bytes) and key (32 bytes) are base64; new in AuthMe 6."""
+
+    name = "PBKDF2BASE64"
+    _DEFAULT_ROUNDS = 120_000
+    _KEY_BYTES = 32
+
+    def __init__(self, rounds: int = _DEFAULT_ROUNDS) -> None:
+        self._rounds = rounds
+
+    def with_parameters(self, config: HashingConfig) -> Hasher:
+        return Pbkdf2Base64(_configured_rounds(config, self._DEFAULT_ROUNDS))
+
+    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
+        parts = _split(stored.hash)
+        return _is_key(password.encode(), _decode_base64(parts.salt), parts.rounds, _decode_base64(parts.key))
+
+    def _create(self, password: str, username: str) -> HashedPassword:
+        salt = secrets.token_bytes(16)
+        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, self._rounds, self._KEY_BYTES)
+        return HashedPassword(f"pbkdf2${self._rounds}${_encode_base64(salt)}${_encode_base64(key)}")
+
+
+class Pbkdf2Django(Hasher):
+    """`pbkdf2_sha256$` rounds `$` salt `$` key: the salt is taken as text, the key is base64 and always 32 bytes.
+
+    The password counts as ASCII with a question mark for every other character, which Django itself does not do.
+    """
+
+    name = "PBKDF2DJANGO"
+    is_ascii_only = True
+    _ROUNDS = 24_000
+    _KEY_BYTES = 32
+
+    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
+        parts = _split(stored.hash)
+        key = _decode_base64(parts.key)
+        secret = password.encode("ascii", "replace")
+        return len(key) == self._KEY_BYTES and _is_key(secret, parts.salt.encode(), parts.rounds, key)
+
+    def _create(self, password: str, username: str) -> HashedPassword:
+        salt = secrets.token_hex(6)
+        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), self._ROUNDS, self._KEY_BYTES)
+        return HashedPassword(f"pbkdf2_sha256${self._ROUNDS}${salt}${_encode_base64(key)}")

@@ -1,0 +1,46 @@
+"""AuthMe's table as a peewee Model: which of its columns we read and write, under the names this host gave them."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from peewee import BigIntegerField, Database, Model, TextField
+
+from plugin_bridge.authme_config import ColumnNames
+
+# PlayerRow and NewPlayer fields, and the column of `ColumnNames` each one stands in.
+TEXTS: Final = {
+    "username": "username",
+    "realname": "realname",
+    "hash": "password",
+    "salt": "salt",
+    "email": "email",
+    "premium_uuid": "premium_uuid",
+    "totp": "totp",
+    "regip": "register_ip",
+    "uuid": "uuid",
+}
+NUMBERS: Final = {
+    "regdate": "register_date",
+    "last_login": "last_login",
+    "has_session": "has_session",
+    "is_logged": "is_logged",
+}
+
+
+def player_model(
+    database: Database, table: str, columns: ColumnNames, present: Iterable[str], schema: str | None = None
+) -> type[Model]:
+    """AuthMe's table as a Model whose fields are named as in `PlayerRow` and `NewPlayer`.
+
+    `present` are the columns the table really has; a field whose column is not among them does not exist.
+    """
+    has = {name.lower() for name in present}  # no database here tells columns apart by case
+    attributes: dict[str, object] = {}
+    for kind, names in ((TextField, TEXTS), (BigIntegerField, NUMBERS)):
+        for name, key in names.items():
+            column = getattr(columns, key)
+            if column and column.lower() in has:
+                attributes[name] = kind(column_name=column, null=True, primary_key=name == "username", default=None)
+    meta = {"database": database, "table_name": table, "schema": schema, "legacy_table_names": False}
+    attributes["Meta"] = type("Meta", (), meta)
+    return type("Player", (Model,), attributes)

@@ -1,0 +1,192 @@
+"""Asks a Minecraft server (Java Edition, 1.7 or newer) how it is, as the game's own server list does.
+
+The protocol: a handshake that says what is wanted, a request for the status, one answer in JSON, a ping that is echoed.
+"""
+
+import asyncio
+import json
+import re
+import secrets
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+MAX_ANSWER_BYTES: Final = 256 * 1024
+"""The game itself accepts 32767 characters; mods and pictures have been seen to need more."""
+MAX_LISTED: Final = 200
+
+_HANDSHAKE, _STATUS, _PING = 0, 0, 1  # ids of packets
+_ANY_VERSION: Final = -1
+_NEXT_IS_STATUS: Final = 1
+_LONGEST_TEXT: Final = 1000
+_DEEPEST: Final = 50
+_FORMATTING: Final = re.compile("§.?", re.DOTALL)
+_UNPRINTABLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class ServerSilent(Exception):
+    """There is no answer, or none that is one; `str()` is a few words for the log."""
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What a server tells of itself. All texts are plain: no formatting codes, no control characters but newlines.
+
+    `players`: some of those who are there, as far as the server names them. `latency`: seconds for a ping to return.
+    """
+
+    online: int
+    max: int
+    players: tuple[str, ...]
+    version: str
+    motd: str
+    latency: float
+
+
+async def ask_status(host: str, port: int, patience: float) -> ServerStatus:
+    """The server's answer within `patience` seconds in all. Raises `ServerSilent`, whatever is wrong."""
+    try:
+        async with asyncio.timeout(patience):
+            return await _converse(host, port)
+    except TimeoutError:
+        raise ServerSilent("it does not answer in time") from None
+    except (OSError, EOFError, ValueError) as error:
+        raise ServerSilent(f"{type(error).__name__}: {str(error)[:200]}") from error
+
+
+async def _converse(host: str, port: int) -> ServerStatus:
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(_packet(_HANDSHAKE, _handshake(host, port)) + _packet(_STATUS, b""))
+        asked_at = time.perf_counter()
+        told = _parse(await _receive(reader, _STATUS))
+        latency = time.perf_counter() - asked_at
+        return read_status(told, await _ping(reader, writer) or latency)
+    finally:
+        writer.transport.abort()  # a server that reads nothing would never let us say goodbye
+
+
+async def _ping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float | None:
+    """Seconds until the echo; None where the server hangs up instead, as some proxies do."""
+    payload = secrets.token_bytes(8)
+    sent_at = time.perf_counter()
+    writer.write(_packet(_PING, payload))
+    try:
+        echo = await _receive(reader, _PING)
+    except (OSError, EOFError):
+        return None
+    return time.perf_counter() - sent_at if echo == payload else None
+
+
+# --- Packets: length, id, content; numbers have seven bits in each byte ---
+
+
+def _handshake(host: str, port: int) -> bytes:
+    name = host.encode()
+    return _number(_ANY_VERSION) + _number(len(name)) + name + struct.pack(">H", port) + _number(_NEXT_IS_STATUS)
+
+
+def _packet(packet_id: int, content: bytes) -> bytes:
+    body = _number(packet_id) + content
+    return _number(len(body)) + body
+
+
+def _number(value: int) -> bytes:
+    rest, written = value & 0xFFFFFFFF, bytearray()
+    while rest > 0x7F:
+        written.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    written.append(rest)
+    return bytes(written)
+
+
+async def _receive(reader: asyncio.StreamReader, packet_id: int) -> bytes:
+    """The content of the next packet; ValueError if it is another one, or larger than any status is."""
+    length = await _read_number(reader)
+    if not 0 < length <= MAX_ANSWER_BYTES:
+        raise ValueError(f"a packet of {length} bytes")
+    received, content = _split_number(await reader.readexactly(length))
+    if received != packet_id:
+        raise ValueError(f"packet {received} instead of {packet_id}")
+    return content
+
+
+async def _read_number(reader: asyncio.StreamReader) -> int:
+    written = b""
+    while not written or written[-1] & 0x80:
+        written += await reader.readexactly(1)
+        if len(written) > 5:
+            raise ValueError("a number without an end")
+    return _split_number(written)[0]
+
+
+def _split_number(content: bytes) -> tuple[int, bytes]:
+    """A number at the beginning, and what follows it."""
+    value = 0
+    for place, byte in enumerate(content[:5]):
+        value |= (byte & 0x7F) << 7 * place
+        if not byte & 0x80:
+            return value, content[place + 1 :]
+    raise ValueError("a number without an end")
+
+
+# --- The answer ---
+
+
+def _parse(content: bytes) -> object:
+    length, text = _split_number(content)
+    if length != len(text):
+        raise ValueError("a text of another length than it says")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("JSON nested too deep") from None
+
+
+def read_status(told: object, latency: float) -> ServerStatus:
+    """What the JSON of a server says; what is missing or odd in it is 0 or empty. ValueError: it is no object."""
+    if not isinstance(told, dict):
+        raise ValueError("the answer is no JSON object")
+    players, version = _table(told.get("players")), _table(told.get("version"))
+    sample = players.get("sample")
+    names = [_table(player).get("name") for player in sample[:MAX_LISTED]] if isinstance(sample, list) else []
+    return ServerStatus(
+        online=_count(players.get("online")),
+        max=_count(players.get("max")),
+        players=tuple(plain for name in names if (plain := _plain(name))),
+        version=_plain(version.get("name")),
+        motd=_plain("".join(_texts(told.get("description"), 0))),
+        latency=latency,
+    )
+
+
+def _texts(component: object, depth: int) -> Iterator[str]:
+    """The texts of a chat component: a text, a list, or an object with more of them in `extra`."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(component, str):
+        yield component
+    elif isinstance(component, list):
+        for part in component:
+            yield from _texts(part, depth + 1)
+    elif isinstance(component, dict):
+        text = component.get("text", component.get("translate"))
+        yield text if isinstance(text, str) else ""
+        yield from _texts(component.get("extra"), depth + 1)
+
+
+def _plain(text: object) -> str:
+    if not isinstance(text, str):
+        return ""
+    return _UNPRINTABLE.sub("", _FORMATTING.sub("", text))[:_LONGEST_TEXT].strip()
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+    return value if isinstance(value, int) and is_count else 0

@@ -1,0 +1,292 @@
+"""The API's description in OpenAPI 3.1, made of the table of routes and of the contracts of their handlers.
+
+Nothing of it is written by hand, so nothing of it can be out of date.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, Protocol
+
+from regsvc import __version__, errors
+from regsvc.api.base import Access, ApiHandler
+from regsvc.api.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
+from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, Contract, find_contract
+from regsvc.api.messages import Request
+from regsvc.api.schemas import Schema, example_of, make_schemas, reference
+from regsvc.i18n import FALLBACK, Translations
+from regsvc.refusal import Category, Refusal
+
+GENERAL: Final[tuple[type[Refusal], ...]] = (
+    errors.MalformedRequest,
+    errors.MalformedBody,
+    errors.Unauthorized,
+    errors.BodyTooLarge,
+    errors.UnsupportedMediaType,
+    errors.InternalFault,
+    errors.DatabaseAway,
+    errors.Overloaded,
+)
+"""What any route may answer, whatever it is for."""
+
+_ABOUT: Final = """\
+The registration and administration backend beside a Minecraft server.
+
+Bodies are JSON objects in UTF-8; unknown fields are ignored. A success is `{"success": true, …}`. A refusal is
+`{"success": false, "code": …, "message": …}` with a true HTTP status: `code` is stable and for programs, `message` is
+for people, in the language they asked for (`language`, else the user's own, else `Accept-Language`). Times are
+milliseconds since 1970, UTC. Every reply carries `X-Request-ID`; the same id stands in the server's log.
+"""
+_ABOUT_LEGACY: Final = """
+This host answers refusals of its rules with status 200 and `success: false` (`http.legacy_status`).
+"""
+
+_REFUSAL: Final[Schema] = {
+    "title": "Refusal",
+    "description": "A named no, with the facts a client may need beside it.",
+    "type": "object",
+    "properties": {
+        "success": {"type": "boolean", "const": False},
+        "code": {"type": "string", "description": "Stable; for programs."},
+        "message": {"type": "string", "description": "For people, in their language."},
+        "field": {"type": "string", "description": "The part of the request it is about."},
+        "fault": {"type": "string", "description": "Which rule exactly is broken."},
+        "remainingSeconds": {"type": "integer", "description": "Until the next try may be made."},
+    },
+    "required": ["success", "code", "message"],
+}
+_HEADERS: Final[dict[str, Schema]] = {
+    "X-Request-ID": {
+        "description": "The request's own id if it sent one, else a new one; the same id stands in the log.",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    },
+    "Location": {"description": "Where to go on.", "schema": {"type": "string"}},
+    "Retry-After": {"description": "Seconds.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
+}
+_SECURITY_SCHEMES: Final[dict[str, Schema]] = {
+    ACCESS_TOKEN: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "What `POST /api/login` or `POST /api/admin/login` answered as `token`.",
+    },
+    LINK_TOKEN: {
+        "type": "apiKey",
+        "in": "header",
+        "name": LINK_TOKEN_HEADER,
+        "description": "What `GET /api/chat/auth` answered as `linkToken`.",
+    },
+    LINK_COOKIE: {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": LINK_COOKIE_NAME,
+        "description": "The link tokens of this browser, set by `GET /api/chat/auth`; over HTTPS its name begins with "
+        "`__Host-`.",
+    },
+}
+_FACTS: Final[dict[str, object]] = {
+    "field": "username",
+    "maxBytes": 65536,
+    "questionId": 1,
+    "remainingSeconds": 42,
+    "requestId": "5f3c",
+    "status": "banned",
+}
+"""What the words of example refusals are filled with."""
+
+
+class DescribedRoute(Protocol):
+    """A line of the table of routes."""
+
+    @property
+    def method(self) -> Literal["GET", "POST"]: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def handler(self) -> type[ApiHandler]: ...
+    @property
+    def access(self) -> Access: ...
+
+
+class Description:
+    """Builds the document for a table of routes."""
+
+    def __init__(
+        self, routes: Iterable[DescribedRoute], translations: Translations, *, server_url: str, is_legacy: bool
+    ) -> None:
+        """`server_url`: what the paths come after. `is_legacy`: refusals of business rules have status 200."""
+        self._routes = list(routes)
+        self._translations = translations
+        self._server_url = server_url
+        self._is_legacy = is_legacy
+        self._shared_responses: dict[str, Any] = {}
+        contracts = [_contract_of(route) for route in self._routes]
+        self._schemas = make_schemas(
+            {kind: None for contract in contracts for kind in (contract.takes, *contract.gives) if kind is not None}
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The whole document, as plain data. Raises TypeError for a route without a contract."""
+        paths: dict[str, dict[str, Any]] = {}
+        for route in self._routes:
+            paths.setdefault(route.path, {})[route.method.lower()] = self._operation(route)
+        return {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Companion",
+                "version": __version__,
+                "description": _ABOUT + (_ABOUT_LEGACY if self._is_legacy else ""),
+            },
+            "servers": [{"url": self._server_url}],
+            "paths": paths,
+            "components": {
+                "schemas": {**self._schemas, "Refusal": _REFUSAL},
+                "responses": self._shared_responses,
+                "headers": _HEADERS,
+                "securitySchemes": _SECURITY_SCHEMES,
+            },
+        }
+
+    def _operation(self, route: DescribedRoute) -> dict[str, Any]:
+        contract = _contract_of(route)
+        summary, _blank, more = contract.description.partition("\n\n")
+        first = next(known for known in self._routes if (known.method, known.handler) == (route.method, route.handler))
+        if first is not route:
+            more = f"Another name of `{route.method} {first.path}`."
+        operation: dict[str, Any] = {
+            "operationId": _operation_id(route.method, route.path),
+            "tags": [_group_of(route.path)],
+            "summary": " ".join(summary.split()),
+            "responses": self._responses(route, contract),
+        }
+        if more:
+            operation["description"] = more
+        if route.access is not Access.PUBLIC:
+            operation["security"] = [{ACCESS_TOKEN: []}]
+        elif contract.shows:
+            operation["security"] = [{}, *({scheme: []} for scheme in contract.shows)]
+        if contract.takes is not None:
+            operation |= self._input(route.method, contract.takes)
+        return operation
+
+    def _input(self, method: str, takes: type[Request]) -> dict[str, Any]:
+        if method == "GET":
+            return {"parameters": list(self._parameters(takes))}
+        schema = reference(takes)
+        content = {"application/json": {"schema": schema, "example": example_of(schema, self._schemas)}}
+        is_needed = bool(self._schemas[takes.__name__].get("required"))
+        return {"requestBody": {"required": is_needed, "content": content}}
+
+    def _parameters(self, query: type[Request]) -> Iterator[dict[str, Any]]:
+        schema = self._schemas[query.__name__]
+        for name, field in schema["properties"].items():
+            kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
+            value = dict(kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
+            parameter = {"name": name, "in": "query", "required": name in schema.get("required", ())}
+            if "description" in value:
+                parameter["description"] = value.pop("description")
+            yield parameter | {"schema": value}
+
+    def _responses(self, route: DescribedRoute, contract: Contract) -> dict[str, Any]:
+        refusals = list(dict.fromkeys((*contract.refuses, *_general_refusals(route, contract))))
+        softened = [kind for kind in refusals if self._is_legacy and kind.is_business]
+        responses: dict[str, Any] = {str(contract.status): self._success(contract, softened)}
+        if softened and contract.status != 200:
+            responses["200"] = self._refused(softened)
+        if contract.redirects:
+            responses["303"] = {"description": contract.redirects, "headers": _headers("X-Request-ID", "Location")}
+        for category in sorted({kind.category for kind in refusals}):
+            kinds = [kind for kind in refusals if kind.category is category and kind not in softened]
+            if kinds:
+                responses[str(int(category))] = self._refused(kinds)
+        return responses
+
+    def _success(self, contract: Contract, softened: list[type[Refusal]]) -> dict[str, Any]:
+        described: dict[str, Any] = {"description": "Done.", "headers": _headers("X-Request-ID")}
+        if contract.media_type != "application/json":
+            content: dict[str, Any] = {contract.media_type: {"schema": {"type": "string"}}}
+            if softened and contract.status == 200:
+                content["application/json"] = {"schema": _refusal_schema(softened)}
+            return described | {"content": content}
+        if not contract.gives:
+            return described | {"content": {"application/json": {"schema": {"type": "object"}}}}
+        kinds = [reference(kind) for kind in contract.gives]
+        examples = {kind.__name__: {"value": example_of(reference(kind), self._schemas)} for kind in contract.gives}
+        if softened and contract.status == 200:
+            kinds.append(_refusal_schema(softened))
+        schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+        return described | {"content": {"application/json": {"schema": schema, "examples": examples}}}
+
+    def _refused(self, kinds: list[type[Refusal]]) -> dict[str, Any]:
+        """The response of one status; one that many routes have stands among the components."""
+        if not set(kinds) <= set(GENERAL):
+            return self._refused_response(kinds)
+        name = f"Refused{int(kinds[0].category)}"
+        self._shared_responses.setdefault(name, self._refused_response(kinds))
+        return {"$ref": f"#/components/responses/{name}"}
+
+    def _refused_response(self, kinds: list[type[Refusal]]) -> dict[str, Any]:
+        may_retry = any(kind.category in (Category.LIMITED, Category.AWAY) for kind in kinds)
+        return {
+            "description": "\n".join(f"- `{kind.code}`: {self._about(kind)}" for kind in kinds),
+            "headers": _headers("X-Request-ID", *(["Retry-After"] if may_retry else [])),
+            "content": {
+                "application/json": {
+                    "schema": _refusal_schema(kinds),
+                    "examples": {kind.code: {"value": self._example_refusal(kind)} for kind in kinds},
+                }
+            },
+        }
+
+    def _about(self, kind: type[Refusal]) -> str:
+        """The first paragraph of its docstring, else its words."""
+        doc = inspect.cleandoc(vars(kind).get("__doc__") or "").partition("\n\n")[0]
+        return " ".join(doc.split()) or self._words(kind)
+
+    def _words(self, kind: type[Refusal]) -> str:
+        return self._translations.text(f"refusal.{kind.code}", FALLBACK, **_FACTS)
+
+    def _example_refusal(self, kind: type[Refusal]) -> dict[str, Any]:
+        told: dict[str, Any] = {"success": False, "code": kind.code, "message": self._words(kind)}
+        if kind.field:
+            told["field"] = kind.field
+        return told | ({"remainingSeconds": 42} if kind.category is Category.LIMITED else {})
+
+
+def list_refusals(route: DescribedRoute) -> frozenset[type[Refusal]]:
+    """Every refusal the route may answer with."""
+    contract = _contract_of(route)
+    return frozenset((*contract.refuses, *_general_refusals(route, contract)))
+
+
+def _contract_of(route: DescribedRoute) -> Contract:
+    contract = find_contract(getattr(route.handler, route.method.lower()))
+    if contract is None:
+        raise TypeError(f"{route.method} {route.path} has no request and reply types")
+    return contract
+
+
+def _general_refusals(route: DescribedRoute, contract: Contract) -> Iterator[type[Refusal]]:
+    yield from GENERAL
+    if route.access is Access.ADMIN:
+        yield errors.Forbidden
+    if contract.takes is not None:
+        yield errors.InvalidField
+
+
+def _refusal_schema(kinds: list[type[Refusal]]) -> Schema:
+    codes = {"properties": {"code": {"enum": [kind.code for kind in kinds]}}}
+    return {"allOf": [{"$ref": "#/components/schemas/Refusal"}, codes]}
+
+
+def _headers(*names: str) -> dict[str, Schema]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _operation_id(method: str, path: str) -> str:
+    words = [word for part in path.split("/") for word in part.replace(".", "-").split("-") if word not in ("", "api")]
+    return method.lower() + "".join(word.capitalize() for word in words)
+
+
+def _group_of(path: str) -> str:
+    return path.removeprefix("/api").split("/")[1].removesuffix(".json")

@@ -1,0 +1,28 @@
+"""What may be told of a bug."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+
+
+def describe_bug(error: BaseException) -> str:
+    """The types and the frames of an exception and of those that led to it, newest first, on one line.
+
+    Never the messages: those of the database drivers carry the values of the statement, which may be hashes.
+    """
+    return "; caused by ".join(f"{type(link).__qualname__} at {_frames(link)}" for link in _chain(error))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _frames(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))

@@ -1,0 +1,77 @@
+"""All checks, in the order of the report, and one round of them."""
+
+import traceback
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from regsvc.doctor import (
+    authme_checks,
+    config_checks,
+    database_checks,
+    game_checks,
+    hash_checks,
+    machine_checks,
+    mail_checks,
+    rule_checks,
+    secret_checks,
+    server_checks,
+    table_checks,
+    work_checks,
+)
+from regsvc.doctor.facts import Facts
+from regsvc.doctor.finding import CannotTell, Check, Finding, Severity
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *config_checks.CHECKS,
+    *database_checks.CHECKS,
+    *table_checks.CHECKS,
+    *authme_checks.CHECKS,
+    *hash_checks.CHECKS,
+    *rule_checks.CHECKS,
+    *game_checks.CHECKS,
+    *server_checks.CHECKS,
+    *mail_checks.CHECKS,
+    *secret_checks.CHECKS,
+    *machine_checks.CHECKS,
+    *work_checks.CHECKS,
+)
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """What was found, what is broken first; and what could not be looked at, each a few words with the reason."""
+
+    findings: tuple[Finding, ...]
+    not_examined: tuple[str, ...]
+
+    def count(self, severity: Severity) -> int:
+        """How many findings are so bad."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """The worst severity; "fine" without findings."""
+        return next((severity for severity in Severity if self.count(severity)), "fine")
+
+
+def examine(facts: Facts) -> Checkup:
+    """One round of all checks. Blocking: some seconds at most, where a database does not answer."""
+    found: dict[Severity, list[Finding]] = {severity: [] for severity in Severity}
+    untold: list[str] = []
+    for check in CHECKS:
+        try:
+            found[check.severity] += check.list_findings(facts)
+        except CannotTell as reason:
+            untold.append(str(reason))
+        except Exception as error:  # what one check stumbles over must not keep the others from telling
+            untold.append(f"what a bug of the doctor's own hides ({_place_of(error)})")
+    findings = tuple(chain.from_iterable(found.values()))
+    return Checkup(findings, tuple(dict.fromkeys(reason for reason in untold if reason)))
+
+
+def _place_of(error: Exception) -> str:
+    """Where it was raised, without its message, which may quote a secret."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"

@@ -1,0 +1,71 @@
+"""What the doctor says: paragraphs for people, JSON for programs, an exit status for both."""
+
+import json
+import shutil
+import textwrap
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Final
+
+from regsvc.doctor.checkup import Checkup
+from regsvc.doctor.finding import Finding, Severity
+
+EXIT_STATUS: Final[Mapping[str, int]] = {"fine": 0, Severity.RISKY: 1, Severity.BROKEN: 2}
+"""By verdict."""
+
+_WIDEST: Final = 110
+_NARROWEST: Final = 50
+_COLOURS: Final[Mapping[str, str]] = {"fine": "\033[32m", Severity.RISKY: "\033[33m", Severity.BROKEN: "\033[31m"}
+_PLAIN: Final = "\033[0m"
+
+
+def as_json(checkup: Checkup) -> str:
+    """`verdict`, how many are `broken` and `risky`, the `findings` (the fields of `Finding`), `notExamined`."""
+    told = {
+        "verdict": checkup.verdict,
+        **{str(severity): checkup.count(severity) for severity in Severity},
+        "findings": [asdict(finding) for finding in checkup.findings],
+        "notExamined": checkup.not_examined,
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False)
+
+
+def as_text(checkup: Checkup, *, has_colours: bool) -> str:
+    """A paragraph for each finding, and a summary. Colours are for a terminal alone."""
+    width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
+    paragraphs = [_paragraph(finding, width, has_colours) for finding in checkup.findings]
+    return "\n\n".join([*paragraphs, _summary(checkup, width, has_colours)])
+
+
+def _paragraph(finding: Finding, width: int, has_colours: bool) -> str:
+    mark = _coloured(finding.severity.upper(), finding.severity, has_colours)
+    lines = [
+        f"{mark}  {finding.id}",
+        _wrapped(f"{finding.title} {finding.why}", "  ", width),
+        _wrapped(f"Do: {finding.do}", "  ", width),
+        f"  In: {finding.where}",  # whole, so that it can be copied
+    ]
+    return "\n".join(lines)
+
+
+def _summary(checkup: Checkup, width: int, has_colours: bool) -> str:
+    verdict = _coloured(checkup.verdict.upper(), checkup.verdict, has_colours)
+    counts = [f"{checkup.count(severity)} {severity}" for severity in Severity if checkup.count(severity)]
+    lines = [f"{verdict}: {', '.join(counts) or 'nothing is wrong that the doctor knows of'}."]
+    lines += [_wrapped(f"Not looked at: {reason}.", "  ", width) for reason in checkup.not_examined]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: str, width: int) -> str:
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _coloured(word: str, verdict: str, has_colours: bool) -> str:
+    return f"{_COLOURS[verdict]}{word}{_PLAIN}" if has_colours else word

@@ -1,0 +1,74 @@
+"""What waits for a person: things the companion has left undone on purpose, or given up."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from regsvc.doctor.facts import Facts
+from regsvc.doctor.finding import Check, Place, Severity, Source, check
+
+_LONG: Final = timedelta(minutes=15)
+
+
+@check(
+    "sync.braked",
+    Severity.RISKY,
+    means="The sync would remove, lock or change so many players at once that it waits for a person.",
+    why="Either somebody did it on purpose, or AuthMe's table is not the one it was: only a person can tell.",
+    do="Look at companion sync --plan. If it is meant: companion sync --allow-mass-changes",
+    where=Place(Source.OURS, "[sync] max_changes"),
+)
+def sync_is_braked(facts: Facts) -> Iterator[str]:
+    running = facts.running
+    if running is not None and running.is_ours:
+        if running.is_braked:
+            yield "The sync has left out removals, locks or typed changes: too many at once."
+    elif facts.own_tables.is_braked_at_rest:
+        yield "The last run of the sync left out removals, locks or typed changes: too many at once."
+
+
+@check(
+    "sync.conflicts",
+    Severity.RISKY,
+    means="There are players about whom the game and we differ, and neither side gives way.",
+    why="Somebody may have registered another's name in the game: such a player waits for a decision.",
+    do="Look at each (companion users show NAME) and approve, reject or rename.",
+    where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift"),
+)
+def conflicts_wait(facts: Facts) -> Iterator[str]:
+    conflicts = facts.own_tables.conflicts
+    if conflicts.count:
+        more = ", …" if conflicts.count > len(conflicts.examples) else ""
+        wait = "player waits" if conflicts.count == 1 else "players wait"
+        yield f"{conflicts.count} {wait}: {', '.join(conflicts.examples)}{more}"
+
+
+@check(
+    "outbox.failed",
+    Severity.RISKY,
+    means="Mails, webhook calls or other errands were given up.",
+    why="Somebody was not told something, and nothing tries again by itself.",
+    do="Look at why, mend it, and send them again (the page of mails, or POST /api/admin/mails/resend).",
+    where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'failed'"),
+)
+def errands_failed(facts: Facts) -> Iterator[str]:
+    for kind, count in sorted(facts.own_tables.failed.items()):
+        yield f"{count} of kind {kind} {'was' if count == 1 else 'were'} given up."
+
+
+@check(
+    "outbox.stuck",
+    Severity.RISKY,
+    means="What should have been sent has waited for more than a quarter of an hour.",
+    why="Codes expire meanwhile: players who register wait for a mail that does not come.",
+    do="See that the companion runs, and try: companion mail-test ADDRESS",
+    where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'waiting'"),
+)
+def errands_are_stuck(facts: Facts) -> Iterator[str]:
+    oldest_at = facts.own_tables.oldest_errand_at
+    if oldest_at is not None and facts.machine.now() - oldest_at > _LONG:
+        where = "" if facts.running else ", and no companion runs here"
+        yield f"The oldest waits since {oldest_at:%Y-%m-%d %H:%M} UTC{where}."
+
+
+CHECKS: Final[tuple[Check, ...]] = (sync_is_braked, conflicts_wait, errands_failed, errands_are_stuck)

@@ -1,0 +1,149 @@
+"""What the last completed run saw of AuthMe's table: by it, a run finds what changed since without reading the table.
+
+It moves only when a run has done all it had to do. A bucket in which something is left is stored as one that no table
+can have, so that the next run looks at it again whatever it holds.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from peewee import Database, fn
+
+from plugin_bridge.digests import EMPTY, Bucket, StoredDigest
+from plugin_bridge.players import Players
+from regsvc import __version__
+from regsvc.many_rows import execute_many
+from regsvc.models import DigestBucket, SyncState
+from regsvc.sync.records import Policy
+
+FULL_EVERY: Final = timedelta(days=1)
+"""How old the last look at every row may be."""
+_UNSETTLED: Final = Bucket(-1, 0)
+_WRITTEN_AT_ONCE: Final = 2_000
+
+
+@dataclass(frozen=True)
+class Seen:
+    """AuthMe's table at the beginning of a run. `total` rows; `changed` buckets since the last completed run."""
+
+    total: int
+    changed: Mapping[int, Bucket]
+    version: object | None
+    is_whole: bool
+    """Whether every name is to be looked at, and not only those of the changed buckets."""
+
+
+class Digest(StoredDigest):
+    """The stored digest and its circumstances. Blocking."""
+
+    table = "regsvc_digest"
+
+    def __init__(self, database: Database, players: Players) -> None:
+        self._database = database
+        self._players = players
+        self._settled_version: object | None = None
+        self._settled_total = 0
+
+    def load(self) -> dict[int, tuple[int, int]]:
+        cursor = self._database.execute_sql(f"SELECT bucket, row_count, checksum FROM {self.table}")  # noqa: S608
+        return {number: (row_count, checksum) for number, row_count, checksum in cursor}
+
+    def look(self, *, is_whole: bool) -> Seen:
+        """What AuthMe's table is now, compared with what is stored. Raises `PlayersAway`."""
+        version = self._players.version()
+        if version is not None and version == self._settled_version:
+            return Seen(self._settled_total, {}, version, is_whole)
+        changed = self._players.changed_buckets(self)
+        return Seen(self._total(changed), changed, version, is_whole)
+
+    def keep(self, seen: Seen, left: Collection[int]) -> None:
+        """A run came to its end: what it saw is the new digest, but for the buckets in which something is `left`.
+
+        Runs in the caller's transaction.
+        """
+        settled = {number: bucket for number, bucket in seen.changed.items() if number not in left}
+        gone = [number for number, bucket in settled.items() if bucket == EMPTY]
+        self._write({number: bucket for number, bucket in settled.items() if bucket != EMPTY})
+        self._write(dict.fromkeys(left, _UNSETTLED))
+        for start in range(0, len(gone), _WRITTEN_AT_ONCE):
+            DigestBucket.delete().where(DigestBucket.bucket.in_(gone[start : start + _WRITTEN_AT_ONCE])).execute()
+        self._settled_version, self._settled_total = (None if left else seen.version), seen.total
+
+    def forget(self) -> None:
+        """Nobody knows any more what this process saw last."""
+        self._settled_version = None
+
+    def _total(self, changed: Mapping[int, Bucket]) -> int:
+        """How many rows there are, from what was stored and what is other now."""
+        stored: int = DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).scalar()
+        before = self._row_counts(changed.keys())
+        return int(stored) - before + sum(bucket.row_count for bucket in changed.values())
+
+    def _row_counts(self, numbers: Iterable[int]) -> int:
+        wanted, total = list(numbers), 0
+        for start in range(0, len(wanted), _WRITTEN_AT_ONCE):
+            page = DigestBucket.bucket.in_(wanted[start : start + _WRITTEN_AT_ONCE])
+            total += int(DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).where(page).scalar())
+        return total
+
+    def _write(self, buckets: Mapping[int, Bucket]) -> None:
+        sql = f"REPLACE INTO {self.table} (bucket, row_count, checksum) VALUES (?, ?, ?)"  # noqa: S608
+        rows = [(number, *bucket) for number, bucket in sorted(buckets.items())]
+        for start in range(0, len(rows), _WRITTEN_AT_ONCE):
+            execute_many(self._database, sql, rows[start : start + _WRITTEN_AT_ONCE])
+
+
+class UserTally(NamedTuple):
+    """How many users there are, the sum of their ids, and the newest user with a player.
+
+    Ids are never used twice: while all three stay, nobody was deleted who has a player. On SQLite, where a trigger
+    tells, all are 0.
+    """
+
+    user_count: int
+    ids: int
+    newest_id: int
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """Under which a run decides; others than before mean that names may be decided otherwise, though no row changed."""
+
+    policy: str
+    operators: frozenset[str]
+    users: UserTally
+
+    @classmethod
+    def find(cls) -> tuple["Circumstances", datetime] | None:
+        """Those of the last completed run, and when every row was last looked at; None before the first."""
+        row = SyncState.get_or_none(SyncState.id == 1)
+        if row is None:
+            return None
+        operators = frozenset(row.operators.split("\n")) - {""}
+        users = UserTally(row.user_count, row.user_ids, row.newest_id)
+        return cls(row.policy, operators, users), row.compared_at
+
+    def keep(self, compared_at: datetime) -> None:
+        """Runs in the caller's transaction."""
+        values = {
+            "id": 1,
+            "policy": self.policy,
+            "operators": "\n".join(sorted(self.operators)),
+            "user_count": self.users.user_count,
+            "user_ids": self.users.ids,
+            "newest_id": self.users.newest_id,
+            "compared_at": compared_at,
+        }
+        query: Any = SyncState.replace(values)  # type: ignore[no-untyped-call]
+        query.execute()
+
+
+def fingerprint(policy: Policy) -> str:
+    """Another one for another config, or another version of this program."""
+    said = {
+        name: sorted(value) if isinstance(value, frozenset) else str(value) for name, value in asdict(policy).items()
+    }
+    return hashlib.sha256(f"{__version__} {sorted(said.items())}".encode()).hexdigest()

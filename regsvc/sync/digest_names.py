@@ -1,0 +1,114 @@
+"""Which names a run has to look at: those that may have something to do, and on a full look all of them."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
+
+from plugin_bridge.digests import BUCKETS, bucket_of
+from plugin_bridge.players import Players
+from regsvc.models import BANNED, Player, User
+from regsvc.sync.digest import Circumstances, Seen, UserTally
+from regsvc.sync.digest_settled import SettledRows
+
+PAGE: Final = 500
+"""Names looked at together."""
+_NAMES: Final = 2_000
+"""Names alone are read in longer pages."""
+
+Pages = Iterator[Sequence[str]]
+
+
+class Names:
+    """Lists names in pages of at most `PAGE`. Blocking."""
+
+    def __init__(self, database: Database, players: Players) -> None:
+        self._database = database
+        self._players = players
+        self._is_sqlite = isinstance(database, SqliteDatabase)
+
+    def in_changed_buckets(self, seen: Seen) -> Pages:
+        """Of AuthMe's rows in the changed buckets that are not plainly settled, and of our users who have no row."""
+        if not seen.changed:
+            return
+        table = self._players.shared_table()
+        if table is None:
+            found: Pages = self._players.names_in(seen.changed)
+        else:
+            found = iter([SettledRows(self._database, table).unsettled_in(seen.changed)])
+        for names in found:
+            yield from pages_of(names)
+        yield from self._without_player(self._users_in(seen.changed))
+
+    def of_users_without_player(self, newest_id: int) -> Pages:
+        """Of all users up to this id whose name AuthMe does not have."""
+        users = User.select(User.username_key).where(User.id <= newest_id)
+        yield from self._without_player(_by_name(users, User.username_key))
+
+    def due(self, moment: datetime) -> Pages:
+        """Of users whose status was typed, and of those whose ban is over."""
+        is_over = (User.status == BANNED) & (User.ban_expires_at <= moment)
+        for condition in (User.is_edited == True, is_over):  # noqa: E712 - SQL
+            yield from _by_name(User.select(User.username_key).where(condition), User.username_key, PAGE)
+
+    def deleted_in_sql(self, before: Circumstances | None, now: Circumstances) -> Pages:
+        """Of players whose user is gone. On SQLite a trigger marks them, else the users are counted first."""
+        if self._is_sqlite or (before is not None and before.users == now.users):
+            return
+        if _tally(Player.user_id) == now.users[:2]:
+            return
+        orphans = (
+            Player.select(Player.username_key)
+            .join(User, JOIN.LEFT_OUTER, on=(User.id == Player.user_id))
+            .where(Player.user_id.is_null(False), User.id.is_null())
+        )
+        yield from _by_name(orphans, Player.username_key, PAGE)
+
+    def _users_in(self, buckets: Collection[int]) -> Pages:
+        if self._is_sqlite:
+            for names in _by_name(User.select(User.username_key), User.username_key):
+                yield [name for name in names if bucket_of(name) in buckets]
+            return
+        numbers = sorted(buckets)
+        bucket = fn.CRC32(User.username_key).bin_and(BUCKETS - 1)
+        rows: Any = User.select(User.username_key).where(bucket.in_(numbers)).tuples()
+        yield [row[0] for row in rows]
+
+    def _without_player(self, names: Pages) -> Pages:
+        for found in names:
+            for page in pages_of(found, _NAMES):
+                there = self._players.find_names(page)
+                yield from pages_of([name for name in page if name not in there])
+
+
+def count_users(database: Database) -> UserTally:
+    """What tells whether somebody was deleted in SQL."""
+    if isinstance(database, SqliteDatabase):
+        return UserTally(0, 0, 0)
+    newest = Player.select(fn.MAX(Player.user_id)).scalar()
+    return UserTally(*_tally(User.id), newest or 0)
+
+
+def _tally(ids: Any) -> tuple[int, int]:
+    """How many there are, and their sum; as a DOUBLE, which costs SQL less than a DECIMAL and is exact up to 2^53."""
+    total = fn.COALESCE(fn.SUM(ids + SQL("0e0")), 0)
+    found: Any = ids.model.select(fn.COUNT(ids), total).tuples().get()
+    return int(found[0]), int(found[1])
+
+
+def pages_of(names: Sequence[str], size: int = PAGE) -> Pages:
+    """The same names, so many at a time; no page is empty."""
+    for start in range(0, len(names), size):
+        yield names[start : start + size]
+
+
+def _by_name(query: Any, name: Field, size: int = _NAMES) -> Pages:
+    after = ""
+    while True:
+        rows = [row[0] for row in query.where(name > after).order_by(name).limit(size).tuples()]
+        if rows:
+            yield rows
+            after = rows[-1]
+        if len(rows) < size:
+            return

@@ -1,0 +1,100 @@
+"""Which of AuthMe's rows are plainly as agreed on, found in SQL: the others are looked at, name by name.
+
+Only where AuthMe's table is on the server that has ours. What is no plain case counts as not settled.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from peewee import Database
+
+from plugin_bridge.digests import SharedTable
+from plugin_bridge.players import LOCK_PREFIX, NO_EMAIL
+from regsvc.models import APPROVED
+
+BATCH: Final = 10_000
+"""Rows in a key range."""
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """Usernames after `after` (None: from the first) up to and with `upto` (None: to the last), by their own order."""
+
+    after: str | None
+    upto: str | None
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """For the placeholders of the condition."""
+        return tuple(value for value in (self.after, self.upto) if value is not None)
+
+    def condition(self, table: SharedTable) -> str:
+        """On the alias `a`, by AuthMe's own unique index."""
+        username = table.raw("username")
+        after = f"{username} > %s" if self.after is not None else "1 = 1"
+        return after if self.upto is None else f"{after} AND {username} <= %s"
+
+
+class SettledRows:
+    """Reads names of rows. Blocking."""
+
+    def __init__(self, database: Database, table: SharedTable) -> None:
+        self._database = database
+        self._table = table
+
+    def ranges(self) -> Iterator[KeyRange]:
+        """The whole table, once, `BATCH` rows at a time; each asked for when the one before is done."""
+        username, after = self._table.raw("username"), None
+        while True:
+            beyond = f"WHERE {username} > %s" if after is not None else ""
+            sql = f"SELECT {self._table.text('username')} FROM {self._table.name} a {beyond} "  # noqa: S608
+            given = () if after is None else (after,)
+            rows = self._execute(f"{sql} ORDER BY {username} LIMIT 1 OFFSET {BATCH - 1}", given)
+            upto = rows[0][0] if rows else None
+            yield KeyRange(after, upto)
+            if upto is None:
+                return
+            after = upto
+
+    def unsettled_within(self, within: KeyRange) -> list[str]:
+        """All names in the range but those of approved users whose row is plainly the one agreed on."""
+        return self._unsettled(within.condition(self._table), within.values)
+
+    def unsettled_in(self, buckets: Collection[int]) -> list[str]:
+        """The same for buckets of names."""
+        return self._unsettled(f"{self._table.bucket} IN ({', '.join(map(str, sorted(buckets)))})")
+
+    def _unsettled(self, condition: str, values: tuple[Any, ...] = ()) -> list[str]:
+        name = self._table.text("username")
+        sql = (
+            f"SELECT {name} FROM {self._table.name} a "  # noqa: S608
+            f"LEFT JOIN regsvc_user u ON u.username_key = {name} COLLATE utf8mb4_bin "
+            f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
+            f"WHERE {condition} AND NOT COALESCE({self._is_settled}, 0)"
+        )
+        return [row[0] for row in self._execute(sql, values)]
+
+    @property
+    def _is_settled(self) -> str:
+        """Of the rows `a`, `u` and `p` of one name: what `plan.decide` would say None to, for sure."""
+        text, number = self._table.text, self._table.number
+        same = " AND ".join(
+            f"CAST(p.base_{name} AS BINARY) <=> CAST({text(name)} AS BINARY)"
+            for name in ("hash", "salt", "email", "realname")
+        )
+        email, realname = text("email"), text("realname")
+        return (
+            f"(u.status = '{APPROVED}' AND u.applied_status = '{APPROVED}' AND p.user_id = u.id "
+            "AND p.presence = 'present' AND p.plugin_state = 'synced' AND p.conflict IS NULL AND p.wish IS NULL "
+            f"AND p.locked_at IS NULL AND {same} AND p.base_regdate <=> {number('regdate')} "
+            f"AND LEFT({text('hash')}, {len(LOCK_PREFIX)}) <> '{LOCK_PREFIX}' "
+            "AND (u.password_hash IS NULL OR u.password_hash = p.base_hash) "
+            "AND LOWER(u.username) = u.username_key "
+            f"AND (CAST(u.username AS BINARY) = CAST({realname} AS BINARY) OR {realname} = 'Player') "
+            f"AND IF({email} IS NULL OR {email} = '' OR LOWER({email}) = '{NO_EMAIL}', u.email IS NULL, "
+            f"LOWER({email}) = LOWER(u.email)))"
+        )
+
+    def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return list(self._database.execute_sql(sql, values).fetchall())

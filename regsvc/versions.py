@@ -1,0 +1,57 @@
+"""Which of two versions is newer, as plugins and the companion write them: "5.6.0-beta2", "5.7.0-SNAPSHOT", "v1.2"."""
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Final
+
+_LONGEST: Final = 64
+_WRITTEN: Final = re.compile(
+    r"v?(?P<numbers>\d{1,9}(?:\.\d{1,9}){0,5})(?:[-_.]?(?P<word>[a-z]+)[-_.]?(?P<build>\d{1,9})?)?(?:[-+_ ][ -~]*)?",
+    re.IGNORECASE | re.ASCII,
+)
+# What comes before a release, in Maven's order; AuthMe and most plugins are built with it.
+_STAGES: Final = {
+    **dict.fromkeys(("alpha", "a"), -5),
+    **dict.fromkeys(("beta", "b"), -4),
+    **dict.fromkeys(("milestone", "m"), -3),
+    **dict.fromkeys(("rc", "cr", "pre"), -2),
+    **dict.fromkeys(("snapshot", "dev"), -1),
+}
+_RELEASE: Final = 0
+
+
+@total_ordering
+@dataclass(frozen=True)
+class Version:
+    """A version that can be compared. "1.2" and "v1.2.0" are equal.
+
+    A word that does not mean "not yet", such as that of a fork, makes no difference: nobody can tell whether it is
+    newer than the release it stands behind.
+    """
+
+    numbers: tuple[int, ...]
+    stage: int
+    build: int
+
+    def __lt__(self, other: "Version") -> bool:
+        return (self.numbers, self.stage, self.build) < (other.numbers, other.stage, other.build)
+
+
+def find_version(written: str) -> Version | None:
+    """What a text says as a version; None where it is none."""
+    match = _WRITTEN.fullmatch(written.strip()) if len(written) <= _LONGEST else None
+    if match is None:
+        return None
+    numbers = [int(number) for number in match["numbers"].split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    stage = _STAGES.get((match["word"] or "").lower(), _RELEASE)
+    build = int(match["build"] or 0) if stage != _RELEASE else 0
+    return Version(tuple(numbers), stage, build)
+
+
+def is_newer(latest: str | None, current: str | None) -> bool:
+    """Whether `latest` is newer than `current`; False where either is unknown or cannot be read."""
+    newer, older = find_version(latest or ""), find_version(current or "")
+    return newer is not None and older is not None and newer > older

@@ -1,0 +1,179 @@
+"""Right answers to captchas, over HTTP and beside each kind of database.
+
+The process is this one, because only here the answer can be looked up; everything in it is real.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from regsvc.email_address import parse_email
+from tests.support.authme_tables import AuthMeTable
+from tests.support.captchas import answer_to
+from tests.support.game_server import GameServer
+from tests.support.house import PASSWORD, House, open_house
+from tests.support.live_api import LiveApi, Reply
+from tests.support.standing_clock import StandingClock
+from tests.support.together import at_once
+from tests.support.village import OPERATOR
+
+MANY = 50
+PLENTY = ["100000 per minute"]
+
+
+class Booth:
+    """A house that asks for a captcha at every door, with its API."""
+
+    def __init__(self, house: House, api: LiveApi) -> None:
+        self.house = house
+        self._api = api
+
+    def post(self, path: str, **body: object) -> Reply:
+        return self._api.request("POST", path, body)
+
+    def captcha(self) -> dict[str, str]:
+        """The fields that answer a new challenge rightly."""
+        token = self._api.request("GET", "/api/captcha/generate").json["token"]
+        return {"captchaToken": token, "captchaAnswer": answer_to(self.house.app, token)}
+
+    def code(self, name: str) -> str:
+        """The verification code on its way to this person."""
+        codes = self.house.app.mail_room.codes
+        issued = codes.find_to_mail(codes.issue(parse_email(f"{name}@example.org").key, "register"))
+        assert issued is not None
+        return codes.code_of(issued)
+
+    def register(self, name: str, code: str, captcha: dict[str, str]) -> Reply:
+        email = f"{name}@example.org"
+        return self.post("/api/register", username=name, email=email, code=code, password=PASSWORD, **captcha)
+
+    def log_in(self, name: str, captcha: dict[str, str], password: str = PASSWORD) -> Reply:
+        return self.post("/api/login", username=name, password=password, **captcha)
+
+    def send(self, name: str, captcha: dict[str, str]) -> Reply:
+        return self.post("/api/verify/send", email=f"{name}@example.org", **captcha)
+
+
+@pytest.fixture
+def booth(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Booth]:
+    house = open_house(
+        game_server,
+        authme_table,
+        StandingClock(),
+        tmp_path / "state",
+        registration__methods=["email", "captcha"],
+        captcha__also_for=["verify_send", "login"],
+        captcha__answers_per_client=PLENTY,
+        verification__limits_per_client=PLENTY,
+        database__busy_timeout="20 seconds",
+    )
+    with LiveApi(house.app.services) as api:
+        yield Booth(house, api)
+    house.close()
+
+
+def outcome(reply: Reply) -> tuple[int, object]:
+    return reply.status, reply.json.get("code")
+
+
+def test_a_right_answer_lets_one_registration_pass(booth: Booth) -> None:
+    captcha, code = booth.captcha(), booth.code("alice")
+    assert booth.register("alice", code, captcha).status == 201
+    assert outcome(booth.register("bob", booth.code("bob"), captcha)) == (422, "invalid_captcha")
+
+
+def test_a_refused_registration_burns_no_captcha_four_times(booth: Booth) -> None:
+    captcha, code = booth.captcha(), booth.code("alice")
+    for _refusal in range(4):
+        assert outcome(booth.register("alice", "0", captcha)) == (422, "invalid_code")
+    assert booth.register("alice", code, captcha).status == 201
+
+
+def test_the_fifth_refusal_does(booth: Booth) -> None:
+    booth.house.authme.register("bob", "bobs-secret")
+    captcha, code = booth.captcha(), booth.code("alice")
+    for _refusal in range(5):
+        assert outcome(booth.register("bob", booth.code("bob"), captcha)) == (409, "username_taken")
+    assert outcome(booth.register("alice", code, captcha)) == (422, "invalid_captcha")
+    assert booth.register("alice", code, booth.captcha()).status == 201, "the code was not burned with it"
+
+
+def test_what_is_wrong_at_a_glance_does_not_use_it(booth: Booth) -> None:
+    """A name, address or password that breaks a rule is told before the captcha is looked at."""
+    captcha, code = booth.captcha(), booth.code("alice")
+    for _mistake in range(10):
+        assert outcome(booth.register("a", code, captcha)) == (422, "invalid_username")
+    assert booth.register("alice", code, captcha).status == 201
+
+
+def test_a_wrong_answer_counts_no_try_of_the_code(booth: Booth) -> None:
+    code = booth.code("alice")
+    for _wrong in range(10):
+        assert outcome(booth.register("alice", "0", booth.captcha() | {"captchaAnswer": "wrong"}))[1] == (
+            "invalid_captcha"
+        )
+    assert booth.register("alice", code, booth.captcha()).status == 201
+
+
+def test_fifty_registrations_with_one_answer_make_one_user(booth: Booth) -> None:
+    captcha = booth.captcha()
+    names = [f"rival_{number}" for number in range(MANY)]
+    codes = [booth.code(name) for name in names]
+    replies = at_once([partial(booth.register, name, code, captcha) for name, code in zip(names, codes, strict=True)])
+    assert Counter(map(outcome, replies)) == {(201, None): 1, (422, "invalid_captcha"): MANY - 1}
+    assert sum(booth.house.find_user(name) is not None for name in names) == 1
+
+
+def test_a_login_spends_it_whatever_comes_of_it(booth: Booth) -> None:
+    booth.register("alice", booth.code("alice"), booth.captcha())
+    for password, expected in ((PASSWORD, (200, None)), ("a wrong one", (401, "bad_credentials"))):
+        captcha = booth.captcha()
+        assert outcome(booth.log_in("alice", captcha, password)) == expected
+        assert outcome(booth.log_in("alice", captcha)) == (422, "invalid_captcha")
+
+
+def test_fifty_logins_with_one_answer_are_one_session(booth: Booth) -> None:
+    booth.register("alice", booth.code("alice"), booth.captcha())
+    captcha = booth.captcha()
+    replies = at_once([partial(booth.log_in, "alice", captcha)] * MANY)
+    assert Counter(map(outcome, replies)) == {(200, None): 1, (422, "invalid_captcha"): MANY - 1}
+    assert booth.house.sessions("alice") == 1
+
+
+def test_a_login_without_captcha_is_no_failed_login(booth: Booth) -> None:
+    booth.register("alice", booth.code("alice"), booth.captcha())
+    for _login in range(10):
+        assert outcome(booth.log_in("alice", {}, "a wrong one")) == (422, "captcha_required")
+    assert not booth.house.audits("user.login_failed")
+    assert booth.log_in("alice", booth.captcha()).status == 200, "nothing delays her"
+
+
+def test_the_admin_login_asks_for_one_too(booth: Booth) -> None:
+    booth.house.authme.register(OPERATOR, PASSWORD)
+    captcha = booth.captcha()
+    login = partial(booth.post, "/api/admin/login", username=OPERATOR, password=PASSWORD)
+    assert outcome(login()) == (422, "captcha_required")
+    assert login(**captcha).status == 200
+    assert outcome(login(**captcha)) == (422, "invalid_captcha")
+
+
+def test_a_mailed_code_spends_it_whatever_comes_of_it(booth: Booth) -> None:
+    for expected in ((200, None), (429, "rate_limited")):
+        captcha = booth.captcha()
+        assert outcome(booth.send("alice", captcha)) == expected
+        assert outcome(booth.send("bob", captcha)) == (422, "invalid_captcha")
+
+
+def test_a_captcha_may_be_answered_at_any_door_but_once(booth: Booth) -> None:
+    captcha = booth.captcha()
+    assert booth.send("alice", captcha).status == 200
+    assert outcome(booth.register("alice", booth.code("alice"), captcha)) == (422, "invalid_captcha")
+
+
+def test_it_is_too_late_after_five_minutes(booth: Booth) -> None:
+    captcha = booth.captcha()
+    booth.house.clock.advance(minutes=5)
+    assert outcome(booth.send("alice", captcha)) == (422, "invalid_captcha")

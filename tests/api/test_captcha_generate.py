@@ -1,0 +1,147 @@
+"""GET /api/captcha/generate, and what the routes that ask for a captcha say to who has none."""
+
+import base64
+import io
+import time
+from functools import partial
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.support.daemon import Reply
+from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.together import at_once
+from tests.support.village import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Village
+
+PATH = "/api/captcha/generate"
+STRICT = {
+    "registration": {"methods": ["email", "captcha"]},
+    "captcha": {"also_for": ["verify_send", "login"], "answers_per_client": ["100000 per minute"]},
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "/api/register": {"username": "Alice", "email": "alice@example.org", "code": "123456"},
+    "/api/verify/send": {"email": "alice@example.org"},
+    "/api/login": {"username": "Alice", "password": "alices-secret"},
+    "/api/admin/login": {"username": OPERATOR, "password": OPERATORS_PASSWORD},
+}
+
+
+@pytest.fixture(scope="module")
+def strict(make_village: MakeVillage) -> Village:
+    """Asks for a captcha wherever one can be asked for."""
+    return make_village(config=STRICT)
+
+
+def picture_in(reply: Reply) -> Image.Image:
+    head, _comma, body = reply.json["image"].partition(",")
+    assert head == "data:image/png;base64"
+    return Image.open(io.BytesIO(base64.b64decode(body, validate=True)))
+
+
+def test_a_picture_a_token_and_an_end(village: Village) -> None:
+    """Also where nothing asks for captchas."""
+    reply = village.get(PATH)
+    assert reply.status == 200
+    assert reply.json.keys() == {"success", "token", "image", "expiresAt"}
+    assert abs(reply.json["expiresAt"] / 1000 - time.time() - 300) < 10
+    assert reply.headers["Cache-Control"] == "no-store"
+    with picture_in(reply) as picture:
+        assert picture.format == "PNG"
+        assert picture.width >= 150
+        assert picture.height >= 50
+
+
+def test_a_head_request_gets_the_head(village: Village) -> None:
+    reply = village.daemon.request("HEAD", PATH)
+    assert (reply.status, reply.body) == (200, b"")
+
+
+def test_nothing_tells_the_answer(strict: Village) -> None:
+    """Neither the reply nor the log: not in a field, not in the picture's own words."""
+    reply = strict.get(PATH)
+    with picture_in(reply) as picture:
+        picture.load()
+        assert not picture.info.keys() - {"transparency"}
+    assert not [line for line in strict.daemon.log if reply.json["token"] in line]
+
+
+def test_no_two_are_alike(village: Village) -> None:
+    replies = at_once([partial(village.get, PATH) for _request in range(40)])
+    assert {reply.status for reply in replies} == {200}
+    assert len({reply.json["token"] for reply in replies}) == 40
+    assert len({reply.json["image"] for reply in replies}) == 40
+
+
+def test_the_text_kind_is_as_long_as_the_host_says(make_village: MakeVillage) -> None:
+    village = make_village(config={"captcha": {"type": "text", "length": 8}})
+    with picture_in(village.get(PATH)) as long:
+        assert long.width > 300
+    assert village.get("/api/config").json["config"]["captcha"]["type"] == "text"
+
+
+def test_one_client_makes_so_many_pictures_and_no_more(make_village: MakeVillage) -> None:
+    village = make_village(config={"captcha": {"pictures_per_client": ["2 per minute"]}})
+
+    def ask(client: str) -> Reply:
+        return village.get(PATH, headers={"X-Forwarded-For": client})
+
+    assert [ask("192.0.2.1").status for _picture in range(2)] == [200, 200]
+    assert_refused(ask("192.0.2.1"), 429, "rate_limited")
+    assert ask("192.0.2.2").status == 200
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_who_has_no_captcha_is_asked_for_one(strict: Village, path: str) -> None:
+    body = BODIES[path]
+    assert_refused(strict.post(path, body), 422, "captcha_required", field="captchaToken")
+    token = strict.get(PATH).json["token"]
+    assert_refused(strict.post(path, body | {"captchaToken": token}), 422, "captcha_required", field="captchaAnswer")
+    chinese = strict.post(path, body | {"captchaToken": None, "captchaAnswer": "29", "language": "zh"})
+    assert_refused(chinese, 422, "captcha_required", field="captchaToken", language="zh")
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_wrong_answer_is_refused(strict: Village, path: str) -> None:
+    body = BODIES[path] | {"captchaToken": strict.get(PATH).json["token"], "captchaAnswer": "wrong"}
+    assert_refused(strict.post(path, body), 422, "invalid_captcha", field="captchaAnswer")
+    unknown = BODIES[path] | {"captchaToken": "nonsense", "captchaAnswer": "29", "language": "zh"}
+    assert_refused(strict.post(path, unknown), 422, "invalid_captcha", field="captchaAnswer", language="zh")
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_what_is_no_text_is_an_invalid_field(strict: Village, path: str) -> None:
+    reply = strict.post(path, BODIES[path] | {"captchaToken": "x", "captchaAnswer": 29})
+    assert_refused(reply, 422, "invalid_field", field="captchaAnswer")
+
+
+def test_who_guesses_has_to_wait(make_village: MakeVillage) -> None:
+    village = make_village(config={"captcha": {"also_for": ["login"], "answers_per_client": ["2 per minute"]}})
+
+    def guess() -> Reply:
+        token = village.get(PATH).json["token"]
+        return village.post("/api/login", BODIES["/api/login"] | {"captchaToken": token, "captchaAnswer": "wrong"})
+
+    assert [guess().code for _guess in range(2)] == ["invalid_captcha"] * 2
+    assert_refused(guess(), 429, "rate_limited")
+
+
+def test_front_ends_of_the_old_kind_get_200(make_village: MakeVillage) -> None:
+    village = make_village(config={**STRICT, "http": {"legacy_status": True}})
+    for path, body in BODIES.items():
+        assert_refused_as_200(village.post(path, body), "captcha_required")
+    assert village.get(PATH).json["success"] is True
+
+
+def test_where_none_is_asked_for_what_is_sent_is_ignored(village: Village) -> None:
+    alice = village.newcomer("alice")
+    reply = village.register(alice, captchaToken="nonsense", captchaAnswer="29")
+    assert reply.status == 201
+    sent = {"username": alice.name, "password": alice.password, "captchaToken": "nonsense", "captchaAnswer": "29"}
+    assert village.post("/api/login", sent).status == 200
+
+
+def test_the_config_tells_where_it_is_asked_for(strict: Village) -> None:
+    told = strict.get("/api/config").json["config"]
+    assert told["authMethods"] == ["email", "captcha"]
+    assert told["captcha"]["requiredFor"] == ["register", "verify_send", "login"]

@@ -1,0 +1,134 @@
+"""GET /api/chat/auth: to the chat platform, with everything that brings nobody else back."""
+
+import re
+from http.cookies import Morsel, SimpleCookie
+
+import pytest
+
+from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.daemon import Reply
+from tests.support.oauth_platform import CLIENT_ID
+from tests.support.oauth_server import OAuthServer
+from tests.support.our_tables import everything_stored
+from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.village import MakeVillage, Village
+
+PATH = "/api/chat/auth"
+SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+def cookie_of(reply: Reply) -> Morsel[str]:
+    """The one cookie of a reply."""
+    [header] = reply.headers.get_all("Set-Cookie", [])
+    [morsel] = SimpleCookie(header).values()
+    return morsel
+
+
+def test_the_player_is_sent_to_the_platform(chat_village: ChatVillage) -> None:
+    begun = chat_village.browser().begin("Alice")
+    asked = begun.query
+    assert begun.auth_url.startswith(f"{chat_village.provider.address}/authorize?")
+    assert SECRET.fullmatch(asked.pop("state"))
+    assert SECRET.fullmatch(asked.pop("code_challenge"))
+    assert asked == {
+        "response_type": "code",
+        "client_id": CLIENT_ID,
+        "redirect_uri": f"{chat_village.village.daemon.base_url}/api/chat/callback",
+        "scope": "identify",
+        "code_challenge_method": "S256",
+    }
+
+
+def test_nobody_has_to_say_who_he_is(chat_village: ChatVillage) -> None:
+    assert chat_village.village.get(PATH).status == 200
+
+
+def test_every_time_has_secrets_of_its_own(chat_village: ChatVillage) -> None:
+    alice = chat_village.browser()
+    begun = [alice.begin("Alice") for _time in range(3)]
+    assert len({each.link_token for each in begun}) == 3
+    assert len({each.query["state"] for each in begun}) == 3
+    assert len({each.query["code_challenge"] for each in begun}) == 3
+
+
+def test_the_browser_keeps_the_link_token(chat_village: ChatVillage) -> None:
+    reply = chat_village.village.get(PATH, {"username": "Alice"})
+    cookie = cookie_of(reply)
+    assert SECRET.fullmatch(reply.json["linkToken"])
+    assert (cookie.key, cookie.value) == ("companion_link", reply.json["linkToken"])
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/")
+    assert cookie["max-age"] == "4200"
+    assert not cookie["secure"], "there is no TLS here"
+    assert not cookie["domain"]
+
+
+def test_the_browser_keeps_the_tokens_of_its_last_tabs(chat_village: ChatVillage) -> None:
+    alice = chat_village.browser()
+    tokens = [alice.begin().link_token for _tab in range(6)]
+    assert alice.cookies["companion_link"].split(".") == tokens[:1:-1]
+
+
+def test_nothing_of_it_can_be_read_in_the_database(chat_village: ChatVillage) -> None:
+    begun = chat_village.browser().begin("Alice")
+    stored = everything_stored(chat_village.village)
+    assert chat_village.count_requests()
+    for secret in (begun.link_token, begun.query["state"], begun.query["code_challenge"]):
+        assert secret not in stored
+
+
+def test_behind_tls_no_neighbour_can_plant_the_cookie(make_village: MakeVillage, provider: OAuthServer) -> None:
+    config = {"server": {"base_url": "https://play.example.org/companion"}}
+    secure = make_chat_village(make_village, provider, config=config)
+    reply = secure.village.get(PATH)
+    cookie = cookie_of(reply)
+    assert cookie.key == "__Host-companion_link"
+    assert (cookie["secure"], cookie["path"], cookie["domain"]) == (True, "/", "")
+    assert "redirect_uri=https%3A%2F%2Fplay.example.org%2Fcompanion%2Fapi%2Fchat%2Fcallback" in reply.json["authUrl"]
+
+
+def test_a_guild_needs_a_right_of_its_own(make_village: MakeVillage, provider: OAuthServer) -> None:
+    gated = make_chat_village(make_village, provider, chat={"guild_id": "900"})
+    assert gated.browser().begin().query["scope"] == "identify guilds.members.read"
+
+
+def test_another_platform_is_asked_as_the_config_says(make_village: MakeVillage, provider: OAuthServer) -> None:
+    changes = {
+        "authorize_url": f"{provider.address}/authorize?tenant=a%26b#top",
+        "scopes": "openid profile",
+        "redirect_url": "https://front.example.org/linked",
+    }
+    custom = make_chat_village(make_village, provider, platform="custom", chat=changes)
+    asked = custom.browser().begin().query
+    assert asked["tenant"] == "a&b"
+    assert asked["scope"] == "openid profile"
+    assert asked["redirect_uri"] == "https://front.example.org/linked"
+
+
+def test_discord_has_its_usual_addresses(make_village: MakeVillage) -> None:
+    chat = {"platform": "discord", "client_id": "4711", "client_secret": "a secret of Discord's making"}
+    village = make_village(config={"chat": chat})
+    assert village.get(PATH).json["authUrl"].startswith("https://discord.com/oauth2/authorize?response_type=code&")
+
+
+# --- Refusals ---
+
+
+def test_it_refuses_where_no_platform_is_set(village: Village) -> None:
+    assert_refused(village.get(PATH), 409, "not_enabled")
+
+
+def test_a_bad_access_token_is_refused(chat_village: ChatVillage) -> None:
+    assert_refused(chat_village.village.get(PATH, token="garbage"), 401, "unauthorized")
+
+
+@pytest.mark.parametrize("is_legacy", [False, True])
+def test_one_client_cannot_begin_without_end(make_village: MakeVillage, provider: OAuthServer, is_legacy: bool) -> None:
+    config = {"http": {"legacy_status": is_legacy}}
+    few = make_chat_village(make_village, provider, chat={"limits_per_client": ["2 per minute"]}, config=config)
+    assert [few.village.get(PATH).status for _time in range(2)] == [200, 200]
+    refused = few.village.get(PATH)
+    if is_legacy:
+        assert_refused_as_200(refused, "rate_limited")
+    else:
+        assert_refused(refused, 429, "rate_limited")
+    assert few.village.get(PATH, headers={"X-Forwarded-For": "198.51.100.7"}).status == 200

@@ -1,0 +1,79 @@
+"""A platform that answers nonsense, or not at all: told as such, the state is used up, and no half link stays."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.daemon import Reply
+from tests.support.oauth_server import Fault, OAuthServer
+from tests.support.provider_faults import ANYWHERE, PROFILES, SILENCES, TOKENS
+from tests.support.refusals import assert_refused
+from tests.support.together import at_once
+from tests.support.village import MakeVillage
+
+PATHS = ("/token", "/users/@me")
+FAULTS = ("bad request", "internal error", "garbage", "a redirection", "a large body", "nothing")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def hasty(request: pytest.FixtureRequest, make_village: MakeVillage, provider: OAuthServer) -> ChatVillage:
+    """A chat village whose daemon waits for the platform for a moment only."""
+    return make_chat_village(make_village, provider, request.param, chat={"timeout": "300 ms"})
+
+
+def assert_nothing_stays(hasty: ChatVillage, path: str, fault: Fault) -> None:
+    """It fails, it is used up, and the next time works, for a link of nobody's and for one of Alice's."""
+    village = hasty.village
+    token = village.user_token(village.pending("alice"))
+    for begun_by in (None, token):
+        alice = hasty.browser()
+        callback = alice.consent(alice.begin(token=begun_by).auth_url)
+        with hasty.provider.fault(path, fault):
+            assert_refused(alice.come_back(callback), 503, "provider_away")
+        assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
+        assert hasty.links(alice) == []
+        assert hasty.count_requests() == 0
+        alice.link(token=begun_by)
+        assert len(hasty.links(alice)) == 1
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_bad_answer_leaves_nothing(hasty: ChatVillage, path: str, name: str) -> None:
+    assert_nothing_stays(hasty, path, ANYWHERE[name])
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", SILENCES)
+def test_silence_leaves_nothing(hasty: ChatVillage, path: str, name: str) -> None:
+    assert_nothing_stays(hasty, path, SILENCES[name](hasty.provider))
+
+
+def test_answers_that_only_look_like_some_leave_nothing(hasty: ChatVillage) -> None:
+    assert_nothing_stays(hasty, "/token", TOKENS["a token with a line break"])
+    assert_nothing_stays(hasty, "/users/@me", PROFILES["an id with a line break"])
+
+
+def test_a_platform_that_hangs_holds_nobody_else_up(hasty: ChatVillage) -> None:
+    waiting = [hasty.browser() for _person in range(8)]
+    callbacks = [browser.consent(browser.begin().auth_url) for browser in waiting]
+    silence = SILENCES["never a byte"](hasty.provider)
+
+    seconds: list[float] = []
+
+    def ask_for_something_else() -> Reply:
+        begin = time.perf_counter()
+        reply = hasty.village.get("/api/config")
+        seconds.append(time.perf_counter() - begin)
+        return reply
+
+    calls: list[Callable[[], Reply]] = [
+        partial(browser.come_back, url) for browser, url in zip(waiting, callbacks, strict=True)
+    ]
+    with hasty.provider.fault("/token", silence):
+        replies = at_once([*calls, ask_for_something_else])
+    assert [reply.status for reply in replies] == [503] * len(calls) + [200]
+    assert seconds[0] < 0.3, "less than those who wait"

@@ -1,0 +1,19 @@
+"""GET /api/discord/callback: `/api/chat/callback` as older front ends call it."""
+
+from tests.support.chat_village import make_chat_village
+from tests.support.oauth_server import OAuthServer
+from tests.support.refusals import assert_refused
+from tests.support.village import MakeVillage
+
+
+def test_an_application_that_was_registered_with_the_older_address(make_village: MakeVillage) -> None:
+    with OAuthServer() as provider:
+        address = "https://play.example.org/api/discord/callback"
+        provider.platform.redirect_urls.add(address)
+        old = make_chat_village(make_village, provider, chat={"redirect_url": address})
+        alice = old.browser()
+        alice.name = "discord"
+        callback = alice.consent(alice.begin().auth_url)
+        assert callback.startswith(address)
+        assert alice.come_back(callback).status == 200
+        assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")

@@ -1,0 +1,122 @@
+"""The stream of events as bytes: signs of life, and listeners who take nothing."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from regsvc.api import event_handlers
+from regsvc.config import Config
+from regsvc.event_streams import EventStreams
+from regsvc.events import Tail
+from regsvc.sync.report import SyncReport
+from tests.support.live_api import LiveApi, OnTheSpot, make_services
+from tests.support.watching import ask_until
+
+REQUEST = b"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer olivia\r\n\r\n"
+
+
+class EmptyLog:
+    """An audit log without entries, which needs no database."""
+
+    def newest_id(self) -> int:
+        return 0
+
+    def read_tail(self, after_id: int) -> Tail:
+        return Tail(0, ())
+
+
+class Stage:
+    """The API with streams of its own."""
+
+    def __init__(self, **options: Any) -> None:
+        worker: Any = OnTheSpot()
+        log: Any = EmptyLog()
+        self.streams = EventStreams(worker, log, lambda session: True, **options)
+        self.api = LiveApi(replace(make_services(Config()), events=self.streams))
+
+    @property
+    def listeners(self) -> int:
+        return len(self.streams._streams)
+
+    def tell(self, count: int) -> None:
+        """So many runs of the sync that changed nothing."""
+        report = SyncReport(datetime(2031, 5, 4, tzinfo=UTC))
+
+        def tell() -> None:
+            for _run in range(count):
+                self.streams.follow_run(report)
+
+        self.api.call(tell)
+
+    def listen(self, window: int | None = None) -> socket.socket:
+        """`window`: how many bytes the client takes before it reads any."""
+        client = socket.socket()
+        if window is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+        client.settimeout(10)
+        client.connect(("127.0.0.1", self.api.port))
+        client.sendall(REQUEST)
+        ask_until(lambda: self.listeners, lambda count: count == 1)
+        return client
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    made = Stage(heart_beat=timedelta(milliseconds=20))
+    with made.api:
+        yield made
+
+
+def read_until(client: socket.socket, wanted: bytes, count: int = 1) -> bytes:
+    received = b""
+    while received.count(wanted) < count:
+        piece = client.recv(65536)
+        assert piece, received
+        received += piece
+    return received
+
+
+def test_it_begins_at_once_and_gives_signs_of_life(stage: Stage) -> None:
+    with stage.listen() as client:
+        received = read_until(client, b": still here\n\n", 3)
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"Content-Type: text/event-stream\r\n" in received
+    assert b"retry: 3000\n\n" in received
+
+
+def test_who_leaves_is_forgotten(stage: Stage) -> None:
+    with stage.listen():
+        pass
+    ask_until(lambda: stage.listeners, lambda count: count == 0)
+
+
+def fill(stage: Stage) -> None:
+    """Tell so much that nothing more goes out to a listener who takes nothing."""
+    before = -1
+    [stream] = stage.streams._streams
+    while not (before == len(stream._waiting) - 200 and before > 200):
+        before = len(stream._waiting)
+        stage.tell(200)
+
+
+def test_who_takes_nothing_is_cut_off(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_handlers, "_PATIENCE", timedelta(milliseconds=100))
+    with stage.listen(window=2048):
+        fill(stage)
+        ask_until(lambda: stage.listeners, lambda count: count == 0)
+
+
+def test_the_end_does_not_wait_for_who_takes_nothing(stage: Stage) -> None:
+    with stage.listen(window=2048):
+        fill(stage)
+        stage.api.call(stage.streams.close)
+        began = time.monotonic()
+        ask_until(lambda: stage.listeners, lambda count: count == 0)
+        assert time.monotonic() - began < 2

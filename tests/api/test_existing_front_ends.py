@@ -1,0 +1,301 @@
+"""A front end of the kind that is there already, in front of us: what it takes for granted holds on every route.
+
+It logs its user out at any 401 or 403, shows "something went wrong" at every other status that is no success, and
+everything else verbatim. So whatever the service itself has to say comes with 200.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regsvc.api.base import Access
+from regsvc.api.routes import ROUTES, Route
+from regsvc.refusal import REFUSALS, Category
+from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.contract import example_body
+from tests.support.daemon import Reply
+from tests.support.oauth_server import OAuthServer
+from tests.support.operators import create_olivia
+from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.village import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Person, Village
+
+LEGACY: dict[str, dict[str, Any]] = {"http": {"legacy_status": True}}
+PAGE = b"<!doctype html><title>The front end</title>"
+LOGGED_OUT = (401, 403)
+STREAMS = {"/events"}
+ENDS_THE_SESSION = {"/api/logout"}
+
+
+@pytest.fixture(scope="module")
+def front_end(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("front-end")
+    (folder / "index.html").write_bytes(PAGE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chat(make_village: MakeVillage, provider: OAuthServer, front_end: Path) -> ChatVillage:
+    """Chat, captchas and the front end's files: whatever a host may have switched on."""
+    http: dict[str, Any] = {"legacy_status": True, "web_root": str(front_end)}
+    config = {"http": http, "captcha": {"also_for": ["verify_send"]}}
+    return make_chat_village(make_village, provider, chat={"required": True}, config=config)
+
+
+@pytest.fixture(scope="module")
+def village(chat: ChatVillage) -> Village:
+    return chat.village
+
+
+@pytest.fixture(scope="module")
+def plain(make_village: MakeVillage) -> Village:
+    """A host that asks for e-mail alone."""
+    return make_village(config=LEGACY)
+
+
+def routes(*access: Access) -> list[object]:
+    chosen = [route for route in ROUTES if route.access in access and route.path not in STREAMS]
+    return [pytest.param(route, id=f"{route.method} {route.path}") for route in chosen]
+
+
+def call(village: Village, route: Route, token: str | None, body: Mapping[str, Any]) -> Reply:
+    if route.method == "GET":
+        query = {name: value for name, value in body.items() if isinstance(value, str)}
+        return village.get(route.path, query, token=token)
+    return village.post(route.path, body, token=token)
+
+
+# --- Nobody is logged out by a no ---
+
+
+@pytest.mark.parametrize("route", routes(Access.PUBLIC, Access.USER, Access.ADMIN))
+def test_no_refusal_of_a_rule_logs_anybody_out(village: Village, route: Route) -> None:
+    """Whoever has the right is answered with 200 or, for a broken request, with something else than 401 and 403."""
+    if route.path in ENDS_THE_SESSION:
+        return
+    token = {Access.PUBLIC: None, Access.USER: village.olivia(), Access.ADMIN: village.olivia()}[route.access]
+    example = example_body(route.path) if route.method == "POST" else {}
+    for body in ({}, {"username": "nobody at all"}, example, {**example, "username": "Nobody", "password": "wrong"}):
+        reply = call(village, route, token, body)
+        assert reply.status not in LOGGED_OUT, reply.text
+        assert reply.status in (200, 201, 303, 404, 503), (reply.status, reply.text)
+        if reply.status == 404:
+            assert reply.json["code"] == "unknown_path"
+        if reply.status == 200 and reply.json.get("success") is False:
+            assert reply.json["msg"] == reply.json["message"]
+
+
+def test_only_a_missing_right_has_a_status_that_logs_out() -> None:
+    missing_rights = {
+        code
+        for code, refusal in REFUSALS.items()
+        if refusal.category in (Category.UNAUTHENTICATED, Category.FORBIDDEN) and not refusal.is_business
+    }
+    assert missing_rights == {"unauthorized", "forbidden"}
+
+
+@pytest.mark.parametrize("route", routes(Access.ADMIN, Access.USER))
+def test_a_protected_route_without_a_valid_token_does(village: Village, route: Route) -> None:
+    assert_refused(call(village, route, None, {}), 401, "unauthorized")
+    assert_refused(call(village, route, "no token", {}), 401, "unauthorized")
+
+
+def test_a_users_token_does_where_only_admins_may(plain: Village) -> None:
+    token = plain.user_token(plain.approved("bob"))
+    assert_refused(plain.get("/api/admin/users", token=token), 403, "forbidden")
+
+
+def test_a_wrong_password_is_no_reason_to_be_logged_out(plain: Village) -> None:
+    bob, banned = plain.approved("bob"), plain.approved("ben")
+    plain.decides("ban", banned, reason="griefing")
+    token = plain.user_token(bob)
+    for path in ("/api/login", "/api/admin/login"):
+        assert_refused_as_200(plain.post(path, {"username": bob.name, "password": "wrong"}), "bad_credentials")
+        assert_refused_as_200(plain.post(path, {"username": "nobody", "password": "wrong"}), "bad_credentials")
+        reply = plain.post(path, {"username": banned.name, "password": banned.password})
+        assert assert_refused_as_200(reply, "banned")["reason"] == "griefing"
+    reply = plain.post("/api/admin/login", {"username": bob.name, "password": bob.password})
+    assert_refused_as_200(reply, "not_operator")
+    body = {"currentPassword": "wrong", "newPassword": "another-secret"}
+    assert_refused_as_200(plain.post("/api/user/password", body, token=token), "wrong_password")
+    assert plain.get("/api/user/status", {"username": bob.name}, token=token).status == 200
+
+
+def test_the_chat_routes_log_nobody_out(chat: ChatVillage) -> None:
+    village, browser = chat.village, chat.browser()
+    for name in ("chat", "discord"):
+        unlink = f"/api/{name}/unlink"
+        assert_refused_as_200(village.post(unlink, {"username": OPERATOR}), "proof_required")
+        wrong = {"username": f"Nobody_{name}", "password": "wrong"}
+        assert_refused_as_200(village.post(unlink, wrong), "bad_credentials")
+        reply = village.get(f"/api/{name}/callback", {"state": "made up", "code": "made up"})
+        assert (reply.status, reply.json["success"]) == (200, False)
+        begun = browser.get(f"/api/{name}/auth", {"username": "Alice"})
+        assert begun.json["authUrl"].startswith("http")
+        told = village.get(f"/api/{name}/status", {"username": "Alice"}).json
+        assert told["linked"] is False
+
+
+# --- What it looks for ---
+
+
+def test_it_is_told_that_a_chat_link_is_missing(village: Village) -> None:
+    alice = village.newcomer("alice")
+    body = {"username": alice.name, "email": alice.email, "code": "123456", "language": "en"}
+    told = assert_refused_as_200(village.post("/api/register", body), "chat_link_required")
+    assert told["discordRequired"] is True
+    config = village.get("/api/config").json["config"]
+    assert config["discord"] == config["chat"]
+    assert config["discord"]["required"] is True
+
+
+def test_a_captcha_is_found_under_both_names(village: Village) -> None:
+    for path in ("/api/captcha", "/api/captcha/generate"):
+        told = village.get(path).json
+        assert told["image"].startswith("data:image/png;base64,")
+        assert told["token"]
+
+
+def test_a_refused_captcha_is_told_in_its_words(village: Village) -> None:
+    told = assert_refused_as_200(
+        village.post("/api/verify/send", {"email": "alice@example.org", "language": "zh"}), "captcha_required", "zh"
+    )
+    assert told["msg"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_message_is_there_twice_and_the_same(plain: Village, language: str) -> None:
+    """`message` for one generation of front ends, `msg` for the one before."""
+    alice = plain.newcomer("alice")
+    replies = [
+        plain.post("/api/verify/send", {"email": alice.email, "language": language}),
+        plain.post("/api/register", {"username": "!", "email": alice.email, "code": "1", "language": language}),
+        plain.register(alice, language=language),
+        plain.decide("approve", alice, language=language),
+        plain.decide("approve", alice, language=language),
+        plain.post("/api/admin/sync", {"language": language}, token=plain.olivia()),
+    ]
+    for reply in replies:
+        told = reply.json
+        assert told["msg"] == told["message"], told
+        assert any("\u4e00" <= char <= "\u9fff" for char in told["msg"]) is (language == "zh")
+
+
+def test_an_admin_is_asked_whether_she_still_is_one(plain: Village) -> None:
+    token = plain.olivia()
+    told = plain.post("/api/admin/verify", {"token": token}).json
+    assert (told["success"], told["valid"], told["username"]) == (True, True, OPERATOR)
+    for wrong in ("garbage", "", plain.user_token(plain.approved("bob"))):
+        reply = plain.post("/api/admin/verify", {"token": wrong})
+        assert reply.status == 200
+        assert reply.json["success"] is False
+        assert reply.json["message"]
+    assert plain.get("/api/admin/verify", token=token).json["success"] is True
+
+
+# --- `uuid`, as it calls a user's name ---
+
+
+@pytest.mark.parametrize(
+    ("decision", "status"),
+    [("approve", "approved"), ("reject", "rejected"), ("ban", "banned"), ("delete", None), ("password", "pending")],
+)
+def test_a_user_is_named_by_uuid(plain: Village, decision: str, status: str | None) -> None:
+    alice = plain.pending("alice")
+    body = {"uuid": alice.name, "language": "en", "password": "a-new-secret"}
+    told = plain.post(f"/api/admin/user/{decision}", body, token=plain.olivia()).json
+    assert (told["success"], told["username"]) == (True, alice.name), told
+    assert plain.status(alice) == status
+
+
+def test_a_ban_is_lifted_by_uuid(plain: Village) -> None:
+    bob = plain.approved("bob")
+    plain.decides("ban", bob)
+    assert plain.post("/api/admin/user/unban", {"uuid": bob.name}, token=plain.olivia()).json["success"] is True
+    assert plain.status(bob) == "approved"
+
+
+def test_the_name_counts_where_both_are_given(plain: Village) -> None:
+    alice, bob = plain.pending("alice"), plain.pending("bob")
+    body = {"username": alice.name, "uuid": bob.name}
+    assert plain.post("/api/admin/user/approve", body, token=plain.olivia()).json["username"] == alice.name
+    assert (plain.status(alice), plain.status(bob)) == ("approved", "pending")
+
+
+def test_a_name_and_a_list_of_names_are_too_much(plain: Village) -> None:
+    body = {"uuid": "Alice", "usernames": ["Bob"]}
+    reply = plain.post("/api/admin/user/approve", body, token=plain.olivia())
+    assert assert_refused_as_200(reply, "invalid_field")["field"] == "usernames"
+
+
+def test_an_unknown_uuid_is_nobody(plain: Village) -> None:
+    reply = plain.post("/api/admin/user/ban", {"uuid": "5c1d7e2e-0000-3000-8000-000000000000"}, token=plain.olivia())
+    assert_refused_as_200(reply, "user_not_found")
+
+
+# --- The sync after each approval ---
+
+
+def test_the_sync_that_follows_an_approval_succeeds_without_authme(make_village: MakeVillage) -> None:
+    village = make_village(config={**LEGACY, "authme": {"enabled": False}})
+    create_olivia(village)
+    token = village.admin_token(OPERATOR, OPERATORS_PASSWORD)
+    alice = village.pending("alice")
+    body = {"uuid": alice.name, "language": "en"}
+    assert village.post("/api/admin/user/approve", body, token=token).json["success"] is True
+    for sent in (None, {}, {"language": "zh"}):
+        reply = village.post("/api/admin/sync", sent, token=token)
+        assert (reply.status, reply.json["success"], reply.json["enabled"]) == (200, True, False)
+        assert reply.json["msg"] == reply.json["message"]
+        assert reply.json["report"]["scanned"] == 0
+
+
+# --- Its files ---
+
+
+@pytest.mark.parametrize("path", ["/", "/login", "/admin", "/admin/users", "/register?code=1", "/discord/callback"])
+def test_its_pages_are_served_beside_the_api(village: Village, path: str) -> None:
+    reply = village.get(path)
+    assert (reply.status, reply.body) == (200, PAGE)
+    assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    "path", ["/set-password", "/chat-linked", "/docs", "/health/alive", "/health/ready", "/metrics"]
+)
+def test_our_own_addresses_stay_ours(village: Village, path: str) -> None:
+    reply = village.get(path)
+    assert reply.status == 200
+    assert reply.body != PAGE
+
+
+def test_a_wrong_address_below_api_is_told_in_json(village: Village) -> None:
+    assert_refused(village.get("/api/nothing"), 404, "unknown_path")
+    assert_refused(village.post("/api/nothing", {}), 404, "unknown_path")
+
+
+def test_a_whole_story_as_the_front_end_tells_it(plain: Village) -> None:
+    """Alice registers, Olivia approves and starts the sync, Alice logs in: each `success` is true, each status 2xx."""
+    alice: Person = plain.newcomer("alice")
+    steps = [plain.register(alice, language="zh")]
+    admin = plain.post("/api/admin/login", {"username": OPERATOR, "password": OPERATORS_PASSWORD})
+    token = admin.json["token"]
+    steps += [
+        admin,
+        plain.get("/api/admin/verify", token=token),
+        plain.get("/api/admin/users", {"page": "1", "size": "10", "status": "pending", "search": ""}, token=token),
+        plain.post("/api/admin/user/approve", {"uuid": alice.name, "language": "zh"}, token=token),
+        plain.post("/api/admin/sync", token=token),
+        plain.get("/api/admin/audits", token=token),
+        plain.get("/api/review/status", {"username": alice.name}),
+        plain.login(alice),
+        plain.get("/api/version"),
+        plain.get("/api/server/status"),
+        plain.get("/api/downloads"),
+    ]
+    for reply in steps:
+        assert reply.status in (200, 201), reply.text
+        assert reply.json["success"] is True
+    assert alice.name in [user["username"] for user in steps[3].json["users"]]
+    assert steps[7].json["status"] == "approved"

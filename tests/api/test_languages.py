@@ -1,0 +1,100 @@
+"""The languages there are, and those a host adds by putting files into a folder."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import MakeDaemon
+from tests.support.command_line import companion
+from tests.support.refusals import assert_refused
+from tests.support.village import MakeVillage, Village
+
+FRENCH = """
+[message]
+code_sent = "Un code est en route."
+[refusal]
+username_taken = "Ce nom est déjà pris."
+"""
+FRENCH_CODE = "Subject: Votre code pour $server\nVoici le code :\n\n    $code\n\nIl vaut $minutes minutes.\n"
+FRENCH_APPROVED = "Subject: Bienvenue sur $server\nBonjour $username, vous pouvez jouer.\n"
+
+
+@pytest.fixture(scope="module")
+def village(make_village: MakeVillage, tmp_path_factory: pytest.TempPathFactory) -> Village:
+    words, mails = tmp_path_factory.mktemp("words"), tmp_path_factory.mktemp("mails")
+    (words / "fr.toml").write_text(FRENCH, encoding="utf-8")
+    (mails / "verification_code.fr.txt").write_text(FRENCH_CODE, encoding="utf-8")
+    (mails / "approved.fr.txt").write_text(FRENCH_APPROVED, encoding="utf-8")
+    config: dict[str, dict[str, Any]] = {"server": {"translations": str(words)}, "mail": {"templates": str(mails)}}
+    return make_village(config=config)
+
+
+def test_it_stands_in_the_list(village: Village) -> None:
+    assert village.get("/api/config").json["config"]["languages"] == ["en", "fr", "zh"]
+
+
+def test_a_code_may_be_asked_for_in_it(village: Village) -> None:
+    alice = village.newcomer("alice")
+    reply = village.post("/api/verify/send", {"email": alice.email, "language": "fr"})
+    assert (reply.status, reply.json["message"]) == (200, "Un code est en route.")
+    assert village.smtp.wait_for(alice.email, 1).subject == "Votre code pour Game server"
+
+
+def test_one_that_nobody_added_is_refused(village: Village) -> None:
+    reply = village.post("/api/verify/send", {"email": "alice@example.org", "language": "de"})
+    assert_refused(reply, 422, "invalid_field", field="language")
+
+
+def test_refusals_are_told_in_it(village: Village) -> None:
+    bob = village.pending("bob")
+    anne = village.newcomer("anne")
+    body = {"username": bob.name, "email": anne.email, "code": village.code_for(anne.email), "language": "fr"}
+    assert village.post("/api/register", body).json["message"] == "Ce nom est déjà pris."
+    reply = village.post("/api/register", body | {"username": "!"}, headers={"Accept-Language": "fr"})
+    assert reply.json["message"]  # not a word of it in French, so it is said in English
+    assert reply.json["code"] == "invalid_username"
+
+
+@pytest.mark.parametrize(
+    ("language", "subject"), [("fr", "Bienvenue sur Game server"), ("zh", "Game server"), ("en", "Game server")]
+)
+def test_the_users_own_language_is_that_of_his_mails(village: Village, language: str, subject: str) -> None:
+    """Whatever language the operator who decides speaks."""
+    alice = village.pending("alice", language=language)
+    village.decides("approve", alice, language="en")
+    village.decides("ban", alice, language="en", reason="griefing")
+    letters = [village.smtp.wait_for(alice.email, count) for count in (1, 2, 3)]
+    approved, banned = letters[1], letters[2]
+    assert subject in approved.subject
+    chinese = [letter for letter in (approved, banned) if any("\u4e00" <= char <= "\u9fff" for char in letter.text)]
+    assert len(chinese) == (2 if language == "zh" else 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("[refusal", "this is not TOML"),
+        ('[message]\napproved = "{user}"', "{user} is not known here"),
+    ],
+)
+def test_a_broken_file_stops_the_start_with_a_sentence(
+    daemon: MakeDaemon, tmp_path: Path, content: str, why: str
+) -> None:
+    (tmp_path / "fr.toml").write_text(content, encoding="utf-8")
+    place = daemon({"server": {"translations": str(tmp_path)}})
+    for command in ("serve", "check-config"):
+        finished = companion(command, config=place.config_file)
+        assert finished.status == 78
+        assert f"companion: {tmp_path}/fr.toml: " in finished.errors
+        assert why in finished.errors
+        assert "Traceback" not in finished.errors
+
+
+@pytest.mark.parametrize(("section", "key"), [("server", "translations"), ("mail", "templates")])
+def test_a_folder_that_is_not_there_stops_the_start(daemon: MakeDaemon, tmp_path: Path, section: str, key: str) -> None:
+    place = daemon({section: {key: str(tmp_path / "gone")}})
+    finished = companion("check-config", config=place.config_file)
+    assert finished.status == 78
+    assert f"[{section}] {key}" in finished.errors
+    assert "Traceback" not in finished.errors

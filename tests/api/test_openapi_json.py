@@ -1,0 +1,189 @@
+"""`GET /api/openapi.json`: what the API says of itself, complete and true."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from regsvc.api.base import Access
+from regsvc.api.openapi import Description, list_refusals
+from regsvc.api.routes import ROUTES, Route
+from regsvc.i18n import load_translations
+from regsvc.refusal import REFUSALS
+from tests.support.contract import document
+from tests.support.village import MakeVillage, Village
+
+each_document = pytest.mark.parametrize("is_legacy", [False, True], ids=["true statuses", "legacy statuses"])
+each_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+
+
+def operation_of(route: Route, *, is_legacy: bool = False) -> dict[str, Any]:
+    operation: dict[str, Any] = document(is_legacy=is_legacy)["paths"][route.path][route.method.lower()]
+    return operation
+
+
+def response_of(operation: dict[str, Any], status: int) -> dict[str, Any]:
+    response: dict[str, Any] = operation["responses"][str(status)]
+    name = response.get("$ref", "").rpartition("/")[2]
+    return document()["components"]["responses"][name] if name else response
+
+
+def contents_in(value: object) -> list[dict[str, Any]]:
+    """Every media type object in the document, wherever it stands."""
+    if isinstance(value, list):
+        return [content for member in value for content in contents_in(member)]
+    if not isinstance(value, dict):
+        return []
+    here = list(value["content"].values()) if isinstance(value.get("content"), dict) else []
+    return here + [content for member in value.values() for content in contents_in(member)]
+
+
+def descriptions_in(value: object) -> Iterator[str]:
+    """Every description in the document."""
+    if isinstance(value, list):
+        for member in value:
+            yield from descriptions_in(member)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if name == "description" and isinstance(member, str):
+                yield member
+            else:
+                yield from descriptions_in(member)
+
+
+@each_document
+def test_it_is_openapi(is_legacy: bool) -> None:
+    validate(document(is_legacy=is_legacy))
+
+
+@each_route
+def test_every_route_says_what_it_is_for(route: Route) -> None:
+    operation = operation_of(route)
+    assert operation["summary"].endswith(".")
+    if route.access is Access.PUBLIC:
+        assert operation.get("security", [{}])[0] == {}, "a public route asks for nothing"
+    else:
+        assert operation["security"] == [{"accessToken": []}]
+
+
+def test_what_a_caller_may_show_is_told() -> None:
+    schemes = document()["components"]["securitySchemes"]
+    shown = [schemes[name] for kinds in document()["paths"]["/api/chat/status"]["get"]["security"] for name in kinds]
+    places = [(scheme["type"], scheme.get("in"), scheme.get("name")) for scheme in shown]
+    assert places == [
+        ("http", None, None),
+        ("apiKey", "header", "X-Link-Token"),
+        ("apiKey", "cookie", "companion_link"),
+    ]
+
+
+def test_another_name_of_a_route_says_so() -> None:
+    described = document()["paths"]
+    assert described["/api/discord/unlink"]["post"]["description"] == "Another name of `POST /api/chat/unlink`."
+    assert described["/api/captcha"]["get"]["description"] == "Another name of `GET /api/captcha/generate`."
+
+
+@each_route
+def test_every_parameter_is_explained(route: Route) -> None:
+    parameters = operation_of(route).get("parameters", [])
+    assert not [parameter["name"] for parameter in parameters if not parameter.get("description")]
+
+
+def test_descriptions_speak_of_what_is_sent() -> None:
+    """Docstrings become descriptions: `banExpiresAt` and null there, not what the code calls them."""
+    told = list(descriptions_in(document()))
+    codes = {name for text in told for name in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", text)}
+    assert codes - set(REFUSALS) == {event for event in codes if event.startswith(("user_", "sync_"))} - set(REFUSALS)
+    assert not [text for text in told if re.search(r"\bNone\b", text)]
+
+
+def test_no_example_is_a_mere_word() -> None:
+    """A text without an example of its own would be shown as "text"."""
+    examples = [
+        example
+        for content in contents_in(document())
+        for example in [content.get("example"), *content.get("examples", {}).values()]
+    ]
+    assert examples
+    assert not [example for example in examples if '"text"' in json.dumps(example).replace('"text":', "")]
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    names = [operation_of(route)["operationId"] for route in ROUTES]
+    assert len(names) == len(set(names))
+
+
+@each_document
+def test_every_example_fits_its_schema(is_legacy: bool) -> None:
+    whole = document(is_legacy=is_legacy)
+    contents = [content for content in contents_in(whole) if "schema" in content]
+    assert len(contents) > len(ROUTES)
+    for content in contents:
+        validator = Draft202012Validator({**content["schema"], "components": whole["components"]})
+        for example in [content["example"]] if "example" in content else content.get("examples", {}).values():
+            validator.validate(example["value"] if "example" not in content else example)
+
+
+@each_route
+def test_every_refusal_of_a_route_stands_under_its_status(route: Route) -> None:
+    operation = operation_of(route)
+    for refusal in list_refusals(route):
+        response = response_of(operation, int(refusal.category))
+        [content] = response["content"].values()
+        assert refusal.code in content["schema"]["allOf"][1]["properties"]["code"]["enum"]
+        assert f"`{refusal.code}`" in response["description"]
+
+
+@each_route
+def test_a_softened_refusal_stands_under_200(route: Route) -> None:
+    operation = operation_of(route, is_legacy=True)
+    told = str(operation["responses"].get("200"))
+    assert all(f"'{refusal.code}'" in told for refusal in list_refusals(route) if refusal.is_business)
+
+
+def test_every_refusal_is_told_by_some_route() -> None:
+    """One that no route has is dead, or was forgotten where it is raised."""
+    beside_the_table = {"unknown_path", "method_not_allowed"}
+    told = {refusal.code for route in ROUTES for refusal in list_refusals(route)}
+    assert told | beside_the_table == set(REFUSALS)
+
+
+def test_no_text_has_a_gap() -> None:
+    """`{names}` that nothing fills would look like a mistake of ours."""
+    examples = [
+        example["value"]["message"]
+        for content in contents_in(document())
+        for example in content.get("examples", {}).values()
+        if isinstance(example["value"], dict) and "message" in example["value"]
+    ]
+    assert examples
+    assert not [message for message in examples if "{" in message]
+
+
+def test_a_route_without_types_is_none() -> None:
+    class Untyped(ROUTES[0].handler):  # type: ignore[misc]
+        async def get(self) -> None: ...
+
+    route = Route("GET", "/api/untyped", Untyped, Access.PUBLIC)
+    with pytest.raises(TypeError, match="GET /api/untyped has no request and reply types"):
+        Description([route], load_translations(), server_url="/", is_legacy=False).document()
+
+
+def test_the_host_serves_it_to_anybody(village: Village) -> None:
+    reply = village.get("/api/openapi.json")
+    assert reply.status == 200
+    assert reply.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert reply.json == document()
+    assert village.get("/api/openapi.json").body == reply.body
+
+
+def test_it_tells_where_the_host_is_and_how_it_refuses(make_village: MakeVillage) -> None:
+    config = {"server": {"base_url": "https://play.example.org/companion"}, "http": {"legacy_status": True}}
+    reply = make_village("sqlite", config=config).get("/api/openapi.json")
+    assert reply.json["servers"] == [{"url": "https://play.example.org/companion"}]
+    assert "200" in reply.json["info"]["description"]
+    assert reply.json["paths"] == document(is_legacy=True)["paths"]

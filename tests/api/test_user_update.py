@@ -1,0 +1,399 @@
+"""POST /api/user/update: another e-mail address, proven by a code and wished by who knows the password."""
+
+import pytest
+
+from tests.support.authenticator import Authenticator
+from tests.support.authme_tables import find_player
+from tests.support.daemon import Reply
+from tests.support.operators import Operators
+from tests.support.our_tables import age_code, everything_stored, our_database
+from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.smtp import Letter
+from tests.support.together import at_once
+from tests.support.village import MakeVillage, Person, Village, find_code, find_link_token, has_code
+
+PATH = "/api/user/update"
+
+
+def ask_for_code(village: Village, email: str, **fields: object) -> str:
+    """As the front end does before it changes the address; comes back with the code in the mail."""
+    letters = sum(map(has_code, village.smtp.letters_to(email)))
+    reply = village.post("/api/verify/send", {"email": email, "purpose": "change_email", **fields})
+    assert reply.status == 200, reply.text
+    return find_code(village.smtp.wait_for(email, letters + 1, counts=has_code).text)
+
+
+def update(village: Village, token: str | None, person: Person, email: str, code: str, **fields: object) -> Reply:
+    body = {"email": email, "code": code, "currentPassword": person.password, **fields}
+    return village.post(PATH, body, token=token)
+
+
+def new_address(person: Person) -> str:
+    return f"new.{person.email}"
+
+
+def has_link(letter: Letter) -> bool:
+    return "/set-password#" in letter.text
+
+
+def email_of(village: Village, person: Person) -> str | None:
+    email: str | None = village.user(person)["email"]
+    return email
+
+
+# --- What it does ---
+
+
+def test_alice_changes_her_address_here_and_in_the_game(village: Village) -> None:
+    alice = village.approved("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    reply = update(village, token, alice, new, f" {ask_for_code(village, new)} ")
+    assert (reply.status, reply.json) == (
+        200,
+        {
+            "success": True,
+            "message": TRANSLATIONS.text("message.email_changed", "en"),
+            "email": new,
+            "warnings": [],
+        },
+    )
+    assert email_of(village, alice) == new
+    assert village.authme.get(alice.name)["email"] == new
+    assert village.sync()["updated"] == 0, "both sides agree already"
+    [entry] = village.audits(alice, "user.email_changed")
+    assert (entry["operator"], entry["ip"]) == (alice.name, "127.0.0.1")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_old_address_is_told(village: Village, language: str) -> None:
+    alice = village.pending("alice", language=language)
+    new = new_address(alice)
+    assert update(village, village.user_token(alice), alice, new, ask_for_code(village, new)).status == 200
+    subject = "邮箱已更改" if language == "zh" else "was changed"
+    notice = village.smtp.wait_for(alice.email, counts=lambda letter: subject in letter.subject)
+    assert alice.name in notice.text
+    assert new not in notice.text, "whose mailbox it is now is nobody else's business"
+
+
+def test_the_session_stays_and_the_new_address_logs_in(village: Village) -> None:
+    alice = village.approved("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    assert update(village, token, alice, new, ask_for_code(village, new)).status == 200
+    assert village.get("/api/user/status", {"username": alice.name}, token=token).json["data"]["email"] == new
+    assert village.post("/api/login", {"username": new, "password": alice.password}).status == 200
+    old = village.post("/api/login", {"username": alice.email, "password": alice.password})
+    assert_refused(old, 401, "bad_credentials")
+
+
+def test_links_mailed_to_the_old_address_are_dead_even_if_it_comes_back(village: Village) -> None:
+    alice = village.approved("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    village.post("/api/password/forgot", {"email": alice.email})
+    link = find_link_token(village.smtp.wait_for(alice.email, counts=has_link).text)
+    assert update(village, token, alice, new, ask_for_code(village, new)).status == 200
+    assert update(village, token, alice, alice.email, ask_for_code(village, alice.email)).status == 200
+    reply = village.post("/api/password/reset", {"token": link, "newPassword": "thiefs-secret"})
+    assert_refused(reply, 422, "invalid_token", field="token")
+
+
+def test_the_old_address_is_free_for_the_next(village: Village) -> None:
+    alice = village.approved("alice")
+    new = new_address(alice)
+    assert update(village, village.user_token(alice), alice, new, ask_for_code(village, new)).status == 200
+    carl = village.newcomer("carl")
+    assert village.register(carl, email=alice.email, code=village.code_for(alice.email)).status == 201
+
+
+@pytest.mark.parametrize("status", ["pending", "rejected"])
+def test_who_waits_or_was_rejected_may_change_it_too(village: Village, status: str) -> None:
+    rick = village.pending("rick")
+    if status == "rejected":
+        village.decides("reject", rick)
+    new = new_address(rick)
+    assert update(village, village.user_token(rick), rick, new, ask_for_code(village, new)).status == 200
+    assert email_of(village, rick) == new
+    village.decides("approve", rick)
+    assert village.authme.get(rick.name)["email"] == new
+
+
+def test_a_player_proves_the_address_he_typed_in_the_game(village: Village) -> None:
+    bob = village.newcomer("bob")
+    village.authme.register(bob.name, bob.password, email=bob.email)
+    village.sync()
+    village.decides("approve", bob)
+    token = village.user_token(bob)
+    assert update(village, token, bob, bob.email, ask_for_code(village, bob.email)).status == 200
+    assert village.post("/api/login", {"username": bob.email, "password": bob.password}).status == 200
+    mails = our_database(village).query("SELECT template FROM regsvc_outbox WHERE recipient_key = ?", (bob.email,))
+    assert "email_changed" not in {mail["template"] for mail in mails}, "the same mailbox needs no notice"
+
+
+def test_who_proves_it_gets_it_from_a_player_who_only_typed_it(village: Village) -> None:
+    bob, alice = village.newcomer("bob"), village.approved("alice")
+    village.authme.register(bob.name, bob.password, email=bob.email)
+    village.sync()
+    assert update(village, village.user_token(alice), alice, bob.email, ask_for_code(village, bob.email)).status == 200
+    assert (email_of(village, alice), email_of(village, bob)) == (bob.email, None)
+    [entry] = village.audits(bob, "user.email_changed")
+    assert entry["detail"] == {"why": "proven by another"}
+
+
+def test_an_address_that_was_rejected_is_free(village: Village) -> None:
+    rick, alice = village.pending("rick"), village.approved("alice")
+    village.decides("reject", rick)
+    code = ask_for_code(village, rick.email)
+    assert update(village, village.user_token(alice), alice, rick.email, code).status == 200
+    assert (email_of(village, alice), email_of(village, rick)) == (rick.email, None)
+
+
+def test_an_operator_changes_it_as_everybody_does(village: Village, operators: Operators) -> None:
+    oscar = operators.new()
+    new = new_address(oscar)
+    token = village.admin_token(oscar.name, oscar.password)
+    assert update(village, token, oscar, new, ask_for_code(village, new)).status == 200
+    assert village.get("/api/admin/verify", token=token).status == 200
+    assert village.authme.get(oscar.name)["email"] == new
+
+
+def test_the_second_factor_was_shown_at_the_login(village: Village) -> None:
+    alice = village.approved("alice")
+    app = Authenticator()
+    village.authme.set_totp(alice.name, app.secret)
+    reply = village.post("/api/login", {"username": alice.name, "password": alice.password, "totp": app.code()})
+    new = new_address(alice)
+    assert update(village, reply.json["token"], alice, new, ask_for_code(village, new)).status == 200
+    assert village.authme.get(alice.name)["totp"] == app.secret
+
+
+# --- What it refuses ---
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_it_refuses_a_wrong_code_and_spends_nothing(village: Village, language: str) -> None:
+    alice = village.pending("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    code = ask_for_code(village, new)
+    wrong = update(village, token, alice, new, code[::-1] + "0", language=language)
+    assert_refused(wrong, 422, "invalid_code", field="code", language=language)
+    assert update(village, token, alice, new, code).status == 200
+
+
+def test_it_refuses_an_expired_and_a_used_code(village: Village) -> None:
+    alice = village.pending("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    code = ask_for_code(village, new)
+    age_code(village, new, minutes=16)
+    assert_refused(update(village, token, alice, new, code), 422, "invalid_code", field="code")
+    code = ask_for_code(village, new)
+    assert update(village, token, alice, new, code).status == 200
+    assert_refused(update(village, token, alice, new, code), 422, "invalid_code", field="code")
+
+
+def test_five_wrong_tries_end_a_code(village: Village) -> None:
+    alice = village.pending("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    code = ask_for_code(village, new)
+    for _try in range(5):
+        assert_refused(update(village, token, alice, new, "000000x"), 422, "invalid_code", field="code")
+    assert_refused(update(village, token, alice, new, code), 422, "invalid_code", field="code")
+
+
+def test_a_code_is_for_one_address_and_one_purpose(village: Village) -> None:
+    alice = village.pending("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    for_registering, elsewhere = village.code_for(new), ask_for_code(village, f"other.{new}")
+    for code in (for_registering, elsewhere):
+        assert_refused(update(village, token, alice, new, code), 422, "invalid_code", field="code")
+    carl = village.newcomer("carl")
+    assert_refused(village.register(carl, code=ask_for_code(village, carl.email)), 422, "invalid_code", field="code")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_it_refuses_a_wrong_password_and_spends_no_try(village: Village, language: str) -> None:
+    alice = village.pending("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    code = ask_for_code(village, new)
+    reply = update(village, token, alice, new, code, currentPassword="not-the-password", language=language)
+    assert_refused(reply, 422, "wrong_password", field="currentPassword", language=language)
+    assert update(village, token, alice, new, code).status == 200, "and the session stays"
+
+
+def test_wrong_passwords_delay_as_failed_logins_do(village: Village) -> None:
+    alice = village.pending("alice")
+    token = village.user_token(alice)
+    body = {"email": new_address(alice), "code": "123456", "currentPassword": "not-the-password"}
+    replies = [village.post(PATH, body, token=token, headers={"X-Forwarded-For": "198.51.100.1"}) for _try in range(7)]
+    assert [reply.status for reply in replies] == [422] * 6 + [429]
+    assert_refused(replies[-1], 429, "rate_limited")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_taken_address_is_told_only_after_a_right_code(village: Village, language: str) -> None:
+    """Bob proved it between the code and its use: only then does Alice learn that somebody has it."""
+    alice, bob = village.pending("alice"), village.newcomer("bob")
+    token, code = village.user_token(alice), ask_for_code(village, bob.email)
+    assert village.register(bob).status == 201
+    wrong = update(village, token, alice, bob.email, "000000x", language=language)
+    assert_refused(wrong, 422, "invalid_code", field="code", language=language)
+    right = update(village, token, alice, bob.email, code, language=language)
+    assert_refused(right, 409, "email_taken", field="email", language=language)
+    assert email_of(village, alice) == alice.email
+
+
+def test_verify_send_tells_nobody_who_has_an_address(village: Village) -> None:
+    bob, free = village.approved("bob"), village.newcomer("carl")
+    codes = sum(map(has_code, village.smtp.letters_to(bob.email)))
+    replies = [
+        village.post("/api/verify/send", {"email": email, "purpose": "change_email"})
+        for email in (bob.email, free.email)
+    ]
+    assert replies[0].json == replies[1].json
+    letter = village.smtp.wait_for(bob.email, counts=lambda letter: "already" in letter.subject)
+    assert bob.name in letter.text, "whoever has it is told so instead"
+    assert sum(map(has_code, village.smtp.letters_to(bob.email))) == codes
+
+
+def test_of_two_who_prove_one_address_at_once_one_gets_it(village: Village) -> None:
+    shared = village.newcomer("shared").email
+    people = [village.approved("alice") for _person in range(2)]
+    tokens = [village.user_token(person) for person in people]
+    code = ask_for_code(village, shared)
+    replies = at_once(
+        [
+            lambda token=token, person=person: update(village, token, person, shared, code)  # type: ignore[misc]
+            for token, person in zip(tokens, people, strict=True)
+        ]
+    )
+    assert sorted(reply.status for reply in replies) == [200, 422], [reply.text for reply in replies]
+    assert sorted(email_of(village, person) == shared for person in people) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("email", "code"),
+    [
+        ("no-address", "invalid_email"),
+        ("a@b@c.org", "invalid_email"),
+        ("alice@example.org\r\nBcc: x@example.org", "invalid_email"),
+        ("alice@[127.0.0.1]", "domain_not_allowed"),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_it_refuses_what_is_no_address(village: Village, email: str, code: str, language: str) -> None:
+    alice = village.pending("alice")
+    reply = update(village, village.user_token(alice), alice, email, "123456", language=language)
+    assert_refused(reply, 422, code, field="email", language=language)
+
+
+@pytest.mark.parametrize("field", ["email", "code", "currentPassword"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_it_refuses_a_missing_field(village: Village, field: str, language: str) -> None:
+    alice = village.pending("alice")
+    body = {"email": alice.email, "code": "123456", "currentPassword": alice.password, "language": language}
+    del body[field]
+    reply = village.post(PATH, body, token=village.user_token(alice))
+    assert_refused(reply, 422, "invalid_field", field=field, language=language)
+
+
+def test_it_refuses_who_shows_no_token(village: Village) -> None:
+    alice = village.pending("alice")
+    new = new_address(alice)
+    code = ask_for_code(village, new)
+    assert_refused(update(village, None, alice, new, code), 401, "unauthorized")
+    assert_refused(update(village, "rubbish", alice, new, code), 401, "unauthorized")
+    assert email_of(village, alice) == alice.email
+
+
+def test_a_ban_ends_it(village: Village) -> None:
+    alice = village.approved("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    code = ask_for_code(village, new)
+    village.decides("ban", alice)
+    assert_refused(update(village, token, alice, new, code), 401, "unauthorized")
+
+
+def test_nothing_secret_is_kept_or_told(village: Village) -> None:
+    alice = village.approved("alice")
+    new = new_address(alice)
+    code = ask_for_code(village, new)
+    update(village, village.user_token(alice), alice, new, code)
+    for text in (everything_stored(village), "\n".join(village.daemon.log), str(village.audits(alice))):
+        assert alice.password not in text
+        assert f"'{code}'" not in text
+        assert f'"{code}"' not in text
+
+
+# --- The game, which has its own word ---
+
+
+def test_a_player_who_changed_it_in_the_game_meanwhile_is_reported(village: Village) -> None:
+    alice = village.approved("alice")
+    token, new = village.user_token(alice), new_address(alice)
+    code = ask_for_code(village, new)
+    village.authme.set_email(alice.name, f"game.{alice.email}")
+    assert update(village, token, alice, new, code).status == 200
+    assert email_of(village, alice) == new, "a proven address keeps its place"
+    assert village.authme.get(alice.name)["email"] == new, "the conflict about the one before is over"
+    assert village.user(alice)["plugin"] == "synced"
+
+
+def test_the_change_waits_for_a_busy_authme(impatient: Village) -> None:
+    """The file becomes somebody else's after the password was checked: the wish is kept, and told as a warning."""
+    alice = impatient.approved("alice")
+    token, new = impatient.user_token(alice), new_address(alice)
+    code = ask_for_code(impatient, new)
+    file = impatient.table.database.connect()  # type: ignore[attr-defined]
+    file.execute("BEGIN IMMEDIATE")  # it can be read, but not written
+    reply = update(impatient, token, alice, new, code)
+    file.execute("ROLLBACK")
+    file.close()
+    assert (reply.status, reply.json["warnings"]) == (200, ["player_pending"])
+    assert impatient.authme.get(alice.name)["email"] == alice.email
+    impatient.sync()
+    assert impatient.authme.get(alice.name)["email"] == new
+
+
+def test_while_the_row_cannot_be_read_it_is_refused(impatient: Village) -> None:
+    alice = impatient.approved("alice")
+    token, new = impatient.user_token(alice), new_address(alice)
+    code = ask_for_code(impatient, new)
+    file = impatient.table.database.connect()  # type: ignore[attr-defined]
+    file.execute("BEGIN EXCLUSIVE")
+    reply = update(impatient, token, alice, new, code)
+    file.execute("ROLLBACK")
+    file.close()
+    assert_refused(reply, 503, "players_away")
+    assert update(impatient, token, alice, new, code).status == 200
+
+
+# --- Other hosts ---
+
+
+def test_every_refusal_is_a_200_for_front_ends_that_want_it(make_village: MakeVillage) -> None:
+    softened = make_village(
+        config={
+            "http": {"legacy_status": True},
+            "registration": {"blocked_email_domains": ["example.com"], "email_aliases": False},
+        }
+    )
+    alice, bob = softened.pending("alice"), softened.newcomer("bob")
+    token, new = softened.user_token(alice), new_address(alice)
+    code = ask_for_code(softened, bob.email)
+    softened.register(bob)
+    assert_refused_as_200(update(softened, token, alice, bob.email, code), "email_taken")
+    assert_refused_as_200(update(softened, token, alice, new, "1", language="zh"), "invalid_code", "zh")
+    assert_refused_as_200(update(softened, token, alice, "x", "1"), "invalid_email")
+    assert_refused_as_200(update(softened, token, alice, "a@example.com", "1"), "domain_not_allowed")
+    told = assert_refused_as_200(update(softened, token, alice, "a+b@example.org", "1"), "invalid_email")
+    assert told["fault"] == "alias"
+    assert_refused_as_200(update(softened, token, alice, new, "1", currentPassword="x"), "wrong_password")
+    assert_refused(update(softened, "rubbish", alice, new, "1"), 401, "unauthorized")
+
+
+def test_without_authme_there_is_no_row_to_follow(make_village: MakeVillage) -> None:
+    alone = make_village(config={"authme": {"enabled": False}})
+    alice = alone.pending("alice")
+    token, new = alone.user_token(alice), new_address(alice)
+    assert update(alone, token, alice, new, ask_for_code(alone, new)).json["email"] == new
+    assert find_player(alone.table, alice.key) is None
+    rows = our_database(alone).query("SELECT email FROM regsvc_user WHERE username = ?", (alice.name,))
+    assert rows == [{"email": new}]

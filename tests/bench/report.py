@@ -1,0 +1,38 @@
+"""docs/benchmarks.md: each command writes its own section and leaves the others."""
+
+import platform
+from collections.abc import Sequence
+from datetime import date
+
+from tests.support.daemon import REPOSITORY
+
+FILE = REPOSITORY / "docs" / "benchmarks.md"
+
+
+def write_section(title: str, lines: Sequence[tuple[str, str, str]]) -> str:
+    """A section with (what, the bar, what was measured) in each line, in the place of the one before of its kind."""
+    text = "\n".join(
+        [
+            f"## {title}",
+            "",
+            f"Written by `make bench-sync` on {date.today().isoformat()}: Python {platform.python_version()}, "  # noqa: DTZ011
+            f"MariaDB, {platform.machine()}. Only the ratios mean something elsewhere.",
+            "",
+            "| what | bar | measured |",
+            "|---|---|---|",
+            *(f"| {what} | {bar} | {measured} |" for what, bar, measured in lines),
+            "",
+        ]
+    )
+    kind = title.split(" over ")[0]
+    kept = [section for section in sections() if not section.startswith(f"## {kind}")]
+    FILE.write_text("\n".join([*kept, text]), encoding="utf-8")
+    return text
+
+
+def sections() -> list[str]:
+    """The file's text in parts: what stands before the first section, and each section."""
+    if not FILE.exists():
+        return []
+    head, *rest = FILE.read_text(encoding="utf-8").split("\n## ")
+    return [head.rstrip("\n") + "\n", *(f"## {section.rstrip()}\n" for section in rest)]

@@ -1,0 +1,49 @@
+"""The table of known hashes beside this file, as records."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from plugin_bridge.hashers import HashedPassword
+
+NAME = "Alice"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A hash of `algorithm`, and a password it is, or is not, the hash of; `why` says what is wrong with it."""
+
+    algorithm: str
+    password: str
+    stored: HashedPassword
+    why: str = ""
+
+
+def _read() -> tuple[list[Known], list[Known]]:
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    right = [
+        Known(algorithm, password, HashedPassword(*columns))
+        for algorithm, rows in tables["right"].items()
+        for password, *columns in rows
+    ]
+    wrong = [
+        Known(algorithm, password, HashedPassword(*columns), why)
+        for algorithm, rows in tables["wrong"].items()
+        for why, password, *columns in rows
+    ]
+    return right, wrong
+
+
+RIGHT, WRONG = _read()
+
+
+def each(known: list[Known]) -> list[object]:
+    """The records as parameters of a test, each named by its algorithm and what tells it from the others."""
+    return [pytest.param(one, id=f"{one.algorithm}-{one.why or one.password[:12]}") for one in known]
+
+
+def of(algorithm: str) -> list[Known]:
+    """The right ones of one algorithm."""
+    return [one for one in RIGHT if one.algorithm == algorithm]

@@ -1,0 +1,58 @@
+"""What AuthMe silently ignores in its config.yml is remembered, for whoever wants to tell the host."""
+
+from pathlib import Path
+
+import pytest
+
+from plugin_bridge.authme_config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig, read_authme_config
+from plugin_bridge.config_document import ConfigDocument, IgnoredValue
+
+
+def ignored(folder: Path, text: str) -> tuple[IgnoredValue, ...]:
+    path = folder / "config.yml"
+    path.write_text(text, encoding="utf-8")
+    config = read_authme_config(path)
+    assert config == AuthMeConfig(source=path, legacy_hashes=config.legacy_hashes)
+    return config.ignored
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("DataSource: {caching: 'false'}", "DataSource.caching"),
+        ("DataSource: {caching: no thanks}", "DataSource.caching"),
+        ("DataSource: {mySQLHost: [a, b]}", "DataSource.mySQLHost"),
+        ("settings: {restrictions: {maxRegPerIp: '5'}}", "settings.restrictions.maxRegPerIp"),
+        ("settings: {security: {pbkdf2Rounds: .nan}}", "settings.security.pbkdf2Rounds"),
+        ("settings: {security: {legacyHashes: MD5}}", LEGACY_HASHES_KEY),
+    ],
+)
+def test_a_value_of_another_kind(tmp_path: Path, text: str, key: str) -> None:
+    assert ignored(tmp_path, text) == (IgnoredValue(key),)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("DataSource: {backend: oracle}", IgnoredValue("DataSource.backend", "ORACLE")),
+        ("settings: {security: {passwordHash: XAUTH}}", IgnoredValue(PASSWORD_HASH_KEY, "XAUTH")),
+        ("settings: {security: {passwordHash: md5}}", IgnoredValue(PASSWORD_HASH_KEY, "md5")),
+        ("settings: {security: {legacyHashes: [MD5, WHIRLPOOL]}}", IgnoredValue(LEGACY_HASHES_KEY, "WHIRLPOOL")),
+    ],
+)
+def test_a_name_that_authme_does_not_take(tmp_path: Path, text: str, value: IgnoredValue) -> None:
+    assert ignored(tmp_path, text) == (value,)
+
+
+def test_what_is_missing_or_empty_is_not_ignored(tmp_path: Path) -> None:
+    assert ignored(tmp_path, "DataSource: {caching: , mySQLColumnSalt: ''}\nunknown: 1") == ()
+
+
+def test_a_secret_is_not_repeated(tmp_path: Path) -> None:
+    assert "hunter2" not in repr(ignored(tmp_path, "DataSource: {mySQLPassword: [hunter2]}"))
+
+
+def test_numbers_are_cut_as_java_cuts_them() -> None:
+    document = ConfigDocument({"a": 20.9, "b": True, "c": 10**400})
+    assert [document.number(key, 7) for key in "abc"] == [20, 7, 10**400]
+    assert document.ignored == [IgnoredValue("b")]

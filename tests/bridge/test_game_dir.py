@@ -1,0 +1,202 @@
+"""AuthMe's config.yml as it lies on real servers, each version in its own shape, read as that AuthMe means it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugin_bridge.authme_config import AuthMeConfig, Backend, read_authme_config
+
+# Made anew by each version at its first start, as far as a companion reads it; comments and other keys left out.
+FRESH_54 = """
+DataSource:
+    backend: SQLITE
+    caching: true
+    mySQLHost: 127.0.0.1
+    mySQLPort: '3306'
+    mySQLUseSSL: true
+    mySQLUsername: authme
+    mySQLPassword: '12345'
+    mySQLDatabase: authme
+    mySQLTablename: authme
+    mySQLColumnId: id
+    mySQLColumnName: username
+    mySQLRealName: realname
+    mySQLColumnPassword: password
+    mySQLColumnEmail: email
+    mySQLColumnLogged: isLogged
+    mySQLColumnHasSession: hasSession
+    mySQLColumnIp: ip
+    mySQLColumnLastLogin: lastlogin
+    mySQLColumnRegisterDate: regdate
+    mySQLColumnRegisterIp: regip
+    mySQLlastlocX: x
+    mySQLlastlocY: y
+    mySQLlastlocZ: z
+    mySQLlastlocWorld: world
+    mySQLlastlocYaw: yaw
+    mySQLlastlocPitch: pitch
+    poolSize: 10
+    maxLifetime: 1800
+ExternalBoardOptions:
+    mySQLColumnSalt: ''
+    mySQLColumnGroup: ''
+    nonActivedUserGroup: -1
+    mySQLOtherUsernameColumns: []
+    bCryptLog2Round: 10
+settings:
+    security:
+        minPasswordLength: 5
+        passwordMaxLength: 30
+        passwordHash: SHA256
+        legacyHashes: []
+        doubleMD5SaltLength: 8
+        pbkdf2Rounds: 10000
+        unsafePasswords:
+        - '123456'
+        - password
+    restrictions:
+        allowedNicknameCharacters: '[a-zA-Z0-9_]*'
+        allowedPasswordCharacters: '[!-~]*'
+        minNicknameLength: 3
+        maxNicknameLength: 16
+    registration:
+        enabled: true
+        force: true
+Email:
+    mailSMTP: smtp.gmail.com
+    mailPort: 465
+    mailAccount: ''
+    mailPassword: ''
+"""
+OLD_SALT_54 = FRESH_54.replace("mySQLColumnSalt: ''", "mySQLColumnSalt: salt").replace(
+    "passwordHash: SHA256", "passwordHash: SALTEDSHA512"
+)
+FRESH_56 = (
+    FRESH_54.replace("mySQLColumnPassword: password\n", "mySQLColumnPassword: password\n    mySQLColumnSalt: ''\n")
+    .replace("    mySQLColumnSalt: ''\n    mySQLColumnGroup", "    mySQLColumnGroup")
+    .replace("mySQLUseSSL: true", "mySQLUseSSL: true\n    mySQLCheckServerCertificate: true")
+    .replace("mySQLlastlocPitch: pitch", "mySQLlastlocPitch: pitch\n    mySQLtotpKey: totp\n    mySQLPlayerUUID: ''")
+)
+MYSQL_56 = (
+    FRESH_56.replace("backend: SQLITE", "backend: MYSQL")
+    .replace("127.0.0.1", "db.example.org")
+    .replace("'3306'", "3307")
+    .replace("mySQLPassword: '12345'", "mySQLPassword: '0123: #x'")
+    .replace("caching: true", "caching: false")
+    .replace("passwordHash: SHA256", "passwordHash: XAUTH")
+)
+FRESH_60 = FRESH_56.replace(
+    "mySQLtotpKey: totp", "mySQLtotpKey: totp\n    mySQLColumnPremiumUUID: premiumUUID"
+).replace("bCryptLog2Round: 10", "bCryptLog2Round: 12")
+MARIADB_60 = (
+    FRESH_60.replace("backend: SQLITE", "backend: MariaDB")
+    .replace("mySQLTablename: authme", "mySQLTablename: players")
+    .replace("mySQLColumnName: username", "mySQLColumnName: name")
+    .replace("mySQLPlayerUUID: ''", "mySQLPlayerUUID: player_uuid")
+    .replace("mySQLColumnPremiumUUID: premiumUUID", "mySQLColumnPremiumUUID: ''")
+    .replace("passwordHash: SHA256", "passwordHash: pbkdf2base64")
+    .replace("legacyHashes: []", "legacyHashes: [sha256, Whirlpool, BCRYPT]")
+    .replace("pbkdf2Rounds: 10000", "pbkdf2Rounds: 20000")
+    .replace("mailAccount: ''\n    mailPassword: ''", "mailAccount: game@example.org\n    mailPassword: mail-secret")
+)
+REWRITTEN_MD5 = FRESH_60.replace("passwordHash: SHA256", "passwordHash: MD5").replace(
+    "legacyHashes: []", "legacyHashes:\n        - BCRYPT"
+)
+HAND_EDITED = """
+DataSource: {backend: mysql, mySQLPort: 3306, mySQLPassword: 012345, caching: 'false', mySQLDatabase: s1}
+settings:
+    security: {passwordHash: bcrypt, minPasswordLength: '8', passwordMaxLength: 40.9}
+    restrictions: {allowedNicknameCharacters: '[a-zA-Z0-9_.*]*'}
+ExternalBoardOptions: {bCryptLog2Round: 99}
+"""
+EMPTY_SECTIONS = "DataSource:\nsettings:\n    security:\n"
+
+SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
+    "5.4, fresh": (
+        FRESH_54,
+        {"backend": Backend.SQLITE, "caching": True, "bcrypt_log2_rounds": 10, "password_hash": "SHA256"},
+    ),
+    "5.4, a salt column under its old key": (
+        OLD_SALT_54,
+        {"password_hash": "SALTEDSHA512", "columns.salt": "salt", "hashing.has_salt_column": True},
+    ),
+    "5.6, fresh": (FRESH_56, {"columns.salt": "", "columns.uuid": "", "columns.premium_uuid": "premiumUUID"}),
+    "5.6, MySQL with an algorithm that is gone": (
+        MYSQL_56,
+        {
+            "backend": Backend.MYSQL,
+            "host": "db.example.org",
+            "port": 3307,
+            "password": "0123: #x",
+            "caching": False,
+            "password_hash": "SHA256",
+            "mail.is_set_up": False,
+        },
+    ),
+    "6.0, fresh": (FRESH_60, {"bcrypt_log2_rounds": 12, "columns.totp": "totp", "legacy_hashes": ()}),
+    "6.0, MariaDB with names of its own": (
+        MARIADB_60,
+        {
+            "backend": Backend.MARIADB,
+            "table": "players",
+            "columns.username": "name",
+            "columns.uuid": "player_uuid",
+            "columns.premium_uuid": "",
+            "password_hash": "PBKDF2BASE64",
+            "legacy_hashes": ("SHA256", "BCRYPT"),
+            "pbkdf2_rounds": 20000,
+            "mail.is_set_up": True,
+        },
+    ),
+    "6.0, a hash that AuthMe rewrites": (
+        REWRITTEN_MD5,
+        {"password_hash": "SHA256", "legacy_hashes": ("BCRYPT", "MD5")},
+    ),
+    "edited by hand": (
+        HAND_EDITED,
+        {
+            "backend": Backend.MYSQL,
+            "port": 3306,
+            "password": "5349",
+            "caching": True,
+            "database": "s1",
+            "password_hash": "BCRYPT",
+            "password_rule.min_length": 5,
+            "password_rule.max_length": 40,
+            "name_rule.pattern.text": "[a-zA-Z0-9_.*]*",
+        },
+    ),
+    "sections without keys": (EMPTY_SECTIONS, {"backend": Backend.SQLITE, "table": "authme", "port": 3306}),
+}
+
+
+def value_at(config: AuthMeConfig, path: str) -> object:
+    value: object = config
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_version_is_read_as_it_is_meant(shape: str, tmp_path: Path) -> None:
+    text, expected = SHAPES[shape]
+    path = tmp_path / "config.yml"
+    path.write_text(text, encoding="utf-8")
+    config = read_authme_config(path)
+    assert {name: value_at(config, name) for name in expected} == expected
+
+
+def test_the_shapes_differ_where_the_versions_do() -> None:
+    """The edits above did find what they replace."""
+    assert len({text for text, _expected in SHAPES.values()}) == len(SHAPES)
+    assert "mySQLtotpKey" not in FRESH_54
+    assert FRESH_56.count("mySQLColumnSalt") == FRESH_60.count("mySQLColumnSalt") == 1
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_whatever_editor_wrote_it(ending: str, mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yml"
+    path.write_bytes((mark + MARIADB_60.replace("\n", ending)).encode())
+    assert read_authme_config(path).table == "players"

@@ -1,0 +1,159 @@
+"""The password check AuthMe is configured to do: the configured algorithm, the legacy ones, and what cannot be used."""
+
+import pytest
+
+from plugin_bridge.hashers import (
+    HASHERS,
+    HashedPassword,
+    HashingConfig,
+    PasswordHasher,
+    UnusableHashing,
+    make_password_hasher,
+)
+from plugin_bridge.hashers.bcrypts import Bcrypt
+from tests.bridge.hash_formulas import FORMULAS
+from tests.bridge.known_hashes import NAME, of
+
+OF_FORUMS = ["PHPBB", "WORDPRESS", "IPB4", "XFBCRYPT"]
+DEPRECATED = ["MD5", "DOUBLEMD5", "SHA1", "SHA512"]
+SEPARATE = [name for name, hasher in HASHERS.items() if hasher.needs_salt_column]
+PASSWORD = "correct horse"
+
+
+def stored_as(algorithm: str) -> HashedPassword:
+    return of(algorithm)[0].stored
+
+
+class TestPasswordHasher:
+    def test_the_configured_algorithm_needs_no_rehash(self) -> None:
+        hasher = PasswordHasher(HASHERS["PBKDF2"], [HASHERS["SHA256"]])
+        verdict = hasher.verify(PASSWORD, hasher.hash(PASSWORD, NAME), NAME)
+        assert verdict
+        assert (hasher.algorithm, verdict.algorithm, verdict.needs_rehash) == ("PBKDF2", "PBKDF2", False)
+        assert hasher.rehash(PASSWORD, verdict, NAME) is None
+
+    def test_another_cost_is_no_reason_to_rehash(self) -> None:
+        verdict = PasswordHasher(Bcrypt(cost=5)).verify(" two  spaces ", of("BCRYPT")[1].stored, NAME)
+        assert verdict
+        assert not verdict.needs_rehash
+
+    def test_a_legacy_hash_is_made_anew_by_the_configured_algorithm(self) -> None:
+        hasher = PasswordHasher(HASHERS["SALTEDSHA512"], [HASHERS["PBKDF2"], HASHERS["SHA256"]])
+        verdict = hasher.verify(PASSWORD, stored_as("SHA256"), NAME)
+        assert verdict
+        assert (verdict.algorithm, verdict.needs_rehash) == ("SHA256", True)
+        made = hasher.rehash(PASSWORD, verdict, NAME)
+        assert made is not None
+        assert FORMULAS["SALTEDSHA512"](PASSWORD, made, NAME.lower())
+        assert not hasher.verify(PASSWORD, made, NAME).needs_rehash
+
+    def test_legacy_ones_are_asked_in_their_order(self) -> None:
+        md5_too = HashedPassword(stored_as("MD5").hash)
+        for first, second in (("MD5", "PHPBB"), ("PHPBB", "MD5")):
+            hasher = PasswordHasher(HASHERS["SHA256"], [HASHERS[first], HASHERS[second]])
+            assert hasher.algorithms == ("SHA256", first, second)
+            assert hasher.verify(PASSWORD, md5_too, NAME).algorithm == first
+
+    def test_a_hash_that_authme_throws_at_does_not_keep_the_legacy_ones_from_it(self) -> None:
+        hasher = PasswordHasher(HASHERS["PBKDF2"], [HASHERS["PBKDF2DJANGO"]])
+        assert hasher.verify(PASSWORD, stored_as("PBKDF2DJANGO"), NAME).algorithm == "PBKDF2DJANGO"
+
+    def test_a_hash_of_an_algorithm_in_neither_list_is_a_wrong_password(self) -> None:
+        hasher = PasswordHasher(HASHERS["PBKDF2"])
+        verdict = hasher.verify(PASSWORD, stored_as("SHA256"), NAME)
+        assert not verdict
+        assert verdict.algorithm is None
+        assert hasher.rehash(PASSWORD, verdict, NAME) is None
+
+    def test_what_the_configured_algorithm_cannot_tell_apart_keeps_its_legacy_hash(self) -> None:
+        cyrillic = of("SHA256")[2]
+        hasher = PasswordHasher(HASHERS["PBKDF2DJANGO"], [HASHERS["SHA256"]])
+        verdict = hasher.verify(cyrillic.password, cyrillic.stored, NAME)
+        assert verdict.needs_rehash
+        assert hasher.rehash(cyrillic.password, verdict, NAME) is None
+        assert hasher.is_ascii_only
+
+    def test_an_unknown_name_is_always_a_wrong_password(self) -> None:
+        assert not PasswordHasher(HASHERS["SHA256"]).verify_nobody(PASSWORD, "nobody")
+
+
+class TestMakePasswordHasher:
+    def test_it_uses_the_configured_costs(self) -> None:
+        made = {
+            "BCRYPT": HashingConfig("BCRYPT", bcrypt_log2_rounds=4),
+            "PBKDF2": HashingConfig("PBKDF2", pbkdf2_rounds=4128),
+            "PBKDF2BASE64": HashingConfig("PBKDF2BASE64", pbkdf2_rounds=4128),
+        }
+        hashes = {name: make_password_hasher(config).hash(PASSWORD, NAME).hash for name, config in made.items()}
+        assert hashes["BCRYPT"].startswith("$2a$04$")
+        assert hashes["PBKDF2"].startswith("pbkdf2_sha256$4128$")
+        assert hashes["PBKDF2BASE64"].startswith("pbkdf2$4128$")
+        salted = make_password_hasher(HashingConfig("SALTED2MD5", double_md5_salt_length=20, has_salt_column=True))
+        assert len(salted.hash(PASSWORD, NAME).salt or "") == 20
+
+    @pytest.mark.parametrize(("algorithm", "rounds"), [("PBKDF2", 10_000), ("PBKDF2BASE64", 120_000)])
+    def test_no_rounds_mean_the_algorithms_own(self, algorithm: str, rounds: int) -> None:
+        for none in (0, -1):
+            hasher = make_password_hasher(HashingConfig(algorithm, pbkdf2_rounds=none))
+            assert f"${rounds}$" in hasher.hash(PASSWORD, NAME).hash
+
+    @pytest.mark.parametrize("algorithm", ["BCRYPT2Y", "PBKDF2DJANGO", "WBB4"])
+    def test_others_have_no_costs_to_configure(self, algorithm: str) -> None:
+        config = HashingConfig(algorithm, bcrypt_log2_rounds=4, pbkdf2_rounds=7)
+        text = make_password_hasher(config).hash(PASSWORD, NAME).hash
+        assert text.startswith(("$2y$10$", "pbkdf2_sha256$24000$", "$2a$08$"))
+
+    @pytest.mark.parametrize("algorithm", [name for name in HASHERS if name not in DEPRECATED])
+    def test_every_algorithm_that_makes_hashes_can_be_configured(self, algorithm: str) -> None:
+        hasher = make_password_hasher(HashingConfig(algorithm.lower(), bcrypt_log2_rounds=4, has_salt_column=True))
+        assert hasher.algorithm == algorithm
+        assert hasher.verify(PASSWORD, stored_as(algorithm), NAME).algorithm == algorithm
+        assert hasher.may_provision == (algorithm not in OF_FORUMS)
+
+    @pytest.mark.parametrize("algorithm", OF_FORUMS)
+    def test_a_forums_algorithm_is_told(self, algorithm: str, caplog: pytest.LogCaptureFixture) -> None:
+        hasher = make_password_hasher(HashingConfig(algorithm, has_salt_column=True))
+        assert hasher.verify(PASSWORD, stored_as(algorithm), NAME)
+        assert f"settings.security.passwordHash is {algorithm}: the table belongs to a forum" in caplog.text
+
+    @pytest.mark.parametrize("algorithm", SEPARATE)
+    def test_it_refuses_a_separate_salt_without_a_column(self, algorithm: str) -> None:
+        with pytest.raises(UnusableHashing, match=rf"passwordHash is {algorithm}: .* DataSource\.mySQLColumnSalt"):
+            make_password_hasher(HashingConfig(algorithm))
+        assert make_password_hasher(HashingConfig(algorithm, has_salt_column=True)).needs_salt_column
+
+    @pytest.mark.parametrize("algorithm", DEPRECATED)
+    def test_it_refuses_to_make_what_authme_does_not_make(self, algorithm: str) -> None:
+        with pytest.raises(UnusableHashing, match=rf"passwordHash is {algorithm}: .* settings\.security\.legacyHashes"):
+            make_password_hasher(HashingConfig(algorithm))
+        legacy = make_password_hasher(HashingConfig("SHA256", legacy_hashes=(algorithm,)))
+        assert legacy.verify(PASSWORD, stored_as(algorithm), NAME).algorithm == algorithm
+
+    @pytest.mark.parametrize("algorithm", ["TWO_FACTOR", "CUSTOM", "PLAINTEXT", "XAUTH", "two_factor"])
+    def test_it_refuses_what_is_no_algorithm(self, algorithm: str) -> None:
+        with pytest.raises(UnusableHashing, match=rf"^settings\.security\.passwordHash is {algorithm}: .*\.$"):
+            make_password_hasher(HashingConfig(algorithm, has_salt_column=True))
+
+    @pytest.mark.parametrize(
+        ("config", "key"),
+        [
+            (HashingConfig("BCRYPT", bcrypt_log2_rounds=3), "bCryptLog2Round"),
+            (HashingConfig("BCRYPT", bcrypt_log2_rounds=17), "bCryptLog2Round"),
+            (HashingConfig("PBKDF2", pbkdf2_rounds=10_000_001), "pbkdf2Rounds"),
+            (HashingConfig("PBKDF2BASE64", pbkdf2_rounds=10_000_001), "pbkdf2Rounds"),
+            (HashingConfig("SALTED2MD5", double_md5_salt_length=-1, has_salt_column=True), "doubleMD5SaltLength"),
+            (HashingConfig("SALTED2MD5", double_md5_salt_length=256, has_salt_column=True), "doubleMD5SaltLength"),
+        ],
+    )
+    def test_it_refuses_an_impossible_cost(self, config: HashingConfig, key: str) -> None:
+        with pytest.raises(UnusableHashing, match=key):
+            make_password_hasher(config)
+
+    def test_a_legacy_algorithm_that_cannot_be_used_is_left_out_and_told(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        legacy = ("CUSTOM", "SMF", "PBKDF2")
+        hasher = make_password_hasher(HashingConfig("SHA256", legacy_hashes=legacy))
+        assert hasher.algorithms == ("SHA256", "PBKDF2")
+        assert "settings.security.legacyHashes has CUSTOM" in caplog.text
+        assert "DataSource.mySQLColumnSalt" in caplog.text

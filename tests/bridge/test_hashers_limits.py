@@ -1,0 +1,67 @@
+"""What a stored hash may cost: a row of the table can be anybody's, and one must not stop the service."""
+
+import logging
+import time
+
+import pytest
+
+from plugin_bridge.hashers import HASHERS, HashedPassword
+from tests.bridge.known_hashes import NAME, of
+
+
+def known_text(algorithm: str, number: int = 1) -> str:
+    return of(algorithm)[number].stored.hash
+
+
+def rounds_instead(algorithm: str, rounds: int) -> str:
+    tag, salt, key = (part for index, part in enumerate(known_text(algorithm).split("$")) if index != 1)
+    return f"{tag}${rounds}${salt}${key}"
+
+
+ARGON2 = next(one.stored.hash for one in of("ARGON2") if "$m=256,t=2,p=1$" in one.stored.hash)
+
+DEAR = [
+    ("BCRYPT", "$2a$17$" + known_text("BCRYPT")[7:], "cost 17"),
+    ("BCRYPT2Y", "$2y$31$" + known_text("BCRYPT2Y")[7:], "cost 31"),
+    ("IPB4", "$2a$20$" + known_text("IPB4")[7:], "cost 20"),
+    ("XFBCRYPT", "$2a$17$" + known_text("XFBCRYPT")[7:], "cost 17"),
+    ("PHPBB", "$2y$17$" + known_text("PHPBB", 0)[7:], "cost 17"),
+    ("PHPBB", "$H$M" + known_text("PHPBB")[4:], "16777216 rounds"),
+    ("WORDPRESS", "$P$S" + known_text("WORDPRESS")[4:], "1073741824 rounds"),
+    ("PBKDF2", rounds_instead("PBKDF2", 10_000_001), "10000001 rounds"),
+    ("PBKDF2BASE64", rounds_instead("PBKDF2BASE64", 10_000_001), "10000001 rounds"),
+    ("PBKDF2DJANGO", rounds_instead("PBKDF2DJANGO", 2**40), f"{2**40} rounds"),
+    ("ARGON2", ARGON2.replace("m=256", "m=1048577"), "1048577 KiB"),
+    ("ARGON2", ARGON2.replace("m=256,t=2", "m=1048576,t=17"), "17 passes"),
+    ("ARGON2", ARGON2.replace("t=2", "t=9999999999"), "9999999999 passes"),
+    ("ARGON2", ARGON2.replace("p=1", "p=65"), "65 lanes"),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "text", "why"), DEAR, ids=[f"{name}-{why}" for name, text, why in DEAR])
+def test_a_hash_that_costs_too_much_does_not_verify_and_is_told(
+    algorithm: str, text: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = time.monotonic()
+    assert not HASHERS[algorithm].verify("secret1", HashedPassword(text, "salt"), NAME)
+    assert time.monotonic() - begun < 1
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert algorithm in caplog.text
+    assert why in caplog.text
+    for secret in (text, text[-22:], "secret1"):
+        assert secret not in caplog.text
+
+
+def test_what_is_not_there_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A cost that bcrypt itself does not have is no hash at all."""
+    for text in ("$2a$32$" + "a" * 53, "$2a$03$" + "a" * 53, "$P$zabcdefgh" + "a" * 22):
+        for algorithm in ("BCRYPT", "WORDPRESS", "PHPBB"):
+            assert not HASHERS[algorithm].verify("secret1", HashedPassword(text), NAME)
+    assert caplog.text == ""
+
+
+def test_argon2_that_cannot_be_computed_does_not_verify(caplog: pytest.LogCaptureFixture) -> None:
+    for costs in ("m=1,t=2,p=1", "m=256,t=0,p=1", "m=256,t=2,p=0"):
+        text = ARGON2.replace("m=256,t=2,p=1", costs)
+        assert not HASHERS["ARGON2"].verify("password", HashedPassword(text), NAME)
+    assert ARGON2[-22:] not in caplog.text

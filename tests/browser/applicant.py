@@ -1,0 +1,45 @@
+"""Somebody in front of the registration page, who reads his mails beside it."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.support.village import Person, Village, find_code, has_code
+
+
+class Applicant:
+    """`page` shows `/register` in English."""
+
+    def __init__(self, page: Page, village: Village, person: Person) -> None:
+        self.page = page
+        self.village = village
+        self.person = person
+
+    def give_email(self, email: str | None = None) -> None:
+        self.page.get_by_label("E-mail address").fill(email or self.person.email)
+        self.press("Next")
+
+    def code(self) -> str:
+        """The digits in the newest mail, which may still be on its way."""
+        return find_code(self.village.smtp.wait_for(self.person.email, 1, counts=has_code).text)
+
+    def give_code(self, code: str | None = None) -> None:
+        self.page.get_by_label("Code from the e-mail").fill(code or self.code())
+        self.press("Next")
+
+    def fill_name(self, name: str | None = None, password: str | None = None) -> None:
+        self.page.get_by_label("Your name in the game").fill(self.person.name if name is None else name)
+        secret = self.person.password if password is None else password
+        self.page.get_by_label("Password", exact=False).first.fill(secret)
+        self.page.get_by_label("Repeat the password").fill(secret)
+
+    def give_name(self, name: str | None = None, password: str | None = None) -> None:
+        """At the last step this registers."""
+        self.fill_name(name, password)
+        self.page.locator("form button:not([type])").click()
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+    def expect_step(self, name: str) -> None:
+        expect(self.page.get_by_role("heading", name=name, exact=True)).to_be_visible()

@@ -1,0 +1,119 @@
+"""A real browser: the system's Chromium. Pages may ask nobody but the companion, and may not complain."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.support.village import Village
+
+NO_CHROMIUM = "NO CHROMIUM HERE: it is missing (Debian: apt-get install chromium)"
+PHONE = {"width": 360, "height": 740}
+DESKTOP = {"width": 1280, "height": 900}
+SIZES: Mapping[str, Mapping[str, int]] = {"phone": PHONE, "desktop": DESKTOP}
+
+PATIENCE = 10_000  # milliseconds
+REFUSED = "Failed to load resource:"
+
+expect.set_options(timeout=PATIENCE)
+
+OpenPage = Callable[..., Page]
+
+
+def find_chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")  # it turns an event loop of its own, and tests of other modules want theirs
+def browser() -> Iterator[Browser]:
+    chromium = find_chromium()
+    if chromium is None:
+        pytest.skip(NO_CHROMIUM)
+    with sync_playwright() as playwright:
+        # without its sandbox: on CI we are root, and the pages are our own
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+    directory: Path = tmp_path_factory.mktemp("village")
+    with Village("sqlite", directory) as village:
+        yield village
+
+
+class Watch:
+    """What a page does beside what is seen: whom it asks, and what it complains of."""
+
+    def __init__(
+        self, context: BrowserContext, address: str, may_leave_for: str | None, expected: tuple[str, ...]
+    ) -> None:
+        """`expected`: what complaints may say."""
+        self._known = (address, "data:", "blob:", *([may_leave_for] if may_leave_for else []))
+        self._expected = expected
+        self.strangers: list[str] = []
+        self.complaints: list[str] = []
+        context.on("request", lambda request: self._follow(request.url))
+        context.on("console", lambda message: self._hear(message.type, message.text))
+        context.on("weberror", lambda error: self.complaints.append(str(error.error)))
+
+    def _hear(self, kind: str, text: str) -> None:
+        is_expected = any(expected in text for expected in self._expected)
+        if kind in ("error", "warning") and not is_expected:
+            self.complaints.append(text)
+
+    def _follow(self, url: str) -> None:
+        if not url.startswith(self._known):
+            self.strangers.append(url)
+
+
+@pytest.fixture
+def open_page(browser: Browser, village: Village) -> Iterator[OpenPage]:
+    """`open_page("/docs", size="phone", language="zh", dark=True)`; looks at the end whether the page behaved.
+
+    `may_complain`: of requests that are refused or not answered, which browsers write down; or what else it may say.
+    `at`: another address than the village's; `may_leave_for`: one of somebody else's. `options`: more for the
+    browser's context.
+    """
+    contexts: list[tuple[BrowserContext, Watch]] = []
+
+    def open_page(
+        path: str,
+        *,
+        size: str = "desktop",
+        language: str = "en",
+        dark: bool = False,
+        may_complain: bool | str = False,
+        at: str | None = None,
+        may_leave_for: str | None = None,
+        **options: Any,
+    ) -> Page:
+        context = browser.new_context(
+            viewport=dict(SIZES[size]),  # type: ignore[arg-type]
+            locale=language,
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+            **options,
+        )
+        context.set_default_timeout(PATIENCE)
+        address = at or village.daemon.base_url
+        expected = (may_complain,) if isinstance(may_complain, str) else (REFUSED,) if may_complain else ()
+        contexts.append((context, Watch(context, address, may_leave_for, expected)))
+        page = context.new_page()
+        page.goto(f"{address}{path}")
+        return page
+
+    yield open_page
+    for context, watch in contexts:
+        context.close()
+        assert not watch.strangers
+        assert not watch.complaints
+
+
+def is_wider_than_the_screen(page: Page) -> bool:
+    """Whether one has to scroll sideways."""
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))

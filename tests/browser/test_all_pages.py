@@ -1,0 +1,92 @@
+"""What holds for every page of ours in a browser: nobody is kept out, and nothing runs that is not ours."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from regsvc.api.pages import PAGE_TABLE
+from tests.browser.accessibility import find_serious_faults
+from tests.browser.applicant import Applicant
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.village import Village
+
+PATHS = [*(page.path for page in PAGE_TABLE), "/chat-linked"]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_everybody_can_use_every_page(village: Village, open_page: OpenPage, dark: bool) -> None:
+    page = open_page("/chat-linked", size="phone", dark=dark)
+    for path in PATHS:
+        page.goto(f"{village.daemon.base_url}{path}#token=1.sesame")
+        expect(page.get_by_text("This page needs JavaScript")).to_have_count(0)
+        expect(page.locator("#notice", has_text="One moment")).to_have_count(0)
+        assert find_serious_faults(page) == [], path
+        assert not is_wider_than_the_screen(page), path
+
+
+def test_everybody_can_use_the_steps_of_a_registration_and_an_account(village: Village, open_page: OpenPage) -> None:
+    page = open_page("/register", size="phone")
+    alice = Applicant(page, village, village.newcomer("alice"))
+    alice.give_email()
+    alice.expect_step("Code")
+    assert find_serious_faults(page) == []
+    alice.give_code()
+    alice.give_name(name="a b")
+    assert find_serious_faults(page) == []
+    alice.give_name()
+    expect(page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    assert find_serious_faults(page) == []
+
+    page.get_by_role("link", name="My account").last.click()
+    page.get_by_label("Name or e-mail address").fill(alice.person.name)
+    page.get_by_label("Password").fill(alice.person.password)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=alice.person.name)).to_be_visible()
+    for summary in page.locator("summary").all():
+        summary.click()
+    expect(page.get_by_role("button", name="Delete for good")).to_be_visible()
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+
+
+def test_everybody_can_use_the_api_description(open_page: OpenPage) -> None:
+    page = open_page("/docs", size="phone", dark=True)
+    assert find_serious_faults(page, ["header", "nav", "article:nth-of-type(-n + 3)"]) == []
+
+
+def test_what_one_touches_is_as_large_as_a_finger(village: Village, open_page: OpenPage) -> None:
+    page = open_page("/chat-linked", size="phone")
+    for path in ("/register", "/account", "/server", "/forgot-password"):
+        page.goto(f"{village.daemon.base_url}{path}")
+        expect(page.locator("#inside > *").first).to_be_visible()
+        sizes = page.eval_on_selector_all(
+            "main input, main button, main .button, summary, header a, footer button",
+            "all => all.filter(e => e.checkVisibility()).map(e => [e.outerHTML, e.getBoundingClientRect().height])",
+        )
+        assert sizes
+        assert not [size for size in sizes if size[1] < 44], path
+
+
+def test_a_script_in_the_page_does_not_run(open_page: OpenPage) -> None:
+    page = open_page("/register", may_complain="Content Security Policy")
+    violations = page.evaluate(
+        """async () => {
+          const told = [];
+          document.addEventListener("securitypolicyviolation", (event) => told.push(event.effectiveDirective));
+          document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.isIn = 1'>");
+          const script = document.createElement("script");
+          script.textContent = "window.isIn = 1";
+          document.body.append(script);
+          await new Promise((resolve) => setTimeout(resolve, 50));
+          return [told.sort(), window.isIn ?? 0];
+        }"""
+    )
+    assert violations[1] == 0
+    assert {"img-src", "script-src-elem"} <= set(violations[0])
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "needs JavaScript"), ("zh", "需要 JavaScript")])
+def test_without_javascript_it_says_so(open_page: OpenPage, language: str, told: str) -> None:
+    page = open_page("/register", language=language, java_script_enabled=False)
+    expect(page.get_by_text(told)).to_be_visible()

@@ -1,0 +1,127 @@
+"""Captchas in a browser. The process is this one, because only here the right answer can be looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from regsvc.api.pages import OWN_PAGES
+from regsvc.email_address import parse_email
+from tests.browser.conftest import OpenPage
+from tests.support.authme_database import DatabaseKind
+from tests.support.authme_tables import AuthMeTable
+from tests.support.captchas import answer_to
+from tests.support.game_server import GameServer
+from tests.support.house import PASSWORD, House, open_house
+from tests.support.live_api import LiveApi
+from tests.support.standing_clock import StandingClock
+
+
+@pytest.fixture
+def database_kind() -> DatabaseKind:
+    return "sqlite"
+
+
+@pytest.fixture
+def house(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[House]:
+    house = open_house(
+        game_server,
+        authme_table,
+        StandingClock(),
+        tmp_path / "state",
+        registration__methods=["email", "captcha"],
+        captcha__also_for=["verify_send", "login"],
+    )
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def address(house: House) -> Iterator[str]:
+    with LiveApi(house.app.services, pages=OWN_PAGES) as api:
+        yield f"http://127.0.0.1:{api.port}"
+
+
+class Reader:
+    """Somebody who reads the pictures of a page without fail."""
+
+    def __init__(self, page: Page, house: House) -> None:
+        self.page = page
+        self.pictures = 0
+        self._house = house
+        self._token = ""
+
+    @contextmanager
+    def sees_another(self) -> Iterator[None]:
+        """What is done inside brings a picture."""
+        with self.page.expect_response("**/captcha/generate*") as response:
+            yield
+        self._token = response.value.json()["token"]
+        self.pictures += 1
+        expect(self.page.get_by_label("Answer to the picture")).to_have_value("")
+
+    def answers(self, *, wrong: bool = False) -> None:
+        text = "wrong" if wrong else answer_to(self._house.app, self._token)
+        self.page.get_by_label("Answer to the picture").fill(text)
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name).click()
+
+
+@pytest.fixture
+def reader(open_page: OpenPage, house: House, address: str) -> Reader:
+    return Reader(open_page("/forgot-password", at=address, may_complain=True), house)
+
+
+def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, house: House, address: str) -> None:
+    page = reader.page
+    with reader.sees_another():
+        page.goto(f"{address}/register")
+    page.get_by_label("E-mail address").fill("alice@example.org")
+    reader.answers(wrong=True)
+    with reader.sees_another():
+        reader.press("Next")
+    expect(page.get_by_text("The answer to the picture is wrong")).to_be_visible()
+    with reader.sees_another():
+        reader.press("Another picture")
+    reader.answers()
+    reader.press("Next")
+
+    page.get_by_label("Code from the e-mail").fill("000000")
+    with reader.sees_another():
+        reader.press("Next")
+    page.get_by_label("Your name in the game").fill("Alice")
+    reader.answers()
+    reader.press("Register")
+    page.get_by_label("Code from the e-mail").fill(code_for(house, "alice@example.org"))
+    reader.press("Register")  # the answer is still good
+    expect(page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    assert reader.pictures == 4
+
+
+def test_the_login_asks_too(reader: Reader, house: House, address: str) -> None:
+    house.authme.register("bob", PASSWORD)
+    page = reader.page
+    with reader.sees_another():
+        page.goto(f"{address}/account")
+    page.get_by_label("Name or e-mail address").fill("bob")
+    for password, wrong in (("no", False), (PASSWORD, True)):
+        page.get_by_label("Password").fill(password)
+        reader.answers(wrong=wrong)
+        with reader.sees_another():
+            reader.press("Log in")
+    reader.answers()
+    reader.press("Log in")
+    expect(page.get_by_role("heading", name="bob")).to_be_visible()
+
+
+def code_for(house: House, email: str) -> str:
+    """The digits on their way to this address."""
+    codes = house.app.mail_room.codes
+    issued = codes.find_to_mail(codes.issue(parse_email(email).key, "register"))
+    assert issued is not None
+    return codes.code_of(issued)

@@ -1,0 +1,50 @@
+"""`/docs` in a browser: every route can be found and read, without a script."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from regsvc.api.routes import ROUTES
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.village import Village
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_route_is_there(open_page: OpenPage, size: str, dark: bool) -> None:
+    page = open_page("/docs", size=size, dark=dark)
+    expect(page.get_by_role("article")).to_have_count(len(ROUTES))
+    headings = page.get_by_role("article").get_by_role("heading", level=2).all_inner_texts()
+    assert sorted(headings) == sorted(f"{route.method} {route.path}" for route in ROUTES)
+    assert not is_wider_than_the_screen(page)
+
+
+def test_a_route_can_be_found_and_read(open_page: OpenPage) -> None:
+    page = open_page("/docs", size="phone")
+    page.get_by_role("navigation").get_by_role("link", name="POST /api/register").click()
+    register = page.locator("#postRegister")
+    expect(register).to_be_in_viewport()
+    expect(register.get_by_text('"username": "Alice"').first).to_be_visible()
+    register.get_by_text("Refuses").click()
+    expect(register.get_by_role("row", name="409 username_taken")).to_be_visible()
+
+
+def test_a_link_to_a_route_leads_there(open_page: OpenPage) -> None:
+    page = open_page("/docs#postAdminUserBan")
+    expect(page.locator("#postAdminUserBan")).to_be_in_viewport()
+
+
+def test_it_leads_to_the_document_for_programs(open_page: OpenPage) -> None:
+    page = open_page("/docs", may_complain=True)  # of a document without an icon
+    page.get_by_role("link", name="openapi.json", exact=True).click()
+    expect(page).to_have_url(re.compile("/api/openapi.json$"))
+
+
+def test_a_page_may_run_no_script(village: Village) -> None:
+    reply = village.get("/docs")
+    assert reply.status == 200
+    assert "<script" not in reply.text
+    assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
+    assert village.daemon.request("HEAD", "/docs").status == 200
+    assert village.daemon.request("POST", "/docs").status == 405

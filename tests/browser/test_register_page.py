@@ -1,0 +1,218 @@
+"""`/register` in a browser: from an e-mail address to waiting for an operator, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.applicant import Applicant
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.brief_outage import table_missing
+from tests.support.village import Village
+
+NAME = "Your name in the game"
+PASSWORD = "Password (optional)"
+
+Apply = Callable[..., Applicant]
+
+
+@pytest.fixture
+def apply(village: Village, open_page: OpenPage) -> Apply:
+    """`apply("alice", size="phone")`: somebody new opens the page."""
+
+    def apply(name: str = "alice", **options: object) -> Applicant:
+        return Applicant(open_page("/register", **options), village, village.newcomer(name))
+
+    return apply
+
+
+def at_name(applicant: Applicant) -> Applicant:
+    """With a right code in hand."""
+    applicant.give_email()
+    applicant.give_code()
+    applicant.expect_step("Name and password")
+    return applicant
+
+
+def error_at(page: Page, label: str) -> str:
+    """What is said to be wrong with a field."""
+    field = page.get_by_label(label, exact=True)
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_be_focused()
+    described = (field.get_attribute("aria-describedby") or "").split()
+    return page.locator(f"#{described[0]}").inner_text()
+
+
+@pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)], ids=["phone", "desktop"])
+def test_alice_registers_and_is_approved(village: Village, apply: Apply, size: str, dark: bool) -> None:
+    alice = apply(size=size, dark=dark)
+    at_name(alice).give_name()
+    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_focused()
+    expect(alice.page.get_by_text(f"by e-mail at {alice.person.email}")).to_be_visible()
+    assert not is_wider_than_the_screen(alice.page)
+    village.decides("approve", alice.person)
+    assert village.login(alice.person).json["status"] == "approved"
+    assert village.authme.login(alice.person.name, alice.person.password)
+
+
+def test_four_requests_and_one_can_type(open_page: OpenPage) -> None:
+    page = open_page("/server")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(page.url.replace("/server", "/register"))
+    page.get_by_label("E-mail address").fill("alice@example.org")
+    page.wait_for_load_state("networkidle")
+    assert len([url for url in asked if not url.startswith("data:")]) <= 4
+
+
+def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(village: Village, apply: Apply) -> None:
+    bob = apply("bob", language="zh-CN", size="phone")
+    page = bob.page
+    page.get_by_label("邮箱").fill(bob.person.email)
+    page.get_by_role("button", name="下一步").click()
+    page.get_by_label("邮件中的验证码").fill(bob.code())
+    page.get_by_role("button", name="下一步").click()
+    page.get_by_label("游戏中的用户名").fill(bob.person.name)
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_label(NAME)).to_have_value(bob.person.name)
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    page.get_by_role("button", name="中文").click()
+    page.get_by_label(re.compile("^密码")).fill(bob.person.password)
+    page.get_by_label("再次输入密码").fill(bob.person.password)
+    page.get_by_role("button", name="提交注册").click()
+    expect(page.get_by_role("heading", name="已收到您的注册申请")).to_be_visible()
+    assert village.user(bob.person)["language"] == "zh"
+
+
+def test_a_code_is_pasted_with_all_around_it(apply: Apply) -> None:
+    alice = apply()
+    alice.give_email()
+    code = alice.code()
+    alice.give_code(f"  {code[:3]} {code[3:]}\t")
+    alice.expect_step("Name and password")
+    alice.give_name()
+    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+
+
+def test_a_wrong_code_leads_back_and_nothing_else_is_asked_again(apply: Apply) -> None:
+    alice = apply(may_complain=True)
+    alice.give_email()
+    right = alice.code()
+    alice.give_code("000000" if right != "000000" else "111111")
+    alice.give_name()
+    alice.expect_step("Code")
+    assert "wrong or no longer valid" in error_at(alice.page, "Code from the e-mail")
+    alice.page.get_by_label("Code from the e-mail").fill(right)
+    alice.press("Register")
+    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+
+
+def test_a_name_that_somebody_has_is_told_at_once(village: Village, apply: Apply) -> None:
+    bob = village.pending("bob")
+    alice = at_name(apply())
+    alice.give_name(bob.name)
+    assert "already taken" in error_at(alice.page, NAME)
+    alice.give_name()
+    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+
+
+def test_a_name_that_only_the_game_knows_is_told_at_the_end(village: Village, apply: Apply) -> None:
+    mallory = village.newcomer("mallory")
+    village.authme.register(mallory.name, mallory.password)
+    alice = at_name(apply(may_complain=True))
+    alice.give_name(mallory.name)
+    assert "already taken" in error_at(alice.page, NAME)
+    alice.give_name()
+    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+
+
+def test_the_rules_are_told_before_anything_is_sent(apply: Apply) -> None:
+    alice = at_name(apply())
+    for name, password, label, told in (
+        ("a b", "a-good-secret", NAME, "does not follow the rule"),
+        ("ab", "a-good-secret", NAME, "does not follow the rule"),
+        ("", "a-good-secret", NAME, "Please fill this in"),
+        ("Alice_in", "abc", PASSWORD, "too short"),
+        ("Alice_in", "söcret-one", PASSWORD, "no spaces"),
+        ("Alice_in", "alice_in", PASSWORD, "must not be your name"),
+    ):
+        alice.give_name(name, password)
+        assert told in error_at(alice.page, label)
+    alice.page.get_by_label(PASSWORD, exact=True).fill("a-good-secret")
+    expect(alice.page.get_by_text("So far: 13.")).to_be_visible()
+
+
+def test_two_passwords_have_to_be_the_same(apply: Apply) -> None:
+    alice = at_name(apply())
+    alice.fill_name()
+    alice.page.get_by_label("Repeat the password").fill("")
+    alice.press("Register")
+    assert "not the same" in error_at(alice.page, "Repeat the password")
+
+
+def test_a_password_may_be_left_for_later(village: Village, apply: Apply) -> None:
+    alice = at_name(apply())
+    alice.give_name(password="")
+    expect(alice.page.get_by_text("a link by e-mail")).to_be_visible()
+    village.decides("approve", alice.person)
+    village.smtp.wait_for(alice.person.email, 1, counts=lambda letter: "#token=" in letter.text)
+
+
+def test_an_address_that_is_none_is_told(apply: Apply) -> None:
+    alice = apply(may_complain=True)
+    alice.give_email("alice")
+    assert "does not look like" in error_at(alice.page, "E-mail address")
+    alice.give_email("alice@[192.0.2.1]")
+    assert "not accepted" in error_at(alice.page, "E-mail address")
+    alice.give_email()
+    alice.expect_step("Code")
+
+
+def test_while_the_game_is_away_nothing_typed_is_lost(village: Village, apply: Apply) -> None:
+    alice = at_name(apply(may_complain=True))
+    with table_missing(village):
+        alice.give_name()
+        expect(alice.page.get_by_role("status")).to_contain_text("cannot reach the game server's accounts")
+    expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)
+    expect(alice.page.get_by_label("Repeat the password")).to_have_value(alice.person.password)
+    alice.press("Register")
+    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+
+
+def test_in_a_tunnel_nothing_typed_is_lost(apply: Apply) -> None:
+    alice = apply(may_complain=True)
+    context: BrowserContext = alice.page.context
+    context.set_offline(True)
+    alice.give_email()
+    expect(alice.page.get_by_role("status")).to_contain_text("could not be reached")
+    context.set_offline(False)
+    alice.press("Next")
+    alice.expect_step("Code")
+
+
+def test_a_phone_that_forgot_the_page_goes_on_where_it_was(apply: Apply) -> None:
+    alice = apply(size="phone")
+    alice.give_email()
+    alice.give_code()
+    alice.fill_name()
+    alice.page.reload()
+    expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)
+    expect(alice.page.get_by_label(PASSWORD, exact=True)).to_have_value("")  # it is kept in memory alone
+    stored = alice.page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
+    assert alice.person.password not in stored
+    alice.give_name()
+    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    assert alice.person.email not in alice.page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
+
+
+def test_one_can_go_back_and_mend_the_address(apply: Apply) -> None:
+    alice = apply()
+    alice.give_email("somebody.else@example.org")
+    alice.press("Back")
+    expect(alice.page.get_by_label("E-mail address")).to_have_value("somebody.else@example.org")
+    alice.give_email()
+    alice.give_code()
+    alice.expect_step("Name and password")

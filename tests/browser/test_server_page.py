@@ -1,0 +1,75 @@
+"""`/server` in a browser: how the game server is, and what the host offers, in a language the host added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.minecraft_server import MinecraftServer
+from tests.support.village import Village
+
+MARKUP = "<b onclick=alert(1)>Client</b>"
+FRENCH = """
+[page.server]
+title = "Le serveur"
+online = "Le serveur est en marche"
+"""
+
+
+@pytest.fixture(scope="module")
+def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+    directory = tmp_path_factory.mktemp("village")
+    words = directory / "words"
+    words.mkdir()
+    (words / "fr.toml").write_text(FRENCH, encoding="utf-8")
+    download = {"name": MARKUP, "size": "12 MB", "url": "https://example.org/client.zip"}
+    with MinecraftServer() as game:
+        config: dict[str, dict[str, Any]] = {
+            "game": {"address": game.address},
+            "server": {"translations": str(words)},
+            "downloads": {"client": download},
+        }
+        with Village("sqlite", directory / "village", config=config) as village:
+            yield village
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+def test_it_tells_how_the_game_is_and_what_there_is_to_download(open_page: OpenPage, size: str) -> None:
+    page = open_page("/server", size=size)
+    expect(page.get_by_text("The server is running")).to_be_visible()
+    expect(page.get_by_text("Oakvale – open to all")).to_be_visible()
+    expect(page.get_by_text("2 of 20")).to_be_visible()
+    expect(page.get_by_text("Playing now")).to_have_count(0)
+    download = page.get_by_role("link", name=MARKUP)
+    expect(download).to_have_attribute("href", "https://example.org/client.zip")
+    assert page.locator("main b").count() == 0
+    assert not is_wider_than_the_screen(page)
+
+
+def test_who_is_logged_in_sees_who_plays(village: Village, open_page: OpenPage) -> None:
+    bob = village.approved("bob")
+    page = open_page("/account")
+    page.get_by_label("Name or e-mail address").fill(bob.name)
+    page.get_by_label("Password").fill(bob.password)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
+    page.get_by_role("link", name="Server").click()
+    expect(page.get_by_text("Alice, Bob")).to_be_visible()
+
+
+def test_a_login_that_ended_does_not_keep_it_from_telling(open_page: OpenPage) -> None:
+    page = open_page("/forgot-password", may_complain=True)
+    page.evaluate("""sessionStorage.setItem("companion.user", '{"token": "stale", "username": "bob"}')""")
+    page.get_by_role("link", name="Server").click()
+    expect(page.get_by_text("The server is running")).to_be_visible()
+
+
+def test_the_hosts_own_language(open_page: OpenPage) -> None:
+    page = open_page("/server", language="fr-CA")
+    expect(page.get_by_role("heading", name="Le serveur")).to_be_visible()
+    expect(page.get_by_text("Le serveur est en marche")).to_be_visible()
+    expect(page.get_by_role("button", name="français")).to_have_attribute("aria-current", "true")

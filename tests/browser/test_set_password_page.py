@@ -1,0 +1,76 @@
+"""`/set-password` in a browser: the link in the mail, a new password, and playing with it."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.village import Person, Village, find_link_token
+
+each_size = pytest.mark.parametrize("size", ["phone", "desktop"])
+
+
+def forgotten(village: Village) -> tuple[Person, str]:
+    """Somebody who may play and forgot the password, and the token in the mail."""
+    bob = village.approved("bob")
+    village.post("/api/password/forgot", {"email": bob.email})
+    letter = village.smtp.wait_for(bob.email, 1, counts=lambda letter: "#token=" in letter.text)
+    return bob, find_link_token(letter.text)
+
+
+def type_twice(page: Page, password: str, repeated: str | None = None) -> None:
+    page.get_by_label("New password").fill(password)
+    page.get_by_label("Repeat the password").fill(repeated or password)
+    page.get_by_role("button", name="Set password").click()
+
+
+@each_size
+def test_bob_sets_a_new_password(village: Village, open_page: OpenPage, size: str) -> None:
+    bob, token = forgotten(village)
+    page = open_page(f"/set-password#token={token}", size=size)
+    expect(page).to_have_url(re.compile(r"/set-password$"))  # the token is in neither address bar nor history
+    type_twice(page, "bobs-new-secret")
+    expect(page.get_by_role("status")).to_contain_text("Your password is set.")
+    assert not is_wider_than_the_screen(page)
+    assert village.login(bob, "bobs-new-secret").status == 200
+    assert village.login(bob).status == 401
+
+
+def test_a_mistake_is_told_and_can_be_mended(village: Village, open_page: OpenPage) -> None:
+    bob, token = forgotten(village)
+    page = open_page(f"/set-password#token={token}", size="phone")
+    type_twice(page, "bobs-new-secret", "bobs-other-secret")
+    expect(page.get_by_text("The two passwords are not the same.")).to_be_visible()
+    expect(page.get_by_label("Repeat the password")).to_be_focused()
+    type_twice(page, "x")
+    expect(page.get_by_text("The password is too short")).to_be_visible()
+    expect(page.get_by_label("New password")).to_be_focused()
+    type_twice(page, "bobs-new-secret")
+    expect(page.get_by_role("status")).to_contain_text("Your password is set.")
+    assert village.login(bob, "bobs-new-secret").status == 200
+
+
+def test_a_used_link_is_told(village: Village, open_page: OpenPage) -> None:
+    bob, token = forgotten(village)
+    village.post("/api/password/reset", {"token": token, "newPassword": "bobs-first-choice"})
+    page = open_page(f"/set-password#token={token}", may_complain=True)
+    type_twice(page, "bobs-second-choice")
+    expect(page.get_by_role("status")).to_contain_text("already used")
+    assert village.login(bob, "bobs-first-choice").status == 200
+
+
+def test_half_a_link_is_told(open_page: OpenPage) -> None:
+    page = open_page("/set-password")
+    expect(page.get_by_role("status")).to_contain_text("not complete")
+    expect(page.get_by_label("New password")).to_be_hidden()
+
+
+def test_it_speaks_chinese(village: Village, open_page: OpenPage) -> None:
+    token = forgotten(village)[1]
+    page = open_page(f"/set-password#token={token}", language="zh-CN", dark=True)
+    expect(page.locator("html")).to_have_attribute("lang", "zh")
+    expect(page.get_by_role("button", name="设置密码")).to_be_visible()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("button", name="Set password")).to_be_visible()  # the token came along
+    expect(page).to_have_url(re.compile(r"/set-password$"))

@@ -1,0 +1,24 @@
+"""What the tests of the doctor may ask for, beside what every test may.
+
+database_kind  "sqlite"; a file that wants both kinds has `database_kind` of its own
+clinic         a server on which everything is as it should be
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.authme_database import DatabaseKind
+from tests.support.authme_tables import AuthMeTable
+from tests.support.clinic import Clinic
+from tests.support.game_server import GameServer
+
+
+@pytest.fixture
+def database_kind() -> DatabaseKind:
+    return "sqlite"
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, game_server: GameServer, authme_table: AuthMeTable) -> Clinic:
+    return Clinic(tmp_path / "companion", game_server, authme_table)

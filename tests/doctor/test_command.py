@@ -1,0 +1,137 @@
+"""`companion doctor` as a host types it: the real process, its exit status, and nothing secret in what it says."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.authme_database import DatabaseKind
+from tests.support.clinic import RCON_PASSWORD, Clinic
+from tests.support.command_line import Finished, companion
+from tests.support.daemon import REPOSITORY, Daemon, clean_environment
+from tests.support.mariadb import AUTHME
+from tests.support.ports import free_port
+
+MAIL_PASSWORD = "mail-9d1b7c"
+TOKEN = "scrape-4f0e55"
+AS_ROOT = {"machine.root"} if os.geteuid() == 0 else set()
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def database_kind(request: pytest.FixtureRequest) -> DatabaseKind:
+    kind: DatabaseKind = request.param
+    return kind
+
+
+@pytest.fixture(autouse=True)
+def own_port(clinic: Clinic) -> None:
+    clinic.change("server", port=free_port())
+
+
+def doctor(clinic: Clinic, *arguments: str) -> Finished:
+    clinic.read_config()  # writes it
+    return companion("doctor", *arguments, config=clinic.config_file)
+
+
+def ids(finished: Finished) -> set[str]:
+    told: dict[str, Any] = json.loads(finished.output)
+    assert finished.status == {"fine": 0, "risky": 1, "broken": 2}[told["verdict"]]
+    return {finding["id"] for finding in told["findings"]}
+
+
+def test_a_healthy_server(clinic: Clinic) -> None:
+    clinic.start_once()
+    told = doctor(clinic, "--json")
+    assert (ids(told), told.errors) == (AS_ROOT, "")
+    assert told.status == (1 if AS_ROOT else 0)
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_broken_one_tells_everything_but_secrets(clinic: Clinic) -> None:
+    clinic.start_once()
+    clinic.game.change_authme(
+        {
+            "DataSource.caching": True,
+            "settings.security.passwordHash": "TWO_FACTOR",
+            "Email.mailAccount": "game@example.org",
+            "Email.mailPassword": MAIL_PASSWORD,
+        }
+    )
+    clinic.change("metrics", token=TOKEN)
+    clinic.change("server", base_url="")
+    (clinic.state_dir / "installation.key").chmod(0o644)
+    plain, for_programs = doctor(clinic), doctor(clinic, "--json")
+    assert (plain.status, plain.errors) == (2, "")
+    found = {"authme.caching", "hash.impossible", "server.no_base_url", "secrets.keys"}
+    assert ids(for_programs) == found | AS_ROOT
+    assert all(id in plain.output for id in found)
+    assert "\033" not in plain.output
+    keys = [(clinic.state_dir / name).read_text().strip() for name in ("installation.key", "signing.key")]
+    for secret in (RCON_PASSWORD, MAIL_PASSWORD, TOKEN, AUTHME[1], *keys):
+        assert secret not in plain.output + for_programs.output
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_database_that_is_away(clinic: Clinic) -> None:
+    clinic.game.change_authme({"DataSource.backend": "MYSQL", "DataSource.mySQLPort": str(free_port())})
+    told = doctor(clinic)
+    assert told.status == 2
+    assert "BROKEN  database.away" in told.output
+    assert "Not looked at: AuthMe's table" in told.output
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_config_that_is_broken(clinic: Clinic) -> None:
+    clinic.config_file.write_text("[server\nport = 1\n")
+    told = companion("doctor", "--json", config=clinic.config_file)
+    assert (ids(told), told.errors) == ({"config.broken"} | AS_ROOT, "")
+    told = companion("doctor", "--json", config=clinic.directory / "nowhere.toml")
+    assert (ids(told), "there is no such file" in told.output) == ({"config.broken"} | AS_ROOT, True)
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_without_any_config_it_takes_the_games_folder(clinic: Clinic, tmp_path: Path) -> None:
+    told = companion("doctor", "--json", "--game-dir", str(clinic.game.directory), directory=tmp_path)
+    found = ids(told)
+    assert found >= {"mail.off"}
+    assert not found & {"authme.none", "game.no_directory", "table.missing"}
+    assert not (tmp_path / "var").exists()
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_beside_a_companion_that_runs(clinic: Clinic, tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path / "daemon", {**clinic.sections, "updates": {"enabled": False}}).start()
+    try:
+        told = companion("doctor", "--json", config=daemon.config_file)
+    finally:
+        daemon.stop()
+    assert (ids(told), told.errors) == (AS_ROOT, "")
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}], ids=["colours", "NO_COLOR"])
+def test_a_terminal_has_colours(clinic: Clinic, environment: dict[str, str]) -> None:
+    clinic.game.change_authme({"DataSource.caching": True})
+    clinic.read_config()
+    ours, theirs = pty.openpty()
+    command = [sys.executable, str(REPOSITORY / "companion.py"), "doctor", "--config", str(clinic.config_file)]
+    process = subprocess.Popen(command, stdout=theirs, env={**clean_environment(), **environment})
+    os.close(theirs)
+    told = read_all(ours)
+    assert process.wait() == 1
+    assert (b"\033[33mRISKY\033[0m" in told) == (not environment)
+
+
+def read_all(terminal: int) -> bytes:
+    """What is written to a terminal until nobody has it open any more, which Linux tells by EIO."""
+    told = b""
+    with open(terminal, "rb", buffering=0) as screen, suppress(OSError):
+        while piece := screen.read(4096):
+            told += piece
+    return told

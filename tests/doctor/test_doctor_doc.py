@@ -1,0 +1,27 @@
+"""docs/doctor.md, and that nothing in it is only claimed."""
+
+from pathlib import Path
+
+import pytest
+
+from regsvc.doctor.checkup import CHECKS
+from regsvc.doctor.doc import DOCTOR_FILE, doctor_doc, main
+
+
+def test_the_page_is_current() -> None:
+    assert main(["--check"]) == 0, "run `make sample`"
+
+
+def test_a_page_that_is_not_current_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "doctor.md"
+    assert main(["--check"], page) == 1
+    assert "make sample" in capsys.readouterr().err
+    assert main([], page) == 0
+    assert page.read_text(encoding="utf-8") == doctor_doc() == DOCTOR_FILE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("id", [check.id for check in CHECKS])
+def test_every_finding_is_in_the_page_and_has_a_test(id: str) -> None:
+    assert f"| `{id}` |" in doctor_doc()
+    tests = [file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("test_*_findings.py")]
+    assert any(f'"{id}"' in text for text in tests)

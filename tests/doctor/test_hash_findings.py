@@ -1,0 +1,85 @@
+"""Algorithms that AuthMe may be told to use, and should not be."""
+
+import pytest
+
+from tests.support.clinic import Clinic
+
+PASSWORD_HASH = "settings.security.passwordHash"
+LEGACY_HASHES = "settings.security.legacyHashes"
+
+
+@pytest.mark.parametrize("name", ["SHA256", "BCRYPT", "BCRYPT2Y", "PBKDF2", "PBKDF2BASE64", "ARGON2", "WBB4"])
+def test_a_good_algorithm_is_not_spoken_of(clinic: Clinic, name: str) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: name, "ExternalBoardOptions.bCryptLog2Round": 12})
+    assert clinic.findings() == []
+
+
+def test_an_algorithm_that_authme_does_not_know(clinic: Clinic) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: "XAUTH"})
+    finding = clinic.only_finding("hash.unknown")
+    assert "'XAUTH'" in finding.title
+    assert "SHA256" in finding.why
+
+
+@pytest.mark.parametrize("name", ["MD5", "sha1", "SHA512", "DOUBLEMD5"])
+def test_an_algorithm_that_authme_no_longer_makes(clinic: Clinic, name: str) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: name})
+    assert name in clinic.only_finding("hash.deprecated").title
+
+
+@pytest.mark.parametrize("name", ["TWO_FACTOR", "CUSTOM", "PLAINTEXT"])
+def test_an_algorithm_that_nobody_else_has(clinic: Clinic, name: str) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: name})
+    finding = clinic.only_finding("hash.impossible")
+    assert (finding.severity, name in finding.title) == ("broken", True)
+
+
+def test_a_cost_out_of_bounds(clinic: Clinic) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 31})
+    assert "bCryptLog2Round" in clinic.only_finding("hash.impossible").title
+
+
+@pytest.mark.parametrize("name", ["SALTEDSHA512", "SALTEDSHA256", "DOUBLE_SHA512"])
+def test_a_salt_without_a_column(clinic: Clinic, name: str) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: name})
+    assert clinic.only_finding("hash.no_salt_column").where.endswith("DataSource.mySQLColumnSalt: salt")
+
+
+@pytest.mark.parametrize("name", ["PHPBB", "WORDPRESS", "XFBCRYPT"])
+def test_a_forums_algorithm(clinic: Clinic, name: str) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: name})
+    assert name in clinic.only_finding("hash.forum").title
+
+
+@pytest.mark.parametrize("name", ["CMW", "ROYALAUTH", "CRAZYCRYPT1", "JOOMLA", "MD5VB"])
+def test_a_weak_algorithm(clinic: Clinic, name: str) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: name})
+    finding = clinic.only_finding("hash.weak")
+    assert name in finding.title
+    assert "legacyHashes" in finding.do
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("BCRYPT", "ExternalBoardOptions.bCryptLog2Round", 5),
+        ("PBKDF2", "settings.security.pbkdf2Rounds", 1000),
+        ("PBKDF2BASE64", "settings.security.pbkdf2Rounds", 1),
+    ],
+)
+def test_a_cheap_one(clinic: Clinic, name: str, key: str, value: int) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: name, key: value})
+    assert clinic.only_finding("hash.cheap").title == f"{key} is {value}."
+
+
+def test_characters_that_are_all_one(clinic: Clinic) -> None:
+    clinic.game.change_authme({PASSWORD_HASH: "PBKDF2DJANGO"})
+    assert clinic.findings() == []
+    clinic.game.change_authme({"settings.restrictions.allowedPasswordCharacters": ".*"})
+    assert "PBKDF2DJANGO" in clinic.only_finding("hash.ascii_only").title
+
+
+@pytest.mark.parametrize("name", ["WHIRLPOOL", "TWO_FACTOR", "SALTEDSHA512"])
+def test_old_hashes_that_nothing_verifies(clinic: Clinic, name: str) -> None:
+    clinic.game.change_authme({LEGACY_HASHES: ["MD5", name]})
+    assert name in clinic.only_finding("hash.legacy_unusable").title

@@ -1,0 +1,61 @@
+"""A server on which nothing is wrong: the doctor has nothing to say, before the first start and after it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.authme_database import DatabaseKind
+from tests.support.authme_tables import dump_table, insert_player
+from tests.support.clinic import Clinic
+
+NOW_IN_MS = 1_790_000_000_000
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def database_kind(request: pytest.FixtureRequest) -> DatabaseKind:
+    kind: DatabaseKind = request.param
+    return kind
+
+
+def fill(clinic: Clinic) -> None:
+    for name in ("Alice", "Bob", "Olivia"):
+        insert_player(clinic.table, username=name.lower(), realname=name, password="x", regdate=NOW_IN_MS)
+
+
+def test_nothing_is_wrong_before_the_first_start(clinic: Clinic) -> None:
+    fill(clinic)
+    checkup = clinic.examine()
+    assert (checkup.findings, checkup.not_examined, checkup.verdict) == ((), (), "fine")
+
+
+def test_nothing_is_wrong_after_it(clinic: Clinic) -> None:
+    fill(clinic)
+    clinic.start_once()
+    checkup = clinic.examine()
+    assert (checkup.findings, checkup.not_examined) == ((), ())
+
+
+def test_it_changes_nothing(clinic: Clinic, tmp_path: Path) -> None:
+    fill(clinic)
+    clinic.start_once()
+    clinic.examine()
+    before, rows = files_under(tmp_path), dump_table(clinic.table)
+    tables = clinic.our_database.query("SELECT * FROM regsvc_installation")
+    clinic.examine()
+    assert files_under(tmp_path) == before
+    assert dump_table(clinic.table) == rows
+    assert clinic.our_database.query("SELECT * FROM regsvc_installation") == tables
+
+
+def test_it_makes_nothing_before_the_first_start(clinic: Clinic, tmp_path: Path) -> None:
+    clinic.examine()
+    assert not clinic.state_dir.exists()
+    if clinic.table.database.kind == "mariadb":
+        assert [list(row.values()) for row in clinic.table.database.query("SHOW TABLES")] == [["authme"]]
+
+
+def files_under(folder: Path) -> dict[Path, bytes]:
+    """Every file with its content, but the config that the clinic itself writes."""
+    files = (Path(place) / name for place, _folders, names in os.walk(folder) for name in names)
+    return {file: file.read_bytes() for file in files if file.name != "companion.toml"}

@@ -1,0 +1,106 @@
+"""How the doctor says it: to people, to programs, to a terminal."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from regsvc.config import Config
+from regsvc.doctor import checkup
+from regsvc.doctor.checkup import CHECKS, Checkup
+from regsvc.doctor.facts import Facts
+from regsvc.doctor.finding import Check, Examination, Finding, Place, Severity, Source, check
+from regsvc.doctor.machine import Machine
+from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
+
+RISKY = Finding("a.risk", Severity.RISKY, "The door is open.", "Anybody comes in.", "Close it.", "/door: is_open: no")
+BROKEN = Finding("a.fault", Severity.BROKEN, "The door is gone.", "It is cold.", "Get one.", "door.toml")
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict", "status"),
+    [((), "fine", 0), ((RISKY,), "risky", 1), ((BROKEN,), "broken", 2), ((BROKEN, RISKY), "broken", 2)],
+)
+def test_the_worst_finding_is_the_verdict(findings: tuple[Finding, ...], verdict: str, status: int) -> None:
+    told = Checkup(findings, ())
+    assert (told.verdict, EXIT_STATUS[told.verdict]) == (verdict, status)
+    assert as_text(told, has_colours=False).splitlines()[-1].startswith(f"{verdict.upper()}: ")
+
+
+def test_a_paragraph_says_what_and_why_and_where() -> None:
+    told = as_text(Checkup((BROKEN, RISKY), ("the weather: it is night",)), has_colours=False)
+    assert told == (
+        "BROKEN  a.fault\n"
+        "  The door is gone. It is cold.\n"
+        "  Do: Get one.\n"
+        "  In: door.toml\n"
+        "\n"
+        "RISKY  a.risk\n"
+        "  The door is open. Anybody comes in.\n"
+        "  Do: Close it.\n"
+        "  In: /door: is_open: no\n"
+        "\n"
+        "BROKEN: 1 broken, 1 risky.\n"
+        "  Not looked at: the weather: it is night."
+    )
+
+
+def test_it_keeps_to_the_terminals_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    long = Finding("a.risk", Severity.RISKY, "The door is open. " * 20, "Why.", "Do.", "/a/path " * 20)
+    told = as_text(Checkup((long,), ()), has_colours=False).splitlines()
+    assert all(len(line) <= 60 for line in told if not line.startswith("  In: "))
+    assert f"  In: {long.where}" in told  # whole, to be copied
+
+
+def test_colours_are_words_in_colour() -> None:
+    told = as_text(Checkup((BROKEN, RISKY), ()), has_colours=True)
+    assert "\033[31mBROKEN\033[0m  a.fault" in told
+    assert "\033[33mRISKY\033[0m  a.risk" in told
+    assert "\033[32mFINE\033[0m: " in as_text(Checkup((), ()), has_colours=True)
+
+
+def test_a_program_reads_the_same() -> None:
+    assert json.loads(as_json(Checkup((RISKY,), ("the weather: it is night",)))) == {
+        "verdict": "risky",
+        "broken": 0,
+        "risky": 1,
+        "findings": [
+            {
+                "id": "a.risk",
+                "severity": "risky",
+                "title": "The door is open.",
+                "why": "Anybody comes in.",
+                "do": "Close it.",
+                "where": "/door: is_open: no",
+            }
+        ],
+        "notExamined": ["the weather: it is night"],
+    }
+
+
+def test_every_check_has_its_words() -> None:
+    assert len({each.id for each in CHECKS}) == len(CHECKS)
+    for each in CHECKS:
+        assert each.means.endswith("."), each.id
+        assert each.why.endswith("."), each.id
+        assert each.do[0].isupper(), each.id
+
+
+def test_a_check_that_stumbles_does_not_silence_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(facts: Facts) -> Iterator[str]:
+        raise ValueError("hunter2")
+
+    def see(facts: Facts) -> Iterator[str]:
+        yield "This is so"
+
+    def declare(id: str, examination: Examination) -> Check:
+        return check(id, Severity.RISKY, means="M.", why="W.", do="D.", where=Place(Source.MACHINE))(examination)
+
+    broken, sound = declare("a.broken", stumble), declare("a.sound", see)
+    monkeypatch.setattr(checkup, "CHECKS", (broken, sound))
+    told = checkup.examine(Facts(Config(), Machine()))
+    assert [finding.title for finding in told.findings] == ["This is so."]
+    [reason] = told.not_examined
+    assert "ValueError at test_report.py" in reason
+    assert "hunter2" not in reason

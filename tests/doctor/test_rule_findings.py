@@ -1,0 +1,55 @@
+"""Names and passwords that the web and the game do not take alike; Bedrock players among them."""
+
+import pytest
+
+from tests.support.clinic import Clinic
+
+NAMES = "settings.restrictions.allowedNicknameCharacters"
+
+
+@pytest.mark.parametrize("key", ["allowedNicknameCharacters", "allowedPasswordCharacters"])
+def test_an_expression_that_cannot_be_used(clinic: Clinic, key: str) -> None:
+    clinic.game.change_authme({f"settings.restrictions.{key}": "[a-z"})
+    assert key in clinic.only_finding("rules.unusable_pattern").title
+
+
+def test_names_that_the_game_refuses(clinic: Clinic) -> None:
+    clinic.change("registration", username_regex="[a-zA-Z0-9_-]{3,16}")
+    assert "names with -, and" in clinic.only_finding("rules.names").title
+    clinic.change("registration", username_regex="[a-z0-9]{3,16}")
+    assert clinic.findings() == []
+
+
+def test_passwords_that_the_game_refuses(clinic: Clinic) -> None:
+    clinic.change("registration", password_regex=".{8,}")
+    title = clinic.only_finding("rules.passwords").title
+    assert "a space" in title
+    assert "é" in title
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, "refuses the characters"),  # a default rule knows no dot
+        ({NAMES: "[a-zA-Z0-9_.]*", "settings.restrictions.maxNicknameLength": 12}, "wants 3 to 12 characters"),
+    ],
+    ids=["prefix", "length"],
+)
+def test_bedrock_names_that_authme_refuses(clinic: Clinic, changes: dict[str, object], why: str) -> None:
+    clinic.change("bedrock", enabled=True)
+    clinic.game.change_authme(changes)
+    finding = clinic.only_finding("bedrock.refused_by_authme")
+    assert (finding.severity, why in finding.title) == ("broken", True)
+    clinic.game.change_authme({NAMES: "[a-zA-Z0-9_.]*", "settings.restrictions.maxNicknameLength": 16})
+    assert clinic.findings() == []
+
+
+def test_a_bedrock_prefix_that_we_refuse(clinic: Clinic) -> None:
+    clinic.change("bedrock", enabled=True, prefix="*")
+    clinic.game.change_authme({NAMES: "[a-zA-Z0-9_*]*"})
+    assert "*Steve" in clinic.only_finding("bedrock.refused_by_us").title
+
+
+def test_bedrock_players_without_a_prefix(clinic: Clinic) -> None:
+    clinic.change("bedrock", enabled=True, prefix="")
+    clinic.only_finding("bedrock.no_prefix")

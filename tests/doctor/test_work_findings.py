@@ -1,0 +1,78 @@
+"""What waits for a person: brakes, conflicts, errands that were given up."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.support.clinic import Clinic
+
+BRAKED = "INSERT INTO regsvc_audit (action, operator, created_at) VALUES (?, 'sync', '2026-01-01 00:00:00.000')"
+CONFLICT = (
+    "INSERT INTO regsvc_player (username_key, presence, plugin_state, plugin_since)"
+    " VALUES (?, 'present', ?, '2026-01-01 00:00:00.000')"
+)
+ERRAND = (
+    "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, attempts, created_at,"
+    " next_attempt_at, outcome) VALUES (?, 'approved', 'a@example.org', 'a@example.org', 'en', 8, ?, ?, ?)"
+)
+
+
+@pytest.fixture(autouse=True)
+def started(clinic: Clinic) -> None:
+    clinic.start_once()
+
+
+def vitals(clinic: Clinic, *, braked: bool) -> None:
+    """A companion runs, and says this."""
+    told = json.dumps({"success": True, "braked": braked}).encode()
+    clinic.change_machine(fetch=lambda url: told)
+
+
+def test_the_sync_that_runs_is_braked(clinic: Clinic) -> None:
+    vitals(clinic, braked=True)
+    assert "--allow-mass-changes" in clinic.only_finding("sync.braked").do
+
+
+def test_the_last_sync_was_braked(clinic: Clinic) -> None:
+    clinic.our_database.execute(BRAKED, ("sync.run",))
+    clinic.our_database.execute(BRAKED, ("sync.braked",))
+    clinic.only_finding("sync.braked")
+    vitals(clinic, braked=False)  # whoever runs knows better
+    assert clinic.findings() == []
+
+
+def test_players_wait_for_a_decision(clinic: Clinic) -> None:
+    for name, state in (("alice", "conflict"), ("bob", "returned"), ("carol", "synced")):
+        clinic.our_database.execute(CONFLICT, (name, state))
+    assert clinic.only_finding("sync.conflicts").title == "2 players wait: alice, bob."
+
+
+def test_many_players_wait(clinic: Clinic) -> None:
+    for number in range(5):
+        clinic.our_database.execute(CONFLICT, (f"p{number}", "conflict"))
+    assert clinic.only_finding("sync.conflicts").title == "5 players wait: p0, p1, p2, …"
+
+
+def test_errands_were_given_up(clinic: Clinic) -> None:
+    long_ago = "2026-01-01 00:00:00.000"
+    for kind in ("mail", "mail", "webhook"):
+        clinic.our_database.execute(ERRAND, (kind, long_ago, None, "failed"))
+    findings = clinic.findings()
+    assert [finding.title for finding in findings] == [
+        "2 of kind mail were given up.",
+        "1 of kind webhook was given up.",
+    ]
+    assert {finding.id for finding in findings} == {"outbox.failed"}
+
+
+@pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (20, True)])
+def test_errands_wait(clinic: Clinic, minutes: int, is_told: bool) -> None:
+    moment = (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000")
+    clinic.our_database.execute(ERRAND, ("mail", moment, moment, None))
+    if not is_told:
+        assert clinic.findings() == []
+        return
+    assert "no companion runs here" in clinic.only_finding("outbox.stuck").title
+    vitals(clinic, braked=False)
+    assert "no companion" not in clinic.only_finding("outbox.stuck").title

@@ -1,0 +1,40 @@
+"""SIGKILL in the middle of the first adoption of many players: the next run goes on where this one was."""
+
+import json
+import signal
+from pathlib import Path
+
+from regsvc.clock import now
+from regsvc.commit_points import VARIABLE
+from tests.support.authme_tables import dump_table
+from tests.support.command_line import companion
+from tests.support.crowd import crowd, insert_crowd
+from tests.support.our_tables import our_database
+from tests.support.village import Village
+
+MANY = {"sqlite": 3_000, "mariadb": 25_000}
+"""Several batches of either."""
+
+
+def test_an_adoption_that_was_killed_goes_on_where_it_was(village: Village, tmp_path: Path) -> None:
+    many = MANY[village.kind]
+    village.daemon.stop()
+    insert_crowd(village.table, crowd(many, now))
+    before = dump_table(village.table)
+    order = tmp_path / "kill-at"
+    order.write_text("after commit:3", "utf-8")
+    killed = companion("sync", config=village.daemon.config_file, environment={VARIABLE: str(order)})
+    assert killed.status == -signal.SIGKILL
+
+    ours = our_database(village)
+    [[halfway]] = [row.values() for row in ours.query("SELECT COUNT(*) FROM regsvc_user WHERE origin = 'adopted'")]
+    assert 0 < halfway < many
+    done = companion("sync", config=village.daemon.config_file)
+    report = json.loads(done.output)
+    assert (report["adopted"] + halfway, report["errors"], report["braked"]) == (many + 1, [], None)  # and Olivia
+    assert dump_table(village.table) == before
+    for table in ("regsvc_user", "regsvc_player"):
+        [[count]] = [row.values() for row in ours.query(f"SELECT COUNT(*) FROM {table}")]
+        assert count == many + 1, table
+    again = json.loads(companion("sync", config=village.daemon.config_file).output)
+    assert (again["adopted"], again["updated"], again["scanned"]) == (0, 0, many + 1)

@@ -1,0 +1,124 @@
+"""Connections that dawdle, and a stop in the rush: nobody pays for the first, nothing is lost in the second."""
+
+import http.client
+import json
+import signal
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon import HOST
+from tests.support.village import Village
+
+DAWDLERS = 500
+SAMPLES = 600
+IN_A_ROW = 16
+"""Clients in the rush, each with one request after the other on a connection it keeps."""
+
+
+@pytest.fixture
+def village(tmp_path: Path) -> Iterator[Village]:
+    with Village("sqlite", tmp_path) as village:
+        yield village
+
+
+def ask(connection: http.client.HTTPConnection, path: str) -> int:
+    connection.request("GET", path)
+    response = connection.getresponse()
+    response.read()
+    return response.status
+
+
+def p99_of_a_neighbour(port: int) -> float:
+    """Seconds: what 99 of 100 small requests stay below, on a connection of its own."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=10)
+    times = []
+    for _sample in range(SAMPLES):
+        started = time.perf_counter()
+        assert ask(connection, "/api/config") == 200
+        times.append(time.perf_counter() - started)
+    connection.close()
+    return statistics.quantiles(times, n=100)[98]
+
+
+def dawdle(stack: ExitStack, port: int) -> list[socket.socket]:
+    """Connections that have sent half a request, and go on a byte at a time."""
+    half = b"POST /api/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
+    sockets = []
+    for number in range(DAWDLERS):
+        dawdler = stack.enter_context(socket.create_connection((HOST, port)))
+        dawdler.sendall(half if number % 2 else half[:40])
+        sockets.append(dawdler)
+    return sockets
+
+
+def test_five_hundred_dawdlers_cost_nobody_else_anything(village: Village) -> None:
+    port = village.daemon.port
+    p99_of_a_neighbour(port)  # everything is loaded
+    alone = min(p99_of_a_neighbour(port) for _run in range(3))
+    with ExitStack() as stack:
+        dawdlers = dawdle(stack, port)
+        beside = min(p99_of_a_neighbour(port) for _run in range(3))
+        for dawdler in dawdlers:
+            dawdler.sendall(b" ")  # none of them was cut before its time
+    assert beside < 2 * alone + 0.001, f"p99 {alone * 1000:.2f} ms alone, {beside * 1000:.2f} ms beside {DAWDLERS}"
+
+
+@dataclass
+class Client:
+    """Asks until the server says that it closes, or does not answer a new connection any more."""
+
+    port: int
+    number: int
+    answered: int = 0
+    lost: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=10)
+        while self._is_answered(connection):
+            self.answered += 1
+        connection.close()
+
+    def _is_answered(self, connection: http.client.HTTPConnection) -> bool:
+        """False: nobody took the request, so it may be sent again elsewhere. One that was taken has to be answered."""
+        body = json.dumps({"username": f"nobody_{self.number}_{self.answered}", "password": "a-secret"})
+        try:
+            connection.request("POST", "/api/login", body, {"Content-Type": "application/json"})
+        except OSError:
+            return False
+        try:
+            response = connection.getresponse()
+            text = response.read()
+        except (http.client.RemoteDisconnected, ConnectionError):
+            return False  # closed between two requests, as any kept connection may be
+        except (OSError, http.client.HTTPException) as error:
+            self.lost.append(repr(error))
+            return False
+        if response.status != 401 or json.loads(text)["code"] != "bad_credentials":
+            self.lost.append(text.decode())
+        return response.getheader("Connection") != "close"
+
+
+def test_a_stop_in_the_rush_loses_no_answer(village: Village) -> None:
+    clients = [Client(village.daemon.port, number) for number in range(IN_A_ROW)]
+    threads = [threading.Thread(target=client.run) for client in clients]
+    for thread in threads:
+        thread.start()
+    while sum(client.answered for client in clients) < IN_A_ROW * 5:
+        assert village.daemon.is_running
+        time.sleep(0.01)
+    started = time.monotonic()
+    village.daemon.send(signal.SIGTERM)
+    assert village.daemon.wait_for_end() == 0
+    assert time.monotonic() - started < 10
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert [lost for client in clients for lost in client.lost] == []

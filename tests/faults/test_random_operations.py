@@ -1,0 +1,25 @@
+"""Whatever happens, in whatever order: AuthMe's table changes only where it may, and one password opens each door.
+
+Twenty sequences of fifty operations on each kind of database; `make torture` runs two hundred.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.authme_database import DatabaseKind
+from tests.support.random_houses import house_opener
+from tests.support.random_village import live_through
+
+SEQUENCES = 20
+SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
+
+
+def test_the_players_table_changes_only_where_it_may(
+    request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path
+) -> None:
+    server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
+    operations = live_through(house_opener(tmp_path, server), SEQUENCES, SEED)
+    print(f"{operations} operations, COMPANION_TEST_SEED={SEED}")
+    assert operations >= 1000

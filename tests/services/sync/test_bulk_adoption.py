@@ -1,0 +1,161 @@
+"""Adoption in SQL makes of every row what the look at each name makes of it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from plugin_bridge.players import PlayerRow, lock_text
+from regsvc.models import Player, User
+from tests.support.authme_database import DatabaseKind
+from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
+from tests.support.house import House, MakeHouse
+from tests.support.standing_clock import StandingClock
+
+OLD, MINUTE = 1_500_000_000_000, 60_000
+
+
+@pytest.fixture
+def database_kind() -> DatabaseKind:
+    """Where the table is on the server that has ours."""
+    return "mariadb"
+
+
+def odd_rows(clock: StandingClock, shape: TableShape) -> list[dict[str, Any]]:
+    """What real tables hold, by what is odd about it."""
+    now = int(clock().timestamp() * 1000)
+    emails = [
+        "alice@example.org",
+        "ALICE@Example.ORG",
+        "taken@example.org",
+        " padded@example.org",
+        "a@b",
+        "no-at-all",
+        "two@@example.org",
+        "dot.@example.org",
+        'quo"ted"@example.org',
+        "x@example.invalid",
+        "x@sub-.example.org",
+        "x@xn--bcher-kva.example.org",
+        "x@a--b.example.org",
+        "x+tag@example.co.uk",
+        "line@example.org\n",
+        "your@email.com",
+        "YOUR@email.com",
+        "",
+        "  ",
+        "a" * 65 + "@example.org",
+        "büro@example.org",
+    ]
+    if shape is not TableShape.OLD:  # there it cannot be NULL
+        emails.append(None)  # type: ignore[arg-type]
+    rows: list[dict[str, Any]] = [
+        {"username": f"mail{index:02}", "realname": f"Mail{index:02}", "password": "x", "regdate": OLD, "email": email}
+        for index, email in enumerate(emails)
+    ]
+    names = [
+        ("bob", "BoB"), ("carol", "Player"), ("player", "Player"), ("dave", "Robert"), ("e b", "E b"), ("..", ".."),
+        ("émile", "Émile"), ("x" * 100, "X" * 100), ("frank", ""), ("olivia", "Olivia"),
+    ]  # fmt: skip
+    rows += [{"username": key, "realname": name, "password": "y", "regdate": OLD} for key, name in names]
+    dates = [0, -5, 1, 1_600_000_000, now - MINUTE, now + MINUTE, 9_000_000_000_000_000]
+    rows += [
+        {"username": f"date{index}", "realname": f"Date{index}", "password": "z", "regdate": date}
+        for index, date in enumerate(dates)
+    ]
+    rows.append({"username": "locked", "realname": "Locked", "password": lock_text("h" * 40), "regdate": OLD})
+    return rows
+
+
+def everything(house: House) -> tuple[list[Any], ...]:
+    """Our rows, without ids and the moments of the run."""
+    left_out = {"id", "user_id", "changed_at"}
+    tables: list[Any] = [User, Player]
+    return tuple(
+        [
+            {name: value for name, value in row.items() if name not in left_out}
+            for row in table.select().order_by(table.username_key).dicts()
+        ]
+        for table in tables
+    )
+
+
+@pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)
+@pytest.mark.parametrize("existing", ["approved", "pending"])
+def test_sql_decides_as_the_plan_does(
+    make_house: MakeHouse,
+    authme_table: AuthMeTable,
+    authme_shape: TableShape,
+    clock: StandingClock,
+    existing: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for row in odd_rows(clock, authme_shape):
+        insert_player(authme_table, **row)
+    before = dump_table(authme_table)
+    house = make_house(sync__existing_players=existing, sync__max_changes="100 and 100%")
+    house.game.write_operators("Olivia")
+    house.register("Zoe", email="taken@example.org")
+    planned = house.plan()
+    assert User.select().count() == 1
+    in_sql = house.sync()
+    made = everything(house)
+    told = (in_sql.counts(), sorted(in_sql.conflicts, key=str), in_sql.errors)
+    counts = {key: value for key, value in in_sql.counts().items() if key in ("scanned", "adopted")}
+    assert {key: planned.counts().get(key) for key in counts} == counts
+
+    User.delete().where(User.username_key != "zoe").execute()
+    Player.delete().where(Player.username_key != "zoe").execute()
+    for row in before:
+        restore(authme_table, row)
+    with monkeypatch.context() as patched:
+        patched.setattr(house.app.ground.home.players, "shared_table", lambda: None)
+        by_name = house.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
+        assert (by_name.counts(), sorted(by_name.conflicts, key=str), by_name.errors) == told
+        assert everything(house) == made
+    house.sync()
+    assert not house.sync().has_effects
+
+
+def restore(table: AuthMeTable, dumped: dict[str, object]) -> None:
+    """The password column as it was dumped, in hexadecimal digits."""
+    table.database.execute(
+        f"UPDATE {table.name} SET password = CONVERT(UNHEX(?) USING ascii), hasSession = 0 WHERE HEX(username) = ?",
+        (dumped["password"], dumped["username"]),
+    )
+
+
+def test_what_sql_was_interrupted_at_is_not_looked_at_again(
+    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regsvc.sync.digest_settled.BATCH", 10)
+    for number in range(40):
+        name = f"player{number:02}"
+        insert_player(authme_table, username=name, realname=name, password="x", regdate=OLD)
+    house = make_house()
+    pages = iter([True, True, False])
+    assert house.app.sync._sync.run(may_go_on=lambda: next(pages)).adopted == 30
+    assert [detail["count"] for detail in house.details("user.adopted")] == [10, 10, 10]
+    house.restart()
+    players = house.app.ground.home.players
+    looked_at: set[str] = set()
+    find_many = players.find_many
+
+    def watching(keys: Iterable[str]) -> dict[str, PlayerRow]:
+        looked_at.update(keys)
+        return find_many(keys)
+
+    monkeypatch.setattr(players, "find_many", watching)
+    assert house.sync().adopted == 10
+    assert looked_at == set()
+    lasts = [detail["last"] for detail in house.details("user.adopted")]
+    assert lasts == ["player09", "player19", "player29", "player39"]
+
+
+def test_a_server_that_cannot_do_it_gets_it_done_name_by_name(
+    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
+    house = make_house()
+    monkeypatch.setattr("regsvc.sync.bulk_adoption._NAME", "[")
+    assert house.sync().adopted == 1

@@ -1,0 +1,15 @@
+"""Somebody who reads captchas without fail: he looks behind the picture."""
+
+from regsvc.app import App
+from regsvc.captcha import CaptchaProof
+
+
+def answer_to(app: App, token: str) -> str:
+    """The right answer; AssertionError when no such challenge is outstanding."""
+    challenge = app.captcha_room.outstanding.find(token)
+    assert challenge is not None, "there is no such challenge"
+    return challenge.answer.decode()
+
+
+def right_proof(app: App, token: str) -> CaptchaProof:
+    return CaptchaProof(token, answer_to(app, token))

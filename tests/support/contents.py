@@ -1,0 +1,25 @@
+"""What our tables hold, told apart by digest alone: two databases that say the same are the same."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from regsvc.db import open_database
+from regsvc.transfer.copying import tallies_of
+from regsvc.transfer.database_rows import DatabaseRows
+from regsvc.transfer.tables import list_tables
+
+
+def contents_of(url: str) -> Mapping[str, tuple[int, str]]:
+    """Rows and digest of each table that goes along in a move."""
+    database = open_database(url, timedelta(seconds=5))
+    with database.connection_context():
+        tallies = tallies_of(DatabaseRows(database))
+    return {name: (tally.rows, tally.digest) for name, tally in tallies.items()}
+
+
+def next_user_number(url: str) -> int:
+    """What the next user would be called."""
+    database = open_database(url, timedelta(seconds=5))
+    table = next(table for table in list_tables() if table.name == "regsvc_user")
+    with database.connection_context():
+        return DatabaseRows(database).next_number(table)

@@ -1,0 +1,75 @@
+"""Holds every reply that the tests get against what the API says of itself."""
+
+import functools
+import json
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from regsvc.api.openapi import Description
+from regsvc.api.routes import ROUTES
+from regsvc.i18n import load_translations
+
+
+def check_reply(method: str, path: str, status: int, content_type: str, body: bytes) -> None:
+    """AssertionError for a reply that the description does not have: its status, its shape or its code."""
+    path = path.partition("?")[0]
+    if method not in ("GET", "POST") or not path.startswith("/api"):
+        return
+    operation = document()["paths"].get(path, {}).get(method.lower())
+    if operation is None or not content_type.startswith("application/json"):
+        return
+    told = json.loads(body)
+    is_softened = status == 200 and isinstance(told, dict) and told.get("success") is False
+    validator = find_validator(method, path, status, is_legacy=is_softened)
+    assert validator is not None, f"{method} {path} is not described to answer {status}: {told}"
+    errors = [error.message for error in validator.iter_errors(told)]
+    assert not errors, f"{method} {path} answered {status} unlike its description: {errors}"
+
+
+@functools.cache
+def document(*, is_legacy: bool = False) -> dict[str, Any]:
+    """The description of the whole API."""
+    return Description(ROUTES, load_translations(), server_url="/", is_legacy=is_legacy).document()
+
+
+@functools.cache
+def find_validator(method: str, path: str, status: int, *, is_legacy: bool) -> Draft202012Validator | None:
+    """What checks the replies of this status; None where the status is not described."""
+    whole = document(is_legacy=is_legacy)
+    response = whole["paths"][path][method.lower()]["responses"].get(str(status))
+    if response is None:
+        return None
+    if "$ref" in response:
+        response = whole["components"]["responses"][response["$ref"].rpartition("/")[2]]
+    schema = response.get("content", {}).get("application/json", {}).get("schema", {})
+    return Draft202012Validator({**schema, "components": whole["components"]})
+
+
+def example_body(path: str) -> dict[str, Any]:
+    """The fields that a POST needs, with values of the right type."""
+    return {name: value for name, value in _example(path).items() if name in _body_schema(path).get("required", ())}
+
+
+def list_fields(path: str) -> dict[str, Draft202012Validator]:
+    """The fields that the body of a POST may have, each with what checks its type."""
+    components = document()["components"]
+    return {
+        name: Draft202012Validator({**schema, "components": components})
+        for name, schema in _body_schema(path).get("properties", {}).items()
+    }
+
+
+def _example(path: str) -> dict[str, Any]:
+    body = document()["paths"][path]["post"].get("requestBody")
+    example: dict[str, Any] = body["content"]["application/json"]["example"] if body else {}
+    return example
+
+
+def _body_schema(path: str) -> dict[str, Any]:
+    body = document()["paths"][path]["post"].get("requestBody")
+    if body is None:
+        return {}
+    name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    schema: dict[str, Any] = document()["components"]["schemas"][name]
+    return schema

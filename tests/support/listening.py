@@ -1,0 +1,97 @@
+"""Somebody who listens to a daemon's events, over real HTTP."""
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tests.support.daemon import HOST, Daemon
+
+PATIENCE = 15.0  # seconds
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One event. `id` None: it came without one."""
+
+    name: str
+    data: dict[str, Any]
+    id: int | None
+
+
+class Listening:
+    """A context manager: a stream that is open, and read on a thread as it comes."""
+
+    def __init__(
+        self, daemon: Daemon, token: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+    ) -> None:
+        """AssertionError unless it is answered with 200."""
+        self._connection = http.client.HTTPConnection(HOST, daemon.port, timeout=60)
+        self._connection.request(method, "/events", headers={"Authorization": f"Bearer {token}", **(headers or {})})
+        self._socket = self._connection.sock
+        self._response = self._connection.getresponse()
+        self.headers = self._response.headers
+        self.heard: list[Heard] = []
+        self.comments: list[str] = []
+        self.is_over = False
+        self._news = threading.Condition()
+        assert self._response.status == 200, self._response.read()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not self.is_over:
+            self._socket.shutdown(socket.SHUT_RDWR)  # the thread wakes, and lets go of what is closed next
+        self._thread.join(PATIENCE)
+        self._connection.close()
+
+    def hears(self, *names: str) -> list[Heard]:
+        """These events came, in this order and nothing else; comes back with them. AssertionError after a while."""
+        with self._news:
+            self._news.wait_for(lambda: len(self.heard) >= len(names) or self.is_over, PATIENCE)
+            assert [event.name for event in self.heard] == list(names)
+            heard, self.heard = self.heard, []
+            return heard
+
+    def wait_for_end(self) -> None:
+        """The stream ended by itself, properly; AssertionError when it does not."""
+        with self._news:
+            assert self._news.wait_for(lambda: self.is_over, PATIENCE), f"it goes on: {self.heard}"
+
+    def wait_for_comment(self) -> str:
+        """What is said when nothing happens."""
+        with self._news:
+            assert self._news.wait_for(lambda: bool(self.comments), PATIENCE)
+            return self.comments.pop()
+
+    def _read(self) -> None:
+        fields: dict[str, str] = {}
+        try:
+            for line in self._response:
+                text = line.decode().rstrip("\n")
+                if text:
+                    name, _colon, value = text.partition(": ")
+                    fields[name] = value
+                else:
+                    self._take(fields)
+                    fields = {}
+        except (OSError, http.client.HTTPException):
+            """The listener has left, or the daemon has."""
+        with self._news:
+            self.is_over = True
+            self._news.notify_all()
+
+    def _take(self, fields: Mapping[str, str]) -> None:
+        with self._news:
+            if "event" in fields:
+                number = int(fields["id"]) if "id" in fields else None
+                self.heard.append(Heard(fields["event"], json.loads(fields["data"]), number))
+            elif "" in fields:
+                self.comments.append(fields[""])
+            self._news.notify_all()

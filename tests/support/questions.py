@@ -1,0 +1,82 @@
+"""Questions that the stories answer, and a village that asks them."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.daemon import Reply
+from tests.support.village import NO_LIMIT, Person, Village
+
+QUESTIONS = """
+[[question]]
+id = 1
+type = "single_choice"
+text = { en = "What do you do?", zh = "你会怎么做？", de = "Was tust du?" }
+[[question.option]]
+text = { en = "Talk", zh = "商量", de = "Reden" }
+score = 50
+[[question.option]]
+text = { en = "Fight", zh = "打架" }
+score = -10
+
+[[question]]
+id = 7
+type = "multiple_choice"
+required = false
+text = "Which are allowed?"
+max_selections = 2
+[[question.option]]
+text = "Building"
+score = 10
+[[question.option]]
+text = "Cheating"
+score = -30
+[[question.option]]
+text = "Singing"
+score = 10
+
+[[question]]
+id = 9
+type = "text"
+required = false
+text = { en = "Why here?", zh = "为什么来这里？" }
+min_length = 5
+max_length = 20
+multiline = true
+placeholder = { en = "A sentence", zh = "一句话" }
+max_score = 30
+scoring_rule = "the secret rule"
+"""
+TALK: dict[str, Any] = {"1": {"type": "single_choice", "selectedOptionIds": [0]}}
+FIGHT: dict[str, Any] = {"1": {"type": "single_choice", "selectedOptionIds": [1]}}
+BUILD: dict[str, Any] = {"7": {"type": "multiple_choice", "selectedOptionIds": [0]}}
+WORDS: dict[str, Any] = {"9": {"type": "text", "textAnswer": "I like it."}}
+PASSING = TALK | BUILD
+
+SUBMIT = "/api/questionnaire/submit"
+
+
+def asking(directory: Path, **questionnaire: Any) -> dict[str, dict[str, Any]]:
+    """What a village's config needs so that it asks; `questionnaire` are more keys of that section."""
+    file = directory / "questions.toml"
+    file.write_text(QUESTIONS, encoding="utf-8")
+    usual = {"file": str(file), "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT}
+    return {"questionnaire": {**usual, **questionnaire}}
+
+
+def submit(village: Village, answers: object, client: str = "", **fields: object) -> Reply:
+    """`client`: the address a proxy on this machine says it came from; else it is the test's own."""
+    headers = {"X-Forwarded-For": client} if client else {}
+    return village.post(SUBMIT, {"answers": answers, **fields}, headers=headers)
+
+
+def token_for(village: Village, answers: object = PASSING, client: str = "") -> str:
+    """The token of answers that were taken."""
+    reply = submit(village, answers, client)
+    assert reply.status == 200, reply.text
+    token: str = reply.json["token"]
+    return token
+
+
+def applies(village: Village, person: Person, token: object, **fields: object) -> Reply:
+    """The registration with a result."""
+    return village.register(person, questionnaire={"token": token}, **fields)

@@ -1,0 +1,101 @@
+"""A feed of releases on loopback, over real HTTP, that answers what a test wants it to."""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+PATIENCE = 10.0  # seconds
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the feed says. `length` is announced instead of the true one; a `pause` comes before the body."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    length: int | None = None
+    is_silent: bool = False
+    """Never answer, but keep the connection until the feed is closed."""
+
+
+def release(version: str, page: str | None = None, **more: object) -> Answer:
+    """As GitHub tells of the latest release."""
+    told = {"tag_name": version, "html_url": page, "name": f"Release {version}", "draft": False, **more}
+    return Answer(body=json.dumps(told).encode(), headers={"Etag": f'"{version}"'})
+
+
+class ReleaseFeed:
+    """A context manager: it answers while it is open. `asked` are the headers of each request, oldest first."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.asked: list[dict[str, str]] = []
+        self._is_over = threading.Event()
+        self._news = threading.Condition()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/releases/latest"
+
+    def __enter__(self) -> Self:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler_class())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._is_over.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def wait_for_requests(self, count: int) -> None:
+        """Come back when it was asked so often; AssertionError after some seconds."""
+        with self._news:
+            assert self._news.wait_for(lambda: len(self.asked) >= count, PATIENCE), f"asked {len(self.asked)} times"
+
+    def note(self, handler: BaseHTTPRequestHandler) -> None:
+        """Remember a request."""
+        with self._news:
+            self.asked.append({name.lower(): value for name, value in handler.headers.items()})
+            self._news.notify_all()
+
+    def _handler_class(self) -> type[BaseHTTPRequestHandler]:
+        feed = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                feed.note(self)
+                feed.reply(self)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """A test reads `asked` instead."""
+
+        return Handler
+
+    def reply(self, handler: BaseHTTPRequestHandler) -> None:
+        """Say what `answer` says."""
+        answer = self.answer
+        if answer.is_silent:
+            self._is_over.wait(30)
+            handler.close_connection = True
+            return
+        tag = answer.headers.get("Etag")
+        is_known = tag is not None and handler.headers.get("If-None-Match") == tag
+        body = b"" if is_known else answer.body
+        handler.send_response(304 if is_known else answer.status)
+        for name, value in answer.headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(answer.length if answer.length is not None else len(body)))
+        handler.end_headers()
+        try:
+            handler.wfile.write(body)
+        except OSError:  # whoever asked has had enough
+            handler.close_connection = True

@@ -1,0 +1,152 @@
+"""A service on loopback that speaks OpenAI's chat completions over real HTTP, and says what a test wants it to."""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+KEY = "sk-a-key-that-nobody-may-read"
+PATIENCE = 10.0  # seconds
+
+
+@dataclass(frozen=True)
+class Said:
+    """One answer of the service."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_silent: bool = False
+    """Say nothing, but keep the connection until the service is closed or `release` is called."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request: the path, the headers in lower case, and the parsed body."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def instructions(self) -> str:
+        return str(self.body["messages"][0]["content"])
+
+    @property
+    def answer(self) -> str:
+        """What the applicant wrote."""
+        return str(json.loads(self.body["messages"][1]["content"])["answer"])
+
+
+def verdict(score: object, reason: str = "sensible") -> Said:
+    """What a model says that does as it is told."""
+    return says(json.dumps({"score": score, "reason": reason}))
+
+
+def says(content: str | None) -> Said:
+    """A proper completion whose message is this text."""
+    message = {"role": "assistant", "content": content}
+    completion = {"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": message}], "usage": {}}
+    return Said(body=json.dumps(completion).encode())
+
+
+def in_pieces(body: bytes) -> Said:
+    """A reply that does not tell its length beforehand."""
+    pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
+    chunked = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""])
+    return Said(body=chunked, headers={"Transfer-Encoding": "chunked"})
+
+
+SILENCE = Said(is_silent=True)
+
+
+class ScoringService:
+    """A context manager: it answers while it is open, every request with `says`. `asked` is oldest first."""
+
+    def __init__(self, says: Said) -> None:
+        self.says = says
+        self.asked: list[Asked] = []
+        self.most_at_a_time = 0
+        self._at_a_time = 0
+        self._is_released = threading.Event()
+        self._news = threading.Condition()
+
+    @property
+    def url(self) -> str:
+        """The base address, as such services tell it."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler_class())
+        self._server.daemon_threads = True
+        self._server.request_queue_size = 100
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.release()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def release(self) -> None:
+        """Whoever waits because of `SILENCE` is left without an answer."""
+        self._is_released.set()
+
+    def wait_for_requests(self, count: int) -> None:
+        """Come back when it was asked so often; AssertionError after some seconds."""
+        with self._news:
+            assert self._news.wait_for(lambda: len(self.asked) >= count, PATIENCE), f"asked {len(self.asked)} times"
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """One request."""
+        body = handler.rfile.read(int(handler.headers["Content-Length"]))
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        with self._news:
+            self.asked.append(Asked(handler.path, headers, json.loads(body)))
+            self._at_a_time += 1
+            self.most_at_a_time = max(self.most_at_a_time, self._at_a_time)
+            said = self.says
+            self._news.notify_all()
+        try:
+            self._say(said, handler)
+        finally:
+            with self._news:
+                self._at_a_time -= 1
+
+    def _say(self, said: Said, handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+        if said.is_silent:
+            self._is_released.wait(30)
+            return
+        handler.send_response(said.status)
+        for name, value in {"Content-Type": "application/json", **said.headers}.items():
+            handler.send_header(name, value)
+        if not {"Content-Length", "Transfer-Encoding"} & said.headers.keys():
+            handler.send_header("Content-Length", str(len(said.body)))
+        try:
+            handler.end_headers()
+            handler.wfile.write(said.body)
+        except OSError:  # whoever asked has had enough
+            return
+
+    def _handler_class(self) -> type[BaseHTTPRequestHandler]:
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                service.answer(self)
+
+            def do_GET(self) -> None:
+                """A redirection that is followed comes as this."""
+                service.asked.append(Asked(self.path, {name.lower(): v for name, v in self.headers.items()}, {}))
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """A test reads `asked` instead."""
+
+        return Handler

@@ -1,0 +1,70 @@
+"""`companion updates` and `companion game-status`, as a host types them."""
+
+from typing import Any
+
+import pytest
+
+from regsvc import __version__
+from tests.conftest import MakeDaemon
+from tests.support.command_line import Finished, companion
+from tests.support.game_server import GameServer
+from tests.support.minecraft_server import MinecraftServer, saying
+from tests.support.plugin_jars import write_jar
+from tests.support.ports import free_port
+from tests.support.release_feed import Answer, ReleaseFeed, release
+
+PAGE = "https://example.org/authme/6.0.1"
+
+
+def run(daemon: MakeDaemon, command: str, config: dict[str, dict[str, Any]]) -> Finished:
+    return companion(command, config=daemon(config).config_file)
+
+
+def test_updates_tells_what_is_newer(daemon: MakeDaemon, game_server: GameServer) -> None:
+    write_jar(game_server.directory / "plugins", "AuthMe.jar")
+    with ReleaseFeed(release("6.0.1", PAGE)) as plugin, ReleaseFeed(release(__version__)) as own:
+        config = {"updates": {"enabled": True, "plugin_url": plugin.address, "own_url": own.address}}
+        finished = run(daemon, "updates", config)
+    assert finished == Finished(
+        0,
+        f"companion: {__version__} here, the newest is {__version__}\n"
+        f"AuthMe: 5.6.0-beta2 here, the newest is 6.0.1 ({PAGE})\n",
+        "",
+    )
+
+
+def test_updates_tells_why_it_does_not_know(daemon: MakeDaemon) -> None:
+    with ReleaseFeed(Answer(404)) as plugin:
+        finished = run(daemon, "updates", {"updates": {"enabled": True, "plugin_url": plugin.address}})
+    assert finished.status == 1
+    assert f"companion: {__version__} here, nobody tells of newer ones\n" in finished.output
+    assert "AuthMe: unknown here, the newest is not known: " in finished.output
+    assert "404" in finished.output
+
+
+def test_updates_asks_nobody_where_that_is_switched_off(daemon: MakeDaemon) -> None:
+    with ReleaseFeed(release("6.0.1")) as feed:
+        finished = run(daemon, "updates", {"updates": {"enabled": False, "plugin_url": feed.address}})
+        assert not feed.asked
+    assert (finished.status, finished.output) == (0, "nobody is asked: updates.enabled is false\n")
+
+
+def test_game_status_tells_how_it_is(daemon: MakeDaemon) -> None:
+    with MinecraftServer() as server:
+        finished = run(daemon, "game-status", {"game": {"address": server.address}})
+    assert finished.status == 0
+    assert finished.output.startswith("online: 2 of 20 players, Paper 1.21.4, ")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_game_status_tells_of_silence(daemon: MakeDaemon, is_there: bool) -> None:
+    with MinecraftServer(answer=saying(b"?")) as server:
+        port = server.port if is_there else free_port()
+        finished = run(daemon, "game-status", {"game": {"address": f"127.0.0.1:{port}"}})
+    assert (finished.status, finished.output) == (1, "silent\n")
+
+
+def test_game_status_needs_to_know_where(daemon: MakeDaemon) -> None:
+    finished = run(daemon, "game-status", {"game": {"directory": ""}})
+    assert finished.status == 1
+    assert "game.directory or game.address" in finished.output

@@ -1,0 +1,25 @@
+"""The long form of `tests/faults/test_random_operations.py`: two hundred sequences on each kind of database.
+
+`COMPANION_TEST_SEED` is the first of the seeds; the name of a failed test says which one it was. The file is no
+`test_` file, so that only who names it runs it.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.authme_database import DatabaseKind
+from tests.support.random_houses import house_opener
+from tests.support.random_village import live_through
+
+FIRST_SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
+SEQUENCES = 20  # for each seed
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 10))
+def test_the_players_table_changes_only_where_it_may(
+    request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path, seed: int
+) -> None:
+    server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
+    print(f"{live_through(house_opener(tmp_path, server), SEQUENCES, seed)} operations")
