@@ -1,6 +1,6 @@
 """What a caller is told when the game does not follow at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,13 @@ STILL_ONLINE_RCON_OFF: Final = "still_online_rcon_off"
 """AuthMe's row says that the player is in the game, and nobody can throw him out."""
 AUTHME_CACHE_ON: Final = "authme_cache_on"
 """AuthMe goes by what it remembers, for up to a quarter of an hour: DataSource.caching is true in its config."""
+
+MEANINGS: Final[Mapping[str, str]] = {
+    PLAYER_PENDING: "AuthMe's table is busy or away; the game follows with the next sync",
+    STILL_ONLINE_RCON_OFF: "the player seems to be in the game, and stays there: RCON is off (see `companion doctor`)",
+    AUTHME_CACHE_ON: "AuthMe may go by what it remembers for up to a quarter of an hour (see `companion doctor`)",
+}
+"""Each warning in a sentence, for the command line."""
 
 _ENDS_PLAY: Final = frozenset({"ban", "delete"})
 _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})

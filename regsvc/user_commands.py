@@ -11,6 +11,7 @@ from regsvc.accounts import Authority, Decided
 from regsvc.admin_users import UserEntry, UserQuery
 from regsvc.app import App
 from regsvc.models import STATUSES
+from regsvc.player_warnings import MEANINGS
 from regsvc.transitions import Actor, Decree
 from regsvc.units import parse_duration
 
@@ -128,5 +129,5 @@ def _decide(given: argparse.Namespace, app: App, by: Authority) -> int:
 def _tell(decided: Decided) -> int:
     print(f"{decided.username}: {decided.status or 'deleted'}")
     for warning in decided.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(f"warning: {warning}: {MEANINGS[warning]}", file=sys.stderr)
     return 0

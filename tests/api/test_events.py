@@ -27,6 +27,12 @@ def sql(village: Village, statement: str, *values: object) -> None:
     our_database(village).execute(statement, values)
 
 
+@pytest.fixture(autouse=True)
+def _first_sync_is_over(village: Village) -> None:
+    """The end of the run that every daemon begins with would be heard."""
+    village.sync()
+
+
 # --- What is heard ---
 
 

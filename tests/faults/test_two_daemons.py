@@ -72,6 +72,7 @@ def test_the_second_ends_what_the_first_was_killed_in(village: Village, second: 
     """R41"""
     bob, carol = village.approved("bob"), village.approved("carol")
     token, seconds_token = village.olivia(), admin_token(second)
+    assert second.post("/api/admin/sync", {}, token=seconds_token).status == 200  # its first run is over
     type_ban(village, bob)
     type_ban(village, carol)
     with ThreadPoolExecutor(2) as pool:

@@ -55,7 +55,7 @@ class Listening:
         """These events came, in this order and nothing else; comes back with them. AssertionError after a while."""
         with self._news:
             self._news.wait_for(lambda: len(self.heard) >= len(names) or self.is_over, PATIENCE)
-            assert [event.name for event in self.heard] == list(names)
+            assert [event.name for event in self.heard] == list(names), self.heard
             heard, self.heard = self.heard, []
             return heard
 
