@@ -19,9 +19,9 @@ import tornado
 
 from tests.bench import captchas
 from tests.bench.report import FILE, sections
-from tests.support.daemon import REPOSITORY
 from tests.support.mariadb import MariaDBServer
 from tests.support.ports import free_port
+from tests.support.quick_start import REPOSITORY
 from tests.support.village import Village
 
 PLAYERS = 100_000

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from typing import Any
 
-from tests.support.daemon import HOST, REPOSITORY
+from tests.support.daemon import HOST
+from tests.support.quick_start import REPOSITORY
 
 CAPTCHAS = 1000
 CONNECTIONS = 8

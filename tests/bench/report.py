@@ -4,7 +4,7 @@ import platform
 from collections.abc import Sequence
 from datetime import date
 
-from tests.support.daemon import REPOSITORY
+from tests.support.quick_start import REPOSITORY
 
 FILE = REPOSITORY / "docs" / "benchmarks.md"
 

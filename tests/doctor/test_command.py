@@ -14,9 +14,10 @@ import pytest
 from tests.support.authme_database import DatabaseKind
 from tests.support.clinic import RCON_PASSWORD, Clinic
 from tests.support.command_line import Finished, companion
-from tests.support.daemon import REPOSITORY, Daemon, clean_environment
+from tests.support.daemon import Daemon, clean_environment
 from tests.support.mariadb import AUTHME
 from tests.support.ports import free_port
+from tests.support.quick_start import REPOSITORY
 
 MAIL_PASSWORD = "mail-9d1b7c"
 TOKEN = "scrape-4f0e55"

@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from regsvc import commit_points
-from tests.support.daemon import REPOSITORY, clean_environment
+from tests.support.daemon import clean_environment
+from tests.support.quick_start import REPOSITORY
 
 COMMITS = """
 from pathlib import Path

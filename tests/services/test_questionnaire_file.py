@@ -11,9 +11,9 @@ from regsvc.questionnaire_file import load_questionnaire
 from tests.conftest import MakeDaemon
 from tests.support.authme_tables import AuthMeTable
 from tests.support.command_line import companion
-from tests.support.daemon import REPOSITORY
 from tests.support.game_server import GameServer
 from tests.support.house import open_house
+from tests.support.quick_start import REPOSITORY
 from tests.support.standing_clock import StandingClock
 
 SAMPLE = REPOSITORY / "conf" / "questionnaire.toml"

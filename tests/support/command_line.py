@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 from unittest import mock
 
 from companion import main
-from tests.support.daemon import REPOSITORY, clean_environment
+from tests.support.daemon import clean_environment
+from tests.support.quick_start import PROGRAM, quick_start
 
 TIMEOUT = 60.0  # seconds
 
@@ -34,18 +37,25 @@ def companion(
 ) -> Finished:
     """Run a command to its end. `typed` comes on standard input; `config` is passed as --config."""
     given = [*arguments, *(("--config", str(config)) if config is not None else ())]
-    done = subprocess.run(
-        [sys.executable, str(REPOSITORY / "companion.py"), *given],
-        input=typed,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=directory or (config.parent if config else None),
-        env={**clean_environment(), **(environment or {})},
-        timeout=TIMEOUT,
-        check=False,
-    )
-    return Finished(done.returncode, done.stdout, done.stderr)
+    place = directory or (config.parent if config else Path.cwd())
+    with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
+        stdin.write(typed.encode())
+        stdin.seek(0)
+        streams = stdin.fileno(), stdout.fileno(), stderr.fileno()
+        if environment:
+            command = [sys.executable, str(PROGRAM), *given]
+            whole = {**clean_environment(), **environment}
+            status = subprocess.Popen(command, cwd=place, env=whole, stdin=stdin, stdout=stdout, stderr=stderr).wait(
+                TIMEOUT
+            )
+        else:
+            status = quick_start().start(given, clean_environment(), place, streams).wait(TIMEOUT)
+        return Finished(status, _read(stdout), _read(stderr))
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 def companion_here(*arguments: str, config: Path, typed: str = "") -> Finished:

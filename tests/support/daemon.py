@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 
 from tests.support.contract import check_reply
 from tests.support.ports import free_port
+from tests.support.quick_start import PROGRAM, QuickProcess, quick_start
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 READY = "companion ready on "
 START_TIMEOUT = 30.0  # seconds
@@ -71,9 +71,10 @@ class Daemon:
         self.base_url = f"http://{HOST}:{self.port}"
         self.output: list[str] = []  # lines of stdout, over all starts
         self.log: list[str] = []  # lines of stderr, over all starts
-        self._command = [*(command or (sys.executable, str(REPOSITORY / "companion.py"), "serve", "--config"))]
+        self._is_ordinary = command is None and not environment
+        self._command = [*(command or (sys.executable, str(PROGRAM), "serve", "--config"))]
         self._environment = {**clean_environment(), **(environment or {})}
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | QuickProcess | None = None
         self._readers: list[threading.Thread] = []
         self._open_streams = 0
         self._news = threading.Condition()
@@ -108,23 +109,30 @@ class Daemon:
         """Starts the process without waiting for anything."""
         assert self._process is None, "the daemon is running already"
         self.output.clear()
-        self._process = subprocess.Popen(
-            [*self._command, str(self.config_file)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.directory,
-            env=self._environment,
-            text=True,
-            encoding="utf-8",
-        )
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        streams = [(self._process.stdout, self.output), (self._process.stderr, self.log)]
+        outer, inner = zip(os.pipe(), os.pipe(), strict=True)
+        with Path(os.devnull).open("rb") as nothing:
+            self._process = self._begin((nothing.fileno(), *inner))
+        for end in inner:
+            os.close(end)
+        streams = zip((os.fdopen(end, encoding="utf-8") for end in outer), (self.output, self.log), strict=True)
         self._readers = [threading.Thread(target=self._read, args=stream, daemon=True) for stream in streams]
-        self._open_streams = len(streams)
+        self._open_streams = len(self._readers)
         for reader in self._readers:
             reader.start()
+
+    def _begin(self, streams: tuple[int, int, int]) -> "subprocess.Popen[bytes] | QuickProcess":
+        if self._is_ordinary:
+            arguments = ("serve", "--config", str(self.config_file))
+            return quick_start().start(arguments, self._environment, self.directory, streams)
+        stdin, stdout, stderr = streams
+        return subprocess.Popen(
+            [*self._command, str(self.config_file)],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=self.directory,
+            env=self._environment,
+        )
 
     def stop(self) -> None:
         """SIGTERM; AssertionError unless it ends by itself with status 0."""
@@ -148,9 +156,6 @@ class Daemon:
         status = self._process.wait(timeout)
         for reader in self._readers:
             reader.join()
-        for stream in (self._process.stdout, self._process.stderr):
-            if stream is not None:
-                stream.close()
         self._process = None
         return status
 
@@ -200,10 +205,11 @@ class Daemon:
         return reply
 
     def _read(self, stream: IO[str], lines: list[str]) -> None:
-        for line in stream:
-            with self._news:
-                lines.append(line.rstrip("\n"))
-                self._news.notify_all()
+        with stream:
+            for line in stream:
+                with self._news:
+                    lines.append(line.rstrip("\n"))
+                    self._news.notify_all()
         with self._news:
             self._open_streams -= 1
             self._news.notify_all()

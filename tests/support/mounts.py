@@ -5,7 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from tests.support.daemon import REPOSITORY
+from tests.support.quick_start import REPOSITORY
 
 
 def serve_with_state_on(state_dir: Path, options: str) -> list[str]:

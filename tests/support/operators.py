@@ -1,9 +1,6 @@
 """Who is in a village's ops.json beside Olivia, and who gets in and out of it."""
 
-import subprocess
-import sys
-
-from tests.support.daemon import REPOSITORY, clean_environment
+from tests.support.command_line import companion
 from tests.support.village import OPERATOR, OPERATORS_PASSWORD, Person, Village
 
 
@@ -36,12 +33,6 @@ class Operators:
 
 def create_olivia(village: Village) -> None:
     """An operator where there is no AuthMe to have her from: by the command line, as a host does it."""
-    command = [sys.executable, str(REPOSITORY / "companion.py"), "users", "--config", str(village.daemon.config_file)]
-    subprocess.run(
-        [*command, "create", OPERATOR, "--password-stdin"],
-        input=f"{OPERATORS_PASSWORD}\n",
-        env=clean_environment(),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    given = ("users", "create", OPERATOR, "--password-stdin")
+    created = companion(*given, config=village.daemon.config_file, typed=f"{OPERATORS_PASSWORD}\n")
+    assert created.status == 0, created

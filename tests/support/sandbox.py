@@ -12,11 +12,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.unit_file import UnitFile
+from tests.support.watching import ask_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 UNIT = REPOSITORY / "systemd" / "companion.service"
@@ -120,7 +121,14 @@ def memory_group(unit: UnitFile, pid: int) -> Iterator[bool]:
     finally:
         for survivor in (group / "cgroup.procs").read_text().split():
             (MEMORY_GROUPS / "cgroup.procs").write_text(survivor)
+        ask_until(lambda: _is_removed(group), bool)
+
+
+def _is_removed(group: Path) -> bool:
+    """The kernel holds on to a group for a moment after the last process in it has ended."""
+    with suppress(OSError):
         group.rmdir()
+    return not group.exists()
 
 
 def _give_away(host: Host) -> None:

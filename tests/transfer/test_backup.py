@@ -17,10 +17,11 @@ from tests.support.authme_database import SqliteFile
 from tests.support.authme_like import AuthMeLike
 from tests.support.command_line import companion_here
 from tests.support.contents import contents_of
-from tests.support.daemon import REPOSITORY, Daemon, clean_environment
+from tests.support.daemon import Daemon, clean_environment
 from tests.support.game_server import GameServer
 from tests.support.house import Away
 from tests.support.mariadb import MariaDBServer
+from tests.support.quick_start import REPOSITORY
 from tests.transfer.conftest import Run
 
 PASSWORD = "alices-s3cret"
