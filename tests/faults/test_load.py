@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import signal
 import socket
 import statistics
@@ -18,7 +19,8 @@ from tests.support.daemon import HOST
 from tests.support.village import Village
 
 DAWDLERS = 500
-SAMPLES = 600
+SAMPLES = 300
+ROUNDS = 12
 IN_A_ROW = 16
 """Clients in the rush, each with one request after the other on a connection it keeps."""
 
@@ -62,13 +64,17 @@ def dawdle(stack: ExitStack, port: int) -> list[socket.socket]:
 def test_five_hundred_dawdlers_cost_nobody_else_anything(village: Village) -> None:
     port = village.daemon.port
     p99_of_a_neighbour(port)  # everything is loaded
-    alone = min(p99_of_a_neighbour(port) for _run in range(3))
-    with ExitStack() as stack:
-        dawdlers = dawdle(stack, port)
-        beside = min(p99_of_a_neighbour(port) for _run in range(3))
-        for dawdler in dawdlers:
-            dawdler.sendall(b" ")  # none of them was cut before its time
-    assert beside < 2 * alone + 0.001, f"p99 {alone * 1000:.2f} ms alone, {beside * 1000:.2f} ms beside {DAWDLERS}"
+    alone = beside = math.inf
+    for _round in range(ROUNDS):  # whatever else the machine does, a quiet moment comes to both
+        alone = min(alone, p99_of_a_neighbour(port))
+        with ExitStack() as stack:
+            dawdlers = dawdle(stack, port)
+            beside = min(beside, p99_of_a_neighbour(port))
+            for dawdler in dawdlers:
+                dawdler.sendall(b" ")  # none of them was cut before its time
+        if beside < 2 * alone + 0.001:
+            return
+    pytest.fail(f"p99 {alone * 1000:.2f} ms alone, {beside * 1000:.2f} ms beside {DAWDLERS}")
 
 
 @dataclass
