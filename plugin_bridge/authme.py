@@ -4,20 +4,14 @@ A guest room: rows are inserted, changed by compare-and-set, and deleted; the ta
 never created or altered. Lower-case names, ms dates and "no e-mail" values are handled here and in `players`.
 """
 
-import os
 import sqlite3
-import threading
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 from peewee import (
-    OP,
     SQL,
     BigIntegerField,
     Database,
@@ -26,21 +20,18 @@ from peewee import (
     Expression,
     Field,
     IntegrityError,
+    InternalError,
     Model,
     Node,
     NodeList,
     OperationalError,
-    Select,
-    SqliteDatabase,
-    Value,
     fn,
 )
 
 from plugin_bridge.authme_config import ColumnNames
-from plugin_bridge.digests import COMPARED, Bucket, SharedTable, StoredDigest
-from plugin_bridge.player_model import NUMBERS, TEXTS, player_model
+from plugin_bridge.digests import FIND_NAME_INDEX, Bucket, NameIndex, SharedTable, StoredDigest
+from plugin_bridge.player_model import TEXTS, player_model
 from plugin_bridge.players import NewPlayer, PlayerExists, PlayerRefused, PlayerRow, Players, PlayersAway
-from plugin_bridge.sqlite_digest import FileVersion, changed_buckets, names_in
 
 _REQUIRED: Final = ("username", "realname", "hash")
 _ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow))
@@ -49,6 +40,9 @@ _NO_COLUMN: Final = 1054
 _NEEDS_COLUMN: Final = 1364
 _NOT_IN_CHARSET: Final = {1267, 1271}
 _NO_RIGHT: Final = {1044, 1142, 1143, 1227}
+_NO_NUMBER: Final = {167, 1467}
+_TAKES_NOT: Final = "AuthMe's table does not take one of the values: its charset lacks it, or it is too long."
+_USED_UP: Final = "AuthMe's table has used up the numbers of its id column: no player can be added, by AuthMe either."
 _REFUSES: Final = "AuthMe's table needs a column that is not written, or refuses a value."
 
 
@@ -68,7 +62,7 @@ class AuthMePlayers(Players):
     def find_colliding(self, key: str) -> PlayerRow | None:
         with self._table_open() as model:
             for row in model.select().where(self._collides(model, key)).dicts().limit(1):
-                return _player_row(row)
+                return player_row(row)
         return None
 
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
@@ -76,14 +70,14 @@ class AuthMePlayers(Players):
         if not wanted:
             return {}
         with self._table_open() as model:
-            rows = [_player_row(row) for row in model.select().where(_field(model, "username").in_(wanted)).dicts()]
+            rows = [player_row(row) for row in model.select().where(field_of(model, "username").in_(wanted)).dicts()]
         # a collation may have brought in names that are only alike
         return {row.username: row for row in rows if row.username in wanted}
 
     def find_names(self, keys: Iterable[str]) -> set[str]:
         wanted = set(keys)
         with self._table_open() as model:
-            username = _field(model, "username")
+            username = field_of(model, "username")
             rows: Any = model.select(username).where(username.in_(wanted)).tuples()
             return {row[0] for row in rows} & wanted
 
@@ -91,11 +85,11 @@ class AuthMePlayers(Players):
         after: str | None = None
         while True:
             with self._table_open() as model:
-                username = _field(model, "username")
+                username = field_of(model, "username")
                 query = model.select().order_by(username).limit(size)
                 if after is not None:
                     query = query.where(username > after)
-                rows = [_player_row(row) for row in query.dicts()]
+                rows = [player_row(row) for row in query.dicts()]
             if rows:
                 yield rows
                 after = rows[-1].username
@@ -110,12 +104,12 @@ class AuthMePlayers(Players):
         with self._table_open() as model:
             if not hasattr(model, "is_logged"):
                 return False
-            is_online = (_field(model, "username") == key) & (_field(model, "is_logged") == 1)
-            return bool(list(model.select(_field(model, "username")).where(is_online).tuples()))
+            is_online = (field_of(model, "username") == key) & (field_of(model, "is_logged") == 1)
+            return bool(list(model.select(field_of(model, "username")).where(is_online).tuples()))
 
     def is_empty(self) -> bool:
         with self._table_open() as model:
-            return not list(model.select(_field(model, "username")).limit(1).tuples())
+            return not list(model.select(field_of(model, "username")).limit(1).tuples())
 
     def insert(self, player: NewPlayer) -> None:
         with self._table_open() as model:
@@ -172,10 +166,12 @@ class AuthMePlayers(Players):
                 raise PlayerExists from None
             raise PlayerRefused(_REFUSES) from None
         except DataError:
-            raise PlayerRefused("AuthMe's table does not take one of the values; its charset may lack it.") from None
-        except OperationalError as error:
+            raise PlayerRefused(_TAKES_NOT) from None
+        except (OperationalError, InternalError) as error:
             if error.args[0] == _NEEDS_COLUMN:
                 raise PlayerRefused(_REFUSES) from None
+            if error.args[0] in _NO_NUMBER:
+                raise PlayerRefused(_USED_UP) from None
             raise
 
     def _insertion(self, model: type[Model], username: str, values: Mapping[str, str | int | None]) -> Any:
@@ -183,12 +179,12 @@ class AuthMePlayers(Players):
         return model.insert(dict(values)).as_rowcount()
 
     def _is_row(self, model: type[Model], seen: PlayerRow, compared: set[str]) -> Expression:
-        condition = _field(model, "username") == seen.username
+        condition = field_of(model, "username") == seen.username
         # SQLite lets a regdate be anything; one that is no number says nothing
         identity = {"username"} if seen.regdate is None else {"username", "regdate"}
         for name in sorted(compared | identity):
             if hasattr(model, name):
-                condition = condition & self._is_exactly(_field(model, name), getattr(seen, name))
+                condition = condition & self._is_exactly(field_of(model, name), getattr(seen, name))
         return condition
 
     @contextmanager
@@ -256,6 +252,7 @@ class MySqlPlayers(AuthMePlayers):
         return self._is_transactional
 
     _is_transactional: bool | None = None
+    _index: NameIndex | None = None
 
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
         wanted = sorted(set(keys))
@@ -289,8 +286,10 @@ class MySqlPlayers(AuthMePlayers):
     def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
         table = self._as_sql()
         with self._table_open():
+            if self._database.execute_sql(table.likeness(stored.table)).fetchone()[0] == 1:
+                return {}
             found = self._database.execute_sql(table.differences(stored.table)).fetchall()
-        return {int(number): Bucket(int(rows), int(checksum)) for number, rows, checksum in found}
+        return {int(number): Bucket(*map(int, now)) for number, *now in found}
 
     def shared_table(self) -> SharedTable:
         return self._as_sql()
@@ -298,7 +297,14 @@ class MySqlPlayers(AuthMePlayers):
     def _as_sql(self) -> SharedTable:
         with self._table_open() as model:
             columns = {name: field.column_name for name, field in model._meta.fields.items()}
-        return SharedTable(self._table, self._schema, columns)
+            if self._index is None:
+                place = (self._schema, self._table, columns["username"])
+                self._index = NameIndex(*self._database.execute_sql(FIND_NAME_INDEX, place).fetchone())
+        return SharedTable(self._table, self._schema, columns, self._index)
+
+    def execute_shared(self, sql: str) -> None:
+        with self._table_open():
+            self._database.execute_sql(sql)
 
     def find_colliding(self, key: str) -> PlayerRow | None:
         try:
@@ -319,7 +325,7 @@ class MySqlPlayers(AuthMePlayers):
         return NodeList((stored, SQL("<=>"), fn.BINARY(value)))
 
     def _collides(self, model: type[Model], key: str) -> Expression:
-        return _field(model, "username") == key
+        return field_of(model, "username") == key
 
     def _explain(self, error: Exception) -> str | None:
         code = error.args[0] if error.args else None
@@ -332,106 +338,13 @@ class MySqlPlayers(AuthMePlayers):
         return None
 
 
-class SqlitePlayers(AuthMePlayers):
-    """In AuthMe's own SQLite file, over a connection of its own: opened, never created; every write one statement."""
-
-    def __init__(self, path: Path, table: str, columns: ColumnNames, busy_timeout: timedelta) -> None:
-        uri = f"file:{quote(str(path.absolute()))}?mode=rw"
-        database = SqliteDatabase(uri, uri=True, timeout=busy_timeout.total_seconds())
-        super().__init__(database, table, columns)
-        self._path = path
-        self._local = threading.local()
-        self._version = FileVersion(path, busy_timeout)
-
-    def close(self) -> None:
-        self._database.close()
-        self._version.close()
-
-    def version(self) -> object:
-        try:
-            return self._version.read()
-        except OSError as error:
-            raise PlayersAway(f"AuthMe's file {self._path} cannot be opened: {error.strerror}.") from None
-        except sqlite3.Error as error:
-            raise PlayersAway(self._explain(error) or f"AuthMe's file {self._path} cannot be read: {error}.") from error
-
-    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
-        with self._table_open() as model:
-            compared = [_quoted(model, name) for name in COMPARED if hasattr(model, name)]
-            username = _quoted(model, "username")
-        return changed_buckets(self._query, f'"{self._table}"', username, compared, stored.load())
-
-    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        with self._table_open() as model:
-            username = _quoted(model, "username")
-        yield from names_in(self._query, f'"{self._table}"', username, buckets)
-
-    def _query(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        with self._table_open():
-            return list(self._database.execute_sql(sql, values).fetchall())
-
-    def _connect(self) -> None:
-        try:
-            status = os.stat(self._path)  # noqa: PTH116 - asked before every statement
-        except OSError as error:
-            self.close()
-            raise PlayersAway(f"AuthMe's file {self._path} cannot be opened: {error.strerror}.") from None
-        file = (status.st_dev, status.st_ino)
-        if getattr(self._local, "file", None) != file:  # a restored backup is another file under the same name
-            self.close()
-            self._model = None
-        self._database.connect(reuse_if_open=True)
-        self._local.file = file
-
-    def _is_exactly(self, field: Field, value: str | int | None) -> Node:
-        return Expression(field, OP.IS, value)
-
-    def _collides(self, model: type[Model], key: str) -> Expression:
-        return fn.LOWER(_field(model, "username")) == key
-
-    def _insertion(self, model: type[Model], username: str, values: Mapping[str, str | int | None]) -> Any:
-        # the unique key here tells cases apart, AuthMe only sometimes: one row for one name
-        taken = model.select(SQL("1")).where(self._collides(model, username))
-        new = Select(columns=[Value(value, converter=False) for value in values.values()]).where(~fn.EXISTS(taken))
-        return model.insert_from(new, [_field(model, name) for name in values]).as_rowcount()
-
-    def _explain(self, error: Exception) -> str | None:
-        said = str(error)
-        if "locked" in said or "busy" in said:
-            return f"AuthMe's file {self._path} is busy; it is tried again."
-        if "no such table" in said:
-            return self._no_table()
-        if "no such column" in said:
-            return self._no_column()
-        if "unable to open" in said or "readonly" in said or "not a database" in said or "disk" in said:
-            return f"AuthMe's file {self._path} cannot be used: {said}."
-        return None
-
-
-def _field(model: type[Model], name: str) -> Field:
+def field_of(model: type[Model], name: str) -> Field:
+    """The column, by its field of `PlayerRow` or `NewPlayer`."""
     field: Field = getattr(model, name)
     return field
 
 
-def _quoted(model: type[Model], name: str) -> str:
-    return f'"{_field(model, name).column_name}"'
-
-
-def _player_row(row: Any) -> PlayerRow:
-    """`row` is a dict by field name."""
+def player_row(row: Any) -> PlayerRow:
+    """The record of a row, which is a dict by field name."""
     values: dict[str, Any] = {name: row[name] for name in _ROW_FIELDS if row.get(name) is not None}
-    for name in NUMBERS:
-        if name in values:
-            values[name] = _number(values[name])
-    for name in _REQUIRED:
-        values[name] = str(values.get(name, ""))
-    return PlayerRow(**values)
-
-
-def _number(raw: object) -> int | None:
-    """The number of a column that SQLite lets hold anything; None when it is no number."""
-    convert: Callable[[Any], int] = int
-    try:
-        return convert(raw)
-    except (TypeError, ValueError):
-        return None
+    return PlayerRow(**dict.fromkeys(_REQUIRED, "") | values)

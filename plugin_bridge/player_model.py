@@ -1,11 +1,12 @@
 """AuthMe's table as a peewee Model: which of its columns we read and write, under the names this host gave them."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from peewee import BigIntegerField, Database, Model, TextField
 
 from plugin_bridge.authme_config import ColumnNames
+from plugin_bridge.guest_file import as_number, as_text
 
 # PlayerRow and NewPlayer fields, and the column of `ColumnNames` each one stands in.
 TEXTS: Final = {
@@ -27,6 +28,20 @@ NUMBERS: Final = {
 }
 
 
+class AnyText(TextField):
+    """Also of a column that has bytes, or numbers, for texts."""
+
+    def adapt(self, value: Any) -> str:
+        return as_text(value) if isinstance(value, bytes) else str(value)
+
+
+class AnyNumber(BigIntegerField):
+    """Also of a column that has anything; None for what is no number."""
+
+    def adapt(self, value: Any) -> int | None:
+        return as_number(value)
+
+
 def player_model(
     database: Database, table: str, columns: ColumnNames, present: Iterable[str], schema: str | None = None
 ) -> type[Model]:
@@ -36,7 +51,7 @@ def player_model(
     """
     has = {name.lower() for name in present}  # no database here tells columns apart by case
     attributes: dict[str, object] = {}
-    for kind, names in ((TextField, TEXTS), (BigIntegerField, NUMBERS)):
+    for kind, names in ((AnyText, TEXTS), (AnyNumber, NUMBERS)):
         for name, key in names.items():
             column = getattr(columns, key)
             if column and column.lower() in has:

@@ -9,9 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from plugin_bridge.digests import Bucket, SharedTable, StoredDigest
+from plugin_bridge.guest_file import UNREADABLE
 
 NO_EMAIL = "your@email.com"
 LOCK_PREFIX = "!locked!"
+OLDEST_MS = 100_000_000_000
+"""A time below this (1973 in milliseconds) was written in seconds, or not at all."""
 _LONGEST_LOCK = 255
 
 
@@ -35,7 +38,7 @@ class NameCollides(PlayerRefused):
 class PlayerRow:
     """A row of AuthMe's table as it stands there, byte for byte. A column the table does not have is None.
 
-    `regdate` and `last_login` are ms since 1970 (0 and None both mean "unknown" and "never").
+    `regdate` and `last_login` are as written: ms since 1970, or seconds; 0 and None both mean "unknown" and "never".
     """
 
     username: str
@@ -53,6 +56,11 @@ class PlayerRow:
     def is_locked(self) -> bool:
         """Whether the password column holds a lock of ours instead of a hash."""
         return self.hash.startswith(LOCK_PREFIX)
+
+    @property
+    def registered_ms(self) -> int | None:
+        """When the player registered in the game, in ms since 1970; None or 0: unknown."""
+        return in_milliseconds(self.regdate)
 
     @property
     def known_email(self) -> str | None:
@@ -88,6 +96,20 @@ def known_email(raw: str | None) -> str | None:
     if raw is None or not raw.strip() or raw.strip().lower() == NO_EMAIL:
         return None
     return raw.strip()
+
+
+def in_milliseconds(time: int | None) -> int | None:
+    """A time of AuthMe's table in milliseconds, also where an old version or another program wrote seconds."""
+    return time * 1000 if time is not None and 0 < time < OLDEST_MS else time
+
+
+def is_findable(username: str) -> bool:
+    """Whether AuthMe finds a row of this name for everything it does, and whether a person can write the name.
+
+    Not so in another case than lower, with spaces at an end, or with what is no character.
+    """
+    plain = username.strip().lower()
+    return username == plain and plain.isprintable() and plain != "" and UNREADABLE not in plain
 
 
 def java_address(ip: str | None) -> str | None:
@@ -147,7 +169,7 @@ class Players(ABC):
 
     @abstractmethod
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
-        """All rows in the order of their names, `size` at a time, each page a short statement of its own."""
+        """All rows, `size` at a time, each page a short statement of its own. One that comes meanwhile is not missed."""
 
     @abstractmethod
     def count(self) -> int:
@@ -172,6 +194,10 @@ class Players(ABC):
     def shared_table(self) -> SharedTable | None:
         """The table for statements that name ours too; None where it is not on the server that has ours."""
         return None
+
+    def execute_shared(self, sql: str) -> None:
+        """A statement made of `shared_table`'s pieces. Never called where there is none."""
+        raise AssertionError("AuthMe's table is not on our server")
 
     def is_said_online(self, key: str) -> bool:
         """Whether AuthMe's row says that the player is in the game. A hint: a crash of the server leaves it so."""

@@ -66,7 +66,7 @@ def changed_buckets(
 
     `username` and `compared` are quoted columns.
     """
-    counts, sums = [0] * BUCKETS, [0] * BUCKETS
+    counts, sums, names = [0] * BUCKETS, [0] * BUCKETS, [0] * BUCKETS
     crc = zlib.crc32
     # as blobs, which come out as bytes: nothing has to be encoded for each row
     text = " || char(0) || ".join(f"quote({column})" for column in compared)
@@ -75,9 +75,10 @@ def changed_buckets(
             name_crc = crc(name or b"")
             number = name_crc % BUCKETS
             counts[number] += 1
+            names[number] += name_crc
             sums[number] += checksum_of(name_crc, crc(rest))
-    found = zip(counts, sums, strict=True)
-    return {number: Bucket(*now) for number, now in enumerate(found) if stored.get(number, EMPTY) != now}
+    found = map(Bucket, counts, sums, names)
+    return {number: now for number, now in enumerate(found) if stored.get(number, EMPTY[:2]) != now[:2]}
 
 
 def names_in(query: Query, table: str, username: str, buckets: Collection[int]) -> Iterator[list[str]]:

@@ -16,6 +16,10 @@ from regsvc.client_address import is_any_of
 from regsvc.config import Config
 from regsvc.db import Worker
 from regsvc.delivery import Deliveries
+from regsvc.doctor.facts import Facts
+from regsvc.doctor.in_house import HouseDoctor
+from regsvc.doctor.machine import Machine
+from regsvc.doctor.running import RunningCompanion
 from regsvc.email_address import EmailPolicy, parse_email
 from regsvc.event_streams import EventStreams
 from regsvc.events import EventLog
@@ -284,8 +288,15 @@ class App:
             updates=self.server_room.updates,
             plugin=self.server_room.plugin,
             game_status=self.server_room.game_status,
+            doctor=HouseDoctor(self._gather_facts, ground.now),
             events=self.events,
         )
+
+    def _gather_facts(self) -> Facts:
+        """What the doctor begins with. On the event loop."""
+        config, report = self.services.config, self.sync.last_report
+        is_braked = report is not None and report.braked is not None
+        return Facts(config, Machine(now=self.ground.now), RunningCompanion(config.address(), True, is_braked))
 
     def take_over(self, config: Config) -> None:
         """Go on with a config that differs in keys of `regsvc.reload.RELOADABLE` alone. On the event loop."""

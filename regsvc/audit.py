@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from regsvc.clock import Clock, epoch_ms
+from regsvc.many_rows import insert_rows
 from regsvc.models import AuditEntry, Review, User
 from regsvc.newest_first import find_page
 from regsvc.upsert import insert_or_update
@@ -96,17 +97,21 @@ class Audit:
         )
 
     def record_each(
-        self, action: str, operator: str, targets: Sequence[str], detail: Mapping[str, Any] | None = None
+        self,
+        action: str,
+        operator: str,
+        targets: Sequence[str],
+        detail: Mapping[str, Any] | None = None,
+        ip: str | None = None,
     ) -> None:
         """The same entry for each of many targets, in one statement; nothing for none."""
         _require_known(action)
         said, moment = None if detail is None else _to_json(detail), self._now()
         rows = [
-            {"action": action, "operator": operator, "target": target, "detail": said, "created_at": moment}
+            {"action": action, "operator": operator, "target": target, "detail": said, "ip": ip, "created_at": moment}
             for target in targets
         ]
-        if rows:
-            AuditEntry.insert_many(rows).execute()
+        insert_rows(AuditEntry._meta.database, AuditEntry, rows)
 
     def tally(
         self,

@@ -12,9 +12,10 @@ from urllib.parse import unquote, urlsplit
 
 from peewee import Database, MySQLDatabase
 
-from plugin_bridge.authme import MySqlPlayers, SqlitePlayers
+from plugin_bridge.authme import MySqlPlayers
 from plugin_bridge.authme_config import AuthMeConfig, AuthMeConfigError, Backend, read_authme_config
 from plugin_bridge.players import NoPlayers, Players
+from plugin_bridge.sqlite_players import SqlitePlayers
 from regsvc.clock import Clock
 from regsvc.config import Config, ConfigError
 from regsvc.db import open_database, open_mysql, open_sqlite

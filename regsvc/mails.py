@@ -5,6 +5,7 @@ They run inside the transaction of what the mail tells of. A new mail is a metho
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from regsvc.email_address import EmailAddress
 from regsvc.errors import MailUnavailable
@@ -21,6 +22,10 @@ class Mails:
         self._default_language = default_language
         self.is_available = is_available
         self.wake = wake
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Mails to many people are promised together, when this ends."""
+        return self._outbox.gathered()
 
     def require_available(self) -> None:
         """Raises `MailUnavailable` where e-mail is off."""

@@ -182,6 +182,7 @@ class DigestBucket(Table):
     bucket = IntegerField(primary_key=True)
     row_count = IntegerField()
     checksum = BigIntegerField()
+    names = BigIntegerField(default=0)
 
     class Meta:
         table_name = "regsvc_digest"

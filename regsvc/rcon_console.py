@@ -103,6 +103,8 @@ class GameConsole:
 
     def _kick(self, username: str, user_id: int | None, cause: Cause, reason: str | None = None) -> None:
         """Once is enough while nobody has begun to carry it out."""
+        if not self.is_on:
+            return
         waits = (OutboxEntry.attempts == 0) & OutboxEntry.next_attempt_at.is_null(False)
         is_same = (OutboxEntry.recipient_key == _key_of("kick", username)) & (OutboxEntry.kind == KIND)
         if not OutboxEntry.select(OutboxEntry.id).where(is_same, waits).exists():

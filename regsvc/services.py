@@ -13,6 +13,7 @@ from regsvc.audit import Audit
 from regsvc.captcha import Captchas
 from regsvc.chat_flow import Chat
 from regsvc.config import Config
+from regsvc.doctor.in_house import HouseDoctor
 from regsvc.event_streams import EventStreams
 from regsvc.game_status import GameStatus
 from regsvc.health import Health
@@ -89,4 +90,5 @@ class Services:
     updates: Updates
     plugin: InstalledPlugin
     game_status: GameStatus
+    doctor: HouseDoctor
     events: EventStreams

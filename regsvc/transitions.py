@@ -5,6 +5,7 @@ review, the audit entry, the mail and the end of the sessions are the same. The 
 All of it runs inside the caller's transaction.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -13,6 +14,7 @@ from regsvc.audit import Audit
 from regsvc.clock import Clock, epoch_ms
 from regsvc.errors import UserNotFound, WrongStatus
 from regsvc.mails import Mails
+from regsvc.many_rows import insert_rows
 from regsvc.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
 from regsvc.rcon_console import GameConsole
 from regsvc.webhook import Event, Webhook
@@ -127,6 +129,42 @@ class Transitions:
         self._follow(user, name, by, decree, {"status": before, "applied_status": before}, condition)
         return name
 
+    def carry_out_edits(self, users: Collection[User], by: Actor = SQL) -> None:
+        """The same for many, each with a legal edit, by few statements. Raises `WrongStatus`: one is another by now."""
+        groups: dict[tuple[str, str, str, Decree], list[User]] = {}
+        reasons = _typed_reasons(users)
+        for user in users:
+            name = find_transition(user.applied_status, user.status)
+            assert name is not None, "an illegal edit is put back by itself"
+            decree = Decree(reasons.get(user.id), user.ban_expires_at)
+            groups.setdefault((name, user.applied_status, user.status, decree), []).append(user)
+        for (name, before, target, decree), group in groups.items():
+            self._follow_many(group, name, before, target, by, decree)
+
+    def _follow_many(
+        self, users: Sequence[User], name: str, before: str, target: str, by: Actor, decree: Decree
+    ) -> None:
+        moment, ids = self._now(), [user.id for user in users]
+        changes = _changes(name, before, by, decree, moment) | {"applied_status": target}
+        as_seen = (User.status == target) & (User.applied_status == before)
+        if User.update(changes).where(User.id.in_(ids) & as_seen).execute() != len(ids):
+            raise WrongStatus(target)
+        insert_rows(
+            User._meta.database, Review, [_review(user, name, before, target, by, decree, moment) for user in users]
+        )
+        newest: Any = (
+            Review.select(Review.user_id, Review.id).where(Review.user_id.in_(ids)).order_by(Review.id).tuples()
+        )
+        review_ids: dict[int, int] = dict(newest)
+        names = [user.username for user in users]
+        self._audit.record_each(TRANSITIONS[name].action, by.name, names, _detail(decree, before), by.ip)
+        with self._webhook.gathered(), self._mails.gathered():
+            for user in users:
+                user.reason, user.ban_expires_at = decree.reason, changes["ban_expires_at"]
+                self._webhook.tell(TRANSITIONS[name].event, user.username, target, decree.reason, user.ban_expires_at)
+                self._tell_game(name, before, user)
+                self._mail(name, user, review_ids[user.id])
+
     def end_ban(self, user: User, by: Actor = SYNC) -> User:
         """The ban's time is over: back to where it came from."""
         target = user.banned_from or APPROVED
@@ -165,13 +203,7 @@ class Transitions:
         """Write the change if `condition` still holds, and everything that follows from it."""
         moment = self._now()
         target = changes.get("status", user.status)
-        changes |= {"reason": decree.reason, "reviewed_by": by.name, "reviewed_at": moment}
-        if name == "ban":
-            changes |= {"ban_expires_at": decree.expires_at, "token_generation": User.token_generation + 1}
-            if user.status != BANNED:
-                changes["banned_from"] = user.status
-        else:
-            changes |= {"ban_expires_at": None, "banned_from": None}
+        changes |= _changes(name, user.status, by, decree, moment)
         if not User.update(changes).where(condition).execute():
             raise WrongStatus(_status_now(user))
         review = self._write_review(user, name, target, by, decree)
@@ -193,19 +225,7 @@ class Transitions:
             self._console.follow_unban(changed.username, changed.id)
 
     def _write_review(self, user: User, name: str, target: str | None, by: Actor, decree: Decree) -> Review:
-        review: Review = Review.create(
-            user_id=user.id,
-            username=user.username,
-            username_key=user.username_key,
-            transition=name,
-            status_before=user.status,
-            status_after=target,
-            reason=decree.reason,
-            ban_expires_at=decree.expires_at if name == "ban" else None,
-            operator=by.name,
-            reviewed_at=self._now(),
-            email_key=user.email_key,
-        )
+        review: Review = Review.create(**_review(user, name, user.status, target, by, decree, self._now()))
         return review
 
     def _mail(self, name: str, user: User, review_id: int) -> None:
@@ -219,6 +239,45 @@ class Transitions:
             self._mails.send_banned(user, review_id)
         elif name == "unban":
             self._mails.send_unbanned(user, review_id)
+
+
+def _changes(name: str, before: str, by: Actor, decree: Decree, moment: datetime) -> dict[str, Any]:
+    """The columns of the user that a transition writes beside the status."""
+    changes: dict[str, Any] = {"reason": decree.reason, "reviewed_by": by.name, "reviewed_at": moment}
+    if name != "ban":
+        return changes | {"ban_expires_at": None, "banned_from": None}
+    changes |= {"ban_expires_at": decree.expires_at, "token_generation": User.token_generation + 1}
+    return changes if before == BANNED else changes | {"banned_from": before}
+
+
+def _review(
+    user: User, name: str, before: str, target: str | None, by: Actor, decree: Decree, moment: datetime
+) -> dict[str, Any]:
+    return {
+        "user_id": user.id,
+        "username": user.username,
+        "username_key": user.username_key,
+        "transition": name,
+        "status_before": before,
+        "status_after": target,
+        "reason": decree.reason,
+        "ban_expires_at": decree.expires_at if name == "ban" else None,
+        "operator": by.name,
+        "reviewed_at": moment,
+        "email_key": user.email_key,
+    }
+
+
+def _typed_reasons(users: Collection[User]) -> dict[int, str]:
+    """The same as `_typed_reason` for many, by id; those without one are left out."""
+    ids = [user.id for user in users if user.reason]
+    if not ids:
+        return {}
+    reviews: Any = (
+        Review.select(Review.user_id, Review.reason).where(Review.user_id.in_(ids)).order_by(Review.id).tuples()
+    )
+    last: dict[int, str | None] = dict(reviews)
+    return {user.id: str(user.reason) for user in users if user.reason and last.get(user.id) != user.reason}
 
 
 def _typed_reason(user: User) -> str | None:

@@ -4,6 +4,7 @@ import argparse
 import getpass
 import json
 import sys
+import warnings
 from datetime import timedelta
 from typing import Any
 
@@ -113,9 +114,14 @@ def _set_password(given: argparse.Namespace, app: App, actor: Actor) -> int:
 
 
 def _ask_password() -> str:
-    password = getpass.getpass("Password: ")
-    if getpass.getpass("Again: ") != password:
-        raise SystemExit("companion: the two passwords differ")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", getpass.GetPassWarning)  # it would stand on the screen
+            password = getpass.getpass("Password: ")
+            if getpass.getpass("Again: ") != password:
+                raise SystemExit("companion: the two passwords differ")
+    except (EOFError, getpass.GetPassWarning):
+        raise SystemExit("companion: no terminal to ask for the password; use --password-stdin") from None
     return password
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from plugin_bridge.players import known_email
+from plugin_bridge.players import in_milliseconds, known_email
 from regsvc.clock import from_epoch_ms
 from regsvc.mail_list import MailEntry, mail_entry
 from regsvc.models import KnownClient, OutboxEntry, Player, Review, Session, User
@@ -157,8 +157,9 @@ def _review(row: Review, user: User) -> ReviewRecord:
     )
 
 
-def _game_time(milliseconds: int | None) -> datetime | None:
+def _game_time(written: int | None) -> datetime | None:
     """When AuthMe says it was; None where its column says nothing, or what no calendar holds."""
+    milliseconds = in_milliseconds(written)
     if not milliseconds or milliseconds < 0:
         return None
     try:

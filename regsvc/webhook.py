@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -31,6 +32,10 @@ class Webhook:
         self._language = language
         self._now = now
 
+    def gathered(self) -> AbstractContextManager[None]:
+        """What is told of many users is promised together, when this ends."""
+        return self._outbox.gathered()
+
     def tell(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
     ) -> None:
@@ -54,6 +59,10 @@ class NoWebhook(Webhook):
 
     def __init__(self) -> None:
         """It needs nothing."""
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Nothing is."""
+        return nullcontext()
 
     def tell(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None

@@ -1,18 +1,25 @@
-"""`make pictures`: every page of ours as people see it, in two sizes, under `docs/pictures`. Made to be looked at."""
+"""`make pictures`: every page of ours as people see it, in two sizes, under `docs/pictures`. Made to be looked at.
+
+`python -m tests.pictures review_queue` takes those of one scene alone.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.admin_pictures import ADMIN_SCENES, admin_village
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import SIZES, find_chromium
+from tests.operators_pictures import OPERATORS_SCENES, operators_village
 from tests.support.chat_village import ChatVillage
 from tests.support.oauth_server import OAuthServer
 from tests.support.questions import asking
@@ -22,13 +29,12 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 COLOURS = 64
 LONGEST = 1600  # pixels; a page that goes on below looks no different there
 
-Take = Callable[[str], None]
-Scene = Callable[[Page, ChatVillage, Take], None]
+Take = Callable[..., None]
 
 
-def registering(page: Page, chat: ChatVillage, take: Take) -> None:
+def registering(page: Page, place: ChatVillage, take: Take) -> None:
     """All the way, with everything a host may ask for."""
-    village = chat.village
+    village = place.village
     alice = Applicant(page, village, village.newcomer("alice"))
     page.goto(f"{village.daemon.base_url}/register")
     expect(page.get_by_label("E-mail address")).to_be_visible()
@@ -47,8 +53,8 @@ def registering(page: Page, chat: ChatVillage, take: Take) -> None:
     alice.press("Next")
     alice.expect_step("Chat account")
     take("register-chat")
-    person = chat.person("alice.chat")
-    page.context.add_cookies([{"name": "account", "value": person.id, "url": chat.provider.address}])
+    person = place.person("alice.chat")
+    page.context.add_cookies([{"name": "account", "value": person.id, "url": place.provider.address}])
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Link Discord").click()
     opened.value.wait_for_url("**/chat-linked?*")
@@ -59,8 +65,8 @@ def registering(page: Page, chat: ChatVillage, take: Take) -> None:
     take("register-done")
 
 
-def account(page: Page, chat: ChatVillage, take: Take) -> None:
-    village = chat.village
+def account(page: Page, place: ChatVillage, take: Take) -> None:
+    village = place.village
     bob = village.newcomer("bob")
     village.authme.register(bob.name, bob.password)
     village.sync()
@@ -76,8 +82,8 @@ def account(page: Page, chat: ChatVillage, take: Take) -> None:
     take("account")
 
 
-def small_pages(page: Page, chat: ChatVillage, take: Take) -> None:
-    base_url = chat.village.daemon.base_url
+def small_pages(page: Page, place: ChatVillage, take: Take) -> None:
+    base_url = place.village.daemon.base_url
     for name, path, seen in (
         ("server", "/server", "Downloads"),
         ("forgot-password", "/forgot-password", "Send the link"),
@@ -90,34 +96,49 @@ def small_pages(page: Page, chat: ChatVillage, take: Take) -> None:
         take(name)
 
 
-SCENES: tuple[Scene, ...] = (registering, account, small_pages)
+SCENES = (registering, account, small_pages)
 
 
-def main() -> None:
-    """Writes `docs/pictures/<page>-<size>.png`."""
+def main(*wanted: str) -> None:
+    """Writes `docs/pictures/<page>-<size>.png`; `wanted`: scenes by their names, else all."""
     FOLDER.mkdir(exist_ok=True)
-    with village() as chat, sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        for size in SIZES:
-            for scene in SCENES:
-                play(browser, chat, scene, size)
+        places = ((village, SCENES), (operators_village, OPERATORS_SCENES), (admin_village, ADMIN_SCENES))
+        for make_place, scenes in places:
+            chosen = [scene for scene in scenes if not wanted or scene.__name__ in wanted]
+            if chosen:
+                show_all(browser, make_place, chosen)
         browser.close()
 
 
-def play(browser: Browser, chat: ChatVillage, scene: Scene, size: str) -> None:
+def show_all(browser: Browser, make_place: Callable[[], Any], scenes: Sequence[Any]) -> None:
+    """Scenes that are all played at one place, in every size."""
+    with make_place() as place:
+        for size in SIZES:
+            for scene in scenes:
+                play(browser, partial(scene, place=place), size)
+
+
+def play(browser: Browser, scene: Callable[..., None], size: str) -> None:
     # phones are shown by night, desktops by day: so all that can differ is seen
     look: dict[str, Any] = {"viewport": SIZES[size], "color_scheme": "dark" if size == "phone" else "light"}
     with browser.new_context(locale="en", reduced_motion="reduce", **look) as context:
         page = context.new_page()
 
-        def take(name: str) -> None:
+        def take(name: str, *, is_whole: bool = True) -> None:
+            """`is_whole`: with what one has to scroll to."""
             file = FOLDER / f"{name}-{size}.png"
+            if not is_whole:
+                page.screenshot(path=file)
+                make_small(file)
+                return
             height = min(LONGEST, page.evaluate("document.documentElement.scrollHeight"))
             part: Any = {"x": 0, "y": 0, "width": SIZES[size]["width"], "height": max(height, SIZES[size]["height"])}
             page.screenshot(path=file, full_page=True, clip=part)
             make_small(file)
 
-        scene(page, chat, take)
+        scene(page, take=take)
 
 
 def make_small(file: Path) -> None:
@@ -151,4 +172,4 @@ def village() -> Iterator[ChatVillage]:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -23,6 +23,7 @@ TRANSLATIONS = load_translations()
 PATHS = [page.path for page in PAGE_TABLE]
 ASSETS = list(dict.fromkeys(asset for page in PAGE_TABLE for asset in (load_style(page.name), load_script(page.name))))
 LARGEST_PAGE = 40 * 1024  # bytes over the wire, with everything it asks us for at first
+LARGEST_DESK = 72 * 1024  # operators work there for hours, and their browsers keep all of it but the HTML
 MARKUP = """</title><script>alert("1")</script>' onload='alert(2)' & {{ server }} {minLength}"""
 
 each_page = pytest.mark.parametrize("page", PAGE_TABLE, ids=lambda page: page.name)
@@ -174,7 +175,7 @@ def test_a_page_is_small_on_the_wire(api: LiveApi, page: WebPage) -> None:
     html = api.request("GET", page.path, headers={"Accept-Encoding": "gzip"})
     assert html.headers["Content-Encoding"] == "gzip"
     size = len(html.content) + len(load_script(page.name).compressed) + len(load_style(page.name).compressed)
-    assert size < LARGEST_PAGE
+    assert size < (LARGEST_PAGE if page.is_for_players else LARGEST_DESK)
 
 
 @each_page

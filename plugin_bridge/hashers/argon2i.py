@@ -14,7 +14,8 @@ from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher
 log = logging.getLogger(__name__)
 
 MAX_MEMORY = 1024 * 1024  # KiB
-MAX_WORK = 16 * MAX_MEMORY  # KiB written over all passes
+MAX_WORK = 4 * MAX_MEMORY  # KiB written over all passes: some seconds
+LEAST_MEMORY = 8  # KiB; there is no argon2 with less, so that less is no way to more passes
 MAX_LANES = 64  # each lane is a thread
 
 
@@ -66,7 +67,7 @@ class Argon2(Hasher):
     def _check_costs(memory: int, passes: int, lanes: int) -> None:
         if memory > MAX_MEMORY:
             raise CostTooHigh(f"argon2 memory of {memory} KiB is above {MAX_MEMORY} KiB")
-        if memory * passes > MAX_WORK:
+        if max(memory, LEAST_MEMORY) * passes > MAX_WORK:
             raise CostTooHigh(f"argon2 with {passes} passes over {memory} KiB takes too long")
         if lanes > MAX_LANES:
             raise CostTooHigh(f"argon2 with {lanes} lanes is above {MAX_LANES}")

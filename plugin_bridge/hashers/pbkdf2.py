@@ -20,6 +20,8 @@ from plugin_bridge.hashers.hasher import (
     UnusableHashing,
 )
 
+_DIGEST_BYTES = 32  # of SHA-256
+_USUAL_DIGESTS = 2  # in the longest key that AuthMe makes
 _NUMBER = re.compile(r"[0-9]{1,255}")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?")
 
@@ -45,6 +47,9 @@ def _split(text: str) -> _Parts:
 
 
 def _is_key(secret: bytes, salt: bytes, rounds: int, key: bytes) -> bool:
+    """Raises `CostTooHigh`: every 32 bytes of a key cost all rounds anew, and the stored key says how many it has."""
+    if rounds * -(-len(key) // _DIGEST_BYTES) > MAX_ROUNDS * _USUAL_DIGESTS:
+        raise CostTooHigh(f"{rounds} rounds for a key of {len(key)} bytes take too long")
     return hmac.compare_digest(hashlib.pbkdf2_hmac("sha256", secret, salt, rounds, len(key)), key)
 
 

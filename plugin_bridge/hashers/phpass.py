@@ -14,6 +14,7 @@ from plugin_bridge.hashers.digests import is_same
 from plugin_bridge.hashers.hasher import MAX_ROUNDS, CostTooHigh, HashedPassword, Hasher
 
 _LENGTH = 34
+_MD5_BLOCK = 64  # bytes; each round hashes the whole password again
 _FEWEST_ROUNDS = 7  # powers of two
 _MOST_ROUNDS_THERE_ARE = 30
 _BCRYPT_FORM = re.compile(r"\$2.{58}", re.DOTALL)
@@ -70,6 +71,8 @@ def _phpass(secret: bytes, setting: str, salt: bytes) -> str:
     rounds = 1 << power
     if rounds > MAX_ROUNDS:
         raise CostTooHigh(f"{rounds} rounds are above {MAX_ROUNDS}")
+    if rounds * (1 + len(secret) // _MD5_BLOCK) > MAX_ROUNDS:
+        raise CostTooHigh(f"{rounds} rounds over a password of {len(secret)} bytes take too long")
     md5 = hashlib.md5
     digest = md5(salt + secret, usedforsecurity=False).digest()
     for _round in range(rounds):

@@ -49,6 +49,7 @@ PAGE_TABLE: Final = (
     WebPage("/server", "server", is_in_menu=True),
     WebPage("/forgot-password", "forgot-password"),
     WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True),
+    WebPage("/admin", "admin", is_for_players=False, is_wide=True),
 )
 _HOME: Final = PAGE_TABLE[0]
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)

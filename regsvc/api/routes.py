@@ -30,6 +30,7 @@ from regsvc.api.chat_handlers import (
 )
 from regsvc.api.config_handlers import ConfigHandler
 from regsvc.api.docs_handlers import OpenApiHandler
+from regsvc.api.doctor_handlers import DoctorHandler
 from regsvc.api.event_handlers import EventsHandler
 from regsvc.api.login_handlers import AdminLoginHandler, AdminVerifyHandler, LoginHandler, LogoutHandler
 from regsvc.api.mail_handlers import MailsHandler, ResendHandler
@@ -103,4 +104,5 @@ ROUTES = (
     Route("GET", "/events", EventsHandler, ADMIN),
     Route("GET", "/api/admin/mails", MailsHandler, ADMIN),
     Route("POST", "/api/admin/mails/resend", ResendHandler, ADMIN),
+    Route("GET", "/api/admin/doctor", DoctorHandler, ADMIN),
 )

@@ -60,14 +60,14 @@ class Databases:
     players: PlayerSide | Unreadable | None
 
 
-def look_at_databases(home: Home, authme: AuthMeConfig | None, now: Clock) -> Databases:
-    """Both sides. `authme` None: there is no AuthMe, and no player side."""
-    ours = _within(_PATIENCE, lambda: _look_at_ours(home, now))
+def look_at_databases(home: Home, authme: AuthMeConfig | None, now: Clock, *, is_inside: bool = False) -> Databases:
+    """Both sides. `authme` None: there is no AuthMe, and no player side. `is_inside`: this process works on them."""
+    ours = _within(_PATIENCE, lambda: _look_at_ours(home, now, is_inside))
     if authme is None:
         return Databases(ours, None)
     if isinstance(ours, Unreadable) and authme.backend != Backend.SQLITE:
         return Databases(ours, ours)  # it is the same server
-    return Databases(ours, _within(_PATIENCE, lambda: _look_at_players(home, authme)))
+    return Databases(ours, _within(_PATIENCE, lambda: _look_at_players(home, authme, is_inside)))
 
 
 def lacking_file_rights(file: Path) -> list[Path]:
@@ -75,12 +75,12 @@ def lacking_file_rights(file: Path) -> list[Path]:
     return [path for path in (file, file.parent) if not os.access(path, os.W_OK)]
 
 
-def _look_at_ours(home: Home, now: Clock) -> OwnSide:
+def _look_at_ours(home: Home, now: Clock, is_inside: bool) -> OwnSide:
     if not isinstance(home.database, MySQLDatabase):
         file = Path(home.database.database)
         if not _is_there(file):
             return OwnSide(None)
-        with closing(SqliteReading(file)) as reading:
+        with closing(SqliteReading(file, is_inside=is_inside)) as reading:
             return OwnSide(own_tables.look_at_own_tables(reading))
     with closing(MySqlReading(home.database)) as server:
         difference, login = own_tables.clock_difference(server, now()), rights.current_login(server)
@@ -108,11 +108,11 @@ def _look_at_schema(reading: MySqlReading) -> OwnSide:
     return OwnSide(tables, tuple(missing), tuple(triggers), tuple(views))
 
 
-def _look_at_players(home: Home, authme: AuthMeConfig) -> PlayerSide:
+def _look_at_players(home: Home, authme: AuthMeConfig, is_inside: bool) -> PlayerSide:
     if authme.backend == Backend.SQLITE:
         if not _is_there(authme.sqlite_file):
             return PlayerSide(None)
-        with closing(SqliteReading(authme.sqlite_file)) as reading:
+        with closing(SqliteReading(authme.sqlite_file, is_inside=is_inside)) as reading:
             found = look_at_table(reading, None, authme.table)
             return PlayerSide(found and with_rows(reading, None, authme.table, authme.columns, found))
     assert isinstance(home.database, MySQLDatabase)

@@ -41,6 +41,11 @@ meaning.
 ```sh
 companion doctor --json | python3 -c 'import json, sys; print(*(f["id"] for f in json.load(sys.stdin)["findings"]))'
 ```
+
+Operators read it without a shell, on the page `/admin`: the companion that runs looks at itself for
+`GET /api/admin/doctor`, which tells the same (but for the counts) and `checkedAt`. Of our config it tells as it is in
+force, whatever was written to the file since. One look is good for a minute; `?fresh=true` wants a new one, and never
+makes two at a time.
 """
 
 _AREAS: Final = {

@@ -37,11 +37,12 @@ E = TypeVar("E", bound=Exception)
 
 
 class Facts:
-    """`config` is the config, or what is wrong with it."""
+    """`config` is the config, or what is wrong with it; `inside`: the companion that looks at itself."""
 
-    def __init__(self, config: Config | ConfigError, machine: Machine) -> None:
+    def __init__(self, config: Config | ConfigError, machine: Machine, inside: RunningCompanion | None = None) -> None:
         self._config = config
         self.machine = machine
+        self._inside = inside
 
     # --- our config ---
 
@@ -195,7 +196,7 @@ class Facts:
     @cached_property
     def running(self) -> RunningCompanion | None:
         """The companion that serves at this moment; None if none does."""
-        return find_running(self.config, self.machine)
+        return self._inside or find_running(self.config, self.machine)
 
     # --- the databases ---
 
@@ -203,7 +204,8 @@ class Facts:
     def databases(self) -> Databases:
         if not isinstance(self.home.database, MySQLDatabase):
             self._need_state_dir()
-        return look_at_databases(self.home, self.authme if self.has_authme else None, self.machine.now)
+        authme = self.authme if self.has_authme else None
+        return look_at_databases(self.home, authme, self.machine.now, is_inside=self._inside is not None)
 
     @property
     def ours(self) -> OwnSide:

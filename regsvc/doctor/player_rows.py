@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from plugin_bridge.players import OLDEST_MS
 from regsvc.doctor.reading import MySqlReading, Reading, Row, StatementCutOff
-
-OLDEST_MS: Final = 100_000_000_000
-"""A time below this (1973 in milliseconds) was written in seconds, or not at all."""
 
 _PATIENCE: Final = 1.0  # seconds, for going through all rows
 _PAGE: Final = 10_000  # rows; a page holds AuthMe's SQLite file for some milliseconds

@@ -9,9 +9,11 @@ from typing import Final
 
 from plugin_bridge.authme_config import ColumnNames
 from regsvc.doctor.player_rows import PlayerRows, look_at_rows
-from regsvc.doctor.reading import Reading, Unreadable
+from regsvc.doctor.reading import Reading, Row, Unreadable
 
 _WORD: Final = re.compile(r"\w+")
+_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}
+_OF_TABLE: Final = "WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?"
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,21 @@ class PlayerColumn:
     fills_itself: bool = False
     charset: str | None = None
     collation: str | None = None
+    highest: int | None = None
+    """The highest number it can hold, where that is known and not far away."""
 
 
 @dataclass(frozen=True)
 class PlayerTable:
-    """`engine` is None on SQLite, `rows` None where they are not known; `columns` are by their lower-case names."""
+    """`engine` and `next_id` are None on SQLite, `rows` None where they are not known.
+
+    `columns` are by their lower-case names; `next_id` is the number that the next player gets.
+    """
 
     engine: str | None
     columns: Mapping[str, PlayerColumn]
     rows: PlayerRows | None
+    next_id: int | None = None
 
     def find(self, name: str) -> PlayerColumn | None:
         """The column of this name, which no database here tells apart by case."""
@@ -45,10 +53,13 @@ def look_at_table(reading: Reading, schema: str | None, table: str) -> PlayerTab
     The names have been checked to be plain words. `schema` None: the connection's own, or SQLite. Raises `Unreadable`.
     """
     if reading.is_sqlite:
-        engine, found = None, _sqlite_columns(reading, table)
+        columns, told = _sqlite_columns(reading, table), None
     else:
-        engine, found = _mysql_columns(reading, schema, table)
-    return PlayerTable(engine, {column.name.lower(): column for column in found}, None) if found else None
+        columns, told = _mysql_columns(reading, schema, table), _mysql_table(reading, schema, table)
+    if not columns:
+        return None
+    engine, next_id = (told["engine"], told["next_id"]) if told is not None else (None, None)
+    return PlayerTable(engine, {column.name.lower(): column for column in columns}, None, next_id)
 
 
 def with_rows(reading: Reading, schema: str | None, name: str, columns: ColumnNames, table: PlayerTable) -> PlayerTable:
@@ -76,16 +87,21 @@ def _sqlite_columns(reading: Reading, table: str) -> list[PlayerColumn]:
     ]
 
 
-def _mysql_columns(reading: Reading, schema: str | None, table: str) -> tuple[str | None, list[PlayerColumn]]:
-    where = "WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?"
-    engine = reading.value(f"SELECT engine AS engine FROM information_schema.tables {where}", schema, table)
+def _mysql_table(reading: Reading, schema: str | None, table: str) -> Row | None:
+    return reading.row(
+        f"SELECT engine AS engine, auto_increment AS next_id FROM information_schema.tables {_OF_TABLE}", schema, table
+    )
+
+
+def _mysql_columns(reading: Reading, schema: str | None, table: str) -> list[PlayerColumn]:
     rows = reading.rows(
         "SELECT column_name AS name, is_nullable AS is_nullable, column_default AS dflt, extra AS extra,"
-        f" character_set_name AS charset, collation_name AS collation FROM information_schema.columns {where}",
+        " character_set_name AS charset, collation_name AS collation, column_type AS kind"
+        f" FROM information_schema.columns {_OF_TABLE}",
         schema,
         table,
     )
-    return engine, [
+    return [
         PlayerColumn(
             name=row["name"],
             is_nullable=row["is_nullable"] == "YES",
@@ -93,9 +109,16 @@ def _mysql_columns(reading: Reading, schema: str | None, table: str) -> tuple[st
             fills_itself="auto_increment" in row["extra"].lower() or "generated" in row["extra"].lower(),
             charset=row["charset"],
             collation=row["collation"],
+            highest=_highest(str(row["kind"]).lower()),
         )
         for row in rows
     ]
+
+
+def _highest(kind: str) -> int | None:
+    """Of a type such as `mediumint(8) unsigned`."""
+    bits = _BITS.get(kind.partition("(")[0].partition(" ")[0])
+    return None if bits is None else (1 << (bits if "unsigned" in kind else bits - 1)) - 1
 
 
 def tells_apart(reading: Reading, column: PlayerColumn, one: str, other: str) -> bool:

@@ -66,11 +66,11 @@ class SqliteReading(Reading):
 
     is_sqlite = True
 
-    def __init__(self, file: Path) -> None:
-        """Raises `Unreadable`."""
+    def __init__(self, file: Path, *, is_inside: bool = False) -> None:
+        """`is_inside`: we may be at work on the file ourselves, elsewhere in this process. Raises `Unreadable`."""
         # With a journal beside it somebody is at work; without one the file is whole, and need not be locked:
         # a lock in WAL mode would leave two files behind.
-        is_at_rest = not file.with_name(f"{file.name}-wal").exists()
+        is_at_rest = not is_inside and not file.with_name(f"{file.name}-wal").exists()
         uri = f"file:{quote(str(file.absolute()))}?mode=ro{'&immutable=1' if is_at_rest and _is_wal(file) else ''}"
         try:
             self._connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)
@@ -136,7 +136,10 @@ class MySqlReading(Reading):
 
 
 def _is_wal(file: Path) -> bool:
-    """Whether the file's header says WAL; False for what cannot be read."""
+    """Whether the file's header says WAL; False for what cannot be read.
+
+    Not for a file that this process works on: whoever closes one loses all locks that his process has on it.
+    """
     try:
         with file.open("rb") as opened:
             return opened.read(20)[18:20] == b"\x02\x02"

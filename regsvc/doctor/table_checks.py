@@ -109,6 +109,33 @@ def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
 
 
 @check(
+    "table.ids_used_up",
+    Severity.BROKEN,
+    means="The id column of AuthMe's table has no number left: AuthMe's own MEDIUMINT ends at 16777215.",
+    why="No player can be added, by us or by AuthMe, which tells the player that it was done.",
+    do="Make the column larger while the game server is stopped.",
+    where=Place(Source.DATABASE, "ALTER TABLE"),
+)
+def ids_are_used_up(facts: Facts) -> Iterator[Symptom]:
+    yield from _ids(facts, "The numbers of the column {name} in AuthMe's table are used up.", share=1.0)
+
+
+@check(
+    "table.ids_end",
+    Severity.RISKY,
+    means="Nine tenths of the numbers of AuthMe's id column are used up. Every refused registration takes one, too.",
+    why="After the last one no player can be added, by us or by AuthMe.",
+    do="Make the column larger while the game server is stopped.",
+    where=Place(Source.DATABASE, "ALTER TABLE"),
+)
+def ids_will_end(facts: Facts) -> Iterator[Symptom]:
+    if not list(ids_are_used_up.examine(facts)):
+        yield from _ids(
+            facts, "The column {name} in AuthMe's table ends at {highest}, and stands at {next}.", share=0.9
+        )
+
+
+@check(
     "table.email_required",
     Severity.RISKY,
     means="The e-mail column of an old table cannot be NULL: who has no e-mail has your@email.com.",
@@ -175,8 +202,9 @@ def accents_are_lost(facts: Facts) -> Iterator[str]:
     "table.mixed_case",
     Severity.RISKY,
     means="Names in AuthMe's table are not in lower case, as another program wrote them.",
-    why="AuthMe half sees such a row: it is found at the join, and not when the password is asked or changed.",
-    do="Write them in lower case.",
+    why="AuthMe looks for lower case: such a row it finds always, at times or never, as the database compares texts. "
+    "The companion leaves it alone: this player cannot log in here, or be banned.",
+    do="Write them in lower case, with the game server stopped.",
     where=Place(Source.DATABASE, "UPDATE … SET username = LOWER(username)"),
 )
 def names_are_mixed_case(facts: Facts) -> Iterator[str]:
@@ -203,8 +231,8 @@ def names_are_there_twice(facts: Facts) -> Iterator[str]:
     "table.dates_in_seconds",
     Severity.RISKY,
     means="Times in AuthMe's table are in seconds, as old versions and other programs wrote them, not milliseconds.",
-    why="They look like January 1970: these players look as if they had been here before everybody, or long gone.",
-    do="Multiply them by 1000, with the game server stopped.",
+    why="AuthMe takes them for January 1970: these players are the first to go in a purge.",
+    do="Multiply them by 1000, with the game server stopped. The companion knows what is meant, before and after.",
     where=Place(Source.DATABASE, "the columns of the registration date and the last login"),
 )
 def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
@@ -232,7 +260,7 @@ def players_are_purged(facts: Facts) -> Iterator[str]:
 
 CHECKS: Final[tuple[Check, ...]] = (
     *(table_is_missing, file_is_unreadable, rights_are_missing, column_is_missing, column_must_be_filled),
-    *(email_is_required, table_is_not_innodb, charset_is_narrow, accents_are_lost),
+    *(ids_are_used_up, ids_will_end, email_is_required, table_is_not_innodb, charset_is_narrow, accents_are_lost),
     *(names_are_mixed_case, names_are_there_twice, dates_are_in_seconds, players_are_purged),
 )
 
@@ -241,6 +269,19 @@ def _file_or_schema(facts: Facts) -> str:
     """Where AuthMe's table should be."""
     authme = facts.authme
     return str(authme.sqlite_file) if authme.backend == Backend.SQLITE else authme.database
+
+
+def _ids(facts: Facts, title: str, *, share: float) -> Iterator[Symptom]:
+    """Where this share of the numbers is used up."""
+    table = facts.player_table
+    column = table.find(facts.authme.columns.id)
+    if column is None or column.highest is None or not column.fills_itself or table.next_id is None:
+        return
+    if table.next_id - 1 >= column.highest * share:
+        name = column.name
+        place = f"`{facts.authme.database}`.`{facts.authme.table}`"
+        where = f"ALTER TABLE {place} MODIFY `{name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
+        yield Symptom(title.format(name=name, highest=column.highest, next=table.next_id), where=where)
 
 
 def _is_narrow(column: PlayerColumn) -> bool:

@@ -136,10 +136,11 @@ def _note_looked_at(keys: list[str]) -> None:
 
 def _registered_at(player: PlayerRow, moment: datetime) -> datetime:
     """When the player registered in the game; `moment` where the column does not know."""
-    if not player.regdate or player.regdate < 0:
+    registered = player.registered_ms
+    if not registered or registered < 0:
         return moment
     try:
-        return min(from_epoch_ms(player.regdate), moment)
+        return min(from_epoch_ms(registered), moment)
     except (OverflowError, ValueError, OSError):  # no calendar holds it
         return moment
 

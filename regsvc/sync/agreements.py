@@ -28,14 +28,16 @@ class Agreements:
         row = self._held(Player.select().where(Player.username_key == key)).first()
         return Agreement.of(row) if row else None
 
-    def find_users(self, keys: Collection[str]) -> dict[str, UserRecord]:
-        """The users of these names, by name, as they are now."""
-        rows = User.select().where(User.username_key.in_(list(keys))) if keys else ()
+    def find_users(self, keys: Collection[str], *, is_held: bool = False) -> dict[str, UserRecord]:
+        """The users of these names, by name, as they are now; `is_held`: until the transaction ends."""
+        query = User.select().where(User.username_key.in_(list(keys)))
+        rows = (self._held(query) if is_held else query) if keys else ()
         return {row.username_key: UserRecord.of(row) for row in rows}
 
-    def find_many(self, keys: Collection[str]) -> dict[str, Agreement]:
-        """What we know of these players, by name, as it is now."""
-        rows = Player.select().where(Player.username_key.in_(list(keys))) if keys else ()
+    def find_many(self, keys: Collection[str], *, is_held: bool = False) -> dict[str, Agreement]:
+        """What we know of these players, by name, as it is now; `is_held`: until the transaction ends."""
+        query = Player.select().where(Player.username_key.in_(list(keys)))
+        rows = (self._held(query) if is_held else query) if keys else ()
         return {row.username_key: Agreement.of(row) for row in rows}
 
     def find_users_by_id(self, ids: Collection[int]) -> dict[int, UserRecord]:

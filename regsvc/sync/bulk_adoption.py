@@ -13,7 +13,7 @@ from typing import Any, Final
 from peewee import Database, DataError, IntegrityError, InternalError, OperationalError, ProgrammingError
 
 from plugin_bridge.digests import SharedTable
-from plugin_bridge.players import LOCK_PREFIX, NO_EMAIL
+from plugin_bridge.players import LOCK_PREFIX, NO_EMAIL, OLDEST_MS
 from regsvc.audit import Audit
 from regsvc.clock import epoch_ms
 from regsvc.db import is_away
@@ -60,9 +60,12 @@ class BulkAdoption:
         self._policy = policy
 
     def candidates(self, within: KeyRange, operators: Collection[str]) -> list[Candidate]:
-        """Whom `adopt` would adopt."""
+        """Whom `adopt` would adopt, and who would be adopted without an e-mail that somebody else has."""
         plain, values = self._plain_rows(within, operators)
-        return [Candidate(*row) for row in self._execute(f"SELECT {self._key}, {self._status} {plain}", values)]
+        nobody = f"NOT EXISTS (SELECT id FROM regsvc_user u WHERE u.username_key = {self._key})"  # noqa: S608
+        return [
+            Candidate(*row) for row in self._execute(f"SELECT {self._key}, {self._status} {plain} AND {nobody}", values)
+        ]
 
     def adopt(self, within: KeyRange, operators: Collection[str], moment: datetime) -> BulkAdopted:
         """Make their users and agreements, in one transaction with one audit entry.
@@ -89,91 +92,79 @@ class BulkAdoption:
         made = self._make_users(within, operators, moment)
         if not made:
             return BulkAdopted(0)
-        self._agree(within, newest, moment)
-        new = f"FROM regsvc_user WHERE id > {newest} AND origin = 'adopted'"
-        [(first, last)] = self._execute(f"SELECT MIN(username_key), MAX(username_key) {new}")
-        spelt = {user.username_key: user.username for user in User.select().where(User.username_key.in_([first, last]))}
-        detail = {"count": made, "first": spelt[first], "last": spelt[last]}
-        self._audit.record("user.adopted", "sync", None, detail)
-        others = self._execute(f"SELECT username_key {new} AND status <> '{APPROVED}'")
+        agreed = self._agree(newest, moment)
+        if agreed != made:
+            raise IntegrityError(f"{made} users, but {agreed} agreements")  # a row was gone, or another one
+        new = (User.id > newest) & (User.origin == "adopted")
+        first, last = (
+            User.select(User.username).where(new).order_by(order).limit(1).scalar()
+            for order in (User.id, User.id.desc())
+        )
+        self._audit.record("user.adopted", "sync", None, {"count": made, "first": first, "last": last})
+        if {self._policy.existing_players, self._policy.new_players} == {APPROVED}:
+            return BulkAdopted(made)
+        others: Any = User.select(User.username_key).where(new & (User.status != APPROVED)).tuples()
         return BulkAdopted(made, tuple(row[0] for row in others))
 
     def _make_users(self, within: KeyRange, operators: Collection[str], moment: datetime) -> int:
-        """How many. `changed_at` stays empty where nothing is left to look at."""
+        """How many. `changed_at` stays empty where nothing is left to look at.
+
+        A name or an e-mail that somebody has is left out by the unique index, and the look at that name tells why.
+        """
         plain, values = self._plain_rows(within, operators)
-        email, regdate, now = self._email, self._table.number("regdate"), _in_sql(moment)
+        email, regdate, now = self._email, self._registered_ms, _in_sql(moment)
         display = f"CONCAT(SUBSTRING_INDEX({email}, '@', 1), '@', LOWER(SUBSTRING_INDEX({email}, '@', -1)))"
         registered_at = (
             f"IF({regdate} > 0 AND {regdate} <= {epoch_ms(moment)}, "
             f"TIMESTAMP('1970-01-01') + INTERVAL ({regdate} * 1000) MICROSECOND, %s)"
         )
         made = self._database.execute_sql(
-            "INSERT INTO regsvc_user (username, username_key, email, email_key, status, applied_status, origin, "
+            "INSERT IGNORE INTO regsvc_user (username, username_key, email, email_key, status, applied_status, origin, "
             f"created_at, changed_at) SELECT {self._username}, {self._key}, "
             f"IF({self._has_no_email}, NULL, {display}), IF({self._has_no_email}, NULL, LOWER({email})), "
             f"{self._status}, {self._status}, 'adopted', {registered_at}, "
-            f"IF({self._status} = '{APPROVED}', NULL, %s) {plain}",
+            f"IF({self._status} = '{APPROVED}', NULL, %s) {plain} ORDER BY {self._table.raw('username')}",
             (now, now, *values),
         )
         return int(made.rowcount)
 
-    def _agree(self, within: KeyRange, newest: int, moment: datetime) -> None:
-        """What both sides agree on from now on. A row that changed since its user was made differs from it."""
+    def _agree(self, newest: int, moment: datetime) -> int:
+        """What both sides agree on from now on. A row that changed since its user was made differs from it.
+
+        From the new users to their rows, by AuthMe's own index; comes back with how many there are.
+        """
         text, now = self._table.text, _in_sql(moment)
         base_email = f"IF(u.email_key <=> LOWER({self._email}) OR u.email_key IS NULL, {text('email')}, u.email)"
-        self._database.execute_sql(
+        made = self._database.execute_sql(
             "INSERT INTO regsvc_player (username_key, user_id, presence, base_hash, base_salt, base_email, "  # noqa: S608
             "base_realname, base_regdate, plugin_state, plugin_since, changed_at) "
             f"SELECT u.username_key, u.id, 'present', {text('hash')}, {text('salt')}, {base_email}, "
             f"{text('realname')}, {self._table.number('regdate')}, 'synced', %s, "
-            f"IF(u.status = '{APPROVED}', NULL, %s) FROM {self._table.name} a "
-            f"JOIN regsvc_user u ON u.username_key = {self._key} "
-            f"WHERE {within.condition(self._table)} AND u.id > {newest} AND u.origin = 'adopted'",
-            (now, now, *within.values),
+            f"IF(u.status = '{APPROVED}', NULL, %s) FROM regsvc_user u STRAIGHT_JOIN {self._table.by_name} "
+            f"ON {self._table.raw('username')} = {self._table.as_username('u.username_key')} "
+            f"AND {self._key} = u.username_key WHERE u.id > {newest} AND u.origin = 'adopted'",
+            (now, now),
         )
+        return int(made.rowcount)
 
     def _plain_rows(self, within: KeyRange, operators: Collection[str]) -> tuple[str, tuple[Any, ...]]:
         """FROM and WHERE of the rows in the range that nobody has looked at and that are plain."""
-        excluded = sorted({*operators, *self._rows_that_are_not_plain(within), *self._rows_that_share_an_email(within)})
-        marks = f" AND {self._key} NOT IN ({', '.join(['%s'] * len(excluded))})" if excluded else ""
-        sql = f"{self._new_rows} WHERE {within.condition(self._table)} AND p.username_key IS NULL{marks}"
-        return sql, (*within.values, *excluded)
-
-    def _rows_that_are_not_plain(self, within: KeyRange) -> list[str]:
-        email = self._email
+        email, excluded = self._email, sorted(operators)
         is_real = (
             f"LENGTH({email}) <= 120 AND LOCATE('@', {email}) <= 60 AND {email} REGEXP '{_EMAIL}' "
             f"AND NOT LOWER({email}) REGEXP '{_NO_DOMAIN}'"
         )
-        is_locked = f"COALESCE(LEFT({self._table.text('hash')}, {len(LOCK_PREFIX)}) = '{LOCK_PREFIX}', 1)"
-        rows = self._execute(
-            f"SELECT {self._key} {self._new_rows} "
-            f"LEFT JOIN regsvc_user u ON u.username_key = {self._key} "
-            f"LEFT JOIN regsvc_user t ON t.email_key = LOWER({email}) "
-            f"WHERE {within.condition(self._table)} AND p.username_key IS NULL AND (u.id IS NOT NULL "
-            f"OR t.id IS NOT NULL OR NOT {self._key} REGEXP '{_NAME}' OR {self._table.number('regdate')} < 0 "
-            f"OR {is_locked} OR NOT ({self._has_no_email} OR ({is_real})))",
-            within.values,
+        marks = f" AND {self._key} NOT IN ({', '.join(['%s'] * len(excluded))})" if excluded else ""
+        sql = (
+            f"FROM {self._table.by_name} LEFT JOIN regsvc_player p ON p.username_key = {self._key} "
+            f"WHERE {within.condition(self._table)} AND p.username_key IS NULL{marks} "
+            f"AND {self._key} REGEXP '{_NAME}' AND COALESCE({self._table.number('regdate')}, 0) >= 0 "
+            f"AND COALESCE(LEFT({self._table.text('hash')}, {len(LOCK_PREFIX)}) <> '{LOCK_PREFIX}', 0) "
+            f"AND (({is_real}) OR {self._has_no_email})"
         )
-        return [row[0] for row in rows]
-
-    def _rows_that_share_an_email(self, within: KeyRange) -> list[str]:
-        """Within the range; who has it in another one is a user by now, or will meet one there."""
-        crc = f"CRC32(LOWER({self._email}))"
-        new = f"{self._new_rows} WHERE {within.condition(self._table)} AND p.username_key IS NULL"
-        shared = self._execute(
-            f"SELECT {crc} {new} AND NOT ({self._has_no_email}) GROUP BY 1 HAVING COUNT(*) > 1", within.values
-        )
-        if not shared:
-            return []
-        numbers = ", ".join(str(row[0]) for row in shared)
-        return [row[0] for row in self._execute(f"SELECT {self._key} {new} AND {crc} IN ({numbers})", within.values)]
+        return sql, (*within.values, *excluded)
 
     # --- pieces of SQL about AuthMe's row `a` ---
-
-    @property
-    def _new_rows(self) -> str:
-        return f"FROM {self._table.name} a LEFT JOIN regsvc_player p ON p.username_key = {self._key}"
 
     @property
     def _key(self) -> str:
@@ -191,12 +182,21 @@ class BulkAdoption:
     def _username(self) -> str:
         """With the case that its owner writes, where that is known."""
         realname = f"{self._table.text('realname')} COLLATE utf8mb4_bin"
-        return f"IF(LOWER({realname}) = {self._key} AND {realname} <> 'Player', {realname}, {self._key})"
+        is_same = (
+            f"CAST(LOWER({realname}) AS BINARY) = CAST({self._key} AS BINARY)"  # spaces at the end are another name
+        )
+        return f"IF({is_same} AND {realname} <> 'Player', {realname}, {self._key})"
+
+    @property
+    def _registered_ms(self) -> str:
+        """As `in_milliseconds` has it: a small number is in seconds."""
+        regdate = self._table.number("regdate")
+        return f"IF({regdate} BETWEEN 1 AND {OLDEST_MS - 1}, {regdate} * 1000, {regdate})"
 
     @property
     def _status(self) -> str:
         first_start = epoch_ms(self._policy.first_started_at)
-        was_first = f"COALESCE({self._table.number('regdate')}, 0) < {first_start}"
+        was_first = f"COALESCE({self._registered_ms}, 0) < {first_start}"
         return f"IF({was_first}, '{self._policy.existing_players}', '{self._policy.new_players}')"
 
     def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -5,14 +5,14 @@ can have, so that the next run looks at it again whatever it holds.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from peewee import Database, fn
 
-from plugin_bridge.digests import EMPTY, Bucket, StoredDigest
+from plugin_bridge.digests import EMPTY, Bucket, SharedTable, StoredDigest
 from plugin_bridge.players import Players
 from regsvc import __version__
 from regsvc.many_rows import execute_many
@@ -21,7 +21,9 @@ from regsvc.sync.records import Policy
 
 FULL_EVERY: Final = timedelta(days=1)
 """How old the last look at every row may be."""
-_UNSETTLED: Final = Bucket(-1, 0)
+_UNSETTLED: Final = Bucket(-1, 0, 0)
+_LAID_ASIDE: Final = -2
+"""A bucket of n rows that is laid aside stands there as one of -2 - n."""
 _WRITTEN_AT_ONCE: Final = 2_000
 
 
@@ -31,9 +33,13 @@ class Seen:
 
     total: int
     changed: Mapping[int, Bucket]
+    moved: Collection[int]
+    """Those of them in which names came or went, or may have."""
     version: object | None
     is_whole: bool
     """Whether every name is to be looked at, and not only those of the changed buckets."""
+    is_laid_aside: bool = False
+    """Whether all buckets stand in our table already, each as one that no table can have."""
 
 
 class Digest(StoredDigest):
@@ -51,19 +57,27 @@ class Digest(StoredDigest):
         cursor = self._database.execute_sql(f"SELECT bucket, row_count, checksum FROM {self.table}")  # noqa: S608
         return {number: (row_count, checksum) for number, row_count, checksum in cursor}
 
-    def look(self, *, is_whole: bool) -> Seen:
+    def look(self, *, is_whole: bool, may_write: bool = True) -> Seen:
         """What AuthMe's table is now, compared with what is stored. Raises `PlayersAway`."""
         version = self._players.version()
         if version is not None and version == self._settled_version:
-            return Seen(self._settled_total, {}, version, is_whole)
+            return Seen(self._settled_total, {}, (), version, is_whole)
+        table = self._players.shared_table() if is_whole and may_write else None
+        if table is not None:
+            return Seen(self._lay_aside(table), {}, (), version, is_whole, is_laid_aside=True)
         changed = self._players.changed_buckets(self)
-        return Seen(self._total(changed), changed, version, is_whole)
+        total, moved = self._compare(changed)
+        return Seen(total, changed, moved, version, is_whole)
 
     def keep(self, seen: Seen, left: Collection[int]) -> None:
         """A run came to its end: what it saw is the new digest, but for the buckets in which something is `left`.
 
         Runs in the caller's transaction.
         """
+        if seen.is_laid_aside:
+            DigestBucket.delete().where(DigestBucket.row_count == _UNSETTLED.row_count).execute()
+            laid_aside = DigestBucket.row_count < _UNSETTLED.row_count
+            DigestBucket.update(row_count=_LAID_ASIDE - DigestBucket.row_count).where(laid_aside).execute()
         settled = {number: bucket for number, bucket in seen.changed.items() if number not in left}
         gone = [number for number, bucket in settled.items() if bucket == EMPTY]
         self._write({number: bucket for number, bucket in settled.items() if bucket != EMPTY})
@@ -76,21 +90,36 @@ class Digest(StoredDigest):
         """Nobody knows any more what this process saw last."""
         self._settled_version = None
 
-    def _total(self, changed: Mapping[int, Bucket]) -> int:
-        """How many rows there are, from what was stored and what is other now."""
-        stored: int = DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).scalar()
-        before = self._row_counts(changed.keys())
-        return int(stored) - before + sum(bucket.row_count for bucket in changed.values())
+    def _lay_aside(self, table: SharedTable) -> int:
+        """What AuthMe's table is now, stored without a row of it coming here; comes back with how many rows it has.
 
-    def _row_counts(self, numbers: Iterable[int]) -> int:
-        wanted, total = list(numbers), 0
-        for start in range(0, len(wanted), _WRITTEN_AT_ONCE):
-            page = DigestBucket.bucket.in_(wanted[start : start + _WRITTEN_AT_ONCE])
-            total += int(DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).where(page).scalar())
-        return total
+        Should the run not come to its end, every bucket is unsettled, and the next one looks at all of them.
+        """
+        DigestBucket.update(row_count=_UNSETTLED.row_count).execute()
+        self._players.execute_shared(
+            f"REPLACE INTO {self.table} (bucket, row_count, checksum, names) "  # noqa: S608
+            f"SELECT bucket, {_LAID_ASIDE} - row_count, checksum, names FROM ({table.digest}) now"
+        )
+        total = fn.COALESCE(fn.SUM(_LAID_ASIDE - DigestBucket.row_count), 0)
+        laid_aside = DigestBucket.row_count < _UNSETTLED.row_count
+        return int(DigestBucket.select(total).where(laid_aside).scalar())
+
+    def _compare(self, changed: Mapping[int, Bucket]) -> tuple[int, set[int]]:
+        """How many rows there are now, and the buckets in which names came or went."""
+        stored = int(DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).scalar())
+        total = stored + sum(bucket.row_count for bucket in changed.values())
+        moved, numbers = set(changed), list(changed)
+        for start in range(0, len(numbers), _WRITTEN_AT_ONCE):
+            page = DigestBucket.bucket.in_(numbers[start : start + _WRITTEN_AT_ONCE])
+            rows: Any = DigestBucket.select(DigestBucket.bucket, DigestBucket.row_count, DigestBucket.names).where(page)
+            for number, row_count, names in rows.tuples():
+                total -= row_count
+                if (row_count, names) == (changed[number].row_count, changed[number].names):
+                    moved.discard(number)
+        return total, moved
 
     def _write(self, buckets: Mapping[int, Bucket]) -> None:
-        sql = f"REPLACE INTO {self.table} (bucket, row_count, checksum) VALUES (?, ?, ?)"  # noqa: S608
+        sql = f"REPLACE INTO {self.table} (bucket, row_count, checksum, names) VALUES (?, ?, ?, ?)"  # noqa: S608
         rows = [(number, *bucket) for number, bucket in sorted(buckets.items())]
         for start in range(0, len(rows), _WRITTEN_AT_ONCE):
             execute_many(self._database, sql, rows[start : start + _WRITTEN_AT_ONCE])

@@ -48,7 +48,7 @@ class SettledRows:
         username, after = self._table.raw("username"), None
         while True:
             beyond = f"WHERE {username} > %s" if after is not None else ""
-            sql = f"SELECT {self._table.text('username')} FROM {self._table.name} a {beyond} "  # noqa: S608
+            sql = f"SELECT {self._table.text('username')} FROM {self._table.by_name} {beyond} "  # noqa: S608
             given = () if after is None else (after,)
             rows = self._execute(f"{sql} ORDER BY {username} LIMIT 1 OFFSET {BATCH - 1}", given)
             upto = rows[0][0] if rows else None
@@ -59,16 +59,18 @@ class SettledRows:
 
     def unsettled_within(self, within: KeyRange) -> list[str]:
         """All names in the range but those of approved users whose row is plainly the one agreed on."""
-        return self._unsettled(within.condition(self._table), within.values)
+        return self._unsettled(self._table.by_name, within.condition(self._table), within.values)
 
     def unsettled_in(self, buckets: Collection[int]) -> list[str]:
         """The same for buckets of names."""
-        return self._unsettled(f"{self._table.bucket} IN ({', '.join(map(str, sorted(buckets)))})")
+        return self._unsettled(
+            f"{self._table.name} a", f"{self._table.bucket} IN ({', '.join(map(str, sorted(buckets)))})"
+        )
 
-    def _unsettled(self, condition: str, values: tuple[Any, ...] = ()) -> list[str]:
+    def _unsettled(self, rows: str, condition: str, values: tuple[Any, ...] = ()) -> list[str]:
         name = self._table.text("username")
         sql = (
-            f"SELECT {name} FROM {self._table.name} a "  # noqa: S608
+            f"SELECT {name} FROM {rows} "  # noqa: S608
             f"LEFT JOIN regsvc_user u ON u.username_key = {name} COLLATE utf8mb4_bin "
             f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
             f"WHERE {condition} AND NOT COALESCE({self._is_settled}, 0)"

@@ -3,7 +3,7 @@
 A decision is one step. Whoever carries it out asks again until there is none left.
 """
 
-from plugin_bridge.players import PlayerRow, known_email, lock_text, locked_hash
+from plugin_bridge.players import PlayerRow, in_milliseconds, is_findable, known_email, lock_text, locked_hash
 from regsvc.clock import epoch_ms
 from regsvc.models import APPROVED, BANNED, PENDING, REJECTED
 from regsvc.sync.decisions import (
@@ -114,14 +114,14 @@ def _without_user(subject: Subject, policy: Policy) -> Decision | None:
         return None
     if agreement is not None and agreement.tombstone_at is not None and _is_buried(agreement, player):
         return Remove(player)
-    if not policy.is_bridge_on or player.username != player.username.lower():
+    if not policy.is_bridge_on or not is_findable(player.username):
         return None
     return _adoption(subject, player, policy)
 
 
 def _is_buried(agreement: Agreement, player: PlayerRow) -> bool:
     buried = agreement.tombstone_hash
-    if buried is None or player.regdate != agreement.tombstone_regdate:
+    if buried is None or player.registered_ms != in_milliseconds(agreement.tombstone_regdate):
         return False
     return player.hash in (buried, lock_text(buried))
 
@@ -133,7 +133,7 @@ def _adoption(subject: Subject, player: PlayerRow, policy: Policy) -> Adopt:
         return Adopt(player, username, BANNED, LOCKED_EARLIER)
     if subject.is_operator:
         return Adopt(player, username, APPROVED)
-    was_first = not player.regdate or player.regdate < epoch_ms(policy.first_started_at)
+    was_first = (player.registered_ms or 0) < epoch_ms(policy.first_started_at)
     return Adopt(player, username, policy.existing_players if was_first else policy.new_players)
 
 
@@ -179,7 +179,7 @@ def _with_both(
 
 def _was_there_first(user: UserRecord, player: PlayerRow) -> bool:
     """A player whose registration nobody knows was there before anybody else."""
-    return (player.regdate or 0) < epoch_ms(user.created_at)
+    return (player.registered_ms or 0) < epoch_ms(user.created_at)
 
 
 def _of_another(user: UserRecord, agreement: Agreement, player: PlayerRow) -> Decision | None:

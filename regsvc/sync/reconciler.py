@@ -79,6 +79,11 @@ class Reconciler:
         return self._world.players.shares_transactions
 
     @property
+    def world(self) -> World:
+        """What the steps act on."""
+        return self._world
+
+    @property
     def operators(self) -> frozenset[str]:
         """The lower-case names of the operators at this moment."""
         return frozenset(self._operators())
@@ -105,10 +110,13 @@ class Reconciler:
         users, known = {key: user} if user else {}, {key: agreement} if agreement else {}
         return self._subjects([key], users, known, self._world.players.find_many([key]))[0]
 
-    def subjects(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Subject]:
-        """The same for many names, none of them held; `players` are those of them that AuthMe has."""
+    def subjects(
+        self, keys: Collection[str], players: Mapping[str, PlayerRow], *, is_held: bool = False
+    ) -> list[Subject]:
+        """The same for many names, mostly none of them held; `players` are those of them that AuthMe has."""
         agreements = self._world.agreements
-        return self._subjects(keys, agreements.find_users(keys), agreements.find_many(keys), players)
+        users = agreements.find_users(keys, is_held=is_held)
+        return self._subjects(keys, users, agreements.find_many(keys, is_held=is_held), players)
 
     def _subjects(
         self,
@@ -121,7 +129,7 @@ class Reconciler:
         strays = {user.id for key, user in users.items() if key not in agreements or agreements[key].user_id != user.id}
         renamed = self._world.agreements.find_users_by_id(orphans)
         names = self._world.agreements.find_names(strays)
-        moment, found = self._world.now(), []
+        moment, operators, found = self._world.now(), self._operators(), []
         for key in keys:
             user, agreement = users.get(key), agreements.get(key)
             owner = agreement.user_id if agreement is not None and user is None else None
@@ -131,7 +139,7 @@ class Reconciler:
                     user=user,
                     agreement=agreement,
                     player=players.get(key),
-                    is_operator=key in self._operators(),
+                    is_operator=key in operators,
                     now=moment,
                     renamed=renamed.get(owner) if owner is not None else None,
                     known_as=names.get(user.id) if user is not None else None,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
-from plugin_bridge.players import PlayerRow
+from plugin_bridge.players import PlayerRow, in_milliseconds
 from regsvc.models import Player, User
 
 UNASKED: Final = "unasked"
@@ -109,12 +109,12 @@ class Agreement:
     def is_of_another_row(self, player: PlayerRow) -> bool:
         """Whether the row is not the one of the last agreement: it was absent then, or registered at another time.
 
-        A regdate that one side does not know says nothing.
+        A regdate that one side does not know says nothing, and neither does one that was in seconds and no longer is.
         """
         if self.presence in (ABSENT, GONE, UNASKED):
             return True
         both_known = bool(self.base_regdate) and bool(player.regdate)
-        return both_known and self.base_regdate != player.regdate
+        return both_known and in_milliseconds(self.base_regdate) != player.registered_ms
 
     def is_playable(self, player: PlayerRow) -> bool:
         """Whether the row is the one agreed on and open: its password is the user's."""

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from peewee import Database, PeeweeException
 
 from plugin_bridge.digests import bucket_of
-from plugin_bridge.players import NameCollides, PlayerRow, Players, PlayersAway
+from plugin_bridge.players import NameCollides, PlayerRow, Players, PlayersAway, is_findable
 from regsvc.audit import Audit
 from regsvc.clock import Clock
 from regsvc.db import is_away, lost_a_race
@@ -22,7 +22,7 @@ from regsvc.refusal import Refusal
 from regsvc.sync import decisions as d
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.bulk_adoption import BulkAdoption
-from regsvc.sync.bulk_merge import BulkMerge, is_password_alone
+from regsvc.sync.bulk_steps import BulkSteps, Taken, is_password_alone
 from regsvc.sync.digest import FULL_EVERY, Circumstances, Digest, Seen, UserTally, fingerprint
 from regsvc.sync.digest_marks import Marks
 from regsvc.sync.digest_names import Names, count_users, pages_of
@@ -97,7 +97,7 @@ class Sync:
         self._digest = Digest(database, players)
         self._names = Names(database, players)
         self._marks = Marks(database)
-        self._bulk_merge = BulkMerge(database, players, reconciler, audit)
+        self._bulk_steps = BulkSteps(database, players, reconciler)
         self.terminal: TextIO | None = None
         """Where a long run draws a bar; None: it writes to the log."""
 
@@ -136,7 +136,7 @@ class Sync:
         before, now = Circumstances.find(), self._circumstances()
         is_whole = run.is_full or before is None or before[0].policy != now.policy
         is_whole = is_whole or before is None or self._now() - before[1] >= FULL_EVERY
-        seen = self._digest.look(is_whole=is_whole)
+        seen = self._digest.look(is_whole=is_whole, may_write=not run.is_plan)
         run.report.scanned = seen.total
         known = before[0] if before is not None else None
         for is_done in self._look_at_everybody(run, seen, known, now):
@@ -222,7 +222,8 @@ class Sync:
     def _look_at_marks(self, run: _Run) -> Iterator[bool]:
         """What changed on our side; where nothing is to be done, the mark has done its work."""
         for page in self._marks.pages():
-            quiet = self._look_at(run, sorted({mark.username_key for mark in page}))
+            names = sorted({mark.username_key for mark in page} - run.waiting.keys())
+            quiet = self._look_at(run, names)
             if not run.is_plan:
                 with self._database.atomic():
                     self._marks.clear([mark for mark in page if mark.username_key in quiet])
@@ -256,8 +257,8 @@ class Sync:
             return [subject for key in keys for subject in self._subjects(run, [key], rows)]
 
     def _is_findable(self, run: _Run, name: str) -> bool:
-        """A name that is not in lower case is one AuthMe itself half loses: told, never written."""
-        if name == name.lower():
+        """A name that is not in lower case, or no name, is one AuthMe itself half loses: told, never written."""
+        if is_findable(name):
             return True
         run.report.conflicts.append({"username": name, "field": "name", "kept": "both"})
         return False
@@ -279,23 +280,22 @@ class Sync:
                 passwords.append(subject.key)
             elif decision is not None:
                 self._take_up(run, subject.key, decision)
-        self._take_passwords(run, passwords)
+        self._settle_page(run, passwords, (d.Merge,), is_finishing=False)
         self._adopt(run, adoptions)
         return quiet
 
-    def _take_passwords(self, run: _Run, keys: list[str]) -> None:
-        taken: dict[str, d.Merge] = {}
-        if len(keys) > 1:
-            try:
-                taken = self._bulk_merge.take_passwords(keys)
-            except PeeweeException as error:
-                if not lost_a_race(error):
-                    raise
+    def _settle_page(self, run: _Run, keys: Sequence[str], kinds: tuple[type, ...], *, is_finishing: bool) -> bool:
+        """These names, as many as can be together, and the others one by one. False: stopped."""
+        taken = self._bulk_steps.take(keys, kinds) if run.report.away is None else Taken()
+        for key, decisions in taken.done.items():
+            for decision in decisions:
+                _count(run.report, key, type(decision), decision)
         for key in keys:
-            if key in taken:
-                _count(run.report, key, d.Merge, taken[key])
-            else:
-                self._settle(run, key)
+            if key not in taken.quiet:
+                self._settle(run, key, is_finishing=is_finishing)
+                if is_finishing and not run.may_go_on():
+                    return False
+        return True
 
     def _take_up(self, run: _Run, key: str, decision: d.Decision) -> None:
         if isinstance(decision, d.BRAKED):
@@ -372,12 +372,13 @@ class Sync:
         if is_too_much:
             run.report.braked = _braked(run.waiting, str(self._max_changes))
             return True
-        for key, kind in list(run.waiting.items()):
-            if run.is_plan:
-                _count(run.report, key, kind)
-            else:
-                del run.waiting[key]
-                self._settle(run, key, is_finishing=True)
+        for keys in pages_of(list(run.waiting)):
+            for key in keys:
+                kind = run.waiting[key] if run.is_plan else run.waiting.pop(key)
+                if run.is_plan:
+                    _count(run.report, key, kind)
+            if not run.is_plan and not self._settle_page(run, keys, (object,), is_finishing=True):
+                return False
             if not run.may_go_on():
                 return False
         return True

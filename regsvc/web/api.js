@@ -45,11 +45,10 @@ export class Api {
 
   async ask(address, { headers = {}, ...options }) {
     const token = this.session?.current?.token;
-    const authorization = token ? { Authorization: `Bearer ${token}` } : {};
     let response, body;
     try {
       const signal = AbortSignal.timeout(LONGEST_WAIT);
-      response = await fetch(address, { signal, headers: { ...headers, ...authorization }, ...options });
+      response = await fetch(address, { signal, headers: { ...headers, ...bearing(token) }, ...options });
       body = await response.json();
     } catch {
       body = {}; // no network, or a proxy's own page
@@ -57,11 +56,29 @@ export class Api {
     if (response?.ok && body.success) {
       return body;
     }
+    throw this.refusal(response, body, token);
+  }
+
+  /** The body of a reply that goes on for as long as `signal` lets it. Throws what `fetch` throws, too. */
+  async stream(address, { signal, headers = {} }) {
+    const token = this.session?.current?.token;
+    const response = await fetch(address, { signal, headers: { ...headers, ...bearing(token) } });
+    if (response.ok) {
+      return response.body;
+    }
+    throw this.refusal(response, await response.json().catch(() => ({})), token);
+  }
+
+  refusal(response, body, token) {
     const refusal = new Refusal(response?.status ?? 0, body, Number(response?.headers.get("Retry-After")) || null);
     if (token && refusal.isLoggedOut) {
       this.session.end();
       this.onLoggedOut(refusal);
     }
-    throw refusal;
+    return refusal;
   }
+}
+
+function bearing(token) {
+  return token ? { Authorization: `Bearer ${token}` } : {};
 }

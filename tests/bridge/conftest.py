@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from plugin_bridge.authme import AuthMePlayers, MySqlPlayers, SqlitePlayers
+from plugin_bridge.authme import AuthMePlayers, MySqlPlayers
 from plugin_bridge.authme_config import read_authme_config
+from plugin_bridge.sqlite_players import SqlitePlayers
 from regsvc.db import open_database
 from tests.support.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme_tables import AuthMeTable

@@ -32,7 +32,10 @@ DEAR = [
     ("PBKDF2BASE64", rounds_instead("PBKDF2BASE64", 10_000_001), "10000001 rounds"),
     ("PBKDF2DJANGO", rounds_instead("PBKDF2DJANGO", 2**40), f"{2**40} rounds"),
     ("ARGON2", ARGON2.replace("m=256", "m=1048577"), "1048577 KiB"),
-    ("ARGON2", ARGON2.replace("m=256,t=2", "m=1048576,t=17"), "17 passes"),
+    ("PBKDF2", f"pbkdf2_sha256$10000000$salt${'AB' * 100}", "a key of 100 bytes"),
+    ("PBKDF2BASE64", f"pbkdf2$10000000$c2FsdA==${'A' * 200}", "a key of 150 bytes"),
+    ("ARGON2", ARGON2.replace("m=256,t=2", "m=1048576,t=5"), "5 passes"),
+    ("ARGON2", ARGON2.replace("m=256,t=2", "m=0,t=9999999999"), "9999999999 passes"),
     ("ARGON2", ARGON2.replace("t=2", "t=9999999999"), "9999999999 passes"),
     ("ARGON2", ARGON2.replace("p=1", "p=65"), "65 lanes"),
 ]
@@ -50,6 +53,14 @@ def test_a_hash_that_costs_too_much_does_not_verify_and_is_told(
     assert why in caplog.text
     for secret in (text, text[-22:], "secret1"):
         assert secret not in caplog.text
+
+
+def test_a_long_password_makes_many_rounds_dearer(caplog: pytest.LogCaptureFixture) -> None:
+    for algorithm, prefix in (("WORDPRESS", "$P$L"), ("PHPBB", "$H$L")):
+        stored = HashedPassword(prefix + known_text(algorithm)[4:])
+        assert not HASHERS[algorithm].verify("x" * 1024, stored, NAME)
+        assert f"{algorithm}: the stored hash of" in caplog.text
+    assert "8388608 rounds over a password of 1024 bytes" in caplog.text
 
 
 def test_what_is_not_there_is_not_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -106,6 +106,7 @@ def make_services(config: Config, *, is_authme_enabled: bool = False) -> Service
         updates=Updates({}, timedelta(hours=6), clock.now),
         plugin=InstalledPlugin(lambda: None),
         game_status=GameStatus(lambda: None, clock.now),
+        doctor=nobody,
         events=nobody,
     )
 

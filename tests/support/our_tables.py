@@ -1,6 +1,7 @@
 """A look, and a hand, inside our own tables while the daemon runs: what no route tells, and time that has passed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from tests.support.authme_database import AuthMeDatabase, SqliteFile
@@ -27,6 +28,20 @@ def our_database(village: Village) -> AuthMeDatabase:
     if village.kind == "mariadb":
         return village.table.database
     return SqliteFile(village.daemon.state_dir / "companion.db")
+
+
+@contextmanager
+def our_busy(village: Village) -> Iterator[None]:
+    """SQLite alone: somebody writes into our tables, and takes his time."""
+    database = our_database(village)
+    assert isinstance(database, SqliteFile)
+    connection = database.connect()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.rollback()
+        connection.close()
 
 
 def ago(**period: float) -> str:

@@ -156,6 +156,8 @@ class RandomVillage(RuleBasedStateMachine):
             person.is_asked_back = True
             person.has_left = person.has_left and not is_done
             person.is_unsure = person.is_unsure or not is_done
+            row = self._row(name)
+            person.is_promised = is_done and row is not None and is_locked(row)
 
         self._do(lambda: self.house.set_password(name, password), note)
 
@@ -350,14 +352,15 @@ class RandomVillage(RuleBasedStateMachine):
                 person.forget()
             elif not person.is_strangers:
                 # a legal edit that waits asks for the row, or shuts its door, as the API would; another is put back
-                person.has_left = find_transition(user.applied_status, user.status) is None
+                is_settled = find_transition(user.applied_status, user.status) is None
+                person.has_left = is_settled and not person.is_promised
                 person.is_unsure = True
             person.is_strangers = False
 
     def _change_password_there(self, person: Known, change: Callable[[str], bool]) -> None:
         password = self._new_password()
         assert change(password)
-        if person.is_strangers:
+        if person.is_strangers or person.is_promised:
             person.others.add(password)
         else:
             person.own.append(password)

@@ -6,7 +6,7 @@ It knows nothing of how the sync works. A change that no reason of its list allo
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from plugin_bridge.players import lock_text
+from plugin_bridge.players import lock_text, locked_hash
 from regsvc.models import APPROVED, User
 from tests.support.authme_database import Row
 from tests.support.authme_like import StoredPassword
@@ -25,6 +25,9 @@ class Known:
     others          every other password that was ever typed under this name: none of them may open anything
     is_strangers    the row was registered in the game under the name of a user who was there already
     has_left        the row went in the game, and nobody has asked for it since
+    is_promised     the newest of `own` was set here while the row was locked: until it is open, nothing that is typed
+                    in the game takes that back, nor that the row goes
+    is_asked_back   somebody has just asked for the row; where that was cut short it may come, or not
     is_unsure       something was cut short or not seen: any of `own` may be the one that counts
     premium         what the owner's row last had as premiumUUID
     """
@@ -34,6 +37,8 @@ class Known:
     others: set[str] = field(default_factory=set)
     is_strangers: bool = False
     has_left: bool = False
+    is_promised: bool = False
+    is_asked_back: bool = False
     is_unsure: bool = False
     premium: str | None = None
 
@@ -50,10 +55,17 @@ class Known:
         """The user is gone; whoever comes next under this name has nothing of it."""
         self.others |= set(self.own)
         self.own, self.is_unsure, self.has_left, self.premium = [], False, False, None
+        self.is_promised = False
 
     def opens(self, row: Row) -> list[str]:
         """Of all passwords ever typed under this name, those that AuthMe would take now."""
-        stored = StoredPassword(str(row["password"]))
+        return self.opened_by(str(row["password"]))
+
+    def opened_by(self, hash_: str | None) -> list[str]:
+        """The same of a hash; None: nothing opens it."""
+        if hash_ is None:
+            return []
+        stored = StoredPassword(hash_)
         return [password for password in [*self.own, *sorted(self.others)] if stored.is_made_from(password)]
 
 
@@ -95,7 +107,8 @@ def judge(before: Picture, after: Picture, people: Mapping[str, Known], users: M
 def _judge_new_row(person: Known, user: User | None, row: Row) -> None:
     assert user is not None, f"a row for nobody: {person.key}"
     assert user.status == APPROVED, f"a row for {person.key}, who is {user.status}"
-    assert not person.has_left, f"{person.key} left the game, and nobody asked for the row"
+    assert not person.has_left or person.is_asked_back, f"{person.key} left the game, and nobody asked for the row"
+    person.has_left = person.is_promised = False
     assert row["realname"] == user.username
     assert set(person.opens(row)) & set(person.counts), f"{person.key} got a row with another password"
     assert (row["ip"], row["lastlogin"], row["isLogged"], row["hasSession"]) == (None, None, 0, 0)
@@ -131,11 +144,14 @@ def _judge_changes(person: Known, user: User | None, old: Row, new: Row, changed
 def _judge_password(person: Known, user: User, old: Row, new: Row) -> None:
     if is_locked(new):
         assert user.status != APPROVED or person.is_strangers, f"{person.key} was locked, being {user.status}"
-        assert new["password"] == lock_text(str(old["password"])) or is_locked(old), person.key
+        is_kept = new["password"] == lock_text(str(old["password"])) or is_locked(old)
+        # a ban that was over, a promise kept, and another ban
+        is_own = person.is_promised and set(person.opened_by(locked_hash(str(new["password"])))) & set(person.counts)
+        assert is_kept or is_own, f"{person.key} was locked with another password"
         return
     assert user.status == APPROVED, f"{person.key} was opened, being {user.status}"
     assert set(person.opens(new)) & set(person.counts), f"{person.key} was given another password"
-    person.is_strangers = False
+    person.is_strangers = person.is_promised = False
 
 
 def judge_rest(picture: Picture, people: Mapping[str, Known], users: Mapping[str, User]) -> None:
@@ -160,7 +176,7 @@ def _judge_door(person: Known, may_play: bool, row: Row, told: str) -> None:
     [opened] = person.opens(row)
     assert opened in person.counts, f"{told}: not the password that counts"
     person.others |= {password for password in person.own if password != opened}
-    person.own, person.is_unsure = [opened], False
+    person.own, person.is_unsure, person.is_promised = [opened], False, False
 
 
 def _plain(dumped: str) -> str:

@@ -128,6 +128,10 @@ def test_a_name_somebody_else_decided_first_stops_nobody_else(house: House, monk
             raise errors.WrongStatus("approved")
         return carry_out(transitions, user, *args)  # type: ignore[arg-type]
 
+    def too_late_for_one(*given: object) -> None:
+        raise errors.WrongStatus("approved")
+
+    monkeypatch.setattr("regsvc.transitions.Transitions.carry_out_edits", too_late_for_one)
     monkeypatch.setattr("regsvc.transitions.Transitions.carry_out_edit", too_late_for_alice)
     report = house.sync()
     assert [error["username"] for error in report.errors] == ["alice"]

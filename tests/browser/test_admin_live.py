@@ -1,0 +1,87 @@
+"""`/admin` while others work beside Olivia: what happens elsewhere is seen, and who was faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.operator import Operator
+from tests.support.operators import Operators
+from tests.support.village import Person, Village
+
+
+@pytest.fixture(scope="module")
+def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+    directory: Path = tmp_path_factory.mktemp("live")
+    with Village("sqlite", directory) as village:
+        yield village
+
+
+def test_what_others_do_is_seen_at_once(village: Village, open_page: OpenPage) -> None:
+    oscar = Operators(village).new("oscar")
+    oscars = village.admin_token(oscar.name, oscar.password)
+
+    def oscar_decides(transition: str, person: Person, **fields: object) -> None:
+        body = {"username": person.name, **fields}
+        assert village.post(f"/api/admin/user/{transition}", body, token=oscars).status == 200
+
+    alice, bob, carla = (village.pending(name) for name in ("alice", "bob", "carla"))
+    desk = Operator(open_page("/admin")).come_in()
+    page = desk.page
+    expect(desk.card.get_by_role("heading", name=alice.name)).to_be_visible()
+
+    # a newcomer comes last
+    dora = village.pending("dora")
+    expect(page.locator(".people li").last).to_contain_text(dora.name)
+    expect(page.locator(".count")).to_have_text("4")
+
+    # whoever somebody else decides about leaves the list, with a word who it was
+    oscar_decides("approve", carla)
+    expect(desk.notice).to_have_text(f"{oscar.name} has decided: {carla.name} is Approved.")
+    expect(desk.person(carla.name)).to_have_count(0)
+    oscar_decides("ban", alice, reason="Griefing")
+    expect(desk.notice).to_have_text(f"{oscar.name} has decided: {alice.name} is Banned.")
+    expect(desk.card.get_by_role("heading", name=bob.name)).to_be_visible()
+
+    # faster than Olivia, whose decision still waits
+    page.keyboard.press("a")
+    expect(desk.tray).to_contain_text(f"Approve {bob.name}")
+    oscar_decides("reject", bob, reason="No")
+    expect(desk.notice).to_contain_text(f"{oscar.name} was faster: {bob.name} is Not accepted.")
+    expect(desk.tray).to_be_hidden()
+
+    # the stream breaks, and what happened meanwhile is seen all the same
+    village.restart_with({})
+    expect(page.locator(".live")).to_have_text("Not live")
+    erin = village.pending("erin")
+    expect(desk.person(erin.name)).to_be_visible()
+    expect(page.locator(".live")).to_have_text("Live")
+    assert village.status(bob) == "rejected"
+
+
+def test_a_ban_arrives_in_another_window_and_a_right_may_be_lost(village: Village, open_page: OpenPage) -> None:
+    bob = village.approved("bob")
+    operators = Operators(village)
+    oscar = operators.new("oscar")
+    first = Operator(open_page("/admin#bans")).come_in()
+    second_page = open_page("/admin#bans", size="phone", may_complain=True)
+    second = Operator(second_page, oscar.name, oscar.password).come_in()
+    first.go(f"#user?name={bob.name}")
+    expect(first.page.get_by_role("heading", name=bob.name)).to_be_visible()
+    village.decides("ban", bob, reason="<b>Griefing</b>")
+    expect(second.page.get_by_text(bob.name).first).to_be_visible()
+    expect(second.page.get_by_text("<b>Griefing</b>").first).to_be_visible()
+    first.page.get_by_role("button", name="Log out").click()
+    expect(first.notice).to_have_text("You are logged out.")
+
+    # who is no operator any more is told so, and comes in again as soon as he is
+    operators.dismiss(oscar)
+    second.go("#queue")
+    expect(second.page.get_by_role("alert")).to_have_text("You do not have the right to do this.")
+    operators.appoint(oscar)
+    second.page.get_by_role("button", name="Try again").click()
+    expect(second.page.locator(".queue")).to_be_visible()

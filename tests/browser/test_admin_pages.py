@@ -1,0 +1,375 @@
+"""The views of `/admin` beside the queue: Olivia searches, bans, reads, syncs, mails, and is told what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from regsvc.audit import ACTIONS
+from tests.browser.accessibility import find_serious_faults
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.operator import Operator
+from tests.support.chat_village import ChatVillage
+from tests.support.oauth_server import OAuthServer
+from tests.support.questions import PASSING, applies, asking, token_for
+from tests.support.village import OPERATOR, Person, Village
+
+MARKUP = "<b>x</b><img src=x>"
+WALKERS = 60
+VIEWS = {
+    "users": "#users?search=walker_0",
+    "user": "#user?name=Walker_01",
+    "bans": "#bans?search=walker_01",
+    "audits": "#audits?target=Walker_01",
+    "sync": "#sync",
+    "mails": "#mails?to=walker_09@example.org",
+    "doctor": "#doctor",
+}
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def chat_village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatVillage]:
+    directory = tmp_path_factory.mktemp("village")
+    with OAuthServer() as provider:
+        sync = {"max_changes": "2 and 1%", "new_players": "approved"}
+        sections = {**asking(directory), "chat": provider.config(), "sync": sync}
+        with Village("sqlite", directory / "village", config=sections) as village:
+            for number in range(WALKERS):
+                village.authme.register(f"Walker_{number:02}", "walkers-secret")
+            village.sync()
+            yield ChatVillage(village, provider)
+
+
+@pytest.fixture(scope="module")
+def village(chat_village: ChatVillage) -> Village:
+    return chat_village.village
+
+
+def pending(village: Village, name: str = "alice") -> Person:
+    """Somebody who has answered the questions and waits."""
+    person = village.newcomer(name)
+    assert applies(village, person, token_for(village)).status == 201
+    return person
+
+
+def approved(village: Village, name: str = "bob") -> Person:
+    person = pending(village, name)
+    village.decides("approve", person)
+    return person
+
+
+def at_desk(open_page: OpenPage, **options: object) -> Operator:
+    return Operator(open_page("/admin", **options)).come_in()
+
+
+def shown(page: Page) -> list[str]:
+    """The names in the table, once what was asked for is there."""
+    return page.locator(".rows .main a").all_text_contents()
+
+
+def expect_heading(page: Page, name: str) -> None:
+    expect(page.get_by_role("heading", name=name, exact=True).first).to_be_visible()
+    expect(page.locator(".view .quiet-text", has_text="One moment")).to_have_count(0)
+
+
+def test_olivia_searches_filters_and_pages(village: Village, open_page: OpenPage) -> None:
+    alice = pending(village)
+    olivia = at_desk(open_page)
+    page = olivia.page
+    olivia.go("#users")
+    total = village.get("/api/admin/users", token=village.olivia()).json["pagination"]["totalCount"]
+    expect(page.locator("p.counted")).to_have_text(f"Users: {total}")
+    expect(page.locator(".rows tbody tr")).to_have_count(50)
+    first = shown(page)
+    assert first[0] == alice.name
+    page.get_by_role("link", name="Next").click()
+    expect(page.get_by_text("Page 2 of 2")).to_be_visible()
+    assert "after=" in page.url
+    rest = shown(page)
+    assert len(rest) == total - 50
+    assert not set(first) & set(rest)
+    page.keyboard.press("p")
+    expect(page.get_by_text("Page 1 of 2")).to_be_visible()
+    assert shown(page) == first
+
+    page.keyboard.press("/")
+    page.keyboard.type("WALKER_1")
+    expect(page.locator("p.counted")).to_have_text("Users: 10")
+    page.get_by_label("Order").select_option(label="By name")
+    expect(page.locator(".rows .main a").first).to_have_text("Walker_10")
+    assert page.url.endswith("#users?search=WALKER_1&sort=name")
+    page.reload()
+    expect(page.locator("p.counted")).to_have_text("Users: 10")
+    assert shown(page)[0] == "Walker_10"
+    page.get_by_role("button", name="Show everything").click()
+    page.get_by_label("Status", exact=True).select_option(label="Waiting for review")
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    assert shown(page) == [alice.name]
+    page.get_by_label("Name or address has").fill("100%_nobody")
+    expect(page.locator("p.counted")).to_have_text("Nobody fits.")
+
+    page.get_by_role("button", name="Show everything").click()
+    carol = pending(village, "carol")
+    expect(page.locator(".rows .main a").first).to_have_text(carol.name)  # as it happens
+
+
+def test_olivia_decides_about_many_by_keyboard_alone(village: Village, open_page: OpenPage) -> None:
+    olivia = at_desk(open_page)
+    page = olivia.page
+    olivia.go("#users?search=walker_4&sort=name")
+    expect_heading(page, "Users")
+    for key in ("j", "x", "j", "j", "x"):
+        page.keyboard.press(key)
+    expect(page.locator(".choice-bar .counted")).to_have_text("Chosen: 2")
+    page.keyboard.press("r")
+    expect(olivia.notice).to_have_text("Only who waits can be rejected.")
+    page.keyboard.press("b")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Ban 2 people?")
+    dialog.get_by_role("textbox").fill("Too loud")
+    page.keyboard.press("Enter")
+    expect(page.locator(".rows").get_by_text("not sent yet")).to_have_count(2)
+    page.keyboard.press("u")
+    expect(page.locator(".rows").get_by_text("not sent yet")).to_have_count(0)
+    page.keyboard.press("x")
+    page.keyboard.press("b")
+    dialog.get_by_role("textbox").fill("Too loud")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Send now").click()
+    expect(page.get_by_role("row", name=re.compile("Walker_42.*Banned"))).to_be_visible()
+    told = village.get("/api/admin/users", {"search": "walker_4", "status": "banned"}, token=village.olivia()).json
+    assert [(user["username"], user["reason"]) for user in told["users"]] == [("Walker_42", "Too loud")]
+
+
+def test_olivia_bans_bob_for_a_time_and_lifts_it(village: Village, open_page: OpenPage) -> None:
+    bob = approved(village)
+    ends = (datetime.now().astimezone() + 3 * DAY).replace(second=0, microsecond=0)
+    olivia = at_desk(open_page)
+    page = olivia.page
+    dialog = page.get_by_role("dialog")
+    olivia.go(f"#user?name={bob.name.lower()}")
+    expect(page.locator(".badges")).to_contain_text("Approved")
+    page.keyboard.press("b")
+    dialog.get_by_role("textbox").first.fill("Griefing at spawn")
+    dialog.get_by_label("Ends").select_option(label="On a day…")
+    dialog.get_by_label("Day and time").fill(ends.strftime("%Y-%m-%dT%H:%M"))
+    dialog.get_by_role("button", name="Ban", exact=True).click()
+    expect(page.locator(".badges")).to_contain_text("not sent yet")
+    olivia.tray.get_by_role("button", name="Send now").click()
+    expect(page.locator(".badges")).to_contain_text("Banned")
+    expect(page.locator(".user-about")).to_contain_text("Griefing at spawn")
+    assert village.user(bob)["banExpiresAt"] == ends.timestamp() * 1000
+
+    olivia.go(f"#bans?search={bob.name}")
+    line = page.get_by_role("row", name=bob.name)
+    expect(line).to_contain_text("Griefing at spawn")
+    line.get_by_role("button", name="Change the ban").click()
+    dialog.get_by_role("textbox").first.fill("Griefing, twice")
+    dialog.get_by_role("button", name="Ban", exact=True).click()
+    page.keyboard.press("?")  # the keys of this view are told
+    expect(dialog).to_contain_text("Change the ban")
+    page.keyboard.press("Escape")
+    olivia.tray.get_by_role("button", name="Send now").click()
+    expect(line).to_contain_text("Griefing, twice")
+    assert village.user(bob)["banExpiresAt"] == ends.timestamp() * 1000  # untouched, to the second
+    line.get_by_role("button", name="Unban").click()
+    dialog.get_by_role("button", name="Unban").click()
+    olivia.tray.get_by_role("button", name="Send now").click()
+    expect(page.get_by_text("Nobody is banned.")).to_be_visible()
+    assert village.status(bob) == "approved"
+
+
+def test_one_user_whole_and_in_words_alone(chat_village: ChatVillage, village: Village, open_page: OpenPage) -> None:
+    bob = village.newcomer("bob")
+    answers = {**PASSING, "9": {"type": "text", "textAnswer": MARKUP}}
+    link = chat_village.browser(chat_village.person(MARKUP)).link()
+    assert applies(village, bob, token_for(village, answers), linkToken=link).status == 201
+    village.decides("approve", bob)
+    village.decides("ban", bob, reason=MARKUP)
+    village.smtp.wait_for(bob.email, 3)
+    olivia = at_desk(open_page, size="phone", may_complain=True)
+    page = olivia.page
+    olivia.go(f"#user?name={bob.name}")
+    expect(page.locator(".answers")).to_contain_text(MARKUP)
+    expect(page.locator(".history")).to_contain_text(MARKUP)
+    expect(page.locator(".user-about")).to_contain_text(f"{MARKUP} (")
+    expect(page.get_by_text("Verification code")).to_be_visible()
+    expect(page.get_by_text("cannot log in: we have locked him")).to_be_visible()
+    assert page.locator("#main img, .view b").count() == 0
+
+    page.locator("summary", has_text="Password").click()
+    page.get_by_label("New password").fill("a b")
+    page.get_by_role("button", name="Set password").click()
+    expect(page.locator(".password-part .error")).not_to_be_empty()
+    page.get_by_label("New password").fill("bobs-next-secret")
+    page.get_by_role("button", name="Set password").click()
+    expect(olivia.notice).to_contain_text(bob.name)
+    letters = len(village.smtp.letters_to(bob.email))
+    page.get_by_role("button", name="Mail a link").click()
+    page.get_by_role("dialog").get_by_role("button", name="Mail a link").click()
+    expect(olivia.notice).to_have_text(f"A link to set a new password was sent to {bob.name}.")
+    village.smtp.wait_for(bob.email, letters + 1)
+
+    page.get_by_role("link", name="In the audit log").click()
+    expect_heading(page, "Audit log")
+    line = page.get_by_role("row", name=re.compile("^Banned"))
+    expect(line).to_contain_text(MARKUP)
+    assert page.locator("#main img, .view b").count() == 0
+    page.go_back()
+    expect(page.locator(".badges")).to_contain_text("Banned")
+    village.decides("delete", bob)  # which is seen as it happens
+    expect(page.get_by_text("There is no user of this name, or no longer.")).to_be_visible()
+    expect(page.get_by_role("button", name="Ban")).to_have_count(0)
+
+
+def test_olivia_reads_the_audit_log(village: Village, open_page: OpenPage) -> None:
+    bob = approved(village)
+    village.decides("ban", bob, reason="Griefing")
+    olivia = at_desk(open_page, may_complain=True)
+    page = olivia.page
+    olivia.go(f"#audits?target={bob.name}")
+    expect(page.locator("p.counted")).to_have_text("Entries: 3")
+    options = page.get_by_label("What").locator("option")
+    assert [option.get_attribute("value") for option in options.all()] == ["", *ACTIONS]
+    assert not [text for text in options.all_text_contents() if "." in text]  # each has words of its own
+    page.get_by_label("What").select_option(label="Banned")
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    expect(page.locator(".rows tbody")).to_contain_text("Griefing")
+    expect(page.locator(".rows tbody")).to_contain_text(OPERATOR)
+    page.get_by_label("By").fill("Nobody")
+    expect(page.locator("p.counted")).to_have_text("Nothing fits.")
+    page.get_by_label("By").fill(OPERATOR.lower())
+    today = datetime.now().astimezone()
+    page.get_by_label("From").fill(today.strftime("%Y-%m-%d"))
+    page.get_by_label("To", exact=True).fill(today.strftime("%Y-%m-%d"))
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    page.get_by_label("From").fill((today + DAY).strftime("%Y-%m-%d"))
+    page.get_by_label("To", exact=True).fill("")
+    expect(page.locator("p.counted")).to_have_text("Nothing fits.")
+    page.get_by_role("button", name="Show everything").click()
+    expect(page.locator("p.counted")).not_to_have_text("Nothing fits.")
+    village.decides("unban", bob)
+    expect(page.locator(".rows tbody tr").first).to_contain_text("Unbanned")  # as it happens
+
+    page.context.set_offline(True)
+    page.get_by_label("About").fill(bob.name)
+    expect(olivia.notice).to_contain_text("could not be reached")
+    expect(page.locator(".rows tbody tr").first).to_contain_text("Unbanned")  # what was there stays
+    page.context.set_offline(False)
+    page.keyboard.press("Enter")
+    expect(page.locator("p.counted")).to_have_text("Entries: 4")
+
+
+def test_olivia_syncs_and_meets_the_brake(village: Village, open_page: OpenPage) -> None:
+    village.authme.register("Gina", "ginas-secret")
+    olivia = at_desk(open_page)
+    page = olivia.page
+    olivia.go("#sync")
+    page.get_by_role("button", name="What would it do?").click()
+    expect(page.locator(".report")).to_contain_text("adopted 1")
+    gina = Person("Gina", "", "ginas-secret")
+    assert village.status(gina) is None
+    page.keyboard.press("s")
+    expect(page.get_by_role("heading", name="What the run did")).to_be_visible()
+    expect(page.locator(".rows tbody tr").first).to_contain_text("adopted 1")
+    assert village.status(gina) is not None
+
+    gone = [f"Walker_5{number}" for number in range(4)]
+    for name in gone:
+        assert village.authme.unregister_from_console(name)
+    page.keyboard.press("s")
+    brake = page.locator(".brake")
+    expect(brake).to_contain_text("Left out: removed 4")
+    expect(brake).to_contain_text("companion sync --allow-mass-changes")
+    expect(page.locator(".rows tbody tr").first).to_contain_text("Sync braked")
+    for name in gone:
+        village.authme.register(name, "walkers-secret")
+    village.sync()
+
+
+def test_olivia_sends_a_failed_mail_again(village: Village, open_page: OpenPage) -> None:
+    alice = pending(village)
+    village.smtp.refuse(alice.email)
+    village.decides("reject", alice, silent=False)
+    village.smtp.wait_for_refusal(alice.email)
+    olivia = at_desk(open_page)
+    page = olivia.page
+    olivia.go("#mails?state=failed")
+    line = page.get_by_role("row", name=re.compile(alice.email))
+    expect(line).to_contain_text("No such mailbox")
+    village.smtp.accept(alice.email)
+    line.get_by_role("button", name="Send again").click()
+    expect(olivia.notice).to_have_text(f"The mail to {alice.email} is on its way again.")
+    expect(line).to_have_count(0)
+    page.get_by_label("To: name or address").fill(alice.name)
+    page.get_by_label("Status").select_option(label="All")
+    expect(page.locator(".rows tbody tr")).to_have_count(2)  # the code went out before there was a user
+    expect(page.get_by_role("row", name=re.compile("^Choose Rejected.*Sent"))).to_be_visible()
+    page.get_by_label("Choose all on this page").check()
+    page.locator(".choice-bar").get_by_role("button", name="Send again").click()
+    expect(olivia.notice).to_contain_text("Sent again: 1")  # a code that was used says nothing any more
+
+
+def test_the_doctor_tells_what_to_change(village: Village, open_page: OpenPage) -> None:
+    village.game.change_authme({"DataSource.caching": True})
+    olivia = at_desk(open_page)
+    page = olivia.page
+    olivia.go("#doctor")
+    page.keyboard.press("l")
+    finding = page.locator(".findings li", has_text="DataSource.caching is true.")
+    expect(finding).to_contain_text("Do: Switch the cache off")
+    expect(finding.locator("code")).to_have_text(f"{village.game.authme_config}: DataSource.caching: false")
+    village.game.change_authme({"DataSource.caching": False})
+    page.get_by_role("button", name="Look again").click()
+    expect(finding).to_have_count(0)
+
+
+LOOKS = [("phone", True, "en"), ("desktop", False, "zh"), ("phone", False, "zh"), ("desktop", True, "en")]
+
+
+@pytest.mark.parametrize(("size", "dark", "language"), LOOKS)
+def test_everybody_can_use_every_view(
+    village: Village, open_page: OpenPage, size: str, dark: bool, language: str
+) -> None:
+    reason = "A very_long_word_" + "w" * 80
+    assert village.decide("ban", Person("Walker_01", "", ""), reason=reason).status in (200, 409)
+    olivia = at_desk_of(open_page("/admin", size=size, dark=dark, language=language))
+    page = olivia.page
+    for view, address in VIEWS.items():
+        olivia.go(address)
+        expect(page.locator(".view > *").nth(1)).to_be_visible()
+        expect(page.locator(".view > .quiet-text:nth-child(2):last-child")).to_have_count(0)  # one moment…
+        if view == "users":
+            page.locator(".rows tbody input").first.check()
+        if view == "sync":
+            page.keyboard.press("t")
+            expect(page.locator(".report .notice")).to_be_visible()
+        assert find_serious_faults(page, [".view"]) == [], view
+        assert not is_wider_than_the_screen(page), view
+        if size == "phone":
+            assert not list_what_no_finger_meets(page), view
+
+
+def at_desk_of(page: Page) -> Operator:
+    """Logged in whatever the language."""
+    olivia = Operator(page)
+    page.locator("[autocomplete=username]").fill(olivia.name)
+    page.locator("[autocomplete=current-password]").fill(olivia.password)
+    page.keyboard.press("Enter")
+    expect(page.locator(".live[data-is=live]")).to_be_visible()
+    return olivia
+
+
+def list_what_no_finger_meets(page: Page) -> list[str]:
+    """What one touches in a view and is lower than a finger is wide; links within a line of text are as high as it."""
+    found: list[str] = page.eval_on_selector_all(
+        ".view button, .view input:not([type=checkbox]), .view select, .view summary, .view label:has(> input)",
+        """all => all.filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 44)
+          .map(e => e.outerHTML)""",
+    )
+    return found

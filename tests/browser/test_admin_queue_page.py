@@ -1,0 +1,266 @@
+"""`/admin` in a browser: Olivia empties the review queue, and nothing she decides gets lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+from tests.browser.accessibility import find_serious_faults
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.operator import Operator
+from tests.support.applicants import insert_applicants
+from tests.support.our_tables import ago, our_busy, our_database
+from tests.support.questions import PASSING, applies, asking, token_for
+from tests.support.village import Person, Village
+from tests.support.watching import ask_until
+
+MARKUP = '<img src=x onerror="document.title=1">'
+FIFTY = 50
+
+
+@pytest.fixture(scope="module")
+def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+    """One with a queue that nobody else fills; it asks questions, and does not wait long for its own database."""
+    directory: Path = tmp_path_factory.mktemp("queue")
+    config = {**asking(directory), "database": {"busy_timeout": "200 ms"}}
+    with Village("sqlite", directory / "village", config=config) as village:
+        yield village
+
+
+@pytest.fixture(autouse=True)
+def nobody_waits(village: Village) -> Iterator[None]:
+    """Every story begins with an empty queue."""
+    yield
+    our_database(village).execute(
+        "UPDATE regsvc_user SET status = 'rejected', applied_status = 'rejected' WHERE status = 'pending'"
+    )
+
+
+def users(village: Village, status: str = "all") -> list[dict[str, Any]]:
+    """The newest hundred."""
+    query = {"status": status, "sort": "newest", "size": "100"}
+    found: list[dict[str, Any]] = village.get("/api/admin/users", query, token=village.olivia()).json["users"]
+    return found
+
+
+def waiting(village: Village) -> list[dict[str, Any]]:
+    return users(village, "pending")
+
+
+def link_chat(village: Village, person: Person, name: str) -> None:
+    """As if a platform had vouched for somebody of this name."""
+    our_database(village).execute(
+        "INSERT INTO regsvc_chat_link (user_id, claimed_account, platform, account_id, username, discriminator,"
+        " token_hash, linked_at) SELECT id, 'discord:4711-' || id, 'discord', '4711', ?, '0', 'no token ' || id, ?"
+        " FROM regsvc_user WHERE username_key = ?",
+        (name, ago(minutes=1), person.key),
+    )
+
+
+def standing_clock(page: Page) -> None:
+    """From now on time passes only when the story says so."""
+    now = datetime.fromtimestamp(page.evaluate("Date.now()") / 1000, UTC)
+    page.clock.pause_at(now + timedelta(milliseconds=500))
+
+
+def open_desk(open_page: OpenPage, *, is_live: bool = True, **options: Any) -> Operator:
+    """Olivia is in, and her clock is at hand."""
+    page = open_page("/admin", **options)
+    if not is_live:
+        page.route("**/events", lambda route: route.abort())
+    page.clock.install()
+    page.reload()
+    return Operator(page).come_in(is_live=is_live)
+
+
+def test_two_keys_empty_a_queue_of_fifty(village: Village, open_page: OpenPage) -> None:
+    names = insert_applicants(village, FIFTY)
+    desk = open_desk(open_page)
+    page = desk.page
+    sent: list[Request] = []
+    page.on("request", lambda request: sent.append(request) if "/api/admin/user/" in request.url else None)
+    expect(desk.card.get_by_role("heading", name=names[0])).to_be_visible()
+    standing_clock(page)
+
+    # what was taken back within ten seconds was never sent
+    page.keyboard.press("a")
+    expect(desk.tray).to_contain_text(f"Approve {names[0]}")
+    expect(desk.card.get_by_role("heading", name=names[1])).to_be_visible()
+    page.clock.run_for(9000)
+    page.keyboard.press("u")
+    expect(desk.card.get_by_role("heading", name=names[0])).to_be_visible()
+    page.clock.run_for(15_000)
+    expect(desk.tray).to_be_hidden()
+    assert sent == []
+
+    rejected = names[4::5]
+    for name in names:
+        expect(desk.card.get_by_role("heading", name=name)).to_be_visible()
+        if name in rejected:
+            page.keyboard.press("r")
+            expect(page.get_by_role("dialog")).to_contain_text(f"Reject {name}?")
+            page.keyboard.press("r")
+        else:
+            page.keyboard.press("a")
+    expect(page.get_by_text("Nobody waits")).to_be_visible()
+    assert sent == []
+    page.clock.run_for(12_000)
+    expect(desk.tray).to_be_hidden(timeout=20_000)
+    assert len(sent) == 2  # all that say the same are sent together
+    assert waiting(village) == []
+    decided = {user["username"]: user for user in users(village)}
+    for name in names:
+        user = decided[name]
+        assert user["status"] == ("rejected" if name in rejected else "approved")
+        assert user["reviewedBy"] == "Olivia"
+        assert user["reason"] == (
+            "Please answer the questions in more detail and register again." if name in rejected else None
+        )
+
+
+def test_many_at_once_and_a_reason_of_ones_own(village: Village, open_page: OpenPage) -> None:
+    names = insert_applicants(village, 104)  # more than a page
+    desk = open_desk(open_page, is_live=False, may_complain=True)
+    page = desk.page
+    expect(page.get_by_text("Waiting: 104")).to_be_visible()
+    expect(desk.person(names[0])).to_be_visible()
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("x")
+    expect(page.get_by_text("Chosen: 2")).to_be_visible()
+    page.keyboard.press("r")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Reject 2 people?")
+    dialog.get_by_label("Reason, in your own words").fill("No alts.")
+    dialog.get_by_role("button", name="Save this text").click()
+    dialog.get_by_label("Send no e-mail about it").check()
+    standing_clock(page)
+    dialog.get_by_role("button", name="Reject", exact=True).click()
+    page.keyboard.press("r")  # for the next one what was said last stands there
+    expect(dialog.get_by_label("No alts.", exact=False).first).to_be_checked()
+    page.keyboard.press("2")
+    expect(dialog.get_by_label("Reason, in your own words")).to_have_value(re.compile("This name cannot be used here"))
+    page.keyboard.press("Escape")
+
+    # somebody was faster with one of them, and nobody tells: the answer does
+    village.decides("approve", Person(names[2], "", ""))
+    page.clock.run_for(12_000)
+    expect(desk.tray).to_contain_text(f"Not done: Reject {names[2]}")
+    expect(desk.tray).to_contain_text("Somebody was faster: by now the status is Approved.")
+    assert village.user(Person(names[0], "", ""))["reason"] == "No alts."
+    assert village.smtp.letters_to(f"{names[0].lower()}@example.org") == []
+    desk.tray.get_by_role("button", name="OK").click()
+    expect(desk.tray).to_be_hidden()
+
+    # leaving the page sends what waits; coming back shows all the pages of the list
+    expect(desk.card.get_by_role("heading", name=names[3])).to_be_visible()
+    page.keyboard.press("a")
+    expect(desk.tray).to_contain_text(f"Approve {names[3]}")
+    page.goto(f"{village.daemon.base_url}/server")
+    ask_until(lambda: village.user(Person(names[3], "", "")), lambda user: user["status"] == "approved")
+    page.goto(f"{village.daemon.base_url}/admin")
+    expect(page.get_by_text("Waiting: 101")).to_be_visible()
+    expect(page.locator(".people li")).to_have_count(100)
+    page.locator(".people li").last.scroll_into_view_if_needed()
+    expect(page.locator(".people li")).to_have_count(101)
+    page.keyboard.press("Shift+X")
+    expect(page.get_by_text("Chosen: 101")).to_be_visible()
+
+
+@pytest.mark.parametrize(("size", "language", "dark"), [("desktop", "en", False), ("phone", "zh", True)])
+def test_everybody_can_review(village: Village, open_page: OpenPage, size: str, language: str, dark: bool) -> None:
+    alice, bob = village.newcomer("alice"), village.newcomer("bob")
+    assert applies(village, bob, token_for(village)).status == 201
+    village.decides("reject", bob, reason=MARKUP)
+    words = {"9": {"type": "text", "textAnswer": "<b>Bold</b> & all"}}
+    again = replace(alice, email=bob.email)
+    assert applies(village, again, token_for(village, PASSING | words)).status == 201
+    link_chat(village, again, MARKUP)
+    insert_applicants(village, 3)
+
+    page = open_page("/admin", size=size, language=language, dark=dark)
+    expect(page.locator("form")).to_be_visible()
+    assert find_serious_faults(page) == []
+    page.locator("input").nth(0).fill("Olivia")
+    page.locator("input").nth(1).fill("olivias-secret")
+    page.keyboard.press("Enter")
+    card = page.locator(".applicant")
+    expect(card.locator("blockquote", has_text="<b>Bold</b> & all")).to_be_visible()
+    expect(card.locator("q", has_text=MARKUP)).to_be_visible()
+    expect(card.locator("dd", has_text=f"{MARKUP} (4711)")).to_be_visible()
+    expect(card.locator(".score")).to_contain_text("60")
+    assert page.locator("main img, main b").count() == 0
+    assert find_serious_faults(page) == []
+    page.keyboard.press("a")
+    page.keyboard.press("r")
+    expect(page.locator("dialog")).to_be_visible()
+    assert find_serious_faults(page) == []
+    page.keyboard.press("Enter")
+    page.keyboard.press("?")
+    page.locator("dialog.keys input").uncheck()  # for people who dictate
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(page.locator(".tray > ul > li")).to_have_count(2)
+    page.locator(".keys-button").click()
+    page.locator("dialog.keys input").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(page.locator(".tray > ul > li")).to_have_count(1)
+    if size == "phone":
+        page.locator(".card-pager button").nth(1).click()
+    page.locator(".people input").first.check()
+    expect(page.locator(".bulk")).to_be_visible()
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+    sizes = page.eval_on_selector_all(
+        "main button, main nav a, .people label",
+        "all => all.filter(e => e.checkVisibility()).map(e => [e.outerHTML, e.getBoundingClientRect().height])",
+    )
+    assert not [size for size in sizes if size[1] < 44]
+
+
+def test_what_cannot_be_sent_stays(village: Village, open_page: OpenPage) -> None:
+    names = insert_applicants(village, 2)
+    page = open_page("/admin", may_complain=True)
+    page.clock.install()
+    page.reload()
+    desk = Operator(page)
+    desk.log_in("not-her-secret")
+    expect(desk.notice).to_have_text("The name or the password is wrong.")
+    desk.come_in()
+    expect(desk.card.get_by_role("heading", name=names[0])).to_be_visible()
+    standing_clock(page)
+
+    # the database is away
+    page.keyboard.press("a")
+    with our_busy(village):
+        page.clock.run_for(11_000)
+        expect(desk.tray).to_contain_text("Not sent: The service cannot reach its database.")
+    desk.tray.get_by_role("button", name="Try again").click()
+    expect(desk.tray).to_be_hidden()
+    assert village.user(Person(names[0], "", ""))["status"] == "approved"
+
+    # the login has ended elsewhere
+    page.keyboard.press("a")
+    expect(desk.tray).to_contain_text(f"Approve {names[1]}")
+    token = page.evaluate("JSON.parse(sessionStorage['companion.admin']).token")
+    assert village.post("/api/logout", {}, token=token).status == 200
+    page.clock.run_for(11_000)
+    expect(desk.notice).to_have_text("Your login has ended. Please log in again.")
+    expect(desk.tray).to_contain_text(f"Approve {names[1]}")
+    expect(desk.tray).to_contain_text("Not sent")
+    assert village.user(Person(names[1], "", ""))["status"] == "pending"
+    page.reload()  # even that loses nothing
+    desk.come_in()
+    expect(desk.tray).to_contain_text(f"Approve {names[1]}")
+    desk.tray.get_by_role("button", name="Send now").click()
+    expect(desk.tray).to_be_hidden()
+    assert village.user(Person(names[1], "", ""))["status"] == "approved"

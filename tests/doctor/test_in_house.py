@@ -1,0 +1,134 @@
+"""The doctor within the companion that runs: he works beside it, and must not get in its way."""
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from regsvc import clock
+from regsvc.doctor.checkup import Checkup, examine
+from regsvc.doctor.facts import Facts
+from regsvc.doctor.in_house import Examined, HouseDoctor
+from regsvc.doctor.machine import Machine
+from regsvc.doctor.running import RunningCompanion
+from tests.support.authme_database import SqliteFile
+from tests.support.clinic import Clinic
+
+FINE = Checkup((), ())
+WRITES = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+
+
+class SlowLook:
+    """A checkup that ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.may_end = threading.Event()
+
+    def __call__(self, facts: Facts) -> Checkup:
+        self.begun += 1
+        assert self.may_end.wait(10)
+        return FINE
+
+
+def gather(clinic: Clinic, *, is_braked: bool = False) -> Facts:
+    return Facts(clinic.read_config(), clinic.machine, RunningCompanion("http://127.0.0.1:1", True, is_braked))
+
+
+def test_one_checkup_is_enough_for_all_who_ask_meanwhile(clinic: Clinic) -> None:
+    look = SlowLook()
+
+    async def story() -> list[Examined]:
+        doctor = HouseDoctor(lambda: gather(clinic), clock.now, examine=look)
+        asking = [asyncio.create_task(doctor.ask(wants_new=bool(number % 2))) for number in range(6)]
+        asking[0].cancel()  # who leaves does not take it away from the others
+        await asyncio.sleep(0)
+        look.may_end.set()
+        told = await asyncio.gather(*asking[1:])
+        told.append(await doctor.ask())
+        assert look.begun == 1
+        told.append(await doctor.ask(wants_new=True))
+        return told
+
+    told = asyncio.run(story())
+    assert look.begun == 2
+    assert len({id(examined) for examined in told[:-1]}) == 1
+    assert told[-1].at > told[0].at
+
+
+def test_an_old_one_is_not_good_enough(clinic: Clinic) -> None:
+    look = SlowLook()
+    look.may_end.set()
+
+    async def story() -> None:
+        doctor = HouseDoctor(lambda: gather(clinic), clock.now, examine=look, fresh=timedelta(0))
+        await doctor.ask()
+        await doctor.ask()
+
+    asyncio.run(story())
+    assert look.begun == 2
+
+
+def test_one_that_fails_is_forgotten(clinic: Clinic) -> None:
+    outcomes: list[Checkup | Exception] = [FINE, ZeroDivisionError(), FINE]
+
+    def stumble(facts: Facts) -> Checkup:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def story() -> None:
+        doctor = HouseDoctor(lambda: gather(clinic), clock.now, examine=stumble)
+        await doctor.ask()
+        with pytest.raises(ZeroDivisionError):
+            await doctor.ask(wants_new=True)
+        await doctor.ask()
+
+    asyncio.run(story())
+    assert outcomes == []
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_the_locks_of_the_process_survive_a_look_at_the_files(clinic: Clinic, mode: str) -> None:
+    """To close a file, opened past SQLite, would let go of every lock that the process has on it."""
+    clinic.start_once()
+    assert isinstance(clinic.table.database, SqliteFile)
+    for file in (clinic.table.database.path, clinic.state_dir / "companion.db"):
+        with closing(sqlite3.connect(file, isolation_level=None)) as ours:
+            ours.execute(f"PRAGMA journal_mode = {mode}")
+            ours.execute("BEGIN IMMEDIATE")
+            assert not another_process_writes(file)
+            assert examine(gather(clinic)).not_examined == ()
+            assert not another_process_writes(file), f"{file} was let go of"
+            ours.execute("ROLLBACK")
+            assert another_process_writes(file)
+
+
+def another_process_writes(file: Path) -> bool:
+    """Whether it gets the lock for it."""
+    done = subprocess.run([sys.executable, "-c", WRITES, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or "database is locked" in done.stderr, done.stderr
+    return done.returncode == 0
+
+
+def test_it_knows_what_stands_in_no_table(clinic: Clinic) -> None:
+    clinic.start_once()
+    assert [finding.id for finding in examine(gather(clinic, is_braked=True)).findings] == ["sync.braked"]
+    assert examine(gather(clinic)).findings == ()
+
+
+def test_it_finds_what_the_command_finds(clinic: Clinic) -> None:
+    clinic.start_once()
+    clinic.game.change_authme({"DataSource.caching": True})
+    clinic.change("server", base_url="")
+    assert examine(gather(clinic)) == clinic.examine()
+    as_root = examine(Facts(clinic.read_config(), Machine(), RunningCompanion("", True)))
+    assert ("machine.root" in {finding.id for finding in as_root.findings}) == (os.geteuid() == 0)

@@ -1,0 +1,33 @@
+"""A queue of people who wait for a review, without their registering one after the other."""
+
+import itertools
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+from tests.support.authme_database import SqliteFile
+from tests.support.our_tables import our_database
+from tests.support.village import Village
+
+_numbers = itertools.count(1)
+
+
+def insert_applicants(village: Village, count: int) -> list[str]:
+    """Their names, oldest first; each has an address `<name>@example.org`. SQLite alone."""
+    ours = our_database(village)
+    assert isinstance(ours, SqliteFile)
+    first = datetime.now(UTC) - timedelta(hours=count)
+    rows = []
+    for place in range(count):
+        name = f"Waiter_{next(_numbers):04}"
+        registered_at = (first + timedelta(minutes=50 * place)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        rows.append((name, name.lower(), f"{name}@example.org", f"{name.lower()}@example.org", registered_at))
+    with closing(ours.connect()) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(
+            "INSERT INTO regsvc_user (username, username_key, email, email_key, created_at, is_email_verified, status,"
+            " applied_status, platform, origin, token_generation)"
+            " VALUES (?, ?, ?, ?, ?, 1, 'pending', 'pending', 'java', 'registered', 0)",
+            rows,
+        )
+        connection.execute("COMMIT")
+    return [row[0] for row in rows]
