@@ -29,7 +29,7 @@ from peewee import (
 )
 
 from plugin_bridge.authme_config import ColumnNames
-from plugin_bridge.digests import FIND_NAME_INDEX, Bucket, NameIndex, SharedTable, StoredDigest
+from plugin_bridge.digests import EMPTY, FIND_NAME_INDEX, Bucket, NameIndex, SharedTable, StoredDigest
 from plugin_bridge.player_model import TEXTS, player_model
 from plugin_bridge.players import NewPlayer, PlayerExists, PlayerRefused, PlayerRow, Players, PlayersAway
 
@@ -286,10 +286,15 @@ class MySqlPlayers(AuthMePlayers):
     def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
         table = self._as_sql()
         with self._table_open():
-            if self._database.execute_sql(table.likeness(stored.table)).fetchone()[0] == 1:
+            more, is_same = self._database.execute_sql(table.likeness(stored.table)).fetchone()
+            if is_same:
                 return {}
             found = self._database.execute_sql(table.differences(stored.table)).fetchall()
-        return {int(number): Bucket(*map(int, now)) for number, *now in found}
+            changed = {int(number): Bucket(*map(int, now)) for number, *now, _more in found}
+            if more != sum(more_in for *_bucket, more_in in found):  # or somebody wrote meanwhile, and it is no harm
+                gone = self._database.execute_sql(table.gone(stored.table)).fetchall()
+                changed |= dict.fromkeys((int(number) for (number,) in gone), EMPTY)
+        return changed
 
     def shared_table(self) -> SharedTable:
         return self._as_sql()

@@ -6,7 +6,7 @@ product of two CRC32s, of which one is the name's alone: equal edits of two rows
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 BUCKETS: Final = 1 << 16
@@ -37,6 +37,25 @@ def checksum_of(name_crc: int, text_crc: int) -> int:
     return (text_crc * (name_crc | 1)) >> _SHIFT & _MASK
 
 
+class Totals(NamedTuple):
+    """Of all buckets: the rows, and the sum of the lower halves of their checksums, which no database overflows on."""
+
+    row_count: int
+    checksum: int
+
+
+LOWER_HALF: Final = (1 << 32) - 1
+
+
+def totals_of(buckets: Iterable[Bucket]) -> Totals:
+    """Of buckets that cover the whole table."""
+    rows = checksums = 0
+    for row_count, checksum, _names in buckets:
+        rows += row_count
+        checksums += checksum & LOWER_HALF
+    return Totals(rows, checksums)
+
+
 class StoredDigest(ABC):
     """The digest of an earlier time, kept in a table of ours with the columns bucket, row_count, checksum and names."""
 
@@ -47,12 +66,21 @@ class StoredDigest(ABC):
     def load(self) -> dict[int, tuple[int, int]]:
         """Row count and checksum of all buckets but those without rows."""
 
+    @abstractmethod
+    def totals(self) -> Totals | None:
+        """Of all of them; None while one is stored as no table can have it."""
+
 
 class NameIndex(NamedTuple):
     """How AuthMe's names are compared, and the index that has them first; None: there is none."""
 
     collation: str
     key: str | None
+
+    @property
+    def forced(self) -> str:
+        """The hint that this index is to be used."""
+        return f"FORCE INDEX (`{self.key}`)" if self.key is not None else ""
 
 
 FIND_NAME_INDEX: Final = (
@@ -93,15 +121,30 @@ class SharedTable:
     @property
     def by_name(self) -> str:
         """The table as `a`, to be gone through by its index of names: figures of a table that grew fast mislead."""
-        return f"{self.name} a" if self._names.key is None else f"{self.name} a FORCE INDEX (`{self._names.key}`)"
+        return f"{self.name} a {self._names.forced}"
 
-    def number(self, field: str) -> str:
+    def of_buckets(self, numbers: str) -> str:
+        """The rows of these buckets (numbers with commas) as `a`; only the names of all the others are looked at."""
+        username = self._columns["username"]
+        is_in = self.bucket.replace("a.`", "n.`")
+        return (
+            f"(SELECT n.`{username}` AS name FROM {self.name} n {self._names.forced} WHERE {is_in} IN ({numbers})) "  # noqa: S608
+            f"found STRAIGHT_JOIN {self.by_name} ON {self.raw('username')} = found.name"
+        )
+
+    def raw_or_null(self, field: str) -> str:
         """The column as it is; NULL where there is none."""
         return self.raw(field) if field in self._columns else "NULL"
 
     @property
     def bucket(self) -> str:
-        return f"(CRC32({self.text('username')}) & {BUCKETS - 1})"
+        """Into which one a row's name falls, by the bytes that the name has in UTF-8."""
+        return f"({self._name_crc} & {BUCKETS - 1})"
+
+    @property
+    def _name_crc(self) -> str:
+        is_utf8 = self._names.collation.startswith("utf8")
+        return f"CRC32({self.raw('username') if is_utf8 else self.text('username')})"
 
     @property
     def checksum(self) -> str:
@@ -112,7 +155,7 @@ class SharedTable:
                 column = self.raw(field)
                 parts += [f"{column} IS NULL", f"CAST({column} AS BINARY)" if field != "regdate" else column]
         row = f"CRC32(CONCAT_WS({', '.join(parts)}))"
-        return f"({row} * (CRC32({self.text('username')}) | 1) >> {_SHIFT} & {_MASK})"
+        return f"({row} * ({self._name_crc} | 1) >> {_SHIFT} & {_MASK})"
 
     @property
     def digest(self) -> str:
@@ -120,27 +163,38 @@ class SharedTable:
         return (
             f"SELECT {self.bucket} AS bucket, COUNT(*) AS row_count, "  # noqa: S608
             f"CAST(SUM({self.checksum} + 0e0) AS SIGNED) AS checksum, "
-            f"CAST(SUM(CRC32({self.text('username')}) + 0e0) AS SIGNED) AS names FROM {self.name} a GROUP BY 1"
+            f"CAST(SUM({self._name_crc} + 0e0) AS SIGNED) AS names FROM {self.name} a GROUP BY 1"
         )
 
     def likeness(self, stored: str) -> str:
-        """A SELECT of 1 where all buckets together are as in the table `stored`, else 0 or NULL: a third of the time.
+        """A SELECT of how many rows more there are than in `stored`, and of 1 where all buckets together are the same.
 
-        The whole is the sum of the buckets. A bucket stored as one that no table can have is like none.
+        It takes a third of the time of `differences`: the whole is the sum of the buckets. A bucket stored as one that
+        no table can have is like none.
         """
         return (
-            "SELECT now.row_count = before_now.row_count AND now.checksum = before_now.checksum "  # noqa: S608
-            f"AND before_now.least >= 0 FROM (SELECT COUNT(*) AS row_count, "
+            "SELECT now.row_count - stored.row_count, now.row_count = stored.row_count "  # noqa: S608
+            "AND now.checksum = stored.checksum AND stored.least >= 0 FROM (SELECT COUNT(*) AS row_count, "
             f"COALESCE(SUM({self.checksum}), 0) AS checksum FROM {self.name} a) now, "
-            "(SELECT COALESCE(SUM(row_count), 0) AS row_count, "
-            f"COALESCE(SUM(checksum), 0) AS checksum, COALESCE(MIN(row_count), 0) AS least FROM {stored}) before_now"
+            "(SELECT COALESCE(SUM(row_count), 0) AS row_count, COALESCE(SUM(checksum), 0) AS checksum, "
+            f"COALESCE(MIN(row_count), 0) AS least FROM {stored}) stored"
         )
 
     def differences(self, stored: str) -> str:
-        """A SELECT of bucket, row_count, checksum and names where the first two are others than in `stored`."""
+        """A SELECT of bucket, row_count, checksum and names of the buckets that are others in `stored`, or not there.
+
+        The last column is how many rows more there are than in `stored`.
+        """
         return (
-            "SELECT bucket, SUM(IF(is_now, row_count, 0)), SUM(IF(is_now, checksum, 0)), "  # noqa: S608
-            f"SUM(IF(is_now, names, 0)) FROM (SELECT 1 AS is_now, now.* FROM ({self.digest}) now "
-            f"UNION ALL SELECT 0, bucket, row_count, checksum, 0 FROM {stored}) both_times GROUP BY bucket "
-            "HAVING SUM(IF(is_now, row_count, -row_count)) <> 0 OR SUM(IF(is_now, checksum, -checksum)) <> 0"
+            "SELECT now.bucket, now.row_count, now.checksum, now.names, "  # noqa: S608
+            f"now.row_count - COALESCE(stored.row_count, 0) FROM ({self.digest}) now "
+            f"LEFT JOIN {stored} stored ON stored.bucket = now.bucket "
+            "WHERE NOT (stored.row_count <=> now.row_count AND stored.checksum <=> now.checksum)"
+        )
+
+    def gone(self, stored: str) -> str:
+        """A SELECT of the buckets in `stored` that have no row any more."""
+        return (
+            f"SELECT stored.bucket FROM {stored} stored LEFT JOIN (SELECT DISTINCT {self.bucket} AS bucket "  # noqa: S608
+            f"FROM {self.name} a) now ON now.bucket = stored.bucket WHERE now.bucket IS NULL"
         )

@@ -169,7 +169,7 @@ class Players(ABC):
 
     @abstractmethod
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
-        """All rows, `size` at a time, each page a short statement of its own. One that comes meanwhile is not missed."""
+        """All rows, `size` at a time, each page a short statement. A row that comes meanwhile is not missed."""
 
     @abstractmethod
     def count(self) -> int:

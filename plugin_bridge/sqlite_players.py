@@ -16,7 +16,7 @@ from plugin_bridge.authme_config import ColumnNames
 from plugin_bridge.digests import COMPARED, Bucket, StoredDigest
 from plugin_bridge.guest_file import UNREADABLE, GuestFile, is_exactly
 from plugin_bridge.players import PlayerRow, PlayersAway
-from plugin_bridge.sqlite_digest import FileVersion, changed_buckets, names_in
+from plugin_bridge.sqlite_digest import FileVersion, WholeTable, names_in
 
 
 class SqlitePlayers(AuthMePlayers):
@@ -28,6 +28,7 @@ class SqlitePlayers(AuthMePlayers):
         self._path = path
         self._local = threading.local()
         self._version = FileVersion(path, busy_timeout)
+        self._whole = WholeTable()
 
     def close(self) -> None:
         self._database.close()
@@ -39,7 +40,8 @@ class SqlitePlayers(AuthMePlayers):
             with self._table_open() as model:
                 is_blob = fn.typeof(field_of(model, "username")) == "blob"
                 query = model.select(model, SQL("rowid").alias("number"), is_blob.alias("is_blob"))
-                page: list[Any] = list(query.where(SQL("rowid > ?", (after,))).order_by(SQL("rowid")).limit(size).dicts())
+                query = query.where(SQL("rowid > ?", (after,))).order_by(SQL("rowid")).limit(size)
+                page: list[Any] = list(query.dicts())
             if page:
                 yield [player_row(row | _misread(row)) for row in page]
                 after = page[-1]["number"]
@@ -58,7 +60,7 @@ class SqlitePlayers(AuthMePlayers):
         with self._table_open() as model:
             compared = [_quoted(model, name) for name in COMPARED if hasattr(model, name)]
             username = _quoted(model, "username")
-        return changed_buckets(self._query, f'"{self._table}"', username, compared, stored.load())
+        return self._whole.changed_buckets(self._query, f'"{self._table}"', username, compared, stored)
 
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
         with self._table_open() as model:

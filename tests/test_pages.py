@@ -248,6 +248,17 @@ def test_the_visitors_choice_comes_before_the_browsers(api: LiveApi, chosen: str
     assert "Cookie" in reply.headers["Vary"]
 
 
+@pytest.mark.parametrize(
+    ("query", "language"),
+    [("language=zh-CN", "zh"), ("language=tlh", "en"), ("language=", "en"), ("language=%FF", "en"), ("outcome=", "en")],
+)
+def test_a_link_may_name_the_language(api: LiveApi, query: str, language: str) -> None:
+    headers = {"Cookie": f"{LANGUAGE_COOKIE}=en", "Accept-Language": "en"}
+    reply = api.request("GET", f"/register?{query}", headers=headers)
+    assert reply.status == 200
+    assert reply.headers["Content-Language"] == language
+
+
 @each_page
 def test_a_hosts_words_full_of_markup_stay_words(page: WebPage) -> None:
     section = ServerSection(name=MARKUP, announcement=MARKUP, theme=MARKUP)

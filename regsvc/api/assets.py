@@ -45,11 +45,16 @@ def load_script(name: str) -> Asset:
 
 @cache
 def load_style(name: str) -> Asset:
-    """The shared style sheet, and below it `<name>.css` for a page that has one of its own."""
+    """The shared style sheet, below it `<name>.css` for a page that has one of its own, and those of its parts.
+
+    Parts are `<name>/<part>.css`, in the order of their names: none of them may count on another.
+    """
     own = f"{name}.css"
     if not (_FOLDER / own).is_file():
         return _asset("base", "css", _read(_BASE_STYLE))
-    return _asset(name, "css", f"{_read(_BASE_STYLE)}\n{_read(own)}")
+    parts = sorted(part.name for part in (_FOLDER / name).iterdir()) if (_FOLDER / name).is_dir() else []
+    names = [_BASE_STYLE, own, *(f"{name}/{part}" for part in parts if part.endswith(".css"))]
+    return _asset(name, "css", "\n".join(map(_read, names)))
 
 
 def load_template(name: str) -> Template:

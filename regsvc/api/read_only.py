@@ -49,9 +49,10 @@ class ReadOnlyHandler(BaseHandler):
 
     @property
     def language(self) -> str:
-        """The one the visitor chose on a page of ours, else the browser's, or else the host's."""
+        """The one the link names, else the visitor's choice on a page of ours, the browser's, or the host's."""
         translations = self.services.translations
-        chosen = translations.find(self.get_cookie(LANGUAGE_COOKIE) or "")
+        named = self.request.query_arguments.get("language", [b""])[-1].decode("utf-8", "replace")
+        chosen = translations.find(named) or translations.find(self.get_cookie(LANGUAGE_COOKIE) or "")
         accepted = self.request.headers.get("Accept-Language")
         return translations.pick(chosen, accepted, self.services.config.server.language)
 

@@ -29,8 +29,10 @@ _NAME: Final = f"^[a-z0-9_.-]{{1,60}}{_END}"
 # What every mail system takes for an address, in the letters that have one upper and one lower case, and short enough.
 _LOCAL: Final = "[A-Za-z0-9_+-]+([.][A-Za-z0-9_+-]+)*"
 _LABEL: Final = "[A-Za-z0-9]([A-Za-z0-9-]{0,40}[A-Za-z0-9])?"
-_EMAIL: Final = f"^{_LOCAL}@({_LABEL}[.])+[A-Za-z]{{2,20}}{_END}"
-_NO_DOMAIN: Final = f"--|[.](arpa|alt|example|invalid|internal|local|localhost|onion|test){_END}"
+_DOMAINS: Final = "arpa|alt|example|invalid|internal|local|localhost|onion|test"
+_IS_SHORT: Final = f"(?=.{{1,120}}{_END})(?=[^@]{{1,59}}@)"
+_IS_PUBLIC: Final = f"(?!.*--)(?!.*[.](?i:{_DOMAINS}){_END})"
+_EMAIL: Final = f"^{_IS_SHORT}{_IS_PUBLIC}{_LOCAL}@({_LABEL}[.])+[A-Za-z]{{2,20}}{_END}"
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,17 @@ class BulkAdoption:
         plain, values = self._plain_rows(within, operators)
         email, regdate, now = self._email, self._registered_ms, _in_sql(moment)
         display = f"CONCAT(SUBSTRING_INDEX({email}, '@', 1), '@', LOWER(SUBSTRING_INDEX({email}, '@', -1)))"
+        raw = self._table.raw_or_null("email")  # what is cheap comes first: this is asked twice of every row
+        is_placeholder = f"(LENGTH({raw}) = {len(NO_EMAIL)} AND LOWER({email}) = '{NO_EMAIL}')"
+        is_none = f"({raw} IS NULL OR {raw} NOT LIKE '%%@%%' OR {is_placeholder})"  # what is not is real
         registered_at = (
             f"IF({regdate} > 0 AND {regdate} <= {epoch_ms(moment)}, "
             f"TIMESTAMP('1970-01-01') + INTERVAL ({regdate} * 1000) MICROSECOND, %s)"
         )
         made = self._database.execute_sql(
             "INSERT IGNORE INTO regsvc_user (username, username_key, email, email_key, status, applied_status, origin, "
-            f"created_at, changed_at) SELECT {self._username}, {self._key}, "
-            f"IF({self._has_no_email}, NULL, {display}), IF({self._has_no_email}, NULL, LOWER({email})), "
+            f"created_at, changed_at) SELECT {self._username}, {self._table.raw('username')}, "
+            f"IF({is_none}, NULL, {display}), IF({is_none}, NULL, LOWER({email})), "
             f"{self._status}, {self._status}, 'adopted', {registered_at}, "
             f"IF({self._status} = '{APPROVED}', NULL, %s) {plain} ORDER BY {self._table.raw('username')}",
             (now, now, *values),
@@ -133,13 +138,13 @@ class BulkAdoption:
 
         From the new users to their rows, by AuthMe's own index; comes back with how many there are.
         """
-        text, now = self._table.text, _in_sql(moment)
-        base_email = f"IF(u.email_key <=> LOWER({self._email}) OR u.email_key IS NULL, {text('email')}, u.email)"
+        raw, now = self._table.raw_or_null, _in_sql(moment)  # stored as they are: the column's charset is converted
+        base_email = f"IF(u.email_key IS NULL OR u.email_key = LOWER({self._email}), {self._email}, u.email)"
         made = self._database.execute_sql(
             "INSERT INTO regsvc_player (username_key, user_id, presence, base_hash, base_salt, base_email, "  # noqa: S608
             "base_realname, base_regdate, plugin_state, plugin_since, changed_at) "
-            f"SELECT u.username_key, u.id, 'present', {text('hash')}, {text('salt')}, {base_email}, "
-            f"{text('realname')}, {self._table.number('regdate')}, 'synced', %s, "
+            f"SELECT u.username_key, u.id, 'present', {raw('hash')}, {raw('salt')}, {base_email}, "
+            f"{raw('realname')}, {raw('regdate')}, 'synced', %s, "
             f"IF(u.status = '{APPROVED}', NULL, %s) FROM regsvc_user u STRAIGHT_JOIN {self._table.by_name} "
             f"ON {self._table.raw('username')} = {self._table.as_username('u.username_key')} "
             f"AND {self._key} = u.username_key WHERE u.id > {newest} AND u.origin = 'adopted'",
@@ -149,18 +154,13 @@ class BulkAdoption:
 
     def _plain_rows(self, within: KeyRange, operators: Collection[str]) -> tuple[str, tuple[Any, ...]]:
         """FROM and WHERE of the rows in the range that nobody has looked at and that are plain."""
-        email, excluded = self._email, sorted(operators)
-        is_real = (
-            f"LENGTH({email}) <= 120 AND LOCATE('@', {email}) <= 60 AND {email} REGEXP '{_EMAIL}' "
-            f"AND NOT LOWER({email}) REGEXP '{_NO_DOMAIN}'"
-        )
+        excluded, is_real = sorted(operators), f"{self._email} REGEXP '{_EMAIL}'"
         marks = f" AND {self._key} NOT IN ({', '.join(['%s'] * len(excluded))})" if excluded else ""
         sql = (
             f"FROM {self._table.by_name} LEFT JOIN regsvc_player p ON p.username_key = {self._key} "
             f"WHERE {within.condition(self._table)} AND p.username_key IS NULL{marks} "
-            f"AND {self._key} REGEXP '{_NAME}' AND COALESCE({self._table.number('regdate')}, 0) >= 0 "
-            f"AND COALESCE(LEFT({self._table.text('hash')}, {len(LOCK_PREFIX)}) <> '{LOCK_PREFIX}', 0) "
-            f"AND (({is_real}) OR {self._has_no_email})"
+            f"AND {self._key} REGEXP '{_NAME}' AND COALESCE({self._table.raw_or_null('regdate')}, 0) >= 0 "
+            f"AND {self._table.raw('hash')} NOT LIKE '{LOCK_PREFIX}%%' AND ({is_real} OR {self._has_no_email})"
         )
         return sql, (*within.values, *excluded)
 
@@ -172,7 +172,7 @@ class BulkAdoption:
 
     @property
     def _email(self) -> str:
-        return f"CONVERT({self._table.number('email')} USING utf8mb4) COLLATE utf8mb4_bin"
+        return f"CONVERT({self._table.raw_or_null('email')} USING utf8mb4) COLLATE utf8mb4_bin"
 
     @property
     def _has_no_email(self) -> str:
@@ -181,16 +181,16 @@ class BulkAdoption:
     @property
     def _username(self) -> str:
         """With the case that its owner writes, where that is known."""
-        realname = f"{self._table.text('realname')} COLLATE utf8mb4_bin"
-        is_same = (
-            f"CAST(LOWER({realname}) AS BINARY) = CAST({self._key} AS BINARY)"  # spaces at the end are another name
-        )
-        return f"IF({is_same} AND {realname} <> 'Player', {realname}, {self._key})"
+        raw, username = self._table.raw("realname"), self._table.raw("username")
+        known = f"{self._table.text('realname')} COLLATE utf8mb4_bin"
+        # spaces at its end make another name; the collation of the raw column may find more alike, and costs less
+        is_same = f"LENGTH({raw}) = LENGTH({username}) AND LOWER({known}) = {self._key}"
+        return f"IF({is_same} AND ({raw} <> 'Player' OR {known} <> 'Player'), {raw}, {username})"
 
     @property
     def _registered_ms(self) -> str:
         """As `in_milliseconds` has it: a small number is in seconds."""
-        regdate = self._table.number("regdate")
+        regdate = self._table.raw_or_null("regdate")
         return f"IF({regdate} BETWEEN 1 AND {OLDEST_MS - 1}, {regdate} * 1000, {regdate})"
 
     @property

@@ -70,7 +70,7 @@ class BulkSteps:
 
     def _take(self, keys: Collection[str], kinds: tuple[type, ...]) -> Taken:
         taken, policy = Taken(), self._reconciler.policy
-        subjects = self._reconciler.subjects(keys, self._players.find_many(keys), is_held=True)
+        subjects = self._reconciler.hold(keys)
         for _step in range(_MOST_STEPS):
             cases: dict[type, list[Case]] = defaultdict(list)
             for subject in subjects:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from peewee import Database, fn
 
-from plugin_bridge.digests import EMPTY, Bucket, SharedTable, StoredDigest
+from plugin_bridge.digests import EMPTY, LOWER_HALF, Bucket, SharedTable, StoredDigest, Totals
 from plugin_bridge.players import Players
 from regsvc import __version__
 from regsvc.many_rows import execute_many
@@ -56,6 +56,12 @@ class Digest(StoredDigest):
     def load(self) -> dict[int, tuple[int, int]]:
         cursor = self._database.execute_sql(f"SELECT bucket, row_count, checksum FROM {self.table}")  # noqa: S608
         return {number: (row_count, checksum) for number, row_count, checksum in cursor}
+
+    def totals(self) -> Totals | None:
+        checksums = fn.COALESCE(fn.SUM(DigestBucket.checksum.bin_and(LOWER_HALF)), 0)
+        rows, least = fn.COALESCE(fn.SUM(DigestBucket.row_count), 0), fn.COALESCE(fn.MIN(DigestBucket.row_count), 0)
+        found: Any = DigestBucket.select(rows, checksums, least).tuples().get()
+        return Totals(int(found[0]), int(found[1])) if found[2] >= 0 else None
 
     def look(self, *, is_whole: bool, may_write: bool = True) -> Seen:
         """What AuthMe's table is now, compared with what is stored. Raises `PlayersAway`."""

@@ -63,9 +63,7 @@ class SettledRows:
 
     def unsettled_in(self, buckets: Collection[int]) -> list[str]:
         """The same for buckets of names."""
-        return self._unsettled(
-            f"{self._table.name} a", f"{self._table.bucket} IN ({', '.join(map(str, sorted(buckets)))})"
-        )
+        return self._unsettled(self._table.of_buckets(", ".join(map(str, sorted(buckets)))), "1 = 1")
 
     def _unsettled(self, rows: str, condition: str, values: tuple[Any, ...] = ()) -> list[str]:
         name = self._table.text("username")
@@ -80,7 +78,7 @@ class SettledRows:
     @property
     def _is_settled(self) -> str:
         """Of the rows `a`, `u` and `p` of one name: what `plan.decide` would say None to, for sure."""
-        text, number = self._table.text, self._table.number
+        text, number = self._table.text, self._table.raw_or_null
         same = " AND ".join(
             f"CAST(p.base_{name} AS BINARY) <=> CAST({text(name)} AS BINARY)"
             for name in ("hash", "salt", "email", "realname")

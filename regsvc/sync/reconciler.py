@@ -110,13 +110,16 @@ class Reconciler:
         users, known = {key: user} if user else {}, {key: agreement} if agreement else {}
         return self._subjects([key], users, known, self._world.players.find_many([key]))[0]
 
-    def subjects(
-        self, keys: Collection[str], players: Mapping[str, PlayerRow], *, is_held: bool = False
-    ) -> list[Subject]:
-        """The same for many names, mostly none of them held; `players` are those of them that AuthMe has."""
+    def subjects(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Subject]:
+        """The same for many names, none of them held; `players` are those of them that AuthMe has."""
         agreements = self._world.agreements
-        users = agreements.find_users(keys, is_held=is_held)
-        return self._subjects(keys, users, agreements.find_many(keys, is_held=is_held), players)
+        return self._subjects(keys, agreements.find_users(keys), agreements.find_many(keys), players)
+
+    def hold(self, keys: Collection[str]) -> list[Subject]:
+        """The same, all of them held until the transaction ends. Only then are AuthMe's rows read, not to be older."""
+        agreements = self._world.agreements
+        users, known = agreements.find_users(keys, is_held=True), agreements.find_many(keys, is_held=True)
+        return self._subjects(keys, users, known, self._world.players.find_many(keys))
 
     def _subjects(
         self,

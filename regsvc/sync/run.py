@@ -22,7 +22,7 @@ from regsvc.refusal import Refusal
 from regsvc.sync import decisions as d
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.bulk_adoption import BulkAdoption
-from regsvc.sync.bulk_steps import BulkSteps, Taken, is_password_alone
+from regsvc.sync.bulk_steps import BulkSteps, is_password_alone
 from regsvc.sync.digest import FULL_EVERY, Circumstances, Digest, Seen, UserTally, fingerprint
 from regsvc.sync.digest_marks import Marks
 from regsvc.sync.digest_names import Names, count_users, pages_of
@@ -171,7 +171,8 @@ class Sync:
             yield from self._look_at_all_rows(run, seen.total)
             yield from self._look_at_names(run, self._names.of_users_without_player(newest))
         else:
-            yield from self._look_at_names(run, self._names.in_changed_buckets(seen))
+            changed = self._names.in_changed_buckets(seen)
+            yield from self._look_at_names(run, (self._take_first(run, names) for names in changed))
         yield from self._look_at_names(run, self._names.deleted_in_sql(before, now))
         if run.is_plan and looks_at_all:
             return  # everybody has been told of
@@ -213,6 +214,18 @@ class Sync:
         if self._reconciler.policy.unapproved_players == "lock":
             run.waiting |= {key: d.Lock for key, status in planned.items() if status in (PENDING, REJECTED)}
         return [name for name in rows.unsettled_within(within) if name not in planned]
+
+    def _take_first(self, run: _Run, names: Sequence[str]) -> Sequence[str]:
+        """Most rows that changed have another password, and are done with by this. Comes back with the other names."""
+        return names if run.is_plan else self._take(run, names, (d.Merge,))
+
+    def _take(self, run: _Run, keys: Sequence[str], kinds: tuple[type, ...]) -> list[str]:
+        """The steps of these kinds that can be taken together; comes back with the names that may have others left."""
+        taken = self._bulk_steps.take(keys, kinds)
+        for key, decisions in taken.done.items():
+            for decision in decisions:
+                _count(run.report, key, type(decision), decision)
+        return [key for key in keys if key not in taken.quiet]
 
     def _look_at_names(self, run: _Run, pages: Iterator[Sequence[str]]) -> Iterator[bool]:
         for names in pages:
@@ -286,15 +299,10 @@ class Sync:
 
     def _settle_page(self, run: _Run, keys: Sequence[str], kinds: tuple[type, ...], *, is_finishing: bool) -> bool:
         """These names, as many as can be together, and the others one by one. False: stopped."""
-        taken = self._bulk_steps.take(keys, kinds) if run.report.away is None else Taken()
-        for key, decisions in taken.done.items():
-            for decision in decisions:
-                _count(run.report, key, type(decision), decision)
-        for key in keys:
-            if key not in taken.quiet:
-                self._settle(run, key, is_finishing=is_finishing)
-                if is_finishing and not run.may_go_on():
-                    return False
+        for key in keys if run.report.away is not None else self._take(run, keys, kinds):
+            self._settle(run, key, is_finishing=is_finishing)
+            if is_finishing and not run.may_go_on():
+                return False
         return True
 
     def _take_up(self, run: _Run, key: str, decision: d.Decision) -> None:

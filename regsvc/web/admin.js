@@ -8,7 +8,7 @@ import { Keys } from "./admin/keys.js";
 import { Live } from "./admin/live.js";
 import { mailsView } from "./admin/mails.js";
 import { Office, readAddress } from "./admin/office.js";
-import { Pending } from "./admin/pending.js";
+import { OUTCOMES, Pending } from "./admin/pending.js";
 import { queueView } from "./admin/queue.js";
 import { syncView } from "./admin/sync.js";
 import { Tray } from "./admin/tray.js";
@@ -208,7 +208,9 @@ function hear(name, data) {
 /** Somebody else has decided about a person whose approval or rejection waits here: he was faster. */
 function giveUp(data) {
   const entry = data?.username === undefined ? null : pending.find(data.username);
-  if (entry !== null && data.status !== "pending" && GONE_ELSEWHERE.includes(entry.decision) && entry.state !== "sending") {
+  if (entry?.state === "unsent" && entry.isUnsure && data.by === desk.operator && data.status === OUTCOMES[entry.decision]) {
+    pending.confirm(entry, data.username); // the answer alone was lost
+  } else if (entry !== null && data.status !== "pending" && GONE_ELSEWHERE.includes(entry.decision) && entry.state !== "sending") {
     pending.take(entry, [data.username]);
     notice.say(word("faster", { operator: data.by, name: data.username, status: nameOfStatus(data.status) }), "bad");
   }

@@ -24,7 +24,11 @@ export async function ask(api, username, linkToken = null) {
 export function follow(api, username, linkToken, element, onLinked) {
   let isAsking = false;
   const look = async () => {
-    if (isAsking || document.hidden || !element.isConnected) {
+    if (!element.isConnected) {
+      stop();
+      return;
+    }
+    if (isAsking || document.hidden) {
       return;
     }
     isAsking = true;

@@ -29,14 +29,15 @@ export class Field {
     this.input.value = value;
     this.label = make("label", { for: id }, label, isOptional && make("span", { class: "optional" }, ` ${word("optional")}`));
     this.element = make("div", { class: "field" }, this.label, this.input, this.error, this.hint);
-    const follow = () => {
-      this.hint.textContent = typeof hint === "function" ? hint(this.input.value) : hint;
-    };
-    this.input.addEventListener("input", () => {
-      this.complain("");
-      follow();
-    });
-    follow();
+    this.hintFor = typeof hint === "function" ? hint : () => hint;
+    this.input.addEventListener("input", () => this.follow());
+    this.follow();
+  }
+
+  /** Something that its hint or its check depends on has changed. */
+  follow() {
+    this.complain("");
+    this.hint.textContent = this.hintFor(this.value);
   }
 
   get value() {

@@ -25,12 +25,17 @@ export const notice = {
     }
     this.tell(refusal.message, "bad");
     if (refusal.retryAfter) {
+      const left = make("span", { "aria-live": "off" }); // nobody wants each second read out
+      this.element.append(" ", left);
       countdown(refusal.retryAfter, (seconds) => {
-        if (this.element.textContent.startsWith(refusal.message)) {
-          this.element.textContent = seconds ? `${refusal.message} ${word("retry_in", { seconds })}` : word("retry_now");
-          return true;
+        if (!left.isConnected) {
+          return false; // something else was said meanwhile
         }
-        return false;
+        left.textContent = word("retry_in", { seconds });
+        if (seconds === 0) {
+          this.say(word("retry_now"), "bad");
+        }
+        return true;
       });
     }
   },

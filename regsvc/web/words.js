@@ -40,11 +40,30 @@ const LANGUAGE_SWITCH = "languageswitch";
 
 /** Remember the choice for all our pages, and show this one again in it. */
 function switchLanguage(tag) {
-  const secure = location.protocol === "https:" ? "; secure" : "";
-  document.cookie = `${CHOICE}=${tag}; path=/; max-age=${A_YEAR}; samesite=lax${secure}`;
+  remember(tag);
   dispatchEvent(new Event(LANGUAGE_SWITCH));
   location.reload();
 }
+
+function remember(tag) {
+  const secure = location.protocol === "https:" ? "; secure" : "";
+  document.cookie = `${CHOICE}=${tag}; path=/; max-age=${A_YEAR}; samesite=lax${secure}`;
+}
+
+/** A link that names a language ("register?language=zh") has chosen for the other pages, too; and it can be switched. */
+function takeFromAddress() {
+  const address = new URL(location.href);
+  const named = address.searchParams.get("language");
+  if (named !== null) {
+    if (named.toLowerCase().startsWith(language)) {
+      remember(language); // and not what is spoken instead, where there are no words in it
+    }
+    address.searchParams.delete("language");
+    history.replaceState(history.state, "", address);
+  }
+}
+
+takeFromAddress();
 
 /** A moment (epoch milliseconds) as people here write it; "" for null. */
 function moment(milliseconds) {

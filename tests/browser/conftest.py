@@ -27,7 +27,7 @@ def find_chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-@pytest.fixture(scope="module")  # it turns an event loop of its own, and tests of other modules want theirs
+@pytest.fixture(scope="package")  # it turns an event loop of its own, and tests elsewhere want theirs
 def browser() -> Iterator[Browser]:
     chromium = find_chromium()
     if chromium is None:

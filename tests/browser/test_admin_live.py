@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
@@ -21,6 +21,11 @@ def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
         yield village
 
 
+def away(route: Route) -> None:
+    refusal = {"success": False, "code": "database_away", "message": "Away."}
+    route.fulfill(status=503, headers={"Retry-After": "1"}, json=refusal)
+
+
 def test_what_others_do_is_seen_at_once(village: Village, open_page: OpenPage) -> None:
     oscar = Operators(village).new("oscar")
     oscars = village.admin_token(oscar.name, oscar.password)
@@ -30,13 +35,19 @@ def test_what_others_do_is_seen_at_once(village: Village, open_page: OpenPage) -
         assert village.post(f"/api/admin/user/{transition}", body, token=oscars).status == 200
 
     alice, bob, carla = (village.pending(name) for name in ("alice", "bob", "carla"))
-    desk = Operator(open_page("/admin")).come_in()
-    page = desk.page
+    page = open_page("/admin", may_complain=True)
+    page.route("**/events", lambda route: route.abort())
+    desk = Operator(page).come_in(is_live=False)
     expect(desk.card.get_by_role("heading", name=alice.name)).to_be_visible()
 
-    # a newcomer comes last
+    # who comes while nobody can hear of it is seen as soon as the list can be asked for again; a newcomer comes last
+    expect(page.locator(".count")).to_have_text("3")
     dora = village.pending("dora")
+    page.route("**/api/admin/users?*", away, times=1)
+    page.unroute("**/events")
+    expect(desk.notice).to_have_text("Away.")
     expect(page.locator(".people li").last).to_contain_text(dora.name)
+    expect(desk.notice).to_be_empty()
     expect(page.locator(".count")).to_have_text("4")
 
     # whoever somebody else decides about leaves the list, with a word who it was
@@ -53,6 +64,16 @@ def test_what_others_do_is_seen_at_once(village: Village, open_page: OpenPage) -
     oscar_decides("reject", bob, reason="No")
     expect(desk.notice).to_contain_text(f"{oscar.name} was faster: {bob.name} is Not accepted.")
     expect(desk.tray).to_be_hidden()
+
+    # a decision of her own whose answer was lost is known by its event
+    expect(desk.card.get_by_role("heading", name=dora.name)).to_be_visible()
+    page.route("**/api/admin/user/approve", lambda route: route.abort(), times=1)
+    page.keyboard.press("a")
+    page.get_by_role("button", name="Send now").click()
+    expect(desk.tray).to_contain_text("could not be reached")
+    village.decides("approve", dora)
+    expect(desk.tray).to_be_hidden()
+    expect(desk.notice).to_have_text(f"{desk.name} has decided: {dora.name} is Approved.")
 
     # the stream breaks, and what happened meanwhile is seen all the same
     village.restart_with({})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
@@ -227,15 +227,26 @@ def test_everybody_can_review(village: Village, open_page: OpenPage, size: str, 
     assert not [size for size in sizes if size[1] < 44]
 
 
+def too_many(route: Route) -> None:
+    refusal = {"success": False, "code": "rate_limited", "message": "Slow down.", "remainingSeconds": 5}
+    route.fulfill(status=429, headers={"Retry-After": "5"}, json=refusal)
+
+
+def lose_the_answer(route: Route) -> None:
+    route.fetch()
+    route.abort()
+
+
 def test_what_cannot_be_sent_stays(village: Village, open_page: OpenPage) -> None:
-    names = insert_applicants(village, 2)
+    names = insert_applicants(village, 3)
     page = open_page("/admin", may_complain=True)
+    page.route("**/events", lambda route: route.abort())  # answers alone tell
     page.clock.install()
     page.reload()
     desk = Operator(page)
     desk.log_in("not-her-secret")
     expect(desk.notice).to_have_text("The name or the password is wrong.")
-    desk.come_in()
+    desk.come_in(is_live=False)
     expect(desk.card.get_by_role("heading", name=names[0])).to_be_visible()
     standing_clock(page)
 
@@ -248,19 +259,44 @@ def test_what_cannot_be_sent_stays(village: Village, open_page: OpenPage) -> Non
     expect(desk.tray).to_be_hidden()
     assert village.user(Person(names[0], "", ""))["status"] == "approved"
 
-    # the login has ended elsewhere
+    # too many requests, then no network, then an answer that is lost on its way: it was done, and is done once
     page.keyboard.press("a")
-    expect(desk.tray).to_contain_text(f"Approve {names[1]}")
+    decide = "**/api/admin/user/approve"
+    page.route(decide, too_many, times=1)
+    page.clock.run_for(11_000)
+    expect(desk.tray).to_contain_text("Not sent: Slow down.")
+    page.context.set_offline(True)
+    desk.tray.get_by_role("button", name="Try again").click()
+    expect(desk.tray).to_contain_text("could not be reached")
+    page.context.set_offline(False)
+    page.route(decide, lose_the_answer, times=1)
+    desk.tray.get_by_role("button", name="Try again").click()
+    expect(desk.tray).to_contain_text("could not be reached")
+    assert village.user(Person(names[1], "", ""))["status"] == "approved"
+    desk.tray.get_by_role("button", name="Try again").click()
+    expect(desk.tray).to_be_hidden()
+
+    # whoever leaves without a network finds it all again
+    page.keyboard.press("a")
+    expect(desk.tray).to_contain_text(f"Approve {names[2]}")
+    page.context.set_offline(True)
+    page.goto("about:blank")
+    page.context.set_offline(False)
+    page.goto(f"{village.daemon.base_url}/admin")
+    desk.expect_desk(is_live=False)
+    expect(desk.tray).to_contain_text(f"Approve {names[2]}")
+
+    # the login has ended elsewhere
     token = page.evaluate("JSON.parse(sessionStorage['companion.admin']).token")
     assert village.post("/api/logout", {}, token=token).status == 200
     page.clock.run_for(11_000)
     expect(desk.notice).to_have_text("Your login has ended. Please log in again.")
-    expect(desk.tray).to_contain_text(f"Approve {names[1]}")
+    expect(desk.tray).to_contain_text(f"Approve {names[2]}")
     expect(desk.tray).to_contain_text("Not sent")
-    assert village.user(Person(names[1], "", ""))["status"] == "pending"
+    assert village.user(Person(names[2], "", ""))["status"] == "pending"
     page.reload()  # even that loses nothing
-    desk.come_in()
-    expect(desk.tray).to_contain_text(f"Approve {names[1]}")
+    desk.come_in(is_live=False)
+    expect(desk.tray).to_contain_text(f"Approve {names[2]}")
     desk.tray.get_by_role("button", name="Send now").click()
     expect(desk.tray).to_be_hidden()
-    assert village.user(Person(names[1], "", ""))["status"] == "approved"
+    assert village.user(Person(names[2], "", ""))["status"] == "approved"

@@ -41,9 +41,9 @@ def begin(page: Page, chat_village: ChatVillage) -> str:
     return auth_url
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
-    ("locale", "heading"), [("en-GB", "Your chat account is confirmed"), ("zh-CN", "聊天账号已确认")]
+    ("size", "locale", "heading"),
+    [("phone", "en-GB", "Your chat account is confirmed"), ("desktop", "zh-CN", "聊天账号已确认")],
 )
 def test_alice_goes_to_the_platform_and_comes_back(
     browser: Browser, chat_village: ChatVillage, size: str, locale: str, heading: str

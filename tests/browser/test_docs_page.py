@@ -10,8 +10,7 @@ from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.village import Village
 
 
-@pytest.mark.parametrize("size", ["phone", "desktop"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])
 def test_every_route_is_there(open_page: OpenPage, size: str, dark: bool) -> None:
     page = open_page("/docs", size=size, dark=dark)
     expect(page.get_by_role("article")).to_have_count(len(ROUTES))

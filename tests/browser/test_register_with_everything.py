@@ -1,14 +1,16 @@
-"""`/register` of a host beside MariaDB that asks for all there is: a questionnaire, a chat account, patience."""
+"""A host beside MariaDB that asks for all there is: both editions, a questionnaire, a chat account, patience."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.operator import Operator
 from tests.support.chat_village import ChatVillage
 from tests.support.mariadb import MariaDBServer
 from tests.support.oauth_server import OAuthServer
@@ -16,7 +18,7 @@ from tests.support.questions import asking
 from tests.support.village import Village
 
 MARKUP = '<img src=x onerror="document.title=1"><b>bold</b>'
-QUESTIONS = "Questions"
+WORDS = "<b>I</b> like it."
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,7 @@ def chat_village(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactor
             "chat": provider.config(required=True),
             "server": {"name": MARKUP, "announcement": MARKUP, "theme": "ocean"},
             "game": {"address": "play.example.org:25565"},
+            "bedrock": {"enabled": True},
             "verification": {"limits_per_address": ["1 per minute", "10 per day"]},
         }
         with Village("mariadb", directory / "village", mariadb, config=config) as village:
@@ -39,37 +42,69 @@ def village(chat_village: ChatVillage) -> Village:
     return chat_village.village
 
 
-def link_chat(page: Page, chat_village: ChatVillage, name: str) -> None:
-    """On the platform, in the tab that opens."""
+def link_chat(page: Page, chat_village: ChatVillage, name: str, told: str) -> None:
+    """On the platform, in the tab that opens; `told`: what our page says at the end of the way."""
     person = chat_village.person(name)
     page.context.add_cookies([{"name": "account", "value": person.id, "url": chat_village.provider.address}])
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Link Discord").click()
-    expect(opened.value.get_by_role("heading", name="is confirmed")).to_be_visible()
+    expect(opened.value.get_by_role("heading", name=told)).to_be_visible()
     opened.value.close()
     page.bring_to_front()
 
 
-def test_alice_goes_all_the_way(chat_village: ChatVillage, village: Village, open_page: OpenPage) -> None:
+def expect_words_alone(page: Page) -> None:
+    """Nothing of what people and the host have written became markup."""
+    assert page.locator("header img, main img, main b:not(.tray b)").count() == 0
+    assert page.evaluate("document.title") != "1"
+
+
+def test_alice_goes_all_the_way_from_the_mail_to_the_game(
+    chat_village: ChatVillage, village: Village, open_page: OpenPage
+) -> None:
+    """Her name has a space on her tablet, and everything she and the host write is full of markup."""
+    olivia = Operator(open_page("/admin")).come_in()
+    expect(olivia.page.get_by_text("Nobody waits")).to_be_visible()
+
     provider = chat_village.provider.address
     page = open_page("/register", size="phone", dark=True, may_leave_for=provider)
     alice = Applicant(page, village, village.newcomer("alice"))
+    name = f".{alice.person.name}"  # what Floodgate makes of it
     alice.give_email()
     alice.give_code()
-    alice.give_name()
+    expect(page.get_by_text("3 to 16 characters: letters A to Z")).to_be_visible()
+    page.get_by_label("Bedrock Edition").check()
+    expect(page.get_by_text("Your gamertag, exactly as on your device.")).to_be_visible()
+    alice.fill_name(alice.person.name.replace("_", " "))
+    expect(page.get_by_text(f"On the server you are called {name}.")).to_be_visible()
+    alice.press("Next")
     page.get_by_label("Talk").check()
     page.get_by_label("Building").check()
-    page.get_by_label("Why here?").fill("I like it.")
-    expect(page.get_by_text("So far: 10.")).to_be_visible()
+    page.get_by_label("Why here?").fill(WORDS)
+    expect(page.get_by_text(f"So far: {len(WORDS)}.")).to_be_visible()
     alice.press("Next")
     expect(page.get_by_role("button", name="Register")).to_be_hidden()
-    link_chat(page, chat_village, MARKUP)
+    link_chat(page, chat_village, MARKUP, "is confirmed")
     expect(page.get_by_text(f"Linked: {MARKUP}")).to_be_visible()
     assert not is_wider_than_the_screen(page)
     alice.press("Register")
     expect(page.get_by_text("Once you are approved, join at play.example.org.")).to_be_visible()
+    expect_words_alone(page)
 
-    village.decides("approve", alice.person)
+    expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()  # as it happens
+    expect(olivia.card.locator("blockquote")).to_have_text(WORDS)
+    expect(olivia.card.locator("dd", has_text=MARKUP)).to_be_visible()
+    expect(olivia.card.locator(".score")).to_contain_text("60 of ")
+    olivia.page.keyboard.press("Shift+A")
+    olivia.page.get_by_label("Reason, in your own words").fill(MARKUP)
+    olivia.page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    expect(olivia.tray).to_contain_text(MARKUP)
+    expect_words_alone(olivia.page)
+    olivia.tray.get_by_role("button", name="Send now").click()
+    expect(olivia.tray).to_be_hidden()
+    village.smtp.wait_for(alice.person.email, 1, counts=lambda letter: MARKUP in letter.text)
+    assert village.authme.login(name, alice.person.password)
+
     page.get_by_role("link", name="My account").last.click()
     page.get_by_label("Name or e-mail address").fill(alice.person.email)
     page.get_by_label("Password").fill(alice.person.password)
@@ -79,9 +114,13 @@ def test_alice_goes_all_the_way(chat_village: ChatVillage, village: Village, ope
     page.get_by_role("button", name="Unlink").click()
     page.get_by_role("dialog").get_by_role("button", name="Unlink").click()
     expect(page.get_by_role("link", name="Link Discord")).to_be_visible()
-    assert village.user(alice.person)["chat"] is None
+    player = replace(alice.person, name=name)
+    assert village.user(player)["chat"] is None
+    link_chat(page, chat_village, "alice.at.home", "is linked")
+    expect(page.get_by_text("Linked: alice.at.home")).to_be_visible()
+    assert village.user(player)["chat"]["username"] == "alice.at.home"
     assert page.title() == f"My account – {MARKUP}"
-    assert page.locator("header img, main img, main b").count() == 0
+    expect_words_alone(page)
 
 
 def test_wrong_answers_and_too_many_wishes_are_told(village: Village, open_page: OpenPage) -> None:
@@ -99,6 +138,7 @@ def test_wrong_answers_and_too_many_wishes_are_told(village: Village, open_page:
     page.get_by_label("Talk").check()
     bob.press("Next")
     expect(page.get_by_role("status")).to_contain_text("(again in ")
+    expect(page.locator("#notice > [aria-live=off]")).to_contain_text("(again in ")  # the seconds are not read out
 
     again = Applicant(open_page("/register", may_complain=True), village, bob.person)
     again.give_email()

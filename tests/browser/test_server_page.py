@@ -37,9 +37,8 @@ def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
             yield village
 
 
-@pytest.mark.parametrize("size", ["phone", "desktop"])
-def test_it_tells_how_the_game_is_and_what_there_is_to_download(open_page: OpenPage, size: str) -> None:
-    page = open_page("/server", size=size)
+def test_it_tells_how_the_game_is_and_what_there_is_to_download(open_page: OpenPage) -> None:
+    page = open_page("/server", size="phone")
     expect(page.get_by_text("The server is running")).to_be_visible()
     expect(page.get_by_text("Oakvale – open to all")).to_be_visible()
     expect(page.get_by_text("2 of 20")).to_be_visible()
@@ -73,3 +72,13 @@ def test_the_hosts_own_language(open_page: OpenPage) -> None:
     expect(page.get_by_role("heading", name="Le serveur")).to_be_visible()
     expect(page.get_by_text("Le serveur est en marche")).to_be_visible()
     expect(page.get_by_role("button", name="français")).to_have_attribute("aria-current", "true")
+
+
+def test_a_link_may_name_the_language(open_page: OpenPage) -> None:
+    page = open_page("/server?language=fr")
+    expect(page.get_by_role("heading", name="Le serveur")).to_be_visible()
+    page.get_by_role("link", name="Register").click()  # there are no French words for it
+    expect(page.locator("html")).to_have_attribute("lang", "fr")
+    page.go_back()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("heading", name="Server")).to_be_visible()

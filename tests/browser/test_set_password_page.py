@@ -2,13 +2,10 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.village import Person, Village, find_link_token
-
-each_size = pytest.mark.parametrize("size", ["phone", "desktop"])
 
 
 def forgotten(village: Village) -> tuple[Person, str]:
@@ -25,21 +22,10 @@ def type_twice(page: Page, password: str, repeated: str | None = None) -> None:
     page.get_by_role("button", name="Set password").click()
 
 
-@each_size
-def test_bob_sets_a_new_password(village: Village, open_page: OpenPage, size: str) -> None:
-    bob, token = forgotten(village)
-    page = open_page(f"/set-password#token={token}", size=size)
-    expect(page).to_have_url(re.compile(r"/set-password$"))  # the token is in neither address bar nor history
-    type_twice(page, "bobs-new-secret")
-    expect(page.get_by_role("status")).to_contain_text("Your password is set.")
-    assert not is_wider_than_the_screen(page)
-    assert village.login(bob, "bobs-new-secret").status == 200
-    assert village.login(bob).status == 401
-
-
-def test_a_mistake_is_told_and_can_be_mended(village: Village, open_page: OpenPage) -> None:
+def test_bob_sets_a_new_password_and_mends_his_mistakes(village: Village, open_page: OpenPage) -> None:
     bob, token = forgotten(village)
     page = open_page(f"/set-password#token={token}", size="phone")
+    expect(page).to_have_url(re.compile(r"/set-password$"))  # the token is in neither address bar nor history
     type_twice(page, "bobs-new-secret", "bobs-other-secret")
     expect(page.get_by_text("The two passwords are not the same.")).to_be_visible()
     expect(page.get_by_label("Repeat the password")).to_be_focused()
@@ -48,7 +34,9 @@ def test_a_mistake_is_told_and_can_be_mended(village: Village, open_page: OpenPa
     expect(page.get_by_label("New password")).to_be_focused()
     type_twice(page, "bobs-new-secret")
     expect(page.get_by_role("status")).to_contain_text("Your password is set.")
+    assert not is_wider_than_the_screen(page)
     assert village.login(bob, "bobs-new-secret").status == 200
+    assert village.login(bob).status == 401
 
 
 def test_a_used_link_is_told(village: Village, open_page: OpenPage) -> None:

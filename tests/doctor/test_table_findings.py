@@ -102,6 +102,21 @@ def test_an_old_table_is_latin1(clinic: Clinic) -> None:
 
 
 @on_mariadb
+def test_the_ids_end(clinic: Clinic) -> None:
+    for next_id, kind, title in (
+        (16_777_216, "table.ids_used_up", "The numbers of the column id in AuthMe's table are used up."),
+        (15_099_496, "table.ids_end", "The column id in AuthMe's table ends at 16777215, and stands at 15099496."),
+    ):
+        alter(clinic, f"AUTO_INCREMENT = {next_id}")
+        finding = clinic.only_finding(kind)
+        assert finding.title == title
+    clinic.table.database.execute(finding.where)
+    assert clinic.findings() == []
+    alter(clinic, "MODIFY id MEDIUMINT UNSIGNED NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 15000000")
+    assert clinic.findings() == []
+
+
+@on_mariadb
 def test_the_table_is_not_innodb(clinic: Clinic) -> None:
     alter(clinic, "ENGINE = MyISAM")
     finding = clinic.only_finding("table.not_transactional")

@@ -17,10 +17,13 @@ import pytest
 
 from tests.support.daemon import HOST
 from tests.support.village import Village
+from tests.support.watching import ask_until, scrape
 
 DAWDLERS = 500
 SAMPLES = 300
 ROUNDS = 12
+IN_LINE = 8
+"""Passwords that wait for one another."""
 IN_A_ROW = 16
 """Clients in the rush, each with one request after the other on a connection it keeps."""
 
@@ -110,6 +113,23 @@ class Client:
         if response.status != 401 or json.loads(text)["code"] != "bad_credentials":
             self.lost.append(text.decode())
         return response.getheader("Connection") != "close"
+
+
+def test_a_stop_waits_for_every_password_that_is_being_checked(tmp_path: Path) -> None:
+    """All of them were taken when the stop comes: none may find its connection closed instead of an answer."""
+    slow = {"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 9}
+    one_by_one = {"auth": {"max_concurrent_hashes": 1}}
+    with Village("sqlite", tmp_path, authme=slow, config=one_by_one) as village, ExitStack() as stack:
+        connections = [http.client.HTTPConnection(HOST, village.daemon.port, timeout=10) for _number in range(IN_LINE)]
+        for number, connection in enumerate(connections):
+            stack.callback(connection.close)
+            body = json.dumps({"username": f"nobody_{number}", "password": "a-secret"})
+            connection.request("POST", "/api/login", body, {"Content-Type": "application/json"})
+        ask_until(lambda: scrape(village.daemon).of("companion_hash_waiting"), lambda waiting: waiting >= IN_LINE // 2)
+        village.daemon.send(signal.SIGTERM)
+        answers = [connection.getresponse() for connection in connections]
+        assert {(answer.status, json.loads(answer.read())["code"]) for answer in answers} == {(401, "bad_credentials")}
+        assert village.daemon.wait_for_end() == 0
 
 
 def test_a_stop_in_the_rush_loses_no_answer(village: Village) -> None:

@@ -46,8 +46,10 @@ class SqliteFile:
             return [dict(row) for row in connection.execute(sql, values)]
 
     def connect(self) -> sqlite3.Connection:
-        """A connection in autocommit; the caller closes it."""
-        return sqlite3.connect(self.path, timeout=SQLITE_BUSY_TIMEOUT, isolation_level=None)
+        """A connection in autocommit; the caller closes it. Bytes that are no UTF-8 come as lone surrogates."""
+        connection = sqlite3.connect(self.path, timeout=SQLITE_BUSY_TIMEOUT, isolation_level=None)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        return connection
 
 
 @dataclass(frozen=True)

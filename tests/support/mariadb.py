@@ -171,6 +171,12 @@ class MariaDBServer:
             for statement in statements:
                 cursor.execute(statement)
 
+    def ask_as_keeper(self, query: str) -> list[tuple[object, ...]]:
+        """The rows of a question that only the server's keeper may ask."""
+        with closing(self._connect_as_keeper()) as connection, connection.cursor() as cursor:
+            cursor.execute(query)
+            return list(cursor.fetchall())
+
     def _connect_as_keeper(self) -> "Connection[Cursor]":
         user, password = KEEPER
         return pymysql.connect(

@@ -19,7 +19,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from regsvc.commit_points import POINTS, Point
 from regsvc.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, User
 from regsvc.refusal import Refusal
-from regsvc.transitions import find_transition
 from tests.support.authme_database import Row
 from tests.support.random_houses import OpenHouse
 from tests.support.table_judge import Known, Picture, is_locked, judge, judge_rest, take_picture
@@ -73,6 +72,11 @@ class Reaper:
             mock.patch("regsvc.sync.rehashing.pass_point", self.pass_point),
         ):
             yield
+
+
+def is_approval_typed(user: User) -> bool:
+    """Whether somebody let him in by SQL, and nothing has followed from it yet."""
+    return bool(user.status == APPROVED) and user.applied_status in (PENDING, REJECTED)
 
 
 def operation(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
@@ -181,8 +185,6 @@ class RandomVillage(RuleBasedStateMachine):
         if user is None:
             return
         self.house.ours.execute("UPDATE regsvc_user SET status = ? WHERE username_key = ?", (status, name.lower()))
-        if status == APPROVED and user.applied_status in (PENDING, REJECTED):
-            self.people[name.lower()].has_left = False
 
     @operation(name=some_name)
     def delete_in_sql(self, name: str) -> None:
@@ -321,6 +323,7 @@ class RandomVillage(RuleBasedStateMachine):
         """Something of ours: what it made of AuthMe's table is judged. A killed process comes back and syncs."""
         self._moment()
         before, is_done, is_killed = take_picture(self.house.table), False, False
+        typed = [key for key, user in self._users().items() if is_approval_typed(user)]
         try:
             act()
             is_done = True
@@ -332,6 +335,9 @@ class RandomVillage(RuleBasedStateMachine):
             self.house.sync()
         if is_done or is_killed:
             note(is_done)
+        for key, user in self._users().items():
+            if key in typed and user.status == user.applied_status == APPROVED:
+                self.people[key].has_left = False  # the row was asked for, as by an approval through us
         self._judge(before)
 
     def _judge(self, before: Picture) -> None:
@@ -351,9 +357,7 @@ class RandomVillage(RuleBasedStateMachine):
             if user is None:
                 person.forget()
             elif not person.is_strangers:
-                # a legal edit that waits asks for the row, or shuts its door, as the API would; another is put back
-                is_settled = find_transition(user.applied_status, user.status) is None
-                person.has_left = is_settled and not person.is_promised
+                person.has_left = not person.is_promised
                 person.is_unsure = True
             person.is_strangers = False
 

@@ -14,11 +14,13 @@ export class Bar {
     this.links.get("queue")?.append(this.count);
     this.live = make("span", { class: "live", role: "status" });
     const places = [...this.links.values()].map((place) => make("li", {}, place));
+    this.nav = make("nav", { "aria-label": word("views") }, make("ul", {}, places));
+    this.current = this.links.values().next().value;
     const keys = make("button", { type: "button", class: "plain keys-button", "aria-label": word("keys_title"), onclick: showKeys }, make("kbd", { "aria-hidden": "true" }, "?"));
     this.element = make(
       "div",
       { class: "desk-bar" },
-      make("nav", { "aria-label": word("views") }, make("ul", {}, places)),
+      this.nav,
       make("div", { class: "who" }, this.live, keys, make("span", { class: "operator" }, operator), button(word("log_out"), logOut, "plain")),
     );
   }
@@ -28,11 +30,18 @@ export class Bar {
     this.links.forEach((place, id) => {
       if (id === viewId) {
         place.setAttribute("aria-current", "page");
-        place.scrollIntoView({ block: "nearest", inline: "nearest" });
+        this.current = place;
       } else {
         place.removeAttribute("aria-current");
       }
     });
+    this.showCurrent();
+  }
+
+  /** On a phone there is no room for all places: the one where one is stands in the middle. The page itself stays. */
+  showCurrent() {
+    const [room, place] = [this.nav.getBoundingClientRect(), this.current.getBoundingClientRect()];
+    this.nav.scrollLeft += place.left - room.left - (room.width - place.width) / 2;
   }
 
   /** How many wait for a review. */
@@ -40,6 +49,7 @@ export class Bar {
     document.title = count ? `(${count}) ${TITLE}` : TITLE;
     this.count.hidden = count === 0;
     this.count.textContent = String(count);
+    this.showCurrent();
   }
 
   showLive({ is, refusal }) {

@@ -64,7 +64,7 @@ export class Keys {
     const dialog = make(
       "dialog",
       { class: "keys", "aria-labelledby": id, onclose: () => dialog.remove() },
-      make("h2", { id }, word("keys_title")),
+      make("h2", { id, tabindex: "-1", autofocus: true }, word("keys_title")), // else a phone begins at the end
       this.layers.map(({ title, bindings }) => [make("h3", {}, word(title)), make("dl", {}, Object.entries(bindings).map(line))]),
       make("label", { class: "option" }, areOn, make("span", {}, word("keys_on"))),
       make("div", { class: "buttons" }, button(word("close"), () => dialog.close(), "")),

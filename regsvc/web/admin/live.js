@@ -14,7 +14,9 @@ export class Live {
   constructor(api, { hear, tell }) {
     Object.assign(this, { api, hear, tell });
     this.controller = null;
+    this.isLive = false;
     this.lastId = null;
+    this.isBehind = false; // whether something may have happened that was neither shown nor heard
     this.seen = new Set();
     addEventListener("online", () => this.wake?.());
   }
@@ -24,31 +26,33 @@ export class Live {
     this.controller = new AbortController();
     const known = new Promise((resolve) => (this.isKnown = resolve));
     setTimeout(this.isKnown, PATIENCE);
+    this.isBehind = false;
     this.follow(this.controller);
     await known;
+    this.isBehind = !this.isLive;
   }
 
   stop() {
     this.controller?.abort();
     this.controller = null;
     this.wake?.();
+    this.isLive = false;
     this.tell({ is: "off" });
   }
 
   async follow(controller) {
     let failures = 0;
-    let wasLive = false;
     while (!controller.signal.aborted) {
       let refusal = null;
       try {
         await this.listen(controller, () => {
-          if (wasLive && this.lastId === null) {
-            this.hear("missed");
-          }
-          wasLive = true;
           failures = 0;
+          this.isLive = true;
           this.isKnown();
           this.tell({ is: "live" });
+          if (this.isBehind && this.lastId === null) {
+            this.hear("missed");
+          }
         });
       } catch (error) {
         refusal = error;
@@ -56,6 +60,7 @@ export class Live {
       if (controller.signal.aborted) {
         return;
       }
+      [this.isLive, this.isBehind] = [false, true];
       this.isKnown();
       this.tell({ is: "lost", refusal });
       await this.wait(refusal?.retryAfter ?? WAITS[Math.min(failures, WAITS.length - 1)]);

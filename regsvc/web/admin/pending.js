@@ -5,7 +5,7 @@ import { Refusal } from "../api.js";
 import { language } from "../words.js";
 import { keep, recall } from "./store.js";
 
-export const UNDO_TIME = 10_000; // milliseconds
+const UNDO_TIME = 10_000; // milliseconds
 const TICK = 1000; // milliseconds
 const MOST_AT_ONCE = 50; // names in one request; the API takes 100, but more of them take longer than a request may
 const KEPT = "waiting";
@@ -13,8 +13,8 @@ const KEPT = "waiting";
 /** Refusals of one among many that say nothing about him: it can be tried again. */
 const PASSING = ["database_away", "players_away", "overloaded", "rate_limited", "mail_unavailable", "internal"];
 
-/** What a user is after it; who is that already needs it no more. */
-const OUTCOMES = { approve: "approved", reject: "rejected", ban: "banned", unban: "approved", delete: "deleted" };
+/** What a user is after a decision; who is that already needs it no more. */
+export const OUTCOMES = { approve: "approved", reject: "rejected", ban: "banned", unban: "approved", delete: "deleted" };
 
 /**
  * One decision: about whom, what, and how far it is. `state`: "waiting", "sending" (its turn comes, or it is under way),
@@ -139,6 +139,18 @@ export class Pending {
     }
   }
 
+  /** One whose answer was lost has arrived, as is heard now. */
+  confirm(entry, username) {
+    const isOther = (name) => name.toLowerCase() !== username.toLowerCase();
+    entry.usernames = entry.usernames.filter(isOther);
+    this.tell("sent", entry, { results: [{ username, status: OUTCOMES[entry.decision] }] });
+    if (entry.usernames.length === 0) {
+      this.forget(entry, "tick");
+    } else {
+      this.changed("tick", entry);
+    }
+  }
+
   /** Its refusals were read. */
   dismiss(entry) {
     this.forget(entry, "tick");
@@ -257,7 +269,7 @@ export class Pending {
 
   /** All at once, as nobody will be there to go on with the next one; and nobody to hear the answers. */
   leave() {
-    if (this.api.session.current === null) {
+    if (this.api.session.current === null || !navigator.onLine) {
       return; // they stay in the tab, and come back with it
     }
     const unsent = this.entries.filter(({ state, isUnderWay }) => state !== "refused" && !isUnderWay);

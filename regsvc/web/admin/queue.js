@@ -12,6 +12,7 @@ import { nameOfStatus } from "./wording.js";
 const LEFT_BEFORE_MORE = 30; // people in the list, when the next page is asked for
 const GATHERING = 300; // milliseconds; registrations that come together are one question
 const MINUTE = 60_000; // milliseconds
+const AGAIN = 5; // seconds, after which is tried again what could not be asked for
 
 export const queueView = {
   id: "queue",
@@ -30,6 +31,8 @@ class Queue {
     this.people = new People(office.api);
     this.current = null;
     this.chosen = new Set();
+    this.timer = null;
+    this.told = ""; // why the list could not be asked for
     this.arrived = new Set(); // names of who has registered and is not in the list yet
     this.list = new PeopleList({ open: (person) => this.open(person, { isTouched: true }), choose: (person, isChosen) => this.choose(person, isChosen) });
     this.makeElements();
@@ -69,7 +72,10 @@ class Queue {
       o: { word: "key_open", action: () => this.current && office.go("user", { name: this.current.username }) },
     });
     const clock = setInterval(() => this.list.tick(), MINUTE);
-    office.onLeave(() => clearInterval(clock));
+    office.onLeave(() => {
+      clearInterval(clock);
+      clearTimeout(this.timer);
+    });
   }
 
   /** Also when it has to begin anew; whom one looks at stays. Throws a Refusal. */
@@ -84,8 +90,22 @@ class Queue {
     await this.fill();
   }
 
-  beginAnew() {
-    this.begin().catch((refusal) => notice.refuse(refusal));
+  /** Nobody has asked for it, so nobody is led away; what cannot be asked for is tried again. */
+  async beginAnew() {
+    clearTimeout(this.timer);
+    try {
+      await this.begin();
+      notice.forget(this.told);
+    } catch (refusal) {
+      if (!(refusal instanceof Refusal)) {
+        throw refusal;
+      }
+      if (!refusal.isLoggedOut && !this.office.isOver) {
+        this.told = refusal.message;
+        notice.say(this.told, "bad");
+        this.timer = setTimeout(() => this.beginAnew(), (refusal.retryAfter ?? AGAIN) * 1000);
+      }
+    }
   }
 
   /** Those about whom nothing is decided yet. */

@@ -19,7 +19,7 @@ export class Table {
     this.all = make("input", { type: "checkbox", "aria-label": word("choose_page"), onchange: ({ target }) => this.chooseAll(target.checked) });
     // roles said aloud: as cards, browsers would forget that these are tables
     const titles = columns.map(({ title }) => make("th", { role: "columnheader", scope: "col" }, word(title)));
-    const box = nameOf && make("th", { role: "columnheader", scope: "col", class: "choice" }, make("label", {}, this.all, make("span", { "aria-hidden": "true" }, word("choose_page"))));
+    const box = nameOf && make("th", { role: "columnheader", scope: "col", class: "choice" }, make("label", { class: "tick" }, this.all, make("span", { "aria-hidden": "true" }, word("choose_page"))));
     this.body = make("tbody", { role: "rowgroup" });
     this.element = make(
       "table",
@@ -77,7 +77,7 @@ export class Table {
       make("td", { role: "cell", class: kind, "data-title": kind === null || kind === "wide" ? word(title) : null }, of(row)),
     );
     cells.filter((cell) => !cell.textContent).forEach((cell) => cell.classList.add("empty"));
-    const choice = box && make("td", { role: "cell", class: "choice" }, make("label", {}, box));
+    const choice = box && make("td", { role: "cell", class: "choice" }, make("label", { class: "tick" }, box));
     return { sign, box, element: make("tr", { role: "row", tabindex: "-1", "data-key": key }, choice, cells) };
   }
 

@@ -7,6 +7,7 @@ import { word } from "../words.js";
 
 const USUAL_LENGTH = /\{(\d+),(\d+)\}/;
 const USUAL_CHARACTERS = /\[a-zA-Z0-9_\]/;
+const LONGEST_GAMERTAG = 16;
 
 export const nameStep = {
   id: "name",
@@ -16,13 +17,14 @@ export const nameStep = {
   async draw(flow) {
     const { config, draft } = flow;
     const platform = config.bedrock.enabled ? platformChoice(draft) : null;
-    const name = nameField(config, draft, platform);
+    const name = platform === null ? nameField(config, draft) : nameFieldOfEither(config, draft, platform);
     const passwords = config.registration.password === "off" ? [] : passwordFields(config, draft, name);
     const form = flow.form({
       fields: [platform, name, ...passwords].filter(Boolean),
       send: async ({ username }) => {
-        draft.keep({ username: username.trim(), platform: platform?.value[0] });
-        await refuseTaken(flow.api, username.trim());
+        const edition = platform?.value[0];
+        draft.keep({ username: username.trim(), platform: edition });
+        await refuseTaken(flow.api, edition === "bedrock" ? inGame(username.trim(), config.bedrock) : username.trim());
       },
     });
     return { form };
@@ -34,14 +36,38 @@ function platformChoice(draft) {
   return new Choice("platform", word("platform"), options, { chosen: [draft.get("platform") ?? "java"].flat() });
 }
 
-function nameField(config, draft, platform) {
-  const pattern = () => (platform?.value[0] === "bedrock" ? config.bedrock.usernameRegex : config.usernameRegex);
+function nameField({ usernameRegex }, draft, others = {}) {
   return new Field("username", word("name"), {
     autocomplete: "username",
     value: draft.get("username") ?? "",
-    hint: () => nameHint(pattern()),
-    check: (value) => (matches(value.trim(), pattern()) ? "" : word("name_wrong")),
+    hint: nameHint(usernameRegex),
+    check: (value) => (matches(value.trim(), usernameRegex) ? "" : word("name_wrong")),
+    ...others,
   });
+}
+
+/** What is told and checked follows the choice of the edition. */
+function nameFieldOfEither(config, draft, platform) {
+  const { bedrock, usernameRegex } = config;
+  const isBedrock = () => platform.value[0] === "bedrock";
+  const isFine = (value) => (isBedrock() ? matches(inGame(value, bedrock), bedrock.usernameRegex) : matches(value, usernameRegex));
+  const name = nameField(config, draft, {
+    hint: (value) => (isBedrock() ? gamertagHint(value.trim(), bedrock) : nameHint(usernameRegex)),
+    check: (value) => (isFine(value.trim()) ? "" : word("name_wrong")),
+  });
+  platform.element.addEventListener("change", () => name.follow());
+  return name;
+}
+
+/** What Floodgate calls a player of the Bedrock edition; the API does the same with what it is sent. */
+function inGame(gamertag, { prefix }) {
+  const name = (gamertag.startsWith(prefix) ? gamertag.slice(prefix.length) : gamertag).replaceAll(" ", "_");
+  return name.length > LONGEST_GAMERTAG ? prefix + name : (prefix + name).slice(0, LONGEST_GAMERTAG);
+}
+
+function gamertagHint(value, bedrock) {
+  const hint = word("name_gamertag");
+  return value ? `${hint}\n${word("name_on_server", { name: inGame(value, bedrock) })}` : hint;
 }
 
 /** The usual patterns in words. */

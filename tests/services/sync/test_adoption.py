@@ -7,7 +7,6 @@ import pytest
 
 from plugin_bridge.players import lock_text
 from regsvc.models import APPROVED, BANNED, PENDING, Player, User
-from regsvc.player_warnings import PLAYER_PENDING
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
 from tests.support.crowd import crowd, insert_crowd
@@ -220,7 +219,78 @@ def test_sqlite_lets_a_column_hold_anything(make_house: MakeHouse, authme_table:
         assert house.decide("ban", name).warnings == ()
         assert house.is_locked(name)
     assert house.app.release.run() == (2, [])
-    assert house.authme.find("bob")["password"] == "y"
+    assert house.row("bob")["password"] == "y"
+
+
+NO_UTF8 = b"\xff\xfeA"
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_bytes_that_are_no_text_stop_nobody(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+    """As a website that writes Latin-1 leaves them, or one that writes blobs."""
+    authme_table.database.execute(
+        "INSERT INTO authme (username, realname, password, email, regdate) VALUES "
+        "(CAST(x'6AFC7267656E' AS TEXT), CAST(x'4AFC7267656E' AS TEXT), 'x', NULL, 1), "  # jürgen
+        "(CAST('dave' AS BLOB), 'Dave', 'x', NULL, 1), "
+        "('bob', 'Bob', CAST(x'FFFE41' AS TEXT), CAST(x'FC40782E6F7267' AS TEXT), 9e999), "
+        "('alice', CAST('Alice' AS BLOB), CAST('y' AS BLOB), CAST('alice@example.org' AS BLOB), '1700000000000')"
+    )
+    before = dump_table(authme_table)
+    house = make_house()
+    report = house.sync()
+    assert (report.adopted, report.errors) == (2, [])
+    told = {(conflict["username"], conflict["field"]) for conflict in report.conflicts}
+    assert told == {("j\ufffdrgen", "name"), ("\ufffddave", "name"), ("bob", "email")}
+    assert dump_table(authme_table) == before
+    assert house.sync().counts() == {"scanned": 4}
+    assert (house.user("Alice").email, house.user("Bob").email) == ("alice@example.org", None)
+
+    for name in ("alice", "bob"):
+        assert house.decide("ban", name).warnings == ()
+        assert house.is_locked(name)
+        assert house.decide("unban", name).warnings == ()
+    assert house.row("alice")["password"] == "y"
+    assert house.row("bob")["password"] == NO_UTF8.decode(errors="replace")
+    assert house.decide("delete", "Bob").warnings == ()
+    assert house.sync().errors == []
+    assert [row["username"] for row in dump_table(authme_table)] == [before[index]["username"] for index in (0, 1, 3)]
+
+
+@pytest.mark.parametrize("name", ["", " ", "bob ", "bo\nb", "b\x7fb", "b\u200bb"])
+def test_a_name_that_nobody_can_write_is_nobodys(make_house: MakeHouse, authme_table: AuthMeTable, name: str) -> None:
+    insert_player(authme_table, username=name, realname=name, password="x", regdate=1)
+    before = dump_table(authme_table)
+    house = make_house()
+    assert house.sync().conflicts == [{"username": name, "field": "name", "kept": "both"}]
+    assert User.select().count() == 0
+    assert dump_table(authme_table) == before
+
+
+def test_a_time_in_seconds_is_understood(
+    make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock
+) -> None:
+    """As old versions wrote it, and other programs do; and the doctor advises to multiply them."""
+    long_ago = 1_400_000_000
+    insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=long_ago, lastlogin=long_ago)
+    insert_player(authme_table, username="bob!", realname="Bob!", password="x", regdate=long_ago)  # not adopted in SQL
+    house = make_house()
+    assert house.sync().counts() == {"scanned": 2, "adopted": 2}
+    for name in ("Alice", "Bob!"):
+        assert (house.user(name).status, house.user(name).created_at.timestamp()) == (APPROVED, long_ago)
+
+    authme_table.database.execute(f"UPDATE {authme_table.name} SET regdate = regdate * 1000")
+    report = house.sync()
+    assert (report.locked, report.errors, report.braked) == (0, [], None)
+    assert not house.is_locked("alice")
+    assert (house.player("alice").base_regdate, house.plugin("alice")) == (long_ago * 1000, "synced")
+
+    clock.advance(hours=1)
+    seconds = int(clock().timestamp())
+    for name in ("carol", "dave!"):
+        insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=seconds)
+    house.sync()
+    assert {house.user(name).status for name in ("Carol", "Dave!")} == {PENDING}
+    assert house.is_locked("carol")
 
 
 def test_adoption_ends_where_somebody_was_faster(

@@ -1,15 +1,17 @@
 """What is done for a page of names at once is what is done for each of them alone."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 
 from plugin_bridge.players import PlayerRow
 from regsvc.errors import WrongStatus
-from regsvc.models import AuditEntry, OutboxEntry, Player, Review, User
+from regsvc.models import APPROVED, AuditEntry, OutboxEntry, Player, Review, User
+from regsvc.sync.agreements import Agreements
 from regsvc.sync.bulk_steps import BulkSteps, Taken
+from regsvc.sync.records import UserRecord
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable, insert_player
 from tests.support.house import House, MakeHouse
@@ -151,3 +153,27 @@ def not_as_seen(house: House, key: str) -> Callable[..., bool]:
         return update(seen, changes)
 
     return updating
+
+
+def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
+    house: House, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set after the run decided to take over the game's, and before it holds the page."""
+    move_in(house, authme_table, "elm")
+    for name in ("elm07", "elm08"):
+        house.authme.set_password(name, "changed-in-game")
+    find_users, is_late = Agreements.find_users, [True]
+
+    def finding(agreements: Agreements, keys: Collection[str], *, is_held: bool = False) -> dict[str, UserRecord]:
+        if is_held and len(keys) > 1 and is_late:
+            is_late.clear()
+            house.set_password("Elm07", "set-on-the-web")
+        return find_users(agreements, keys, is_held=is_held)
+
+    monkeypatch.setattr(Agreements, "find_users", finding)
+    assert house.sync().updated == 1
+    assert not is_late
+    house.sync()
+    for name, password in (("Elm07", "set-on-the-web"), ("Elm08", "changed-in-game")):
+        assert house.authme.login(name, password)
+        assert house.login(name, password).status == APPROVED

@@ -91,6 +91,17 @@ def test_a_file_that_nobody_wrote_into_is_not_read(town: House, monkeypatch: pyt
     assert town.sync().counts() == {"scanned": MANY}
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_of_a_file_with_the_same_players_nothing_is_taken_apart(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("plugin_bridge.sqlite_digest._buckets", None)
+        for moment in (1, 2):
+            change(town, "player0001", "lastlogin", moment)
+            assert town.sync().counts() == {"scanned": MANY}
+    change(town, "player0001", "email", "new@example.org")
+    assert town.sync().updated == 1
+
+
 # --- their side ---
 
 
@@ -103,6 +114,25 @@ def test_of_many_players_only_those_who_changed_are_looked_at(town: House) -> No
     assert (report.updated, report.removed, report.adopted) == (1, 1, 1)
     assert "player0007" in names
     assert len(names) < MANY // 10
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_of_users_nobody_asks_while_no_name_came_or_went(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+    find_names = town.app.ground.home.players.find_names
+
+    def finding(keys: Iterable[str]) -> set[str]:
+        nonlocal asked
+        asked += 1
+        return find_names(keys)
+
+    monkeypatch.setattr(town.app.ground.home.players, "find_names", finding)
+    town.authme.set_password("Player0007", "changed-in-game")
+    assert town.sync().updated == 1
+    assert asked == 0
+    town.authme.unregister_from_console("Player0017")
+    assert town.sync().removed == 1
+    assert asked > 0
 
 
 @pytest.mark.parametrize("column", ["password", "email", "realname"])

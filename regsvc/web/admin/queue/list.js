@@ -62,7 +62,7 @@ class Line {
     });
     const name = make("span", { class: "name" }, person.username);
     this.button = make("button", { type: "button", class: "line", onclick: () => list.open(person) }, name, this.since, make("span", { class: "marks" }, marksOf(person)));
-    this.element = make("li", {}, make("label", { class: "box" }, this.box), this.button);
+    this.element = make("li", {}, make("label", { class: "tick" }, this.box), this.button);
     this.tick();
   }
 
