@@ -59,6 +59,21 @@ def expect_words_alone(page: Page) -> None:
     assert page.evaluate("document.title") != "1"
 
 
+def approve_with_a_message(olivia: Operator, name: str) -> None:
+    """Olivia sees who has just registered, and answers in markup as well."""
+    expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()  # as it happens
+    expect(olivia.card.locator("blockquote")).to_have_text(WORDS)
+    expect(olivia.card.locator("dd", has_text=MARKUP)).to_be_visible()
+    expect(olivia.card.locator(".score")).to_contain_text("60 of ")
+    olivia.page.keyboard.press("Shift+A")
+    olivia.page.get_by_label("Reason, in your own words").fill(MARKUP)
+    olivia.page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    expect(olivia.tray).to_contain_text(MARKUP)
+    expect_words_alone(olivia.page)
+    olivia.tray.get_by_role("button", name="Send now").click()
+    expect(olivia.tray).to_be_hidden()
+
+
 def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     chat_village: ChatVillage, village: Village, open_page: OpenPage
 ) -> None:
@@ -91,17 +106,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     expect(page.get_by_text("Once you are approved, join at play.example.org.")).to_be_visible()
     expect_words_alone(page)
 
-    expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()  # as it happens
-    expect(olivia.card.locator("blockquote")).to_have_text(WORDS)
-    expect(olivia.card.locator("dd", has_text=MARKUP)).to_be_visible()
-    expect(olivia.card.locator(".score")).to_contain_text("60 of ")
-    olivia.page.keyboard.press("Shift+A")
-    olivia.page.get_by_label("Reason, in your own words").fill(MARKUP)
-    olivia.page.get_by_role("dialog").get_by_role("button", name="Approve").click()
-    expect(olivia.tray).to_contain_text(MARKUP)
-    expect_words_alone(olivia.page)
-    olivia.tray.get_by_role("button", name="Send now").click()
-    expect(olivia.tray).to_be_hidden()
+    approve_with_a_message(olivia, name)
     village.smtp.wait_for(alice.person.email, 1, counts=lambda letter: MARKUP in letter.text)
     assert village.authme.login(name, alice.person.password)
 
