@@ -4,6 +4,9 @@ PY = .venv/bin/python
 STAMP = .venv/.installed
 # Two workers: the tests wait more than they compute, and every worker has a database server of its own.
 PYTEST_ARGS ?= -n 2
+# They make hundreds of databases: in memory, where there are 4 GB of it to spare.
+IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 {print "/dev/shm"}')
+TEST_TMPDIR = $(or $(TMPDIR),$(IN_MEMORY),/tmp)
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
@@ -20,19 +23,19 @@ run: $(STAMP)  ## prepares a demo game server in var/ and serves it
 
 test: $(STAMP)  ## installs what the tests need and runs them (PYTEST_ARGS="-k name" for some)
 	@sh tests/install_system_packages.sh
-	$(PY) -m pytest $(PYTEST_ARGS)
+	TMPDIR=$(TEST_TMPDIR) $(PY) -m pytest $(PYTEST_ARGS)
 
 # Hundreds of kills on each kind of database, at moments that are others each time; the seed makes them the same again.
 SEED := $(shell date +%s)
 torture: $(STAMP)  ## kills the companion in the middle of its work, for a quarter of an hour (SEED=1 for the same again)
 	@sh tests/install_system_packages.sh
 	@echo "SEED=$(SEED)"
-	COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/torture/*.py
+	TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/torture/*.py
 
 fuzz: $(STAMP)  ## sends 20,000 requests made of the API's own description (SEED=1 for the same again)
 	@sh tests/install_system_packages.sh
 	@echo "SEED=$(SEED)"
-	COMPANION_FUZZ_REQUESTS=20000 COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/fuzz
+	COMPANION_FUZZ_REQUESTS=20000 TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/fuzz
 
 lint: $(STAMP)  ## ruff and mypy
 	$(PY) -m ruff check .

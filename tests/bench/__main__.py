@@ -45,7 +45,7 @@ def main() -> None:
 
 def measure(stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tuple[str, str]]:
     """The lines of the table."""
-    village = stack.enter_context(Village("mariadb", directory / "village", server, config=CONFIG))
+    village = stack.enter_context(Village("mariadb", directory / "village", server, config=CONFIG, is_quick=False))
     village.daemon.stop()
     names = add_players(village)
     adoption = sync_from_the_shell(village)

@@ -69,7 +69,7 @@ def main() -> None:
 
 def measure_undisturbed(directory: Path, server: MariaDBServer, players: int) -> list[Line]:
     """First adoption and ticks, with nobody asking for anything."""
-    with Village("mariadb", directory, server, config=CONFIG) as village:
+    with Village("mariadb", directory, server, config=CONFIG, is_quick=False) as village:
         execute = village.table.database.execute
         insert_players(village, players)
         execute("CREATE TABLE plain_copy LIKE authme")
@@ -97,7 +97,7 @@ def measure_undisturbed(directory: Path, server: MariaDBServer, players: int) ->
 
 def measure_under_load(directory: Path, server: MariaDBServer, players: int) -> list[Line]:
     """What requests feel of a first adoption, and how much the process grows by it."""
-    with Village("mariadb", directory, server, config=CONFIG) as village:
+    with Village("mariadb", directory, server, config=CONFIG, is_quick=False) as village:
         village.olivia()
         idle = statistics.median(load(village.daemon.port) for _run in range(RUNS))
         insert_players(village, players)
@@ -114,7 +114,7 @@ def measure_under_load(directory: Path, server: MariaDBServer, players: int) -> 
 
 
 def measure_sqlite(directory: Path, players: int) -> list[Line]:
-    with Village("sqlite", directory, config=CONFIG) as village:
+    with Village("sqlite", directory, config=CONFIG, is_quick=False) as village:
         insert_players(village, players)
         adoption = sync(village)
         assert adoption["adopted"] == players, adoption

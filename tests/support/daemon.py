@@ -54,7 +54,8 @@ class Daemon:
     """One `companion serve`. `start`, `stop` and `kill` may alternate; config, port and state stay.
 
     `command` replaces the way the process is started (`tests/support/sandbox.py` does); the config file's
-    path is appended to it.
+    path is appended to it. `is_quick`: forked from a process that has read the program (`quick_start`), unless
+    there is a command or an environment; who measures how it starts, or its memory, wants it otherwise.
     """
 
     def __init__(
@@ -63,6 +64,8 @@ class Daemon:
         config: Config,
         environment: Mapping[str, str] | None = None,
         command: Sequence[str] | None = None,
+        *,
+        is_quick: bool = True,
     ) -> None:
         self.directory = directory
         self.config_file = directory / "companion.toml"
@@ -71,7 +74,7 @@ class Daemon:
         self.base_url = f"http://{HOST}:{self.port}"
         self.output: list[str] = []  # lines of stdout, over all starts
         self.log: list[str] = []  # lines of stderr, over all starts
-        self._is_ordinary = command is None and not environment
+        self._is_quick = is_quick and command is None and not environment
         self._command = [*(command or (sys.executable, str(PROGRAM), "serve", "--config"))]
         self._environment = {**clean_environment(), **(environment or {})}
         self._process: subprocess.Popen[bytes] | QuickProcess | None = None
@@ -121,7 +124,7 @@ class Daemon:
             reader.start()
 
     def _begin(self, streams: tuple[int, int, int]) -> "subprocess.Popen[bytes] | QuickProcess":
-        if self._is_ordinary:
+        if self._is_quick:
             arguments = ("serve", "--config", str(self.config_file))
             return quick_start().start(arguments, self._environment, self.directory, streams)
         stdin, stdout, stderr = streams

@@ -67,8 +67,9 @@ class Village:
         shape: TableShape = TableShape.FRESH,
         authme: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
+        is_quick: bool = True,
     ) -> None:
-        """`authme` changes keys of AuthMe's config.yml, by their paths; `environment` is the daemon's."""
+        """`authme` changes keys of AuthMe's config.yml, by their paths; the rest is the daemon's."""
         self.kind = kind
         self._directory = directory
         self._mariadb = mariadb
@@ -76,6 +77,7 @@ class Village:
         self._shape = shape
         self._authme_changes = authme
         self._environment = environment
+        self._is_quick = is_quick
         self._numbers = itertools.count(1)
         self._olivias_token: str | None = None
         self.game: GameServer
@@ -96,7 +98,9 @@ class Village:
             self.smtp = MailServer()
             self.smtp.start()
             stack.callback(self.smtp.stop)
-            self.daemon = Daemon(self._directory / "daemon", self._sections(), self._environment)
+            self.daemon = Daemon(
+                self._directory / "daemon", self._sections(), self._environment, is_quick=self._is_quick
+            )
             self.daemon.start()
             stack.callback(lambda: self.daemon.stop() if self.daemon.is_running else None)
             self._open = stack.pop_all()
