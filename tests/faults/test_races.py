@@ -79,7 +79,9 @@ def test_one_link_sets_one_password(village: Village, many: int) -> None:
     token = find_link_token(village.smtp.wait_for(bob.email, 3).text)
     passwords = [f"bobs-new-secret-{number}" for number in range(many)]
     replies = at_once([reset_to(village, token, password) for password in passwords])
-    assert outcomes(replies) == {(200, None): 1, (422, "invalid_token"): many - 1}
+    told = outcomes(replies)
+    told[422, "invalid_token"] += told.pop((503, "overloaded"), 0)  # more passwords than may wait to be hashed
+    assert told == {(200, None): 1, (422, "invalid_token"): many - 1}
     [winner] = [password for password, reply in zip(passwords, replies, strict=True) if reply.status == 200]
     assert village.authme.login(bob.name, winner)
     assert count(village, "regsvc_audit", action="user.password_changed", target=bob.name) == 1
