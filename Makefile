@@ -3,7 +3,7 @@ PYTHON_VERSIONS = python3.11 python3.12 python3.13 python3.14 python3
 PY = .venv/bin/python
 STAMP = .venv/.installed
 # Two workers: the tests wait more than they compute, and every worker has a database server of its own.
-PYTEST_ARGS ?= -n 2 --dist worksteal
+PYTEST_ARGS ?= -n 2
 # They make hundreds of databases: in memory, where there are 4 GB of it to spare.
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 {print "/dev/shm"}')
 TEST_TMPDIR = $(or $(TMPDIR),$(IN_MEMORY),/tmp)

@@ -14,7 +14,7 @@ from unittest import mock
 
 from companion import main
 from tests.support.daemon import clean_environment
-from tests.support.quick_start import PROGRAM, quick_start
+from tests.support.quick_start import PROGRAM, can_start_quickly, quick_start
 
 TIMEOUT = 60.0  # seconds
 
@@ -42,14 +42,14 @@ def companion(
         stdin.write(typed.encode())
         stdin.seek(0)
         streams = stdin.fileno(), stdout.fileno(), stderr.fileno()
-        if environment:
+        whole = {**clean_environment(), **(environment or {})}
+        if can_start_quickly(environment or {}):
+            status = quick_start(whole).start(given, whole, place, streams).wait(TIMEOUT)
+        else:
             command = [sys.executable, str(PROGRAM), *given]
-            whole = {**clean_environment(), **environment}
             status = subprocess.Popen(command, cwd=place, env=whole, stdin=stdin, stdout=stdout, stderr=stderr).wait(
                 TIMEOUT
             )
-        else:
-            status = quick_start().start(given, clean_environment(), place, streams).wait(TIMEOUT)
         return Finished(status, _read(stdout), _read(stderr))
 
 

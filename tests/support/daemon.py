@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from tests.support.contract import check_reply
 from tests.support.ports import free_port
-from tests.support.quick_start import PROGRAM, QuickProcess, quick_start
+from tests.support.quick_start import PROGRAM, QuickProcess, can_start_quickly, quick_start
 
 HOST = "127.0.0.1"
 READY = "companion ready on "
@@ -54,8 +54,8 @@ class Daemon:
     """One `companion serve`. `start`, `stop` and `kill` may alternate; config, port and state stay.
 
     `command` replaces the way the process is started (`tests/support/sandbox.py` does); the config file's
-    path is appended to it. `is_quick`: forked from a process that has read the program (`quick_start`), unless
-    there is a command or an environment; who measures how it starts, or its memory, wants it otherwise.
+    path is appended to it. `is_quick`: forked from a process that has read the program (`quick_start`), where
+    the environment allows it; who measures how it starts, or its memory, wants it otherwise.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Daemon:
         self.base_url = f"http://{HOST}:{self.port}"
         self.output: list[str] = []  # lines of stdout, over all starts
         self.log: list[str] = []  # lines of stderr, over all starts
-        self._is_quick = is_quick and command is None and not environment
+        self._is_quick = is_quick and command is None and can_start_quickly(environment or {})
         self._command = [*(command or (sys.executable, str(PROGRAM), "serve", "--config"))]
         self._environment = {**clean_environment(), **(environment or {})}
         self._process: subprocess.Popen[bytes] | QuickProcess | None = None
@@ -126,7 +126,7 @@ class Daemon:
     def _begin(self, streams: tuple[int, int, int]) -> "subprocess.Popen[bytes] | QuickProcess":
         if self._is_quick:
             arguments = ("serve", "--config", str(self.config_file))
-            return quick_start().start(arguments, self._environment, self.directory, streams)
+            return quick_start(self._environment).start(arguments, self._environment, self.directory, streams)
         stdin, stdout, stderr = streams
         return subprocess.Popen(
             [*self._command, str(self.config_file)],

@@ -23,6 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from regsvc import commit_points
+from regsvc.commit_points import VARIABLE
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "companion.py"
 _LONGEST_ORDER = 1 << 18  # bytes; an environment is in it
@@ -60,13 +63,15 @@ class QuickProcess:
 
 
 class QuickStart:
-    """The process that forks; one for each process of tests."""
+    """A process that forks. `is_killable`: its children end at the commit points that their file of orders names."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_killable: bool) -> None:
         self._orders, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(its_end.fileno())],
             cwd=REPOSITORY,
+            env={**environment, **({VARIABLE: os.devnull} if is_killable else {})},
             pass_fds=(its_end.fileno(),),
             stdin=subprocess.DEVNULL,
         )
@@ -87,10 +92,19 @@ class QuickStart:
         self._process.wait()
 
 
+def can_start_quickly(environment: Mapping[str, str]) -> bool:
+    """Whether this is all that the environment says beside the usual: where the program is to be killed."""
+    return environment.keys() <= {VARIABLE}
+
+
+def quick_start(environment: Mapping[str, str]) -> QuickStart:
+    """This process's own for such an environment, started when it is first needed."""
+    return _quick_start(is_killable=VARIABLE in environment)
+
+
 @cache
-def quick_start() -> QuickStart:
-    """This process's own, started when it is first needed."""
-    started = QuickStart()
+def _quick_start(*, is_killable: bool) -> QuickStart:
+    started = QuickStart(is_killable=is_killable)
     atexit.register(started.end)
     return started
 
@@ -171,13 +185,16 @@ class _Child:
         self.line.close()
 
 
-def _become(order: dict[str, Any]) -> None:
+def _become(wanted: dict[str, Any]) -> None:
     """The companion, as if it had been started with this order."""
     os.environ.clear()
-    os.environ.update(order["environment"])
+    os.environ.update(wanted["environment"])
     time.tzset()
-    os.chdir(order["directory"])
-    sys.argv = [str(PROGRAM), *order["arguments"]]
+    if VARIABLE in os.environ:
+        order: Any = commit_points.pass_point
+        order.__self__._file = Path(os.environ[VARIABLE])  # the file was chosen when the program was read
+    os.chdir(wanted["directory"])
+    sys.argv = [str(PROGRAM), *wanted["arguments"]]
     runpy.run_path(str(PROGRAM), run_name="__main__")
 
 
