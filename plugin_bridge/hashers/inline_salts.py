@@ -1,43 +1,54 @@
 """Digests that carry their salt in the same text. The whole text is computed again and compared to the letter."""
 
 import secrets
+from abc import abstractmethod
+from typing import ClassVar
 
 from plugin_bridge.hashers.digests import is_same, md5, sha256
 from plugin_bridge.hashers.hasher import HashedPassword, Hasher
 
 
-class Sha256(Hasher):
-    """`$SHA$` salt `$` sha256(sha256(password) + salt), AuthMe's default. The salt may be any text without a `$`."""
+class _Doubled(Hasher):
+    """`$` mark `$` salt `$` digest(digest(password) + salt). The salt may be any text without a `$`."""
+
+    _mark: ClassVar[str]
+
+    @staticmethod
+    @abstractmethod
+    def _digest(text: str) -> str:
+        """In hexadecimal."""
+
+    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
+        parts = stored.hash.split("$")
+        return len(parts) == 4 and is_same(self._text(password, parts[2]), stored.hash)
+
+    def _create(self, password: str, username: str) -> HashedPassword:
+        return HashedPassword(self._text(password, secrets.token_hex(8)))
+
+    def _text(self, password: str, salt: str) -> str:
+        return f"${self._mark}${salt}${self._digest(self._digest(password) + salt)}"
+
+
+class Sha256(_Doubled):
+    """AuthMe's default."""
 
     name = "SHA256"
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        parts = stored.hash.split("$")
-        return len(parts) == 4 and is_same(self._text(password, parts[2]), stored.hash)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(self._text(password, secrets.token_hex(8)))
+    _mark = "SHA"
 
     @staticmethod
-    def _text(password: str, salt: str) -> str:
-        return f"$SHA${salt}${sha256(sha256(password) + salt)}"
+    def _digest(text: str) -> str:
+        return sha256(text)
 
 
-class Md5Vb(Hasher):
-    """`$MD5vb$` salt `$` md5(md5(password) + salt), as vBulletin does. The salt may be any text without a `$`."""
+class Md5Vb(_Doubled):
+    """As vBulletin does."""
 
     name = "MD5VB"
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        parts = stored.hash.split("$")
-        return len(parts) == 4 and is_same(self._text(password, parts[2]), stored.hash)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(self._text(password, secrets.token_hex(8)))
+    _mark = "MD5vb"
 
     @staticmethod
-    def _text(password: str, salt: str) -> str:
-        return f"$MD5vb${salt}${md5(md5(password) + salt)}"
+    def _digest(text: str) -> str:
+        return md5(text)
 
 
 class Joomla(Hasher):

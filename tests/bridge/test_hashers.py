@@ -144,7 +144,8 @@ def test_a_hash_with_a_hole_makes_no_algorithm_raise(known: Known, data: st.Data
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     for hasher in HASHERS.values():
-        hasher.verify(known.password, HashedPassword(text[:start] + text[end:], known.stored.salt), NAME)
+        holed = HashedPassword(text[:start] + text[end:], known.stored.salt)
+        assert hasher.verify(known.password, holed, NAME) in (True, False)
 
 
 # --- salts in a column of their own ---
