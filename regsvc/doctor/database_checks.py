@@ -114,7 +114,7 @@ def schema_is_too_new(facts: Facts) -> Iterator[str]:
     "database.elsewhere",
     Severity.BROKEN,
     means="The config leads to another database than the one this installation lives in, or to no usable one.",
-    why="The companion does not start (exit status 78): users and reviews would be left behind.",
+    why="The companion does not start (exit status 78).",
     do="Do what the sentence says.",
     where=Place(Source.OURS, "[database] url"),
 )

@@ -54,7 +54,7 @@ class Facts:
     @property
     def config(self) -> Config:
         if isinstance(self._config, ConfigError):
-            raise CannotTell("nothing that the config tells of: it is broken")
+            raise CannotTell("everything that the config tells of: it is broken")
         return self._config
 
     def name_of(self, place: Place) -> str:
@@ -139,6 +139,8 @@ class Facts:
 
     def _need_state_dir(self) -> None:
         folder = self.config.server.state_dir
+        if folder.exists() and not folder.is_dir():
+            raise CannotTell("the state directory: it is not a folder")
         if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
             raise CannotTell("the state directory: we may not look into it")
 

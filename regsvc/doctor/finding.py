@@ -88,7 +88,7 @@ class Check:
     def _finding(self, told: str | Symptom, facts: "Facts") -> Finding:
         symptom = Symptom(told) if isinstance(told, str) else told
         where = facts.name_of(self.place) if symptom.where is None else symptom.where
-        title = symptom.title if symptom.title.endswith((".", "…")) else f"{symptom.title}."
+        title = symptom.title if symptom.title.endswith((".", "?", "…")) else f"{symptom.title}."
         return Finding(self.id, self.severity, title, self.why, symptom.do or self.do, where)
 
 

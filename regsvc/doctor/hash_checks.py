@@ -23,6 +23,10 @@ _WEAK: Final = frozenset(
 )
 _FEWEST_BCRYPT_ROUNDS: Final = 10
 _FEWEST_PBKDF2_ROUNDS: Final = 10_000
+_BCRYPT_KEY: Final = "ExternalBoardOptions.bCryptLog2Round"
+_PBKDF2_KEY: Final = "settings.security.pbkdf2Rounds"
+# What AuthMe's own config begins with.
+_USUAL: Final = {_BCRYPT_KEY: 12, _PBKDF2_KEY: 10_000, "settings.security.doubleMD5SaltLength": 8}
 _PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
 
 
@@ -66,9 +70,14 @@ def algorithm_is_deprecated(facts: Facts) -> Iterator[str]:
     do=f"Choose {_BETTER}, with a usual cost.",
     where=_CHANGE,
 )
-def algorithm_is_impossible(facts: Facts) -> Iterator[str]:
+def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
     reason = _why_impossible(facts.authme)
-    if reason is not None:
+    if reason is None:
+        return
+    key = reason.partition(" ")[0]
+    if key in _USUAL:
+        yield Symptom(reason, do="Go back to AuthMe's default.", where=_at(facts, key))
+    else:
         yield reason
 
 
@@ -119,17 +128,17 @@ def algorithm_is_weak(facts: Facts) -> Iterator[str]:
     means="The algorithm is a good one, but its cost is set too low.",
     why="The cost is what makes guessing slow for whoever gets hold of the table.",
     do="Raise it to AuthMe's default. Hashes that are there keep theirs until the password changes.",
-    where=Place(Source.AUTHME, "ExternalBoardOptions.bCryptLog2Round: 12, settings.security.pbkdf2Rounds: 10000"),
+    where=Place(Source.AUTHME, ", ".join(f"{key}: {_USUAL[key]}" for key in (_BCRYPT_KEY, _PBKDF2_KEY))),
 )
-def algorithm_is_cheap(facts: Facts) -> Iterator[str]:
+def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
     if (
         find_hasher(authme.password_hash) is HASHERS["BCRYPT"]
         and 4 <= authme.bcrypt_log2_rounds < _FEWEST_BCRYPT_ROUNDS
     ):
-        yield f"ExternalBoardOptions.bCryptLog2Round is {authme.bcrypt_log2_rounds}."
+        yield Symptom(f"{_BCRYPT_KEY} is {authme.bcrypt_log2_rounds}.", where=_at(facts, _BCRYPT_KEY))
     if authme.password_hash in _PBKDF2 and 0 < authme.pbkdf2_rounds < _FEWEST_PBKDF2_ROUNDS:
-        yield f"settings.security.pbkdf2Rounds is {authme.pbkdf2_rounds}."
+        yield Symptom(f"{_PBKDF2_KEY} is {authme.pbkdf2_rounds}.", where=_at(facts, _PBKDF2_KEY))
 
 
 @check(
@@ -174,6 +183,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     *(algorithm_is_unknown, algorithm_is_deprecated, algorithm_is_impossible, salt_has_no_column),
     *(algorithm_is_of_a_forum, algorithm_is_weak, algorithm_is_cheap, algorithm_is_ascii_only, legacy_is_unusable),
 )
+
+
+def _at(facts: Facts, key: str) -> str:
+    """The key of `_USUAL`, with the value it should have."""
+    return facts.name_of(Place(Source.AUTHME, f"{key}: {_USUAL[key]}"))
 
 
 def _ignored(authme: AuthMeConfig, key: str) -> list[str]:

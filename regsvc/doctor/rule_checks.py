@@ -6,10 +6,12 @@ from typing import Final
 from plugin_bridge.patterns import compile_pattern
 from plugin_bridge.rules import ANYTHING, JavaPattern, NameRule, compile_java_pattern
 from regsvc.doctor.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, check
+from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
 
 _NAME_KEY: Final = "settings.restrictions.allowedNicknameCharacters"
+_LENGTH_KEY: Final = "settings.restrictions.maxNicknameLength"
 _PASSWORD_KEY: Final = "settings.restrictions.allowedPasswordCharacters"  # noqa: S105 - a key of AuthMe's
+_SIMPLE: Final = {_NAME_KEY: "[a-zA-Z0-9_]*", _PASSWORD_KEY: "[!-~]*"}
 # What hosts allow beyond letters and digits, tried one by one in the middle of a name or a password.
 _TRIED: Final = (*"""_-.+*~!?#$%&/\\|:;,'"`^<>=()[]{}@ """, "é", "ß", "ж", "字")
 _LONGEST_BEDROCK_NAME: Final = 16  # Floodgate cuts prefix and name there
@@ -19,15 +21,16 @@ _LONGEST_BEDROCK_NAME: Final = 16  # Floodgate cuts prefix and name there
     "rules.unusable_pattern",
     Severity.RISKY,
     means="A regular expression of AuthMe's config is invalid, or only Java understands it.",
-    why="AuthMe allows everything where it is invalid. The web allows everything in both cases.",
+    why="The web allows everything then, and so does AuthMe where the expression is invalid to it, too.",
     do="Write a simple one: one set of characters, repeated.",
-    where=Place(Source.AUTHME, f"{_NAME_KEY}: '[a-zA-Z0-9_]*'"),
+    where=Place(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SIMPLE.items())),
 )
-def pattern_is_unusable(facts: Facts) -> Iterator[str]:
+def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
     for key, pattern in ((_NAME_KEY, authme.name_rule.pattern), (_PASSWORD_KEY, authme.password_rule.pattern)):
         if pattern is ANYTHING:
-            yield f"{key} cannot be used as a regular expression."
+            where = facts.name_of(Place(Source.AUTHME, f"{key}: '{_SIMPLE[key]}'"))
+            yield Symptom(f"{key} cannot be used as a regular expression.", where=where)
 
 
 @check(
@@ -66,7 +69,7 @@ def passwords_differ(facts: Facts) -> Iterator[str]:
     means="Bedrock players may register, and AuthMe's rule for names refuses Floodgate's prefix or longest names.",
     why="They register, are approved and are kicked when they join.",
     do="Allow the prefix and 16 characters, and reload AuthMe.",
-    where=Place(Source.AUTHME, f"{_NAME_KEY}: '[a-zA-Z0-9_.]*' (with your prefix), maxNicknameLength: 16"),
+    where=Place(Source.AUTHME, f"{_NAME_KEY}: '[a-zA-Z0-9_.]*' (with your prefix), {_LENGTH_KEY}: 16"),
 )
 def bedrock_names_are_refused(facts: Facts) -> Iterator[str]:
     bedrock, rule = facts.config.bedrock, facts.authme.name_rule
@@ -118,7 +121,7 @@ def _taken_here_alone(ours: str, theirs: JavaPattern) -> str:
     pattern = compile_java_pattern(ours, "ours")
     words = {character: f"abcd12{character}345" for character in _TRIED}
     refused = [name for name, word in words.items() if pattern.matches(word) and not theirs.matches(word)]
-    return " ".join("a space" if character == " " else character for character in refused)
+    return " or ".join("a space" if character == " " else character for character in refused)
 
 
 def _fault(rule: NameRule, name: str) -> str | None:

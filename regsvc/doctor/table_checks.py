@@ -224,7 +224,8 @@ def names_are_mixed_case(facts: Facts) -> Iterator[str]:
 def names_are_there_twice(facts: Facts) -> Iterator[str]:
     names = facts.player_rows.twice
     if names:
-        yield f"{_at_least(names)}, and another row of the same name in lower case or another case: {_some(names)}"
+        stand = "name stands" if len(names) == 1 else "names stand"
+        yield f"{len(names)} {stand} in AuthMe's table more than once, in different case: {_some(names)}"
 
 
 @check(
@@ -240,7 +241,7 @@ def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
     told_as_purged = rows.old - rows.undated if facts.authme.purges_by_itself else 0
     count = rows.in_seconds - told_as_purged
     if count > 0:
-        yield f"{count} players have a time in seconds."
+        yield f"{count} {'player has' if count == 1 else 'players have'} a time in seconds."
 
 
 @check(
@@ -254,8 +255,8 @@ def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
 def players_are_purged(facts: Facts) -> Iterator[str]:
     if facts.authme.purges_by_itself and facts.player_rows.old:
         count = facts.player_rows.old
-        look = "player looks" if count == 1 else "players look"
-        yield f"{count} {look} as if nobody had come since 1970; AuthMe keeps {facts.authme.purges_after_days} days."
+        days = facts.authme.purges_after_days
+        yield f"{count} {_have_no_date(count)} that AuthMe can use, and it deletes who was away for {days} days."
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -291,6 +292,10 @@ def _is_narrow(column: PlayerColumn) -> bool:
 def _at_least(names: Iterable[str]) -> str:
     count = len(list(names))
     return f"{count} name{'s are' if count > 1 else ' is'} not in lower case"
+
+
+def _have_no_date(count: int) -> str:
+    return "player has no date" if count == 1 else "players have no date"
 
 
 def _some(names: tuple[str, ...]) -> str:

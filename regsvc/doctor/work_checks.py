@@ -5,9 +5,16 @@ from datetime import timedelta
 from typing import Final
 
 from regsvc.doctor.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, check
+from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
 
 _LONG: Final = timedelta(minutes=15)
+_ERRANDS: Final = {
+    "mail": ("mail", "mails"),
+    "webhook": ("call of the webhook", "calls of the webhook"),
+    "rcon": ("command to the game's console", "commands to the game's console"),
+}
+"""By kind: one, and several."""
+_ONLY_MEND: Final = "Look at why (last_error), and mend it. These are not sent again; what comes next is."
 
 
 @check(
@@ -32,7 +39,7 @@ def sync_is_braked(facts: Facts) -> Iterator[str]:
     Severity.RISKY,
     means="There are players about whom the game and we differ, and neither side gives way.",
     why="Somebody may have registered another's name in the game: such a player waits for a decision.",
-    do="Look at each (companion users show NAME) and approve, reject or rename.",
+    do="Look at each (companion users show NAME) and approve or reject.",
     where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift"),
 )
 def conflicts_wait(facts: Facts) -> Iterator[str]:
@@ -48,12 +55,14 @@ def conflicts_wait(facts: Facts) -> Iterator[str]:
     Severity.RISKY,
     means="Mails, webhook calls or other errands were given up.",
     why="Somebody was not told something, and nothing tries again by itself.",
-    do="Look at why, mend it, and send them again (the page of mails, or POST /api/admin/mails/resend).",
+    do="Look at why (last_error), mend it, and send mails again (the page of mails, or POST /api/admin/mails/resend).",
     where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'failed'"),
 )
-def errands_failed(facts: Facts) -> Iterator[str]:
+def errands_failed(facts: Facts) -> Iterator[Symptom]:
     for kind, count in sorted(facts.own_tables.failed.items()):
-        yield f"{count} of kind {kind} {'was' if count == 1 else 'were'} given up."
+        one, several = _ERRANDS.get(kind, (f"{kind} errand", f"{kind} errands"))
+        title = f"{count} {one} was given up." if count == 1 else f"{count} {several} were given up."
+        yield Symptom(title, do=None if kind == "mail" else _ONLY_MEND)
 
 
 @check(

@@ -36,7 +36,9 @@ def test_an_algorithm_that_nobody_else_has(clinic: Clinic, name: str) -> None:
 
 def test_a_cost_out_of_bounds(clinic: Clinic) -> None:
     clinic.game.change_authme({PASSWORD_HASH: "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 31})
-    assert "bCryptLog2Round" in clinic.only_finding("hash.impossible").title
+    finding = clinic.only_finding("hash.impossible")
+    assert "bCryptLog2Round" in finding.title
+    assert finding.where.endswith(": ExternalBoardOptions.bCryptLog2Round: 12")
 
 
 @pytest.mark.parametrize("name", ["SALTEDSHA512", "SALTEDSHA256", "DOUBLE_SHA512"])
@@ -69,7 +71,9 @@ def test_a_weak_algorithm(clinic: Clinic, name: str) -> None:
 )
 def test_a_cheap_one(clinic: Clinic, name: str, key: str, value: int) -> None:
     clinic.game.change_authme({PASSWORD_HASH: name, key: value})
-    assert clinic.only_finding("hash.cheap").title == f"{key} is {value}."
+    finding = clinic.only_finding("hash.cheap")
+    assert finding.title == f"{key} is {value}."
+    assert f": {key}: 1" in finding.where
 
 
 def test_characters_that_are_all_one(clinic: Clinic) -> None:

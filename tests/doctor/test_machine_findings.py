@@ -42,8 +42,10 @@ def test_the_state_directory_is_read_only(clinic: Clinic, monkeypatch: pytest.Mo
 
 def test_the_state_directory_is_a_file(clinic: Clinic) -> None:
     clinic.state_dir.write_text("")
-    assert "not a folder" in clinic.findings()[-1].title
-    assert {finding.severity for finding in clinic.findings()} == {"broken"}
+    checkup = clinic.examine()
+    assert [(finding.id, finding.severity) for finding in checkup.findings] == [("machine.state_dir", "broken")]
+    assert "not a folder" in checkup.findings[0].title
+    assert checkup.not_examined == ("the state directory: it is not a folder",)
 
 
 def test_the_state_directory_is_closed_to_us(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:

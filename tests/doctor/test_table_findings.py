@@ -144,7 +144,8 @@ def test_a_name_is_there_twice(clinic: Clinic) -> None:
         alter(clinic, f"MODIFY COLUMN username {binary}")
     insert(clinic, "Alice", username="Alice")
     insert(clinic, "Alice")
-    assert "Alice" in clinic.only_finding("table.same_name_twice").title
+    told = clinic.only_finding("table.same_name_twice").title
+    assert told == "1 name stands in AuthMe's table more than once, in different case: Alice."
 
 
 def test_dates_are_in_seconds(clinic: Clinic) -> None:
@@ -160,7 +161,7 @@ def test_authme_would_purge_them(clinic: Clinic, dates: dict[str, object]) -> No
     insert(clinic, "Bob", regdate=0, lastlogin=MILLISECONDS)
     clinic.game.change_authme({"Purge.useAutoPurge": True})
     finding = clinic.only_finding("table.purge")
-    assert finding.title.startswith("1 player looks")
+    assert finding.title.startswith("1 player has no date that AuthMe can use")
     assert finding.where.endswith("Purge.useAutoPurge: false")
 
 

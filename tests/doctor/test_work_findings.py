@@ -60,9 +60,10 @@ def test_errands_were_given_up(clinic: Clinic) -> None:
         clinic.our_database.execute(ERRAND, (kind, long_ago, None, "failed"))
     findings = clinic.findings()
     assert [finding.title for finding in findings] == [
-        "2 of kind mail were given up.",
-        "1 of kind webhook was given up.",
+        "2 mails were given up.",
+        "1 call of the webhook was given up.",
     ]
+    assert ["resend" in finding.do for finding in findings] == [True, False]
     assert {finding.id for finding in findings} == {"outbox.failed"}
 
 
