@@ -6,10 +6,11 @@ A rule takes the whole config and yields what breaks it; `config_loader` adds wh
 import ipaddress
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from regsvc.config import ChatSection, Config
 from regsvc.config_checks import is_placeholder, why_no_folder, why_not_secret, why_unreadable
+from regsvc.database_url import split_database_url
 
 
 class Broken(NamedTuple):
@@ -70,19 +71,11 @@ def _database_url(config: Config) -> Iterator[Broken]:
     if config.database.url == "auto":
         return
     try:
-        parts = urlsplit(config.database.url)
-        is_usable = _is_sqlite_url(parts) or _is_mysql_url(parts)
-    except ValueError:  # a port that is no number
-        is_usable = False
-        parts = SplitResult("", "", "", "", "")
-    if not is_usable:
-        yield Broken(
-            "database",
-            "url",
-            'write "auto", sqlite:///path or mysql://user:password@host:port/name '
-            "(percent-encode what is special in the password)",
-        )
-    elif is_placeholder(parts.password or ""):
+        parts = split_database_url(config.database.url)
+    except ValueError as error:
+        yield Broken("database", "url", f'write "auto" or a URL; {error}')
+        return
+    if is_placeholder(parts.password or ""):
         yield Broken("database", "url", "its password is a placeholder that everybody knows; change it")
 
 
@@ -161,15 +154,6 @@ _RULES: tuple[Callable[[Config], Iterator[Broken]], ...] = (
 def _needed_for_chat(chat: ChatSection) -> tuple[str, ...]:
     application = ("client_id", "client_secret")
     return application if chat.platform == "discord" else (*application, "authorize_url", "token_url", "profile_url")
-
-
-def _is_sqlite_url(parts: SplitResult) -> bool:
-    return parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1
-
-
-def _is_mysql_url(parts: SplitResult) -> bool:
-    has_server = parts.scheme in ("mysql", "mariadb") and bool(parts.hostname) and parts.port != 0
-    return has_server and len(parts.path.strip("/")) > 0
 
 
 def _is_private(address: str) -> bool:

@@ -95,7 +95,7 @@ def _move(given: argparse.Namespace, config: Config) -> int:
     _tell_tables(moved.copied.tallies)
     print(f"moved {moved.copied.rows} rows from {moved.old} to {moved.new}; counts and digests are equal")
     print(f"now {moved.advice}, and start the daemon")
-    print(f"{moved.old} is left as it was: remove it when you are content")
+    print(f"{moved.left} when you are content")
     return 0
 
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any, ParamSpec, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from peewee import (
     Database,
@@ -27,6 +27,7 @@ from peewee import (
 from pymysql.constants import CLIENT
 
 from regsvc.commit_points import pass_point
+from regsvc.database_url import split_database_url
 from regsvc.errors import DatabaseAway, Overloaded
 
 log = logging.getLogger(__name__)
@@ -111,20 +112,18 @@ def open_mysql(
 
 def open_database(url: str, busy_timeout: timedelta, tls: SSLContext | None = None) -> Database:
     """By URL: `sqlite:///path` or `mysql://user:password@host:port/name`. Raises ValueError with a sentence."""
-    parts = urlsplit(url)
+    parts = split_database_url(url)
     if parts.scheme == "sqlite":
         return open_sqlite(Path(unquote(parts.path.removeprefix("/"))), busy_timeout)
-    if parts.scheme in ("mysql", "mariadb") and parts.hostname and parts.path.strip("/"):
-        return open_mysql(
-            host=parts.hostname,
-            port=parts.port or 3306,
-            user=unquote(parts.username or ""),
-            password=unquote(parts.password or ""),
-            name=unquote(parts.path.strip("/")),
-            busy_timeout=busy_timeout,
-            ssl=tls,
-        )
-    raise ValueError("a database URL is sqlite:///path or mysql://user:password@host:port/name")
+    return open_mysql(
+        host=parts.hostname or "",
+        port=parts.port or 3306,
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        name=unquote(parts.path.strip("/")),
+        busy_timeout=busy_timeout,
+        ssl=tls,
+    )
 
 
 def lost_a_race(error: Exception) -> bool:

@@ -8,9 +8,9 @@ import ssl
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-from peewee import Database, MySQLDatabase
+from peewee import Database, MySQLDatabase, SqliteDatabase
 
 from plugin_bridge.authme import MySqlPlayers
 from plugin_bridge.authme_config import AuthMeConfig, AuthMeConfigError, Backend, read_authme_config
@@ -18,6 +18,7 @@ from plugin_bridge.players import NoPlayers, Players
 from plugin_bridge.sqlite_players import SqlitePlayers
 from regsvc.clock import Clock
 from regsvc.config import Config, ConfigError
+from regsvc.database_url import split_database_url
 from regsvc.db import open_database, open_mysql, open_sqlite
 from regsvc.models import Installation
 
@@ -79,9 +80,11 @@ def resolve_home(config: Config, authme: AuthMeConfig | None) -> Home:
 
 
 def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfig | None) -> Home:
-    parts = urlsplit(config.database.url)
+    parts = split_database_url(config.database.url)
     if shared is None:
         database = open_database(config.database.url, config.database.busy_timeout)
+        if authme is not None and isinstance(database, SqliteDatabase):
+            _require_own_file(Path(database.database), authme.sqlite_file)
         return Home(home_name(config.database.url), database, _separate_players(config, authme))
     same_server = parts.scheme in ("mysql", "mariadb") and (
         _canonical(parts.hostname or "") == _canonical(shared.host) and (parts.port or 3306) == shared.port
@@ -96,6 +99,13 @@ def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfi
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, schema=shared.database)
     return Home(home_name(config.database.url), database, players)
+
+
+def _require_own_file(ours: Path, authmes: Path) -> None:
+    if ours.resolve() == authmes.resolve():
+        raise ConfigError(
+            [f'[database] url names {authmes}, which is AuthMe\'s own file and stays so: name another one, or "auto".']
+        )
 
 
 def _separate_players(config: Config, authme: AuthMeConfig | None) -> Players:
@@ -144,8 +154,8 @@ def _canonical(host: str) -> str:
 
 
 def home_name(url: str) -> str:
-    """What the home at this URL is called; holds no secret."""
-    parts = urlsplit(url)
+    """What the home at this URL is called; holds no secret. Raises ValueError with a sentence."""
+    parts = split_database_url(url)
     if parts.scheme == "sqlite":
         return f"sqlite:{unquote(parts.path.removeprefix('/'))}"
     return f"mysql:{_canonical(parts.hostname or '')}:{parts.port or 3306}{unquote(parts.path)}"

@@ -8,12 +8,13 @@ begins again knows that it may be thrown away, and that nothing else may.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from peewee import Database
+from peewee import Database, SqliteDatabase
 
 from regsvc.clock import Clock
-from regsvc.home import COPIED, COPYING
+from regsvc.home import COPIED, COPYING, MOVED
 from regsvc.migrator import migrate
 from regsvc.models import MODELS
 from regsvc.schema_text import list_views
@@ -57,8 +58,7 @@ class Arrival:
             self._clear(there)
         elif filled := [table for table in there if table != "regsvc_migration" and self._has_rows(table)]:
             raise TransferProblem(
-                f"{self._name} is not empty: {filled[0]} has rows. Nothing is ever overwritten: choose an empty "
-                "database, or drop the regsvc_ tables there if you are sure that nobody needs them."
+                f"{self._name} is not empty: {self._describe(filled)}. Nothing is ever overwritten: {self._advise()}"
             )
         with self._database.bind_ctx(MODELS):
             migrate(self._database, self._now)
@@ -117,6 +117,22 @@ class Arrival:
 
     def _has_rows(self, table: str) -> bool:
         return bool(self._database.execute_sql(f"SELECT 1 FROM {quoted(self._database, table)} LIMIT 1").fetchall())
+
+    def _describe(self, filled: Sequence[str]) -> str:
+        home = self._home_there() if _INSTALLATION in filled else ""
+        if home.startswith(MOVED):
+            return f"everything was there until it was {home}"
+        return f"{filled[0]} has rows"
+
+    def _advise(self) -> str:
+        if isinstance(self._database, SqliteDatabase):
+            path = Path(self._database.database).absolute()
+            return f"choose another place, or move the file {path} away if you are sure that nobody needs it."
+        return "choose an empty database, or drop the regsvc_ tables and views if you are sure that nobody needs them."
+
+    def _home_there(self) -> str:
+        found = self._database.execute_sql(f"SELECT home FROM {_INSTALLATION}").fetchall()
+        return str(found[0][0]) if found else ""
 
     def _is_unfinished_copy(self, there: Sequence[str]) -> bool:
         if _INSTALLATION not in there:

@@ -47,6 +47,8 @@ class Moved:
     old: str
     new: str
     copied: Copied | None
+    left: str
+    """What was left behind: a file, or the tables in a database."""
     advice: str
     """What has to stand in the config from now on."""
 
@@ -80,7 +82,7 @@ class Mover:
             require_other_file(source, target.database)
             with opened(source, recorded["home"]), opened(target.database, target.name):
                 copied = self._move(source, target, recorded)
-        return Moved(recorded["home"], target.name, copied, advice)
+        return Moved(recorded["home"], target.name, copied, _what_is_left(source, recorded["home"]), advice)
 
     def _move(self, source: Database, target: Home, recorded: dict[str, str]) -> Copied:
         identity = recorded["installation_id"]
@@ -106,22 +108,20 @@ class Mover:
             found = target.database.execute_sql("SELECT home FROM regsvc_installation").fetchall()
             if found and str(found[0][0]).startswith(COPIED):
                 Arrival(target.database, target.name, "", self._now).open_house()
-        return Moved(target.name, target.name, None, advice)
+        return Moved(target.name, target.name, None, "", advice)
 
     def _resolve(self, to: str) -> tuple[Home, str]:
         """The new home, and what makes the config lead there."""
         auto = self._home_at(AUTO)
         if to == AUTO:
             return auto, self._advise_auto()
+        _named("--to", to)
         parts = urlsplit(to)
         if parts.scheme == "sqlite" and not Path(unquote(parts.path.removeprefix("/"))).is_absolute():
             raise TransferProblem(
                 "Write where the new file is from the root: sqlite:////var/lib/companion/companion.db"
             )
-        try:
-            given = self._home_at(to)
-        except ValueError as error:
-            raise TransferProblem(f"--to: {error}.") from None
+        given = self._home_at(to)
         if given.name == auto.name or _is_same_file(given.database, auto.database):
             return auto, self._advise_auto()
         return given, f'set database.url = "{_without_password(to)}"'
@@ -142,8 +142,8 @@ class Mover:
         if name.startswith("sqlite:"):
             return open_sqlite(_existing(Path(name.removeprefix("sqlite:"))), patience)
         if source_url is not None:
-            if home_name(source_url) != name:
-                raise TransferProblem(f"Everything is in {name}, and --from leads to {home_name(source_url)}.")
+            if (given := _named("--from", source_url)) != name:
+                raise TransferProblem(f"Everything is in {name}, and --from leads to {given}.")
             return open_database(source_url, patience)
         for url in (self._config.database.url, AUTO):
             with_login = self._try_home_at(url)
@@ -219,10 +219,23 @@ def _make_private(path: Path, name: str) -> None:
         raise TransferProblem(f"{name} cannot be used: {error.strerror}: {path}.") from None
 
 
+def _named(option: str, url: str) -> str:
+    try:
+        return home_name(url)
+    except ValueError as error:
+        raise TransferProblem(f"{option}: {error}.") from None
+
+
 def _existing(path: Path) -> Path:
     if not path.exists():
         raise TransferProblem(f"Everything should be in {path}, and there is no such file.")
     return path
+
+
+def _what_is_left(source: Database, name: str) -> str:
+    if isinstance(source, SqliteDatabase):
+        return f"the file {Path(source.database).absolute()} is left as it was: remove it"
+    return f"the regsvc_ tables and views in {name} are left as they were: drop them"
 
 
 def _is_same_file(one: Database, other: Database) -> bool:

@@ -304,6 +304,7 @@ def test_an_unknown_override_is_refused() -> None:
         ('[database]\nurl = "postgresql://a@b/c"', "[database] url: write"),
         ('[database]\nurl = "mysql://a:b@host:port/name"', "[database] url: write"),
         ('[database]\nurl = "mysql://a:b@host"', "[database] url: write"),
+        ('[database]\nurl = "mysql://a:12/b@host/name"', "(percent-encode what is special in the password"),
         ('[database]\nurl = "sqlite://"', "[database] url: write"),
         ('[database]\nurl = "mysql://a:changeme@host/name"', "is a placeholder"),
         ("[game]\nrcon = true", "it needs game.rcon_password"),

@@ -100,6 +100,19 @@ def test_what_was_left_is_no_home_any_more(place: Daemon, run: Run) -> None:
     assert old.exists()
 
 
+def test_a_place_that_was_left_says_how_to_go_back(place: Daemon, run: Run) -> None:
+    settle(place, run)
+    old, new = place.state_dir / "companion.db", place.state_dir / "new.db"
+    moved = run("migrate", "--to", f"sqlite:///{new}")
+    assert f"the file {old} is left as it was: remove it when you are content" in moved.output
+    refused = run("migrate", "--to", "auto")
+    assert refused.status == 1
+    assert f"everything was there until it was moved to: sqlite:{new}" in refused.errors
+    assert f"move the file {old} away" in refused.errors
+    old.rename(place.state_dir / "old.db")
+    assert run("migrate", "--to", "auto").status == 0
+
+
 def test_an_authme_that_moved_to_mysql_takes_us_along(
     place: Daemon, run: Run, game_server: GameServer, authme_table: AuthMeTable, database: Database
 ) -> None:
@@ -168,6 +181,28 @@ def test_a_target_that_is_none_is_explained(place: Daemon, run: Run, url: str, s
     assert word in told.output + told.errors
     assert "Traceback" not in told.errors
     assert home_of(place) == "sqlite:companion.db"
+
+
+def test_a_password_that_is_not_encoded_is_not_told(place: Daemon, run: Run, database: Database) -> None:
+    assert run("migrate").status == 0
+    assert run("migrate", "--to", database.url).status == 0  # from there only --from leads back
+    new = f"sqlite:///{place.state_dir / 'new.db'}"
+    for place_of_it in ("s3cr3t/Pa#x@127.0.0.1:1/x", "12/s3cr3t@127.0.0.1/x", "s3cr3t@127.0.0.1:port/x"):
+        url = f"mysql://me:{place_of_it}"
+        for arguments, option in ((("--to", url), "--to"), (("--to", new, "--from", url), "--from")):
+            told = run("migrate", *arguments)
+            assert told.status == 1, told
+            assert told.errors.startswith(f"companion: {option}: a database URL is "), told
+            assert "percent-encode" in told.errors
+            assert "s3cr3t" not in told.errors + told.output
+
+
+def test_authmes_own_file_stays_authmes(place: Daemon, run: Run, authme_table: AuthMeTable) -> None:
+    assert run("migrate").status == 0
+    assert isinstance(authme_table.database, SqliteFile)
+    told = run("migrate", "--to", f"sqlite:///{authme_table.database.path}")
+    assert (told.status, "AuthMe's own file" in told.errors) == (78, True)
+    assert authme_table.database.query("PRAGMA journal_mode") == [{"journal_mode": "delete"}]
 
 
 def test_there_is_nothing_to_move_before_the_first_start(run: Run, place: Daemon) -> None:
