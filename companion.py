@@ -25,6 +25,7 @@ log = logging.getLogger("companion")
 
 EX_CONFIG = 78
 EX_PORT_IN_USE = 75
+EX_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         set_up_logging(config.log)
         if given.command == "serve":
             return asyncio.run(serve(config, partial(_read_config, given)))
-        return commands.run(given, config, lay_ground, App)
+        status = commands.run(given, config, lay_ground, App)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever read what we print has enough, as in `companion export | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
+        return EX_PIPE
     except CANNOT_START as error:
         print(f"companion: {error}", file=sys.stderr)
         return EX_CONFIG
@@ -60,8 +66,10 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
     try:
         sockets = bind_sockets(config.server.port, config.server.host)
     except OSError as error:
-        print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {error}", file=sys.stderr)
-        return EX_PORT_IN_USE if error.errno == errno.EADDRINUSE else EX_CONFIG
+        is_taken = error.errno == errno.EADDRINUSE
+        why = "another program listens there, or this one already; server.port names another" if is_taken else error
+        print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {why}", file=sys.stderr)
+        return EX_PORT_IN_USE if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]
     with sharing_state(config.server.state_dir):
         app = App(ground, config.base_url(port))

@@ -24,6 +24,7 @@ from regsvc.db import is_away
 from regsvc.ground import Ground
 from regsvc.refusal import Refusal
 from regsvc.server_commands import SERVER_COMMANDS, run_server_command
+from regsvc.state_lock import StateInUse, owning_state
 from regsvc.user_commands import add_user_commands, run_user_command
 
 DESCRIPTION = "Registration and administration beside a Minecraft server."
@@ -34,13 +35,14 @@ COMMANDS = {
     "check-config": "read the config and what it points at, and say what is wrong",
     "doctor": "say what is wrong or risky here, and what to change where",
     "users": "look at users and decide about them",
-    "release": "unlock every player we locked, for a host who leaves",
+    "release": "unlock every player we locked, banned ones too, for a host who leaves; stop the daemon first",
     "digest": "mail the admins (mail.admins) who waits for a review, if somebody new does and it is time",
     "mail-test": "send a mail now, and say what happened",
     **SERVER_COMMANDS,
     **DATA_COMMANDS,
     "version": "print the version",
 }
+_NO_AUTHME = "there is no AuthMe here (game.directory, authme.config)"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -53,7 +55,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     made = {
-        name: subparsers.add_parser(name, help=text, description=text.capitalize() + ".", parents=[common])
+        name: subparsers.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", parents=[common])
         for name, text in COMMANDS.items()
     }
     made["sync"].add_argument("--plan", action="store_true", help="only tell what would be done")
@@ -69,6 +71,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     unsaid = argparse.Namespace(config=None, game_dir=None)
     given = parser.parse_args(arguments, unsaid)
     given.command = given.command or "serve"
+    if given.command == "migrate" and given.source is not None and given.to is None:
+        made["migrate"].error("--from is of use with --to alone")
     return given
 
 
@@ -97,7 +101,7 @@ def run(
     except Refusal as refusal:
         print(f"companion: {app.translations.refusal(refusal, config.server.language)}", file=sys.stderr)
         return 1
-    except PlayersAway as error:
+    except (PlayersAway, StateInUse) as error:
         print(f"companion: {error}", file=sys.stderr)
         return 1
     except PeeweeException as error:
@@ -119,8 +123,7 @@ def _run_opened(given: argparse.Namespace, app: App, applied: list[str]) -> int:
     if given.command == "release":
         return _release(app)
     if given.command == "digest":
-        print(f"mails to admins: {app.mail_room.digest.run()}")
-        return 0
+        return _digest(app)
     if given.command == "mail-test":
         return _mail_test(given.address, app)
     if given.command in DATA_COMMANDS:
@@ -141,7 +144,18 @@ def _check_config(config: Config, ground: Ground) -> int:
     return 0
 
 
+def _digest(app: App) -> int:
+    print(f"mails to admins: {app.mail_room.digest.run()}")
+    if not app.ground.config.mail.admins:
+        print("nobody is told: mail.admins is empty", file=sys.stderr)
+    elif not app.mail_room.mails.is_available:
+        print("nobody is told: no mail is sent (mail.backend)", file=sys.stderr)
+    return 0
+
+
 def _sync(given: argparse.Namespace, app: App) -> int:
+    if not app.ground.home.players.is_enabled:
+        print(f"{_NO_AUTHME}: only our own side is looked at", file=sys.stderr)
     report = app.sync.run_alone(
         is_plan=given.plan,
         allow_mass_changes=given.allow_mass_changes,
@@ -153,8 +167,14 @@ def _sync(given: argparse.Namespace, app: App) -> int:
 
 
 def _release(app: App) -> int:
-    unlocked, hopeless = app.release.run()
-    print(f"unlocked {unlocked} players")
+    if not app.ground.home.players.is_enabled:
+        print(f"companion: {_NO_AUTHME}: nobody can be unlocked", file=sys.stderr)
+        return 1
+    with owning_state(app.ground.config.server.state_dir):  # a daemon would lock them again
+        unlocked, hopeless = app.release.run()
+    print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
+    if unlocked:
+        print("do not start the companion again: it would lock them again")
     for username in hopeless:
         print(f"cannot unlock {username}: its hash is too long to stand in the lock, and is kept nowhere")
     return 1 if hopeless else 0

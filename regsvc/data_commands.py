@@ -41,7 +41,12 @@ def add_data_commands(made: dict[str, argparse.ArgumentParser]) -> None:
     made["migrate"].add_argument(
         "--from", dest="source", metavar="URL", help="where everything is, if the config has no login for it any more"
     )
-    made["backup"].add_argument("place", type=Path, metavar="FOLDER", help="a new one; in one that is there, a new one")
+    made["backup"].add_argument(
+        "place",
+        type=Path,
+        metavar="FOLDER",
+        help="where to: made if it is not there, else a folder called after the time is made in it",
+    )
     made["restore"].add_argument("place", type=Path, metavar="BACKUP", help="a folder that `companion backup` made")
     export = made["export"]
     export.add_argument("--format", choices=("csv", "json"), default="csv")
@@ -135,7 +140,8 @@ def _export(given: argparse.Namespace, app: App) -> int:
     exporter = Exporter(app.ground.home.database, app.desk.audit, app.ground.now, algorithm)
     order = ExportOrder(given.format, given.what, given.output, given.with_hashes)
     counts = exporter.export(order, _actor())
-    print(", ".join(f"{count} {kind}" for kind, count in counts.items()), file=sys.stderr)
+    names = {"users": "users", "audit": "audit entries"}
+    print(", ".join(f"{count} {names[kind]}" for kind, count in counts.items()), file=sys.stderr)
     return 0
 
 
@@ -160,7 +166,7 @@ def _import(given: argparse.Namespace, app: App) -> int:
     print(f"{begun} {report.imported}, updated {report.updated}, there already {report.skipped}", end="")
     print(f", refused {report.refused}")
     if report.imported and not given.dry_run:
-        print("the next run of the sync makes their players")
+        print("the next run of the sync makes the players of those who are approved and came with a password")
     return 1 if report.refused else 0
 
 
@@ -170,8 +176,8 @@ def _tell_refused(row: RefusedRow) -> None:
 
 def _purge(given: argparse.Namespace, app: App) -> int:
     if given.dry_run:
-        for what, count in app.desk.retention.count().items():
-            print(f"{count} {what} are due")
+        due = app.desk.retention.count()
+        print("\n".join(f"{count} {what} are due" for what, count in due.items()) or "nothing is due")
         return 0
     app.worker.run_here(app.purge_expired)
     sweep = app.desk.retention.begin()

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from plugin_bridge.server_files import ServerFileError
 from regsvc import __version__
 from regsvc.server_room import ServerRoom
 from regsvc.updates import Product
@@ -42,13 +43,21 @@ def _newest(room: ServerRoom, product: Product, current: str | None, failure: st
     return f"the newest is {published.version}{page}"
 
 
+def _why_silent(room: ServerRoom) -> str:
+    try:
+        address = room.find_game_address()
+    except ServerFileError as error:
+        return str(error)
+    return f"no answer from {address.host}:{address.port}" if address else "nothing tells where it listens"
+
+
 def _game_status(room: ServerRoom) -> int:
     if not room.has_game:
         print("the config does not tell where the game server is: set game.directory or game.address")
         return 1
     status = asyncio.run(room.game_status.ask()).status
     if status is None:
-        print("silent")
+        print(f"silent: {_why_silent(room)}")
         return 1
     print(f"online: {status.online} of {status.max} players, {status.version}, {round(status.latency * 1000)} ms")
     return 0

@@ -1,12 +1,13 @@
 """What is known of the game server and of newer versions, wired."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from plugin_bridge.plugin_jar import PluginJar
 from regsvc.config import Config
-from regsvc.game_address import find_game_address
+from regsvc.game_address import GameAddress, find_game_address
 from regsvc.game_status import ASK_EVERY, GameStatus
 from regsvc.ground import Ground
 from regsvc.installed_plugin import InstalledPlugin
@@ -24,6 +25,8 @@ class ServerRoom:
     game_status: GameStatus
     has_game: bool
     """Whether the config tells where the game server is."""
+    find_game_address: Callable[[], GameAddress | None]
+    """Blocking; raises `ServerFileError`."""
 
     def list_jobs(self) -> list[Job]:
         """What is to be done by the clock; what is switched off is not in it."""
@@ -39,11 +42,13 @@ def open_server_room(ground: Ground) -> ServerRoom:
     config, now = ground.config, ground.now
     game = config.game
     plugins = game.directory / "plugins" if game.directory else None
+    find_address = partial(find_game_address, game.address, game.server_properties_path)
     return ServerRoom(
         updates=Updates(_feeds(config), max(config.updates.every, timedelta(minutes=1)), now),
         plugin=InstalledPlugin(PluginJar(plugins).find_version),
-        game_status=GameStatus(partial(find_game_address, game.address, game.server_properties_path), now),
+        game_status=GameStatus(find_address, now),
         has_game=bool(game.address) or game.directory is not None,
+        find_game_address=find_address,
     )
 
 

@@ -22,18 +22,23 @@ _TRANSITIONS = ("approve", "reject", "ban", "unban", "delete")
 def add_user_commands(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     """The commands below `users`, each with the options of `common`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="list users", parents=[common])
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        description = f"{text[0].upper()}{text[1:]}."
+        return actions.add_parser(name, help=text, description=description, parents=[common])
+
+    listing = add("list", "list users, the newest first")
     listing.add_argument("--status", choices=("all", *STATUSES), default="all")
     listing.add_argument("--search", default="", metavar="TEXT", help="part of a name or an e-mail")
     listing.add_argument("--page", type=int, default=1)
-    show = actions.add_parser("show", help="everything known of one user", parents=[common])
+    show = add("show", "tell everything known of one user")
     show.add_argument("username")
-    create = actions.add_parser("create", help="make an approved user; the password is asked for", parents=[common])
+    create = add("create", "make an approved user; the password is asked for")
     create.add_argument("username")
     create.add_argument("--email", metavar="ADDRESS")
     _add_password_source(create)
     for name in _TRANSITIONS:
-        decide = actions.add_parser(name, help=f"{name} a user", parents=[common])
+        decide = add(name, f"{name} a user")
         decide.add_argument("username")
         decide.add_argument("--reason", metavar="TEXT")
         decide.add_argument("--silent", action="store_true", help="send no mail")
@@ -41,7 +46,7 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
             decide.add_argument(
                 "--for", dest="duration", type=_duration, metavar="DURATION", help='such as "3 days"; else for good'
             )
-    password = actions.add_parser("password", help="set a user's password; it is asked for", parents=[common])
+    password = add("password", "set a user's password; it is asked for")
     password.add_argument("username")
     _add_password_source(password)
 
@@ -73,7 +78,9 @@ def _list(given: argparse.Namespace, app: App) -> int:
     page = app.services.users.list_users(query)
     for entry in page.entries:
         print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {entry.email or ''}")
-    print(f"{page.total} users, page {page.page} of {max(1, page.total_pages)}", file=sys.stderr)
+    pages, what = max(1, page.total_pages), "user" if page.total == 1 else "users"
+    where = f"page {given.page} of {pages}" if given.page <= pages else f"there is no page {given.page}"
+    print(f"{page.total} {what}, {where}", file=sys.stderr)
     return 0
 
 

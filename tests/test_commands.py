@@ -187,7 +187,9 @@ def test_release_unlocks_everything(run: Run, authme: AuthMeLike) -> None:
     assert not authme.login("Bob", "bobs-password")
     told = run("release")
     assert told.status == 1
-    assert told.output.startswith("unlocked 1 players\ncannot unlock eve: ")
+    assert told.output.startswith(
+        "unlocked 1 player\ndo not start the companion again: it would lock them again\ncannot unlock eve: "
+    )
     assert dump_table(authme.table) == before
 
 
@@ -205,9 +207,10 @@ def test_a_users_life(run: Run, authme: AuthMeLike) -> None:
     assert (shown["username"], shown["email"], shown["plugin"]) == ("Alice", "alice@example.org", "synced")
     listed = run("users", "list", "--status", "approved")
     assert re.fullmatch(r"Alice +approved +synced +alice@example\.org\n", listed.output)
-    assert listed.errors == "1 users, page 1 of 1\n"
+    assert listed.errors == "1 user, page 1 of 1\n"
     assert run("users", "list", "--status", "pending").output == ""
     assert run("users", "list", "--search", "ALI").output == listed.output
+    assert run("users", "list", "--page", "9").errors == "1 user, there is no page 9\n"
 
     assert run("users", "ban", "ALICE", "--reason", "griefing", "--for", "3 days") == Finished(0, "Alice: banned\n", "")
     assert json.loads(run("users", "show", "Alice").output)["reason"] == "griefing"

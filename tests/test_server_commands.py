@@ -61,7 +61,7 @@ def test_game_status_tells_of_silence(daemon: MakeDaemon, is_there: bool) -> Non
     with MinecraftServer(answer=saying(b"?")) as server:
         port = server.port if is_there else free_port()
         finished = run(daemon, "game-status", {"game": {"address": f"127.0.0.1:{port}"}})
-    assert (finished.status, finished.output) == (1, "silent\n")
+    assert (finished.status, finished.output) == (1, f"silent: no answer from 127.0.0.1:{port}\n")
 
 
 def test_game_status_needs_to_know_where(daemon: MakeDaemon) -> None:
