@@ -31,7 +31,7 @@ from regsvc.transfer.manifest import (
 )
 from regsvc.transfer.moving import newest_schema
 from regsvc.transfer.progress import Progress
-from regsvc.transfer.sqlite_copy import copy_both
+from regsvc.transfer.sqlite_copy import copy_authmes, copy_both
 from regsvc.transfer.table_files import FileRows, write_tables
 from regsvc.transfer.tables import Rows, Tally, TransferProblem, list_tables
 
@@ -94,23 +94,25 @@ class Backups:
             files=checksums(folder),
         )
         manifest.write(folder)
+        for path in folder.rglob("*"):
+            path.chmod(0o700 if path.is_dir() else 0o600)  # wherever it is carried
         require_whole(folder, read_manifest(folder))
         return manifest
 
     def _copy_files(self, folder: Path) -> tuple[dict[str, Tally], dict[str, int]]:
         progress = Progress("copying pages", None)
         try:
-            copies = copy_both(Path(self._database.database), self._authmes_file, folder, progress.advance)
+            copy_both(Path(self._database.database), self._authmes_file, folder, progress.advance)
         finally:
             progress.end()
-        for path in copies:
-            path.chmod(0o600)
         with open_copy(folder / OUR_FILE) as rows:
             return _tell_all(rows)
 
     def _write_tables(self, folder: Path) -> tuple[dict[str, Tally], dict[str, int]]:
         rows = DatabaseRows(self._database)
         with rows.standing_still():
+            if self._authmes_file is not None:  # later than our moment, as in a restore that leaves AuthMe's file alone
+                copy_authmes(self._authmes_file, folder, lambda pages: None)
             total = sum(rows.count(table) for table in list_tables())
             progress = Progress("backing up", total * 3)  # written, counted, read back
             try:

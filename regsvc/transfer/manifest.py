@@ -57,7 +57,7 @@ def read_manifest(folder: Path) -> Manifest:
         if told.get("format") != FORMAT or told.get("version") != 1:
             raise ValueError("another format")
         return Manifest(**told)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise TransferProblem(f"{folder} is no backup: there is no {MANIFEST} in it.") from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise TransferProblem(f"{path} cannot be read as the list of a backup ({error}).") from error

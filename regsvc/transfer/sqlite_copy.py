@@ -21,7 +21,7 @@ class _Changed(Exception):
     """Somebody wrote into AuthMe's file while it was copied."""
 
 
-def copy_both(ours: Path, authmes: Path | None, folder: Path, on_pages: Callable[[int], None]) -> list[Path]:
+def copy_both(ours: Path, authmes: Path | None, folder: Path, on_pages: Callable[[int], None]) -> None:
     """Copies in `folder`, under their names in a backup. `authmes` None, or not there: only ours.
 
     Nobody writes into ours while AuthMe's is copied: else a wish could be fulfilled in one copy and unknown in the
@@ -38,9 +38,7 @@ def copy_both(ours: Path, authmes: Path | None, folder: Path, on_pages: Callable
                 while not _copy_undisturbed(authmes, made[1], on_pages):
                     writer.execute("ROLLBACK")
                     if time.monotonic() > deadline:
-                        raise TransferProblem(
-                            f"{authmes} is written too often to be copied: try when fewer people play."
-                        )
+                        raise _written_too_often(authmes)
                     time.sleep(_PAUSE)
                     writer.execute("BEGIN IMMEDIATE")
             reader.execute("BEGIN")
@@ -54,7 +52,29 @@ def copy_both(ours: Path, authmes: Path | None, folder: Path, on_pages: Callable
         raise TransferProblem(f"A file cannot be copied ({ours}, {authmes}): {error}.") from error
     for path in made:
         require_sound(path)
-    return made
+
+
+def copy_authmes(authmes: Path, folder: Path, on_pages: Callable[[int], None]) -> None:
+    """AuthMe's file alone, for where ours is on a server. Nothing is done where it is not there.
+
+    Raises `TransferProblem`.
+    """
+    if not authmes.exists():
+        return
+    made = folder / AUTHMES_FILE
+    deadline = time.monotonic() + _PATIENCE
+    try:
+        while not _copy_undisturbed(authmes, made, on_pages):
+            if time.monotonic() > deadline:
+                raise _written_too_often(authmes)
+            time.sleep(_PAUSE)
+    except sqlite3.Error as error:
+        raise TransferProblem(f"A file cannot be copied ({authmes}): {error}.") from error
+    require_sound(made)
+
+
+def _written_too_often(path: Path) -> TransferProblem:
+    return TransferProblem(f"{path} is written too often to be copied: try when fewer people play.")
 
 
 def require_sound(path: Path) -> None:

@@ -87,8 +87,9 @@ def test_a_backup_is_for_us_alone_and_whole(place: Daemon, run: Run, authme: Aut
     assert run("backup", str(shelf)).status == 0  # one of its own, called after the time
     for folder in shelf.iterdir():
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        for path in folder.rglob("*"):
+            assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
         for name in ("installation.key", "signing.key"):
-            assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
             assert (folder / name).read_text().strip() == (place.state_dir / name).read_text().strip()
         if authme.table.database.kind == "sqlite":
             with closing(sqlite3.connect(folder / "authme.db")) as copy:
@@ -114,8 +115,9 @@ def test_a_backup_that_was_damaged_is_refused(place: Daemon, run: Run, daemon: M
     victim.unlink()
     assert "is missing" in companion_here("restore", str(folder), config=again.config_file).errors
     assert not again.state_dir.exists()
-    told = companion_here("restore", str(place.directory), config=again.config_file)
-    assert (told.status, "is no backup" in told.errors) == (1, True)
+    for nothing in (place.directory, folder / "manifest.json"):
+        told = companion_here("restore", str(nothing), config=again.config_file)
+        assert (told.status, "is no backup" in told.errors) == (1, True)
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
@@ -129,6 +131,8 @@ def test_a_backup_of_one_kind_comes_back_on_the_other(
         there = daemon({"database": {"url": elsewhere.url}}, directory=place.directory / "there")
         assert companion_here("restore", str(folder), config=there.config_file).status == 0
         assert companion_here("backup", str(second), config=there.config_file).status == 0
+    with closing(sqlite3.connect(second / "authme.db")) as copy:  # AuthMe stays on SQLite
+        assert copy.execute("SELECT realname FROM authme").fetchall() == [("Alice",)]
     back = daemon({}, directory=place.directory / "back")
     assert companion_here("restore", str(second), config=back.config_file).status == 0
     assert "Alice" in companion_here("users", "list", config=back.config_file).output
