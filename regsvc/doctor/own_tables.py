@@ -36,6 +36,9 @@ class OwnTables:
     key_fingerprint: str | None
     newest_entry_at: datetime | None
     conflicts: Waiting
+    """Players who wait for a decision of ours."""
+    disputed: Waiting
+    """Players of whom something stands differently on both sides: an e-mail, the case of the name."""
     failed: Mapping[str, int]
     oldest_errand_at: datetime | None
     is_braked_at_rest: bool
@@ -65,7 +68,8 @@ def look_at_own_tables(reading: Reading) -> OwnTables | None:
         installation_id=installation.get("installation_id"),
         key_fingerprint=installation.get("key_fingerprint"),
         newest_entry_at=_moment(reading.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
-        conflicts=_conflicts(reading),
+        conflicts=_players(reading, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
+        disputed=_players(reading, "plugin_state = 'conflict' AND conflict IS NOT NULL"),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
         oldest_errand_at=_moment(oldest),
         is_braked_at_rest=last_sync is not None and last_sync["action"] == "sync.braked",
@@ -108,8 +112,8 @@ def _names(rows: list[Row]) -> set[str]:
     return {str(row["name"]) for row in rows}
 
 
-def _conflicts(reading: Reading) -> Waiting:
-    where = "FROM regsvc_player WHERE plugin_state IN ('conflict', 'returned')"
+def _players(reading: Reading, condition: str) -> Waiting:
+    where = f"FROM regsvc_player WHERE {condition}"
     count = int(reading.value(f"SELECT COUNT(*) AS n {where}"))
     rows = reading.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {_MOST_NAMES}")
     return Waiting(count, tuple(str(row["name"]) for row in rows))

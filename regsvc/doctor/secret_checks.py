@@ -16,7 +16,7 @@ from regsvc.keys import UnusableKey
     "secrets.config_file",
     Severity.RISKY,
     means="Everybody on this machine may read our config, and there are secrets in it.",
-    why="So may every program that any user of it runs.",
+    why="So may any program that anybody runs here.",
     do="Take the right from others, or move each secret into a file of its own (<key>_file).",
     where=Place(Source.OURS, "chmod 600"),
 )
@@ -42,7 +42,7 @@ def key_is_unusable(facts: Facts) -> Iterator[str]:
     "secrets.game_files",
     Severity.RISKY,
     means="Everybody on this machine may read a password or the players' hashes in a file of the game server.",
-    why="So may every program that any user of it runs.",
+    why="So may any program that anybody runs here.",
     do="Take the right from others; the companion needs to be the same user, or in the file's group.",
     where=Place(Source.AUTHME, "chmod o-r"),
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from regsvc.doctor.facts import Facts
 from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+from regsvc.doctor.own_tables import Waiting
 
 _LONG: Final = timedelta(minutes=15)
 _ERRANDS: Final = {
@@ -37,17 +38,29 @@ def sync_is_braked(facts: Facts) -> Iterator[str]:
 @check(
     "sync.conflicts",
     Severity.RISKY,
-    means="There are players about whom the game and we differ, and neither side gives way.",
+    means="There are players in the game who wait for a decision of ours.",
     why="Somebody may have registered another's name in the game: such a player waits for a decision.",
     do="Look at each (companion users show NAME) and approve or reject.",
     where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift"),
 )
 def conflicts_wait(facts: Facts) -> Iterator[str]:
-    conflicts = facts.own_tables.conflicts
-    if conflicts.count:
-        more = ", …" if conflicts.count > len(conflicts.examples) else ""
-        wait = "player waits" if conflicts.count == 1 else "players wait"
-        yield f"{conflicts.count} {wait}: {', '.join(conflicts.examples)}{more}"
+    waiting = facts.own_tables.conflicts
+    if waiting.count:
+        yield f"{waiting.count} {'player waits' if waiting.count == 1 else 'players wait'}: {_some(waiting)}"
+
+
+@check(
+    "sync.disputed",
+    Severity.RISKY,
+    means="There are players whose e-mail, or the case of whose name, differs in the game, and neither side gives way.",
+    why="As a rule the e-mail in the game is another user's here, or none that can be used: each side keeps its own.",
+    do="Look at each (companion users show NAME). A new e-mail, chosen in the game or on the web, ends it.",
+    where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift WHERE conflict IS NOT NULL"),
+)
+def players_are_disputed(facts: Facts) -> Iterator[str]:
+    disputed = facts.own_tables.disputed
+    if disputed.count:
+        yield f"{disputed.count} {'player differs' if disputed.count == 1 else 'players differ'}: {_some(disputed)}"
 
 
 @check(
@@ -80,4 +93,11 @@ def errands_are_stuck(facts: Facts) -> Iterator[str]:
         yield f"The oldest waits since {oldest_at:%Y-%m-%d %H:%M} UTC{where}."
 
 
-CHECKS: Final[tuple[Check, ...]] = (sync_is_braked, conflicts_wait, errands_failed, errands_are_stuck)
+CHECKS: Final[tuple[Check, ...]] = (
+    *(sync_is_braked, conflicts_wait, players_are_disputed, errands_failed, errands_are_stuck),
+)
+
+
+def _some(players: Waiting) -> str:
+    more = ", …" if players.count > len(players.examples) else ""
+    return f"{', '.join(players.examples)}{more}"

@@ -48,6 +48,14 @@ def test_players_wait_for_a_decision(clinic: Clinic) -> None:
     assert clinic.only_finding("sync.conflicts").title == "2 players wait: alice, bob."
 
 
+def test_players_differ(clinic: Clinic) -> None:
+    clinic.our_database.execute(CONFLICT, ("alice", "conflict"))
+    clinic.our_database.execute("UPDATE regsvc_player SET conflict = 'email' WHERE username_key = 'alice'")
+    finding = clinic.only_finding("sync.disputed")  # nothing that approving or rejecting would end
+    assert finding.title == "1 player differs: alice."
+    assert "approve" not in finding.do
+
+
 def test_many_players_wait(clinic: Clinic) -> None:
     for number in range(5):
         clinic.our_database.execute(CONFLICT, (f"p{number}", "conflict"))
