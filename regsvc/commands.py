@@ -20,7 +20,7 @@ from regsvc.data_commands import (
     run_data_command,
     run_moving_command,
 )
-from regsvc.db import is_away
+from regsvc.db import is_away, sentence_of
 from regsvc.ground import Ground
 from regsvc.refusal import Refusal
 from regsvc.server_commands import SERVER_COMMANDS, run_server_command
@@ -107,7 +107,7 @@ def run(
     except PeeweeException as error:
         if not is_away(error):
             raise
-        print("companion: the database cannot be reached", file=sys.stderr)
+        print(f"companion: the database ({ground.home.name}) cannot be used: {sentence_of(error)}", file=sys.stderr)
         return 1
     finally:
         app.worker.close_here()

@@ -23,8 +23,9 @@ from regsvc.api.metrics_handlers import METRICS
 from regsvc.api.pages import OWN_PAGES, PAGES
 from regsvc.app import App
 from regsvc.config import Config, ConfigError
-from regsvc.db import cannot_write, is_away
+from regsvc.db import cannot_write, sentence_of
 from regsvc.game_watch import LOOK_EVERY, GameWatch, GameWatchFigures
+from regsvc.ground import DatabaseUnusable
 from regsvc.home import WrongHome
 from regsvc.jobs import Job, JobRunner
 from regsvc.keys import UnusableKey
@@ -41,10 +42,6 @@ log = logging.getLogger(__name__)
 _DRAIN = timedelta(seconds=8)
 _OPEN_AGAIN_EVERY = timedelta(seconds=2)
 _BREATH = timedelta(milliseconds=50)  # between two batches, so that requests never queue behind a long job
-
-
-class DatabaseUnusable(Exception):
-    """The database is there, but does not let us work; `str()` says why."""
 
 
 CANNOT_START = (
@@ -121,11 +118,9 @@ class Daemon:
         try:
             await asyncio.to_thread(self._prepare)
         except PeeweeException as error:
-            if not is_away(error):
-                name = self._app.ground.home.name
-                raise DatabaseUnusable(f"The database ({name}) cannot be used: {error}.") from error
             why = "cannot be written: its disk is full or read-only" if cannot_write(error) else "is away"
-            log.warning("the database %s; requests are answered with 503 until it is there", why)
+            reason = f"{self._app.ground.home.name}: {sentence_of(error)}"
+            log.warning("the database %s; requests are answered with 503 until it is there (%s)", why, reason)
             return False
         self._app.open()
         return True

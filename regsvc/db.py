@@ -22,6 +22,7 @@ from peewee import (
     InternalError,
     MySQLDatabase,
     OperationalError,
+    PeeweeException,
     SqliteDatabase,
 )
 from pymysql.constants import CLIENT
@@ -142,6 +143,11 @@ def lost_a_race(error: Exception) -> bool:
 def _is_lost_race(error: OperationalError | InternalError) -> bool:
     code = error.args[0] if error.args else None
     return code in _LOST_A_RACE or "database is locked" in str(error) or "database table is locked" in str(error)
+
+
+def sentence_of(error: PeeweeException) -> str:
+    """What a database says went wrong, without the SQL."""
+    return str(error.args[-1] if error.args else error)
 
 
 def is_away(error: Exception) -> bool:

@@ -2,15 +2,22 @@
 
 from dataclasses import dataclass
 
+from peewee import PeeweeException
+
 from plugin_bridge.authme_config import AuthMeConfig
 from plugin_bridge.server_files import OpsFile
 from regsvc import clock
 from regsvc.clock import Clock
 from regsvc.config import Config
+from regsvc.db import is_away, sentence_of
 from regsvc.home import Home, check_recorded_home, read_authme, resolve_home, settle_in
 from regsvc.keys import Keys, fingerprint, load_keys
 from regsvc.migrator import migrate
 from regsvc.models import bind_models
+
+
+class DatabaseUnusable(Exception):
+    """The database is there, but does not let us work; `str()` says why."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,20 @@ class Ground:
     def prepare(self) -> list[str]:
         """Bring the database to our tables and settle in it. Blocking.
 
-        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongHome`, and what the database raises.
+        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongHome`, `DatabaseUnusable`, and what the
+        database raises while it is away.
         """
-        self.home.database.connect(reuse_if_open=True)
-        applied = migrate(self.home.database, self.now)
-        settle_in(self.config.server.state_dir, self.home, fingerprint(self.keys.installation_key), self.now)
+        try:
+            self.home.database.connect(reuse_if_open=True)
+            applied = migrate(self.home.database, self.now)
+            settle_in(self.config.server.state_dir, self.home, fingerprint(self.keys.installation_key), self.now)
+        except PeeweeException as error:
+            if is_away(error):
+                raise
+            raise DatabaseUnusable(
+                f"The database ({self.home.name}) cannot be used: {sentence_of(error)}. "
+                "What it lacks, companion doctor tells."
+            ) from error
         return applied
 
 

@@ -11,10 +11,12 @@ from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable
 from tests.support.command_line import Finished, companion
 from tests.support.daemon import Daemon, clean_environment
+from tests.support.mariadb import MariaDBServer
 from tests.support.quick_start import PROGRAM
 
 EX_USAGE = 2
 EX_PIPE = 141
+EX_CONFIG = 78
 
 
 @pytest.fixture
@@ -53,6 +55,21 @@ def test_a_reader_that_has_enough_is_no_error(place: Daemon) -> None:
         told.stdout.close()
         assert told.stderr.read() == b""
     assert told.returncode == EX_PIPE
+
+
+def test_a_login_that_may_not_make_tables_is_told_so(daemon: MakeDaemon, mariadb: MariaDBServer) -> None:
+    with mariadb.fresh_database() as schema:
+        mariadb.run_as_keeper(
+            "CREATE USER 'reader'@'%' IDENTIFIED BY 's3cr3t'", f"GRANT SELECT ON {schema.name}.* TO 'reader'@'%'"
+        )
+        url = f"mysql://reader:s3cr3t@{schema.host}:{schema.port}/{schema.name}"
+        place = daemon({"database": {"url": url}})
+        for command in (("users", "list"), ("serve",)):
+            told = companion(*command, config=place.config_file)
+            assert (told.status, "Traceback" in told.errors) == (EX_CONFIG, False), told
+            assert f"/{schema.name}) cannot be used: CREATE command denied to user 'reader'" in told.errors
+            assert "s3cr3t" not in told.errors
+        mariadb.run_as_keeper("DROP USER 'reader'@'%'")
 
 
 def test_release_is_for_who_leaves(place: Daemon, daemon: MakeDaemon) -> None:

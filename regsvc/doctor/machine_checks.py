@@ -102,5 +102,7 @@ def _database_that_is_read_only(facts: Facts) -> Iterator[str]:
         file = facts.own_file
     except CannotTell:
         return
-    if os.access(file, os.R_OK) and not os.access(file, os.W_OK):
+    if not file.parent.is_dir() and file.parent.absolute() != facts.config.server.state_dir.absolute():
+        yield f"There is no folder {file.parent} for our database."  # the state directory we make, no other
+    elif os.access(file, os.R_OK) and not os.access(file, os.W_OK):
         yield f"We may not write to {file}."

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from peewee import Database, PeeweeException, SqliteDatabase
 
-from regsvc.transfer.tables import CHUNK, Row, Rows, Table, TransferProblem, quoted, sentence_of
+from regsvc.db import sentence_of
+from regsvc.transfer.tables import CHUNK, Row, Rows, Table, TransferProblem, quoted
 
 _IN_ONE_STATEMENT: Final = 100  # however long a questionnaire's answers are, MySQL takes a statement of so many
 

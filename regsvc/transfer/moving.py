@@ -18,7 +18,7 @@ from peewee import Database, PeeweeException, SqliteDatabase
 
 from regsvc.clock import Clock
 from regsvc.config import Config, ConfigError
-from regsvc.db import open_database, open_sqlite
+from regsvc.db import open_database, open_sqlite, sentence_of
 from regsvc.home import (
     COPIED,
     MOVED,
@@ -35,7 +35,7 @@ from regsvc.state_lock import owning_state
 from regsvc.sync.lease import place_of
 from regsvc.transfer.copying import Arrival, Copied, write_home
 from regsvc.transfer.database_rows import DatabaseRows
-from regsvc.transfer.tables import TransferProblem, list_tables, sentence_of
+from regsvc.transfer.tables import TransferProblem, list_tables
 
 AUTO: Final = "auto"
 

@@ -16,7 +16,6 @@ from peewee import (
     Field,
     ForeignKeyField,
     IntegerField,
-    PeeweeException,
 )
 
 from regsvc.models import MODELS, DigestBucket, Lease, Migration, MomentField, SyncState
@@ -140,11 +139,6 @@ def tally_of(rows: Rows, table: Table, on_rows: Callable[[int], None] | None = N
         if on_rows is not None:
             on_rows(len(chunk))
     return tally
-
-
-def sentence_of(error: PeeweeException) -> str:
-    """What a database says went wrong, without the SQL."""
-    return str(error.args[-1] if error.args else error)
 
 
 def quoted(database: Database, name: str) -> str:

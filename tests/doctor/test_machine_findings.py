@@ -56,6 +56,14 @@ def test_the_state_directory_is_closed_to_us(clinic: Clinic, monkeypatch: pytest
     assert checkup.not_examined == ("the state directory: we may not look into it",)
 
 
+def test_our_database_is_to_be_in_a_folder_that_is_not_there(clinic: Clinic, tmp_path: Path) -> None:
+    clinic.change("database", url=f"sqlite:///{tmp_path / 'nowhere' / 'companion.db'}")
+    finding = clinic.only_finding("machine.state_dir")
+    assert finding.title == f"There is no folder {tmp_path / 'nowhere'} for our database."
+    clinic.sections.pop("database")
+    assert clinic.findings() == []  # the state directory is made at the first start
+
+
 def test_our_database_is_read_only(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     clinic.start_once()
     monkeypatch.setattr("os.access", lambda path, mode: mode == os.R_OK or Path(path).name != "companion.db")
