@@ -1,4 +1,4 @@
-"""Where an export goes: standard output, or a file that is whole or not there."""
+"""Where an export goes: standard output, a pipe, or a file that is whole or not there."""
 
 import os
 import sys
@@ -20,6 +20,11 @@ def open_outlet(target: str) -> Iterator[TextIO]:
         sys.stdout.flush()
         return
     path = Path(target)
+    if path.exists() and not path.is_file():  # a pipe or a device, such as /dev/null, is written to, never replaced
+        with _writing_into(path) as file:
+            yield file
+        return
+    path = path.resolve()  # a link stays one
     draft = path.with_name(f".{path.name}.unfinished")
     try:
         draft.unlink(missing_ok=True)
@@ -33,3 +38,14 @@ def open_outlet(target: str) -> Iterator[TextIO]:
         raise TransferProblem(f"{path} cannot be written: {error.strerror}.") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing_into(path: Path) -> Iterator[TextIO]:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise TransferProblem(f"{path} cannot be written: {error.strerror}.") from error

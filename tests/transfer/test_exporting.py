@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,21 @@ def test_everything_as_csv_is_two_files(people: House, capsys: Captured, tmp_pat
     assert "name a directory" in capsys.readouterr().err
     assert run(people, "export", "--what", "all", "--output", str(tmp_path / "out")) == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"users.csv", "audit.csv"}
+
+
+def test_what_is_no_file_is_written_to_and_never_replaced(people: House, tmp_path: Path) -> None:
+    pipe, file, link = tmp_path / "pipe", tmp_path / "users.csv", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    reader = os.open(pipe, os.O_RDWR)
+    try:
+        for place in (pipe, link):
+            assert run(people, "export", "--output", str(place)) == 0
+        assert set(read_csv(os.read(reader, 10_000).decode())) == {"Alice", "Bob", "Mallory", "Dave"}
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert (link.readlink(), set(read_csv(file.read_text()))) == (file, {"Alice", "Bob", "Mallory", "Dave"})
 
 
 def test_a_place_that_cannot_be_written_is_told(people: House, capsys: Captured, tmp_path: Path) -> None:
