@@ -67,7 +67,9 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         sockets = bind_sockets(config.server.port, config.server.host)
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
-        why = "another program listens there, or this one already; server.port names another" if is_taken else error
+        why = "another program listens there, or this one already; server.port names another"
+        if not is_taken:
+            why = f"{error.strerror}; server.host and server.port say where"
         print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {why}", file=sys.stderr)
         return EX_PORT_IN_USE if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]

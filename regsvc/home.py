@@ -60,6 +60,12 @@ def read_authme(config: Config) -> AuthMeConfig | None:
         raise ConfigError(
             ["[authme] enabled = true, but its config.yml is not found: set game.directory or authme.config."]
         )
+    if path is not None:
+        log.warning(
+            "AuthMe's config is not at %s: nobody is let into the game. Name the game server's folder; if there is no "
+            "AuthMe, say so: authme.enabled = false.",
+            path,
+        )
     return None
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,12 @@ def test_help_leaves_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
         with pytest.raises(SystemExit):
             parse([command, "--help"])
         assert word in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_folder_without_authme_is_told_of(place: Daemon, tmp_path: Path) -> None:
+    told = companion("check-config", "--game-dir", str(tmp_path / "tpyo"), config=place.config_file)
+    assert f"AuthMe's config is not at {tmp_path}/tpyo/plugins/AuthMe/config.yml" in told.errors
+    assert (told.status, "AuthMe: none" in told.output) == (0, True)
 
 
 def test_a_source_without_a_target_is_a_mistake() -> None:

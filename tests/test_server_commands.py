@@ -25,11 +25,10 @@ def test_updates_tells_what_is_newer(daemon: MakeDaemon, game_server: GameServer
     with ReleaseFeed(release("6.0.1", PAGE)) as plugin, ReleaseFeed(release(__version__)) as own:
         config = {"updates": {"enabled": True, "plugin_url": plugin.address, "own_url": own.address}}
         finished = run(daemon, "updates", config)
-    assert finished == Finished(
+    assert (finished.status, finished.output) == (
         0,
         f"companion: {__version__} here, the newest is {__version__}\n"
         f"AuthMe: 5.6.0-beta2 here, the newest is 6.0.1 ({PAGE})\n",
-        "",
     )
 
 
