@@ -201,7 +201,8 @@ class AuthMePlayers(Players):
             raise PlayersAway(sentence) from error
 
     def _look_at_table(self) -> type[Model]:
-        present = [column.name for column in self._database.get_columns(self._table, schema=self._schema)]
+        found = self._database.get_columns(self._table, schema=self._schema)
+        present = {column.name: bool(column.null) for column in found}
         if not present:
             raise PlayersAway(self._no_table())
         model = player_model(self._database, self._table, self._columns, present, self._schema)
@@ -302,10 +303,11 @@ class MySqlPlayers(AuthMePlayers):
     def _as_sql(self) -> SharedTable:
         with self._table_open() as model:
             columns = {name: field.column_name for name, field in model._meta.fields.items()}
+            nullable = {name for name, field in model._meta.fields.items() if field.null}
             if self._index is None:
                 place = (self._schema, self._table, columns["username"])
                 self._index = NameIndex(*self._database.execute_sql(FIND_NAME_INDEX, place).fetchone())
-        return SharedTable(self._table, self._schema, columns, self._index)
+        return SharedTable(self._table, self._schema, columns, nullable, self._index)
 
     def execute_shared(self, sql: str) -> None:
         with self._table_open():

@@ -6,7 +6,7 @@ product of two CRC32s, of which one is the name's alone: equal edits of two rows
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 BUCKETS: Final = 1 << 16
@@ -99,10 +99,18 @@ class SharedTable:
     across collations would use none. Every piece is about the alias `a`.
     """
 
-    def __init__(self, table: str, schema: str | None, columns: Mapping[str, str], names: NameIndex) -> None:
-        """`columns`: the real column by field of `PlayerRow`; fields without one are NULL."""
+    def __init__(
+        self,
+        table: str,
+        schema: str | None,
+        columns: Mapping[str, str],
+        nullable: Collection[str],
+        names: NameIndex,
+    ) -> None:
+        """`columns`: the real column by field of `PlayerRow`; fields without one are NULL, `nullable` ones may be."""
         self.name = f"`{schema}`.`{table}`" if schema else f"`{table}`"
         self._columns = columns
+        self._nullable = nullable
         self._names = names
 
     def raw(self, field: str) -> str:
@@ -153,7 +161,8 @@ class SharedTable:
         for field in COMPARED:
             if field in self._columns:
                 column = self.raw(field)
-                parts += [f"{column} IS NULL", f"CAST({column} AS BINARY)" if field != "regdate" else column]
+                parts += [f"{column} IS NULL"] if field in self._nullable else []
+                parts.append(f"CAST({column} AS BINARY)" if field != "regdate" else column)
         row = f"CRC32(CONCAT_WS({', '.join(parts)}))"
         return f"({row} * ({self._name_crc} | 1) >> {_SHIFT} & {_MASK})"
 

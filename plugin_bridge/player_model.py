@@ -1,6 +1,6 @@
 """AuthMe's table as a peewee Model: which of its columns we read and write, under the names this host gave them."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, Final
 
 from peewee import BigIntegerField, Database, Model, TextField
@@ -43,19 +43,23 @@ class AnyNumber(BigIntegerField):
 
 
 def player_model(
-    database: Database, table: str, columns: ColumnNames, present: Iterable[str], schema: str | None = None
+    database: Database, table: str, columns: ColumnNames, present: Mapping[str, bool], schema: str | None = None
 ) -> type[Model]:
     """AuthMe's table as a Model whose fields are named as in `PlayerRow` and `NewPlayer`.
 
-    `present` are the columns the table really has; a field whose column is not among them does not exist.
+    `present` are the columns the table really has, and whether they may be NULL; a field whose column is not among them
+    does not exist.
     """
-    has = {name.lower() for name in present}  # no database here tells columns apart by case
+    # no database here tells columns apart by case
+    has = {name.lower(): may_be_null for name, may_be_null in present.items()}
     attributes: dict[str, object] = {}
-    for kind, names in ((AnyText, TEXTS), (AnyNumber, NUMBERS)):
+    kinds: list[tuple[Any, dict[str, str]]] = [(AnyText, TEXTS), (AnyNumber, NUMBERS)]
+    for kind, names in kinds:
         for name, key in names.items():
             column = getattr(columns, key)
             if column and column.lower() in has:
-                attributes[name] = kind(column_name=column, null=True, primary_key=name == "username", default=None)
+                null, is_key = has[column.lower()], name == "username"
+                attributes[name] = kind(column_name=column, null=null, primary_key=is_key, default=None)
     meta = {"database": database, "table_name": table, "schema": schema, "legacy_table_names": False}
     attributes["Meta"] = type("Meta", (), meta)
     return type("Player", (Model,), attributes)

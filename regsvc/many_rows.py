@@ -22,3 +22,23 @@ def insert_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
     marks = ", ".join(["?"] * len(fields))
     values = [[field.db_value(row[field.name]) for field in fields] for row in rows]
     execute_many(database, f"INSERT INTO {model._meta.table_name} ({columns}) VALUES ({marks})", values)  # noqa: S608
+
+
+def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Change rows, each named by the model's primary key; all name the same fields. MySQL and MariaDB alone.
+
+    One statement: a thousand, however short, take as long as a scan of a million rows.
+    """
+    if not rows:
+        return
+    key, *fields = [model._meta.fields[name] for name in rows[0]]
+    assert key.primary_key, "the primary key comes first"
+    table, mark = model._meta.table_name, str(database.param)
+    first = f"SELECT {mark} COLLATE utf8mb4_bin AS {key.column_name}"
+    first += "".join(f", {mark} AS {field.column_name}" for field in fields)
+    others = f" UNION ALL SELECT {', '.join([mark] * len(rows[0]))}" * (len(rows) - 1)
+    changes = ", ".join(f"t.{field.column_name} = new.{field.column_name}" for field in fields)
+    database.execute_sql(
+        f"UPDATE {table} t JOIN ({first}{others}) new USING ({key.column_name}) SET {changes}",  # noqa: S608
+        [field.db_value(row[field.name]) for row in rows for field in (key, *fields)],
+    )

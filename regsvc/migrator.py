@@ -45,8 +45,8 @@ _SQLITE_TYPES = {
     "view": "VIEW",
 }
 _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-# table or view, column, key, trigger exists: an interrupted migration goes on
-_MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359}
+# table or view, column, key, trigger exists, or an index is gone: an interrupted migration goes on
+_MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359, 1091}
 _MYSQL_MAY_NOT = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
 LIST_OF_MIGRATIONS: Final = """
@@ -177,6 +177,7 @@ def _in_dialect(database: Database, statement: str) -> str:
     """The statement with the dialect's types; on MySQL the notes become column comments."""
     if isinstance(database, SqliteDatabase):
         statement = _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
+        statement = re.sub(r"^(DROP INDEX \w+) ON \w+$", r"\1", statement)
         # a note behind an added column would stay in the text that SQLite keeps of the table, and swallow its end
         return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if _is_alter(statement) else statement
     statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")

@@ -4,7 +4,9 @@ Every parser takes text and raises ValueError with a sentence that shows a good 
 repeats what was written: the caller knows it, and it may be a secret put into the wrong line.
 """
 
+import math
 import re
+import sys
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -121,6 +123,12 @@ class ChangeLimit:
     def is_exceeded_by(self, changes: int, total: int) -> bool:
         """Whether `changes` rows out of `total` are too many; of an empty table any share is too much."""
         return changes > self.rows and changes * 100 > self.percent * total
+
+    def enough_for(self, changes: int) -> int:
+        """Of how many rows, or more, so many changes are not too many; at least 1."""
+        if changes <= self.rows:
+            return 1
+        return math.ceil(changes * 100 / self.percent) + 1 if self.percent else sys.maxsize
 
     def __str__(self) -> str:
         """The limit as it was written, or in words of our own when it was made in code."""

@@ -18,21 +18,23 @@ from regsvc.audit import Audit
 from regsvc.clock import epoch_ms
 from regsvc.db import is_away
 from regsvc.models import APPROVED, User
-from regsvc.sync.digest_settled import KeyRange
+from regsvc.sync.digest_settled import BATCH, KeyRange
 from regsvc.sync.records import Policy
 
 log = logging.getLogger(__name__)
 
 _TRIES: Final = 3
+_WORTHWHILE = 1_000
+"""Fewer new rows in a range are looked at name by name, which takes no more time, and no block of ids."""
 _END: Final = r"\\z"  # a dollar would let a line end follow
 _NAME: Final = f"^[a-z0-9_.-]{{1,60}}{_END}"
-# What every mail system takes for an address, in the letters that have one upper and one lower case, and short enough.
-_LOCAL: Final = "[A-Za-z0-9_+-]+([.][A-Za-z0-9_+-]+)*"
-_LABEL: Final = "[A-Za-z0-9]([A-Za-z0-9-]{0,40}[A-Za-z0-9])?"
+# What every mail system takes for an address, in the letters that have one upper and one lower case, and short enough;
+# no repetition can match in two ways, which would cost the time of the insert.
+_LOCAL: Final = "[A-Za-z0-9_+-]+(?:[.][A-Za-z0-9_+-]+)*"
+_LABEL: Final = "[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*"
 _DOMAINS: Final = "arpa|alt|example|invalid|internal|local|localhost|onion|test"
-_IS_SHORT: Final = f"(?=.{{1,120}}{_END})(?=[^@]{{1,59}}@)"
-_IS_PUBLIC: Final = f"(?!.*--)(?!.*[.](?i:{_DOMAINS}){_END})"
-_EMAIL: Final = f"^{_IS_SHORT}{_IS_PUBLIC}{_LOCAL}@({_LABEL}[.])+[A-Za-z]{{2,20}}{_END}"
+_IS_SHORT: Final = f"(?=[^@]{{1,59}}@.{{4,60}}{_END})"
+_EMAIL: Final = f"^{_IS_SHORT}{_LOCAL}@(?:{_LABEL}[.])+(?!(?i:{_DOMAINS}){_END})[A-Za-z]{{2,20}}{_END}"
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,12 @@ class BulkAdoption:
 
     def candidates(self, within: KeyRange, operators: Collection[str]) -> list[Candidate]:
         """Whom `adopt` would adopt, and who would be adopted without an e-mail that somebody else has."""
-        plain, values = self._plain_rows(within, operators)
-        nobody = f"NOT EXISTS (SELECT id FROM regsvc_user u WHERE u.username_key = {self._key})"  # noqa: S608
-        return [
-            Candidate(*row) for row in self._execute(f"SELECT {self._key}, {self._status} {plain} AND {nobody}", values)
-        ]
+        is_plain, excluded = self._is_plain(operators)
+        sql = (
+            f"SELECT {self._key}, {self._status(self._table.raw_or_null('regdate'))} {self._unknown(within)} "  # noqa: S608
+            f"AND {is_plain} AND NOT EXISTS (SELECT id FROM regsvc_user u WHERE u.username_key = {self._key})"
+        )
+        return [Candidate(*row) for row in self._execute(sql, (*within.values, *excluded))]
 
     def adopt(self, within: KeyRange, operators: Collection[str], moment: datetime) -> BulkAdopted:
         """Make their users and agreements, in one transaction with one audit entry.
@@ -90,14 +93,18 @@ class BulkAdoption:
         return BulkAdopted(0)
 
     def _adopt(self, within: KeyRange, operators: Collection[str], moment: datetime) -> BulkAdopted:
-        newest = User.select(User.id).order_by(User.id.desc()).limit(1).scalar() or 0
-        made = self._make_users(within, operators, moment)
+        """AuthMe's rows are read once, into agreements that have their users' ids; the users are made of those."""
+        few = f"SELECT 1 {self._unknown(within)} LIMIT {_WORTHWHILE}"
+        if self._execute(f"SELECT COUNT(*) FROM ({few}) few", within.values)[0][0] < _WORTHWHILE:  # noqa: S608
+            return BulkAdopted(0)
+        block = self._reserve_ids(moment)
+        agreed = self._agree(block, within, operators, moment)
+        made = self._make_users(block, moment)
+        if made != agreed:
+            self._forget_userless(block)
         if not made:
             return BulkAdopted(0)
-        agreed = self._agree(newest, moment)
-        if agreed != made:
-            raise IntegrityError(f"{made} users, but {agreed} agreements")  # a row was gone, or another one
-        new = (User.id > newest) & (User.origin == "adopted")
+        new = User.id.between(*block)
         first, last = (
             User.select(User.username).where(new).order_by(order).limit(1).scalar()
             for order in (User.id, User.id.desc())
@@ -108,61 +115,85 @@ class BulkAdoption:
         others: Any = User.select(User.username_key).where(new & (User.status != APPROVED)).tuples()
         return BulkAdopted(made, tuple(row[0] for row in others))
 
-    def _make_users(self, within: KeyRange, operators: Collection[str], moment: datetime) -> int:
-        """How many. `changed_at` stays empty where nothing is left to look at.
+    def _reserve_ids(self, moment: datetime) -> tuple[int, int]:
+        """First and last of `BATCH` ids that nobody else gets: a rollback takes the rows back, not their numbers."""
+        nobody = {"status": APPROVED, "applied_status": APPROVED, "origin": "adopted", "created_at": moment}
+        with self._database.atomic() as attempt:
+            first = User.insert(username="", username_key="\n", **nobody).execute()
+            User.insert(id=first + BATCH, username="", username_key="\n\n", **nobody).execute()
+            attempt.rollback()
+        return first + 1, first + BATCH
+
+    def _agree(self, block: tuple[int, int], within: KeyRange, operators: Collection[str], moment: datetime) -> int:
+        """What both sides agree on from now on; comes back with how many, those included who are known and stay as is.
+
+        Were our table read here to leave those out, the server would write everything to a temporary table first.
+        `changed_at` stays empty where nothing is left to look at.
+        """
+        raw, now = self._table.raw_or_null, _in_sql(moment)  # stored as they are: the column's charset is converted
+        is_plain, excluded = self._is_plain(operators)
+        self._database.execute_sql("SET @regsvc_user_id = %s", (block[0] - 1,))
+        self._database.execute_sql(
+            "INSERT INTO regsvc_player (username_key, user_id, presence, base_hash, base_salt, base_email, "  # noqa: S608
+            "base_realname, base_regdate, plugin_state, plugin_since, changed_at) "
+            f"SELECT {raw('username')}, (@regsvc_user_id := @regsvc_user_id + 1), 'present', {raw('hash')}, "
+            f"{raw('salt')}, {raw('email')}, {raw('realname')}, {raw('regdate')}, 'synced', %s, "
+            f"IF({self._status(raw('regdate'))} = '{APPROVED}', NULL, %s) FROM {self._table.by_name} "
+            f"WHERE {within.condition(self._table)} AND {is_plain} ORDER BY {raw('username')} LIMIT {BATCH} "
+            "ON DUPLICATE KEY UPDATE username_key = regsvc_player.username_key",
+            (now, now, *within.values, *excluded),
+        )
+        return int(self._execute("SELECT @regsvc_user_id")[0][0]) - block[0] + 1
+
+    def _make_users(self, block: tuple[int, int], moment: datetime) -> int:
+        """Of the new agreements; comes back with how many.
 
         A name or an e-mail that somebody has is left out by the unique index, and the look at that name tells why.
         """
-        plain, values = self._plain_rows(within, operators)
-        email, regdate, now = self._email, self._registered_ms, _in_sql(moment)
-        display = f"CONCAT(SUBSTRING_INDEX({email}, '@', 1), '@', LOWER(SUBSTRING_INDEX({email}, '@', -1)))"
-        raw = self._table.raw_or_null("email")  # what is cheap comes first: this is asked twice of every row
-        is_placeholder = f"(LENGTH({raw}) = {len(NO_EMAIL)} AND LOWER({email}) = '{NO_EMAIL}')"
-        is_none = f"({raw} IS NULL OR {raw} NOT LIKE '%%@%%' OR {is_placeholder})"  # what is not is real
+        regdate, status = _registered_ms("p.base_regdate"), self._status("p.base_regdate")
+        is_placeholder = f"(LENGTH(p.base_email) = {len(NO_EMAIL)} AND LOWER(p.base_email) = '{NO_EMAIL}')"
+        is_none = f"(p.base_email IS NULL OR p.base_email NOT LIKE '%%@%%' OR {is_placeholder})"  # what is not is real
+        display = "CONCAT(SUBSTRING_INDEX(p.base_email, '@', 1), '@', LOWER(SUBSTRING_INDEX(p.base_email, '@', -1)))"
+        # spaces at its end make another name
+        is_same = "LENGTH(p.base_realname) = LENGTH(p.username_key) AND LOWER(p.base_realname) = p.username_key"
         registered_at = (
             f"IF({regdate} > 0 AND {regdate} <= {epoch_ms(moment)}, "
             f"TIMESTAMP('1970-01-01') + INTERVAL ({regdate} * 1000) MICROSECOND, %s)"
         )
         made = self._database.execute_sql(
-            "INSERT IGNORE INTO regsvc_user (username, username_key, email, email_key, status, applied_status, origin, "
-            f"created_at, changed_at) SELECT {self._username}, {self._table.raw('username')}, "
-            f"IF({is_none}, NULL, {display}), IF({is_none}, NULL, LOWER({email})), "
-            f"{self._status}, {self._status}, 'adopted', {registered_at}, "
-            f"IF({self._status} = '{APPROVED}', NULL, %s) {plain} ORDER BY {self._table.raw('username')}",
-            (now, now, *values),
+            "INSERT IGNORE INTO regsvc_user (id, username, username_key, email, email_key, status, applied_status, "  # noqa: S608
+            "origin, created_at, changed_at) SELECT p.user_id, "
+            f"IF({is_same} AND p.base_realname <> 'Player', p.base_realname, p.username_key), p.username_key, "
+            f"IF({is_none}, NULL, {display}), IF({is_none}, NULL, LOWER(p.base_email)), {status}, {status}, 'adopted', "
+            f"{registered_at}, p.changed_at FROM regsvc_player p WHERE p.user_id BETWEEN %s AND %s ORDER BY p.user_id",
+            (_in_sql(moment), *block),
         )
         return int(made.rowcount)
 
-    def _agree(self, newest: int, moment: datetime) -> int:
-        """What both sides agree on from now on. A row that changed since its user was made differs from it.
-
-        From the new users to their rows, by AuthMe's own index; comes back with how many there are.
-        """
-        raw, now = self._table.raw_or_null, _in_sql(moment)  # stored as they are: the column's charset is converted
-        base_email = f"IF(u.email_key IS NULL OR u.email_key = LOWER({self._email}), {self._email}, u.email)"
-        made = self._database.execute_sql(
-            "INSERT INTO regsvc_player (username_key, user_id, presence, base_hash, base_salt, base_email, "  # noqa: S608
-            "base_realname, base_regdate, plugin_state, plugin_since, changed_at) "
-            f"SELECT u.username_key, u.id, 'present', {raw('hash')}, {raw('salt')}, {base_email}, "
-            f"{raw('realname')}, {raw('regdate')}, 'synced', %s, "
-            f"IF(u.status = '{APPROVED}', NULL, %s) FROM regsvc_user u STRAIGHT_JOIN {self._table.by_name} "
-            f"ON {self._table.raw('username')} = {self._table.as_username('u.username_key')} "
-            f"AND {self._key} = u.username_key WHERE u.id > {newest} AND u.origin = 'adopted'",
-            (now, now),
+    def _forget_userless(self, block: tuple[int, int]) -> None:
+        """The agreements whose users could not be made."""
+        self._database.execute_sql(
+            "DELETE p FROM regsvc_player p LEFT JOIN regsvc_user u ON u.id = p.user_id "
+            "AND u.username_key = p.username_key WHERE p.user_id BETWEEN %s AND %s AND u.id IS NULL",
+            block,
         )
-        return int(made.rowcount)
 
-    def _plain_rows(self, within: KeyRange, operators: Collection[str]) -> tuple[str, tuple[Any, ...]]:
-        """FROM and WHERE of the rows in the range that nobody has looked at and that are plain."""
-        excluded, is_real = sorted(operators), f"{self._email} REGEXP '{_EMAIL}'"
-        marks = f" AND {self._key} NOT IN ({', '.join(['%s'] * len(excluded))})" if excluded else ""
-        sql = (
+    def _unknown(self, within: KeyRange) -> str:
+        """FROM and WHERE of the rows in the range that nobody has looked at."""
+        return (
             f"FROM {self._table.by_name} LEFT JOIN regsvc_player p ON p.username_key = {self._key} "
-            f"WHERE {within.condition(self._table)} AND p.username_key IS NULL{marks} "
-            f"AND {self._key} REGEXP '{_NAME}' AND COALESCE({self._table.raw_or_null('regdate')}, 0) >= 0 "
+            f"WHERE {within.condition(self._table)} AND p.username_key IS NULL"
+        )
+
+    def _is_plain(self, operators: Collection[str]) -> tuple[str, tuple[str, ...]]:
+        """The condition of plain rows, and its values."""
+        excluded, is_real = sorted(operators), f"{self._email} REGEXP '{_EMAIL}'"
+        marks = f"{self._key} NOT IN ({', '.join(['%s'] * len(excluded))}) AND " if excluded else ""
+        condition = (
+            f"{marks}{self._key} REGEXP '{_NAME}' AND COALESCE({self._table.raw_or_null('regdate')}, 0) >= 0 "
             f"AND {self._table.raw('hash')} NOT LIKE '{LOCK_PREFIX}%%' AND ({is_real} OR {self._has_no_email})"
         )
-        return sql, (*within.values, *excluded)
+        return condition, tuple(excluded)
 
     # --- pieces of SQL about AuthMe's row `a` ---
 
@@ -178,29 +209,19 @@ class BulkAdoption:
     def _has_no_email(self) -> str:
         return f"({self._email} IS NULL OR TRIM({self._email}) = '' OR LOWER({self._email}) = '{NO_EMAIL}')"
 
-    @property
-    def _username(self) -> str:
-        """With the case that its owner writes, where that is known."""
-        raw, username = self._table.raw("realname"), self._table.raw("username")
-        known = f"{self._table.text('realname')} COLLATE utf8mb4_bin"
-        # spaces at its end make another name; the collation of the raw column may find more alike, and costs less
-        is_same = f"LENGTH({raw}) = LENGTH({username}) AND LOWER({known}) = {self._key}"
-        return f"IF({is_same} AND ({raw} <> 'Player' OR {known} <> 'Player'), {raw}, {username})"
-
-    @property
-    def _registered_ms(self) -> str:
-        """As `in_milliseconds` has it: a small number is in seconds."""
-        regdate = self._table.raw_or_null("regdate")
-        return f"IF({regdate} BETWEEN 1 AND {OLDEST_MS - 1}, {regdate} * 1000, {regdate})"
-
-    @property
-    def _status(self) -> str:
+    def _status(self, regdate: str) -> str:
+        """As what a player of this date is adopted."""
         first_start = epoch_ms(self._policy.first_started_at)
-        was_first = f"COALESCE({self._registered_ms}, 0) < {first_start}"
+        was_first = f"COALESCE({_registered_ms(regdate)}, 0) < {first_start}"
         return f"IF({was_first}, '{self._policy.existing_players}', '{self._policy.new_players}')"
 
     def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return list(self._database.execute_sql(sql, values).fetchall())
+
+
+def _registered_ms(regdate: str) -> str:
+    """As `in_milliseconds` has it: a small number is in seconds."""
+    return f"IF({regdate} BETWEEN 1 AND {OLDEST_MS - 1}, {regdate} * 1000, {regdate})"
 
 
 def _in_sql(moment: datetime) -> str:

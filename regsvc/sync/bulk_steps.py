@@ -18,7 +18,7 @@ from plugin_bridge.players import PlayerRefused, Players, lock_text
 from regsvc.commit_points import pass_point
 from regsvc.db import lost_a_race
 from regsvc.errors import WrongStatus
-from regsvc.many_rows import execute_many
+from regsvc.many_rows import update_rows
 from regsvc.models import BANNED, Player, Session, User
 from regsvc.sync import decisions as d
 from regsvc.sync.agreements import NO_LOCK, NO_WISH
@@ -127,14 +127,13 @@ class BulkSteps:
                 plugin_state="locked",
             )
             if player.premium_uuid:
-                kept.append((player.premium_uuid, subject.key))
+                kept.append({"username_key": subject.key, "kept_premium_uuid": player.premium_uuid})
             by_reason[decision.reason].append(_user(subject))
             became.append(replace(subject, agreement=known, player=replace(player, **locked)))
         pass_point("after player write")
         for reason, users in by_reason.items():
             self._note_locks(reason, users, became[0])
-        if kept:
-            execute_many(self._database, "UPDATE regsvc_player SET kept_premium_uuid = ? WHERE username_key = ?", kept)
+        update_rows(self._database, Player, kept)
         return became
 
     def _note_locks(self, reason: str, users: Sequence[UserRecord], of_page: Subject) -> None:
@@ -184,22 +183,26 @@ class BulkSteps:
         Session.delete().where(Session.user.in_(ids)).execute()
         names = [user.username for user in users]
         self._world.audit.record_each("user.password_changed", "sync", names, {"where": "in the game"})
-        execute_many(
-            self._database,
-            "UPDATE regsvc_player SET base_hash = ?, base_salt = ?, base_email = ?, base_realname = ?, "
-            "base_regdate = ? WHERE username_key = ?",
-            [
-                (row.hash, row.salt, row.email, row.realname, row.regdate, row.username)
-                for row in (merge.player for _subject, merge in cases)
-            ],
-        )
-        became = []
-        for subject, merge in cases:
-            row = merge.player
-            known = replace(_agreement(subject), base_hash=row.hash, base_salt=row.salt, base_email=row.email)
-            known = replace(known, base_realname=row.realname, base_regdate=row.regdate)
-            became.append(replace(subject, user=replace(_user(subject), password=None), agreement=known))
-        return became
+        bases = [
+            {
+                "username_key": row.username,
+                "base_hash": row.hash,
+                "base_salt": row.salt,
+                "base_email": row.email,
+                "base_realname": row.realname,
+                "base_regdate": row.regdate,
+            }
+            for row in (merge.player for _subject, merge in cases)
+        ]
+        update_rows(self._database, Player, bases)
+        return [
+            replace(
+                subject,
+                user=replace(_user(subject), password=None),
+                agreement=replace(_agreement(subject), **base),
+            )
+            for (subject, _merge), base in zip(cases, bases, strict=True)
+        ]
 
 
 _STEPS: Final[dict[type, Callable[[BulkSteps, Sequence[Case]], list[Subject]]]] = {

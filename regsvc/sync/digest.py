@@ -63,6 +63,10 @@ class Digest(StoredDigest):
         found: Any = DigestBucket.select(rows, checksums, least).tuples().get()
         return Totals(int(found[0]), int(found[1])) if found[2] >= 0 else None
 
+    def is_empty(self) -> bool:
+        """Whether the last completed run saw no row, or there was none."""
+        return not DigestBucket.select().exists()
+
     def look(self, *, is_whole: bool, may_write: bool = True) -> Seen:
         """What AuthMe's table is now, compared with what is stored. Raises `PlayersAway`."""
         version = self._players.version()

@@ -47,13 +47,16 @@ class Names:
         users = User.select(User.username_key).where(User.id <= newest_id)
         yield from self._without_player(_by_name(users, User.username_key))
 
-    def due(self, moment: datetime) -> Pages:
-        """Of users whose status was typed, and of those whose ban is over."""
+    def bans_over(self, moment: datetime) -> Pages:
+        """Of users whose ban ended before it."""
         # in the order of the index that finds them: by name, the server would go through all names instead
-        edited = User.is_edited == True  # noqa: E712 - SQL
-        yield from _by_order(edited, User.id, User.id)
         is_over = (User.status == BANNED) & (User.ban_expires_at <= moment)
         yield from _by_order(is_over, User.ban_expires_at, User.id)
+
+    def edited(self) -> Pages:
+        """Of users whose status was typed: each of them is marked as changed, as long as that is not carried out."""
+        is_edited = User.changed_at.is_null(False) & (User.is_edited == True)  # noqa: E712 - SQL
+        yield from _by_order(is_edited, User.changed_at, User.id)
 
     def deleted_in_sql(self, before: Circumstances | None, now: Circumstances) -> Pages:
         """Of players whose user is gone. On SQLite a trigger marks them, else the users are counted first."""
@@ -107,7 +110,7 @@ def pages_of(names: Sequence[str], size: int = PAGE) -> Pages:
 
 
 def _by_order(condition: Any, first: Field, then: Field) -> Pages:
-    """The names of these users, ordered by two fields (or one twice) that are the same together for nobody else."""
+    """The names of these users, ordered by two fields that are the same together for nobody else."""
     beyond: Any = condition
     while True:
         query: Any = User.select(User.username_key, first, then).where(beyond)

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TextIO
 
 from peewee import Database, PeeweeException
@@ -136,6 +137,7 @@ class Sync:
         before, now = Circumstances.find(), self._circumstances()
         is_whole = run.is_full or before is None or before[0].policy != now.policy
         is_whole = is_whole or before is None or self._now() - before[1] >= FULL_EVERY
+        is_whole = is_whole or (self._digest.is_empty() and not self._players.is_empty())  # the first to be adopted
         seen = self._digest.look(is_whole=is_whole, may_write=not run.is_plan)
         run.report.scanned = seen.total
         known = before[0] if before is not None else None
@@ -178,7 +180,7 @@ class Sync:
             return  # everybody has been told of
         if before is not None:
             yield from self._look_at_names(run, pages_of(sorted(before.operators ^ now.operators)))
-        yield from self._look_at_names(run, self._names.due(self._now()))
+        yield from self._look_at_names(run, self._names.bans_over(self._now()))
         yield from self._look_at_marks(run)
 
     def _look_at_all_rows(self, run: _Run, total: int) -> Iterator[bool]:
@@ -256,7 +258,7 @@ class Sync:
     def _look_at_our_side(self, run: _Run) -> None:
         """While AuthMe is away: what was typed in SQL and the bans that are over wait for nobody."""
         run.waiting.clear()
-        for keys in self._names.due(self._now()):
+        for keys in chain(self._names.edited(), self._names.bans_over(self._now())):
             self._reconcile(run, self._subjects(run, keys, {}), OUR_SIDE)
 
     def _subjects(self, run: _Run, keys: Collection[str], rows: Mapping[str, PlayerRow]) -> list[Subject]:
@@ -393,15 +395,15 @@ class Sync:
 
     def _is_too_much(self, run: _Run) -> bool:
         """Of the rows we know players by for what is done to rows; of all users for what was typed."""
-        known = Player.select().where(Player.presence == PRESENT).count()
-        kinds = list(run.waiting.values())
+        kinds, limit = list(run.waiting.values()), self._max_changes
+        rows = len(kinds) - kinds.count(d.CarryOutEdit)
+        enough = limit.enough_for(len(kinds))  # as many as are to be counted, and no more
+        known = Player.select(Player.username_key).where(Player.presence == PRESENT).limit(enough).count()
         if run.report.scanned == 0 and known > 0 and d.NoteGone in kinds:
             return True
         if run.is_plan:
             known += run.report.adopted
-        users = Player.select().where(Player.user_id.is_null(False)).count()
-        rows = len(kinds) - kinds.count(d.CarryOutEdit)
-        limit = self._max_changes
+        users = Player.select(Player.username_key).where(Player.user_id.is_null(False)).limit(enough).count()
         return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(len(kinds), max(known, users))
 
 

@@ -1,12 +1,15 @@
 """Adoption in SQL makes of every row what the look at each name makes of it."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from plugin_bridge.players import PlayerRow, lock_text
 from regsvc.models import Player, User
+from regsvc.sync.bulk_adoption import BulkAdoption
+from regsvc.sync.digest_settled import KeyRange
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
 from tests.support.house import House, MakeHouse
@@ -19,6 +22,11 @@ OLD, MINUTE = 1_500_000_000_000, 60_000
 def database_kind() -> DatabaseKind:
     """Where the table is on the server that has ours."""
     return "mariadb"
+
+
+@pytest.fixture(autouse=True)
+def few_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regsvc.sync.bulk_adoption._WORTHWHILE", 1)
 
 
 def odd_rows(clock: StandingClock, shape: TableShape) -> list[dict[str, Any]]:
@@ -159,3 +167,87 @@ def test_a_server_that_cannot_do_it_gets_it_done_name_by_name(
     house = make_house()
     monkeypatch.setattr("regsvc.sync.bulk_adoption._NAME", "[")
     assert house.sync().adopted == 1
+
+
+# --- who comes in between ---
+
+
+class Meanwhile:
+    """Lets somebody do something after the agreements of a range were made, and before its users are."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, table: AuthMeTable, *statements: str) -> None:
+        make_users = BulkAdoption._make_users
+
+        def interrupted(adoption: BulkAdoption, block: tuple[int, int], moment: datetime) -> int:
+            for statement in statements:
+                table.database.execute(statement)
+            return make_users(adoption, block, moment)
+
+        monkeypatch.setattr(BulkAdoption, "_make_users", interrupted)
+
+
+def register(name: str) -> str:
+    return (
+        "INSERT INTO regsvc_user (username, username_key, status, applied_status, origin, created_at) "
+        f"VALUES ('{name}', '{name}', 'pending', 'pending', 'registered', UTC_TIMESTAMP(3))"
+    )
+
+
+def test_who_registers_meanwhile_gets_an_id_of_her_own(
+    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("alice", "bob"):
+        insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=OLD)
+    house = make_house()
+    Meanwhile(monkeypatch, authme_table, register("carol"))
+    report = house.sync()
+    assert (report.adopted, report.errors, report.conflicts) == (2, [], [])
+    ids = {name: house.user(name).id for name in ("alice", "bob", "carol")}
+    assert len(set(ids.values())) == 3
+    assert {name: house.player(name).user_id for name in ("alice", "bob")} == {"alice": ids["alice"], "bob": ids["bob"]}
+    assert house.player("carol").user_id == ids["carol"]
+
+
+def test_who_takes_a_name_meanwhile_keeps_it(
+    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("alice", "bob", "carol"):
+        insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=OLD)
+    house = make_house()
+    Meanwhile(monkeypatch, authme_table, register("bob"))
+    report = house.sync()
+    assert (report.adopted, report.errors) == (2, [])
+    assert [house.user(name).origin for name in ("alice", "bob", "carol")] == ["adopted", "registered", "adopted"]
+    assert (house.user("bob").status, house.user("bob").reason) == ("rejected", "name_taken_in_game"), (
+        "a player was first"
+    )
+    assert house.player("bob").user_id == house.user("bob").id, "the agreement made for another user is gone"
+    [entry] = house.details("user.adopted")
+    assert (entry["count"], entry["first"], entry["last"]) == (2, "Alice", "Carol")
+    assert not Player.select().where(Player.user_id.not_in(User.select(User.id))).exists()
+
+
+def test_what_was_agreed_on_with_others_of_the_range_stays(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+    insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=OLD)
+    house = make_house()
+    house.sync()
+    before = house.player("alice").__data__
+    authme_table.database.execute(f"UPDATE {authme_table.name} SET password = 'y'")
+    insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
+    table = house.app.ground.home.players.shared_table()
+    assert table is not None
+    adoption = BulkAdoption(User._meta.database, table, house.app.reconciler.world.audit, house.app.reconciler.policy)
+    assert adoption.adopt(KeyRange(None, None), [], house.clock()).count == 1
+    assert house.player("alice").__data__ == before
+    assert house.sync().updated == 1, "that she changed her password is still to be found"
+
+
+def test_ids_of_deleted_users_are_never_used_again(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+    house = make_house()
+    house.sync()
+    house.register("Zoe")
+    last = house.user("zoe").id
+    house.decide("delete", "Zoe")
+    insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
+    house.sync()
+    assert house.user("bob").id > last
