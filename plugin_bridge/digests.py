@@ -17,14 +17,13 @@ _MASK: Final = (1 << 40) - 1  # so that thousands of rows add up exactly in a DO
 
 
 class Bucket(NamedTuple):
-    """How many rows, their checksum, and the sum of their names' CRC32s: the same while no name came or went."""
+    """How many rows, and their checksum."""
 
     row_count: int
     checksum: int
-    names: int
 
 
-EMPTY: Final = Bucket(0, 0, 0)
+EMPTY: Final = Bucket(0, 0)
 
 
 def bucket_of(name: str) -> int:
@@ -50,21 +49,21 @@ LOWER_HALF: Final = (1 << 32) - 1
 def totals_of(buckets: Iterable[Bucket]) -> Totals:
     """Of buckets that cover the whole table."""
     rows = checksums = 0
-    for row_count, checksum, _names in buckets:
+    for row_count, checksum in buckets:
         rows += row_count
         checksums += checksum & LOWER_HALF
     return Totals(rows, checksums)
 
 
 class StoredDigest(ABC):
-    """The digest of an earlier time, kept in a table of ours with the columns bucket, row_count, checksum and names."""
+    """The digest of an earlier time, kept in a table of ours with the columns bucket, row_count and checksum."""
 
     table: str
     """Its name on our database."""
 
     @abstractmethod
-    def load(self) -> dict[int, tuple[int, int]]:
-        """Row count and checksum of all buckets but those without rows."""
+    def load(self) -> dict[int, Bucket]:
+        """All buckets but those without rows."""
 
     @abstractmethod
     def totals(self) -> Totals | None:
@@ -168,11 +167,10 @@ class SharedTable:
 
     @property
     def digest(self) -> str:
-        """A SELECT of bucket, row_count, checksum and names."""
+        """A SELECT of bucket, row_count and checksum."""
         return (
             f"SELECT {self.bucket} AS bucket, COUNT(*) AS row_count, "  # noqa: S608
-            f"CAST(SUM({self.checksum} + 0e0) AS SIGNED) AS checksum, "
-            f"CAST(SUM({self._name_crc} + 0e0) AS SIGNED) AS names FROM {self.name} a GROUP BY 1"
+            f"CAST(SUM({self.checksum} + 0e0) AS SIGNED) AS checksum FROM {self.name} a GROUP BY 1"
         )
 
     def likeness(self, stored: str) -> str:
@@ -190,12 +188,12 @@ class SharedTable:
         )
 
     def differences(self, stored: str) -> str:
-        """A SELECT of bucket, row_count, checksum and names of the buckets that are others in `stored`, or not there.
+        """A SELECT of bucket, row_count and checksum of the buckets that are others in `stored`, or not there.
 
         The last column is how many rows more there are than in `stored`.
         """
         return (
-            "SELECT now.bucket, now.row_count, now.checksum, now.names, "  # noqa: S608
+            "SELECT now.bucket, now.row_count, now.checksum, "  # noqa: S608
             f"now.row_count - COALESCE(stored.row_count, 0) FROM ({self.digest}) now "
             f"LEFT JOIN {stored} stored ON stored.bucket = now.bucket "
             "WHERE NOT (stored.row_count <=> now.row_count AND stored.checksum <=> now.checksum)"

@@ -77,11 +77,11 @@ class WholeTable:
         now, before = _buckets(query, table, username, compared), stored.load()
         is_same = _fingerprint(query, table, [username, *compared]) == fingerprint  # nobody wrote meanwhile
         self._seen, self._totals = (fingerprint, totals_of(now)) if is_same else (None, None)
-        return {number: bucket for number, bucket in enumerate(now) if before.get(number, EMPTY[:2]) != bucket[:2]}
+        return {number: bucket for number, bucket in enumerate(now) if before.get(number, EMPTY) != bucket}
 
 
 def _buckets(query: Query, table: str, username: str, compared: list[str]) -> list[Bucket]:
-    counts, sums, names = [0] * BUCKETS, [0] * BUCKETS, [0] * BUCKETS
+    counts, sums = [0] * BUCKETS, [0] * BUCKETS
     crc = zlib.crc32
     # as blobs, which come out as bytes: nothing has to be encoded for each row
     text = " || char(0) || ".join(f"quote({column})" for column in compared)
@@ -90,9 +90,8 @@ def _buckets(query: Query, table: str, username: str, compared: list[str]) -> li
             name_crc = crc(name or b"")
             number = name_crc % BUCKETS
             counts[number] += 1
-            names[number] += name_crc
             sums[number] += checksum_of(name_crc, crc(rest))
-    return list(map(Bucket, counts, sums, names))
+    return list(map(Bucket, counts, sums))
 
 
 def _fingerprint(query: Query, table: str, columns: list[str]) -> bytes:

@@ -182,7 +182,6 @@ class DigestBucket(Table):
     bucket = IntegerField(primary_key=True)
     row_count = IntegerField()
     checksum = BigIntegerField()
-    names = BigIntegerField(default=0)
 
     class Meta:
         table_name = "regsvc_digest"

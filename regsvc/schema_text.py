@@ -39,10 +39,11 @@ def list_tables() -> list[Relation]:
         for model in MODELS
     }
     for statement in _table_statements():
-        opening = re.match(r"(?:CREATE|ALTER) TABLE (?:IF NOT EXISTS )?(\w+)", statement)
+        opening = re.match(r"(CREATE|ALTER) TABLE (?:IF NOT EXISTS )?(\w+)", statement)
         if opening is not None:
-            columns = (_column(name, definition, note) for name, definition, note in _COLUMN.findall(statement))
-            tables[opening[1]].columns += columns
+            columns = [_column(name, definition, note) for name, definition, note in _COLUMN.findall(statement)]
+            table = tables[opening[2]]
+            table.columns = columns if opening[1] == "CREATE" else table.columns + columns
     return list(tables.values())
 
 

@@ -21,7 +21,7 @@ from regsvc.sync.records import Policy
 
 FULL_EVERY: Final = timedelta(days=1)
 """How old the last look at every row may be."""
-_UNSETTLED: Final = Bucket(-1, 0, 0)
+_UNSETTLED: Final = Bucket(-1, 0)
 _LAID_ASIDE: Final = -2
 """A bucket of n rows that is laid aside stands there as one of -2 - n."""
 _WRITTEN_AT_ONCE: Final = 2_000
@@ -33,8 +33,8 @@ class Seen:
 
     total: int
     changed: Mapping[int, Bucket]
-    moved: Collection[int]
-    """Those of them in which names came or went, or may have."""
+    resized: Collection[int]
+    """Those of them that have more rows than before, or fewer, or may have."""
     version: object | None
     is_whole: bool
     """Whether every name is to be looked at, and not only those of the changed buckets."""
@@ -53,9 +53,9 @@ class Digest(StoredDigest):
         self._settled_version: object | None = None
         self._settled_total = 0
 
-    def load(self) -> dict[int, tuple[int, int]]:
+    def load(self) -> dict[int, Bucket]:
         cursor = self._database.execute_sql(f"SELECT bucket, row_count, checksum FROM {self.table}")  # noqa: S608
-        return {number: (row_count, checksum) for number, row_count, checksum in cursor}
+        return {number: Bucket(row_count, checksum) for number, row_count, checksum in cursor}
 
     def totals(self) -> Totals | None:
         checksums = fn.COALESCE(fn.SUM(DigestBucket.checksum.bin_and(LOWER_HALF)), 0)
@@ -76,8 +76,8 @@ class Digest(StoredDigest):
         if table is not None:
             return Seen(self._lay_aside(table), {}, (), version, is_whole, is_laid_aside=True)
         changed = self._players.changed_buckets(self)
-        total, moved = self._compare(changed)
-        return Seen(total, changed, moved, version, is_whole)
+        total, resized = self._compare(changed)
+        return Seen(total, changed, resized, version, is_whole)
 
     def keep(self, seen: Seen, left: Collection[int]) -> None:
         """A run came to its end: what it saw is the new digest, but for the buckets in which something is `left`.
@@ -107,29 +107,29 @@ class Digest(StoredDigest):
         """
         DigestBucket.update(row_count=_UNSETTLED.row_count).execute()
         self._players.execute_shared(
-            f"REPLACE INTO {self.table} (bucket, row_count, checksum, names) "  # noqa: S608
-            f"SELECT bucket, {_LAID_ASIDE} - row_count, checksum, names FROM ({table.digest}) now"
+            f"REPLACE INTO {self.table} (bucket, row_count, checksum) "  # noqa: S608
+            f"SELECT bucket, {_LAID_ASIDE} - row_count, checksum FROM ({table.digest}) now"
         )
         total = fn.COALESCE(fn.SUM(_LAID_ASIDE - DigestBucket.row_count), 0)
         laid_aside = DigestBucket.row_count < _UNSETTLED.row_count
         return int(DigestBucket.select(total).where(laid_aside).scalar())
 
     def _compare(self, changed: Mapping[int, Bucket]) -> tuple[int, set[int]]:
-        """How many rows there are now, and the buckets in which names came or went."""
+        """How many rows there are now, and the buckets that have another number of them than before."""
         stored = int(DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).scalar())
         total = stored + sum(bucket.row_count for bucket in changed.values())
-        moved, numbers = set(changed), list(changed)
+        resized, numbers = set(changed), list(changed)
         for start in range(0, len(numbers), _WRITTEN_AT_ONCE):
             page = DigestBucket.bucket.in_(numbers[start : start + _WRITTEN_AT_ONCE])
-            rows: Any = DigestBucket.select(DigestBucket.bucket, DigestBucket.row_count, DigestBucket.names).where(page)
-            for number, row_count, names in rows.tuples():
+            rows: Any = DigestBucket.select(DigestBucket.bucket, DigestBucket.row_count).where(page)
+            for number, row_count in rows.tuples():
                 total -= row_count
-                if (row_count, names) == (changed[number].row_count, changed[number].names):
-                    moved.discard(number)
-        return total, moved
+                if row_count == changed[number].row_count:
+                    resized.discard(number)
+        return total, resized
 
     def _write(self, buckets: Mapping[int, Bucket]) -> None:
-        sql = f"REPLACE INTO {self.table} (bucket, row_count, checksum, names) VALUES (?, ?, ?, ?)"  # noqa: S608
+        sql = f"REPLACE INTO {self.table} (bucket, row_count, checksum) VALUES (?, ?, ?)"  # noqa: S608
         rows = [(number, *bucket) for number, bucket in sorted(buckets.items())]
         for start in range(0, len(rows), _WRITTEN_AT_ONCE):
             execute_many(self._database, sql, rows[start : start + _WRITTEN_AT_ONCE])

@@ -11,6 +11,7 @@ from plugin_bridge.players import Players
 from regsvc.models import BANNED, Player, User
 from regsvc.sync.digest import Circumstances, Seen, UserTally
 from regsvc.sync.digest_settled import SettledRows
+from regsvc.sync.records import PRESENT
 
 PAGE: Final = 500
 """Names looked at together."""
@@ -37,10 +38,12 @@ class Names:
             found: Pages = self._players.names_in(seen.changed)
         else:
             found = iter([SettledRows(self._database, table).unsettled_in(seen.changed)])
+        left = set(seen.resized)  # where somebody may have gone: there are fewer, or others came
         for names in found:
+            left |= {bucket_of(name) for page in pages_of(names, _NAMES) for name in self._newcomers(page)}
             yield from pages_of(names)
-        if seen.moved:
-            yield from self._without_player(self._users_in(seen.moved))
+        if left:
+            yield from self._without_player(self._users_in(left))
 
     def of_users_without_player(self, newest_id: int) -> Pages:
         """Of all users up to this id whose name AuthMe does not have."""
@@ -70,6 +73,12 @@ class Names:
             .where(Player.user_id.is_null(False), User.id.is_null())
         )
         yield from _by_name(orphans, Player.username_key, PAGE)
+
+    def _newcomers(self, names: Sequence[str]) -> set[str]:
+        """Those of AuthMe's names that were not there at the last agreement."""
+        known = Player.select(Player.username_key).where(Player.username_key.in_(names), Player.presence == PRESENT)
+        rows: Any = known.tuples()
+        return set(names) - {row[0] for row in rows}
 
     def _users_in(self, buckets: Collection[int]) -> Pages:
         if self._is_sqlite:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from plugin_bridge.digests import bucket_of
 from plugin_bridge.players import PlayerRow
 from regsvc.models import Player, SyncState, User
 from tests.support.authme_tables import AuthMeTable, TableShape, insert_player
@@ -133,6 +134,21 @@ def test_of_users_nobody_asks_while_no_name_came_or_went(town: House, monkeypatc
     town.authme.unregister_from_console("Player0017")
     assert town.sync().removed == 1
     assert asked > 0
+
+
+def test_who_leaves_a_bucket_as_another_comes_into_it_is_missed(town: House) -> None:
+    mates = (f"mate{number}" for number in range(1_000_000))
+    stranger = next(name for name in mates if bucket_of(name) == bucket_of("player0007"))
+    town.authme.unregister_from_console("Player0007")
+    insert_player(town.table, username=stranger, realname=stranger, password="x", regdate=REGISTERED_LONG_AGO)
+    report = town.sync()
+    assert (report.removed, report.adopted, report.scanned) == (1, 1, MANY)
+    assert town.plugin("player0007") == "absent"
+
+    town.authme.unregister_from_console(stranger)
+    insert_player(town.table, username="player0007", realname="Player0007", password="x", regdate=REGISTERED_LONG_AGO)
+    town.sync()
+    assert (town.plugin(stranger), town.plugin("player0007")) == ("absent", "returned")
 
 
 @pytest.mark.parametrize("column", ["password", "email", "realname"])
