@@ -148,8 +148,11 @@ class BulkAdoption:
     def _make_users(self, block: tuple[int, int], moment: datetime) -> int:
         """Of the new agreements; comes back with how many.
 
-        A name or an e-mail that somebody has is left out by the unique index, and the look at that name tells why.
+        A name or an e-mail that somebody has is left out by the unique index, and the look at that name tells why. The
+        agreements are read as they lie in their table: one by one, by their ids, they would take a quarter longer.
         """
+        bounds = "SELECT MIN(username_key), MAX(username_key) FROM regsvc_player WHERE user_id BETWEEN %s AND %s"
+        first_and_last = self._execute(bounds, block)[0]
         regdate, status = _registered_ms("p.base_regdate"), self._status("p.base_regdate")
         is_placeholder = f"(LENGTH(p.base_email) = {len(NO_EMAIL)} AND LOWER(p.base_email) = '{NO_EMAIL}')"
         is_none = f"(p.base_email IS NULL OR p.base_email NOT LIKE '%%@%%' OR {is_placeholder})"  # what is not is real
@@ -165,8 +168,9 @@ class BulkAdoption:
             "origin, created_at, changed_at) SELECT p.user_id, "
             f"IF({is_same} AND p.base_realname <> 'Player', p.base_realname, p.username_key), p.username_key, "
             f"IF({is_none}, NULL, {display}), IF({is_none}, NULL, LOWER(p.base_email)), {status}, {status}, 'adopted', "
-            f"{registered_at}, p.changed_at FROM regsvc_player p WHERE p.user_id BETWEEN %s AND %s ORDER BY p.user_id",
-            (_in_sql(moment), *block),
+            f"{registered_at}, p.changed_at FROM regsvc_player p FORCE INDEX (PRIMARY) "
+            "WHERE p.username_key BETWEEN %s AND %s AND p.user_id BETWEEN %s AND %s",
+            (_in_sql(moment), *first_and_last, *block),
         )
         return int(made.rowcount)
 
