@@ -28,13 +28,23 @@ from peewee import (
     fn,
 )
 
-from plugin_bridge.authme_config import ColumnNames
-from plugin_bridge.digests import EMPTY, FIND_NAME_INDEX, Bucket, NameIndex, SharedTable, StoredDigest
+from plugin_bridge.authme_config import IDENTIFIER, ColumnNames
+from plugin_bridge.digests import (
+    EMPTY,
+    FIND_ID,
+    FIND_NAME_INDEX,
+    Bucket,
+    IdColumn,
+    NameIndex,
+    SharedTable,
+    StoredDigest,
+)
 from plugin_bridge.player_model import TEXTS, player_model
 from plugin_bridge.players import NewPlayer, PlayerExists, PlayerRefused, PlayerRow, Players, PlayersAway
 
 _REQUIRED: Final = ("username", "realname", "hash")
 _ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow))
+_ASKED_AT_ONCE: Final = 500
 _NO_TABLE: Final = {1146, 1049}
 _NO_COLUMN: Final = 1054
 _NEEDS_COLUMN: Final = 1364
@@ -197,7 +207,7 @@ class AuthMePlayers(Players):
             sentence = self._explain(error)
             if sentence is None:
                 raise
-            self._model = None
+            self.refresh()
             raise PlayersAway(sentence) from error
 
     def _look_at_table(self) -> type[Model]:
@@ -253,7 +263,7 @@ class MySqlPlayers(AuthMePlayers):
         return self._is_transactional
 
     _is_transactional: bool | None = None
-    _index: NameIndex | None = None
+    _shared: SharedTable | None = None
 
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
         wanted = sorted(set(keys))
@@ -276,13 +286,27 @@ class MySqlPlayers(AuthMePlayers):
         return set(self.find_many(keys))
 
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        table, numbers = self._as_sql(), ", ".join(map(str, sorted(buckets)))
+        table = self._as_sql()
+        rows, condition = table.of_buckets(buckets)
         with self._table_open():
-            cursor = self._database.execute_sql(
-                f"SELECT {table.text('username')} FROM {table.name} a WHERE {table.bucket} IN ({numbers})"  # noqa: S608
-            )
+            cursor = self._database.execute_sql(f"SELECT {table.text('username')} FROM {rows} WHERE {condition}")  # noqa: S608
             names = [name for (name,) in cursor.fetchall()]
         yield names
+
+    def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
+        if not keys:
+            return {}
+        table, found, wanted = self._as_sql(), dict[str, int](), sorted(self.find_names(keys))
+        with self._table_open():
+            for start in range(0, len(wanted), _ASKED_AT_ONCE):
+                page = wanted[start : start + _ASKED_AT_ONCE]
+                cursor = self._database.execute_sql(
+                    f"SELECT {table.text('username')}, {table.bucket} FROM {table.name} a "  # noqa: S608
+                    f"WHERE {table.raw('username')} IN ({', '.join(['%s'] * len(page))})",
+                    page,
+                )
+                found |= {name: int(number) for name, number in cursor.fetchall()}
+        return {key: found[key] for key in wanted if key in found}
 
     def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
         table = self._as_sql()
@@ -300,14 +324,28 @@ class MySqlPlayers(AuthMePlayers):
     def shared_table(self) -> SharedTable:
         return self._as_sql()
 
+    def refresh(self) -> None:
+        super().refresh()
+        self._shared = None
+
     def _as_sql(self) -> SharedTable:
-        with self._table_open() as model:
-            columns = {name: field.column_name for name, field in model._meta.fields.items()}
-            nullable = {name for name, field in model._meta.fields.items() if field.null}
-            if self._index is None:
+        if self._shared is None:
+            with self._table_open() as model:
+                columns = {name: field.column_name for name, field in model._meta.fields.items()}
+                nullable = {name for name, field in model._meta.fields.items() if field.null}
                 place = (self._schema, self._table, columns["username"])
-                self._index = NameIndex(*self._database.execute_sql(FIND_NAME_INDEX, place).fetchone())
-        return SharedTable(self._table, self._schema, columns, nullable, self._index)
+                index = NameIndex(*self._database.execute_sql(FIND_NAME_INDEX, place).fetchone())
+                self._shared = SharedTable(self._table, self._schema, columns, nullable, index, self._find_ids())
+        return self._shared
+
+    def _find_ids(self) -> IdColumn | None:
+        column, is_number = self._database.execute_sql(FIND_ID, (self._schema, self._table)).fetchone()
+        if not is_number or not IDENTIFIER.fullmatch(column):
+            return None
+        table = f"`{self._schema}`.`{self._table}`" if self._schema else f"`{self._table}`"
+        bounds = f"SELECT COALESCE(MIN(`{column}`), 0), COALESCE(MAX(`{column}`), 0) FROM {table}"  # noqa: S608
+        least, greatest = self._database.execute_sql(bounds).fetchone()
+        return IdColumn(column, int(greatest)) if least >= 0 else None
 
     def execute_shared(self, sql: str) -> None:
         with self._table_open():

@@ -1,7 +1,9 @@
-"""Digests of AuthMe's table by buckets of names: what changed is found without bringing the table over the wire.
+"""Digests of AuthMe's table by buckets of rows: what changed is found without bringing the table over the wire.
 
-A bucket holds the rows whose names have the same CRC32 modulo `BUCKETS`. Its checksum is the sum, over its rows, of a
-product of two CRC32s, of which one is the name's alone: equal edits of two rows, and swaps, change it.
+On a server a bucket holds the rows whose ids are neighbours: a scan meets them together, and they are read together. On
+SQLite, where AuthMe's ids are empty, and in a table without ids, it holds those whose names have the same CRC32 modulo
+`BUCKETS`. Its checksum is the sum, over its rows, of a product of two CRC32s, of which one is the name's alone: equal
+edits of two rows, and swaps, change it.
 """
 
 import zlib
@@ -27,7 +29,7 @@ EMPTY: Final = Bucket(0, 0)
 
 
 def bucket_of(name: str) -> int:
-    """Which bucket a name, as it stands in the username column, falls into."""
+    """Which bucket of names a name, as it stands in the username column, falls into."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
@@ -82,6 +84,25 @@ class NameIndex(NamedTuple):
         return f"FORCE INDEX (`{self.key}`)" if self.key is not None else ""
 
 
+class IdColumn(NamedTuple):
+    """The column of ids that AuthMe's rows lie in the order of, and the greatest id there is."""
+
+    column: str
+    greatest: int
+
+    @property
+    def shift(self) -> int:
+        """How many of an id's last bits rows of one bucket differ in: 16 ids, or as many as make `BUCKETS` of them."""
+        return max(4, self.greatest.bit_length() - BUCKETS.bit_length() + 1)
+
+
+FIND_ID: Final = (
+    "SELECT MIN(column_name), COUNT(*) = 1 AND MIN(data_type) IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')"
+    " FROM information_schema.columns"
+    " WHERE table_schema = COALESCE(%s, DATABASE()) AND table_name = %s AND column_key = 'PRI'"
+)
+"""Of schema (NULL: our own) and table: the primary key, and whether it is one column of whole numbers."""
+
 FIND_NAME_INDEX: Final = (
     "SELECT c.collation_name, MIN(s.index_name) FROM information_schema.columns c LEFT JOIN"
     " information_schema.statistics s ON s.table_schema = c.table_schema AND s.table_name = c.table_name"
@@ -105,12 +126,17 @@ class SharedTable:
         columns: Mapping[str, str],
         nullable: Collection[str],
         names: NameIndex,
+        ids: IdColumn | None,
     ) -> None:
-        """`columns`: the real column by field of `PlayerRow`; fields without one are NULL, `nullable` ones may be."""
+        """`columns`: the real column by field of `PlayerRow`; fields without one are NULL, `nullable` ones may be.
+
+        `ids` None: there are none, and buckets are of names.
+        """
         self.name = f"`{schema}`.`{table}`" if schema else f"`{table}`"
         self._columns = columns
         self._nullable = nullable
         self._names = names
+        self._ids = ids
 
     def raw(self, field: str) -> str:
         """The column as it is."""
@@ -130,14 +156,18 @@ class SharedTable:
         """The table as `a`, to be gone through by its index of names: figures of a table that grew fast mislead."""
         return f"{self.name} a {self._names.forced}"
 
-    def of_buckets(self, numbers: str) -> str:
-        """The rows of these buckets (numbers with commas) as `a`; only the names of all the others are looked at."""
-        username = self._columns["username"]
-        is_in = self.bucket.replace("a.`", "n.`")
-        return (
-            f"(SELECT n.`{username}` AS name FROM {self.name} n {self._names.forced} WHERE {is_in} IN ({numbers})) "  # noqa: S608
-            f"found STRAIGHT_JOIN {self.by_name} ON {self.raw('username')} = found.name"
+    def of_buckets(self, numbers: Iterable[int]) -> tuple[str, str]:
+        """The rows of these buckets as `a`, and the condition on them. Of the others at most the names are read."""
+        if self._ids is not None:
+            column, shift = f"a.`{self._ids.column}`", self._ids.shift
+            ranges = (f"{column} BETWEEN {n << shift} AND {(n + 1 << shift) - 1}" for n in sorted(numbers))
+            return f"{self.name} a FORCE INDEX (PRIMARY)", f"({' OR '.join(ranges)})"
+        username, is_in = self._columns["username"], self.bucket.replace("a.`", "n.`")
+        found = (
+            f"SELECT n.`{username}` AS name FROM {self.name} n {self._names.forced} "  # noqa: S608
+            f"WHERE {is_in} IN ({', '.join(map(str, sorted(numbers)))})"
         )
+        return f"({found}) found STRAIGHT_JOIN {self.by_name} ON {self.raw('username')} = found.name", "1 = 1"
 
     def raw_or_null(self, field: str) -> str:
         """The column as it is; NULL where there is none."""
@@ -145,7 +175,9 @@ class SharedTable:
 
     @property
     def bucket(self) -> str:
-        """Into which one a row's name falls, by the bytes that the name has in UTF-8."""
+        """Into which one a row falls: by its id, or by the bytes that its name has in UTF-8."""
+        if self._ids is not None:
+            return f"(a.`{self._ids.column}` >> {self._ids.shift})"
         return f"({self._name_crc} & {BUCKETS - 1})"
 
     @property

@@ -184,6 +184,10 @@ class Players(ABC):
         """The usernames of all rows in these buckets, a short statement at a time."""
 
     @abstractmethod
+    def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
+        """In which bucket the row of each of these usernames is; where that takes a row, those without are left out."""
+
+    @abstractmethod
     def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
         """The buckets that are others than in `stored`, as they are now; an empty one where no row is left."""
 
@@ -256,6 +260,9 @@ class NoPlayers(Players):
 
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
         return iter(())
+
+    def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
+        return {}
 
     def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
         return {}

@@ -13,7 +13,7 @@ from peewee import SQL, Expression, Field, Model, Node, Select, Value, fn
 
 from plugin_bridge.authme import AuthMePlayers, field_of, player_row
 from plugin_bridge.authme_config import ColumnNames
-from plugin_bridge.digests import COMPARED, Bucket, StoredDigest
+from plugin_bridge.digests import COMPARED, Bucket, StoredDigest, bucket_of
 from plugin_bridge.guest_file import UNREADABLE, GuestFile, is_exactly
 from plugin_bridge.players import PlayerRow, PlayersAway
 from plugin_bridge.sqlite_digest import FileVersion, WholeTable, names_in
@@ -66,6 +66,9 @@ class SqlitePlayers(AuthMePlayers):
         with self._table_open() as model:
             username = _quoted(model, "username")
         yield from names_in(self._query, f'"{self._table}"', username, buckets)
+
+    def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
+        return {key: bucket_of(key) for key in keys}
 
     def _query(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with self._table_open():

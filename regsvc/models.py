@@ -177,7 +177,7 @@ class Player(Table):
 
 
 class DigestBucket(Table):
-    """What the last run of the sync saw of the plugin's rows whose names fall into one bucket."""
+    """What the last run of the sync saw of the plugin's rows that fall into one bucket."""
 
     bucket = IntegerField(primary_key=True)
     row_count = IntegerField()

@@ -33,8 +33,8 @@ class Seen:
 
     total: int
     changed: Mapping[int, Bucket]
-    resized: Collection[int]
-    """Those of them that have more rows than before, or fewer, or may have."""
+    before: Mapping[int, int]
+    """How many rows those of them had whose rows were settled."""
     version: object | None
     is_whole: bool
     """Whether every name is to be looked at, and not only those of the changed buckets."""
@@ -71,13 +71,13 @@ class Digest(StoredDigest):
         """What AuthMe's table is now, compared with what is stored. Raises `PlayersAway`."""
         version = self._players.version()
         if version is not None and version == self._settled_version:
-            return Seen(self._settled_total, {}, (), version, is_whole)
+            return Seen(self._settled_total, {}, {}, version, is_whole)
         table = self._players.shared_table() if is_whole and may_write else None
         if table is not None:
-            return Seen(self._lay_aside(table), {}, (), version, is_whole, is_laid_aside=True)
+            return Seen(self._lay_aside(table), {}, {}, version, is_whole, is_laid_aside=True)
         changed = self._players.changed_buckets(self)
-        total, resized = self._compare(changed)
-        return Seen(total, changed, resized, version, is_whole)
+        total, before = self._compare(changed)
+        return Seen(total, changed, before, version, is_whole)
 
     def keep(self, seen: Seen, left: Collection[int]) -> None:
         """A run came to its end: what it saw is the new digest, but for the buckets in which something is `left`.
@@ -114,19 +114,18 @@ class Digest(StoredDigest):
         laid_aside = DigestBucket.row_count < _UNSETTLED.row_count
         return int(DigestBucket.select(total).where(laid_aside).scalar())
 
-    def _compare(self, changed: Mapping[int, Bucket]) -> tuple[int, set[int]]:
-        """How many rows there are now, and the buckets that have another number of them than before."""
+    def _compare(self, changed: Mapping[int, Bucket]) -> tuple[int, dict[int, int]]:
+        """How many rows there are now, and how many these buckets had before."""
         stored = int(DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).scalar())
         total = stored + sum(bucket.row_count for bucket in changed.values())
-        resized, numbers = set(changed), list(changed)
+        before, numbers = dict.fromkeys(changed, 0), list(changed)
         for start in range(0, len(numbers), _WRITTEN_AT_ONCE):
             page = DigestBucket.bucket.in_(numbers[start : start + _WRITTEN_AT_ONCE])
             rows: Any = DigestBucket.select(DigestBucket.bucket, DigestBucket.row_count).where(page)
             for number, row_count in rows.tuples():
                 total -= row_count
-                if row_count == changed[number].row_count:
-                    resized.discard(number)
-        return total, resized
+                before[number] = row_count
+        return total, {number: row_count for number, row_count in before.items() if row_count >= 0}
 
     def _write(self, buckets: Mapping[int, Bucket]) -> None:
         sql = f"REPLACE INTO {self.table} (bucket, row_count, checksum) VALUES (?, ?, ?)"  # noqa: S608

@@ -47,6 +47,13 @@ class Marks:
                 if len(page) < PAGE:
                     break
 
+    def make(self, names: Collection[str], moment: datetime) -> None:
+        """The next run is to look at these names, whose players have no row by which it would find them."""
+        keys = sorted(names)
+        for start in range(0, len(keys), PAGE):
+            for table in (User, Player):
+                table.update(changed_at=moment).where(table.username_key.in_(keys[start : start + PAGE])).execute()
+
     def clear(self, marks: Collection[Mark]) -> None:
         """What these rows said has been looked at, and nothing is to be done."""
         for table in (User, Player):

@@ -1,12 +1,13 @@
 """Which names a run has to look at: those that may have something to do, and on a full look all of them."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
 
-from plugin_bridge.digests import BUCKETS, bucket_of
+from plugin_bridge.digests import bucket_of
 from plugin_bridge.players import Players
 from regsvc.models import BANNED, Player, User
 from regsvc.sync.digest import Circumstances, Seen, UserTally
@@ -38,11 +39,15 @@ class Names:
             found: Pages = self._players.names_in(seen.changed)
         else:
             found = iter([SettledRows(self._database, table).unsettled_in(seen.changed)])
-        left = set(seen.resized)  # where somebody may have gone: there are fewer, or others came
+        came: Counter[int] = Counter()
         for names in found:
-            left |= {bucket_of(name) for page in pages_of(names, _NAMES) for name in self._newcomers(page)}
+            came.update(self._players.buckets_of(self._newcomers(names)).values())
             yield from pages_of(names)
-        if left:
+        before = seen.before
+        left = {n for n, now in seen.changed.items() if n not in before or before[n] + came[n] != now.row_count}
+        if left and table is not None:
+            yield from pages_of(SettledRows(self._database, table).lost())
+        elif left:
             yield from self._without_player(self._users_in(left))
 
     def of_users_without_player(self, newest_id: int) -> Pages:
@@ -76,19 +81,16 @@ class Names:
 
     def _newcomers(self, names: Sequence[str]) -> set[str]:
         """Those of AuthMe's names that were not there at the last agreement."""
-        known = Player.select(Player.username_key).where(Player.username_key.in_(names), Player.presence == PRESENT)
-        rows: Any = known.tuples()
-        return set(names) - {row[0] for row in rows}
+        came = set(names)
+        for page in pages_of(names, _NAMES):
+            known = Player.select(Player.username_key).where(Player.username_key.in_(page), Player.presence == PRESENT)
+            rows: Any = known.tuples()
+            came -= {row[0] for row in rows}
+        return came
 
     def _users_in(self, buckets: Collection[int]) -> Pages:
-        if self._is_sqlite:
-            for names in _by_name(User.select(User.username_key), User.username_key):
-                yield [name for name in names if bucket_of(name) in buckets]
-            return
-        numbers = sorted(buckets)
-        bucket = fn.CRC32(User.username_key).bin_and(BUCKETS - 1)
-        rows: Any = User.select(User.username_key).where(bucket.in_(numbers)).tuples()
-        yield [row[0] for row in rows]
+        for names in _by_name(User.select(User.username_key), User.username_key):
+            yield [name for name in names if bucket_of(name) in buckets]
 
     def _without_player(self, names: Pages) -> Pages:
         for found in names:

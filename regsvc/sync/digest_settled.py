@@ -12,6 +12,7 @@ from peewee import Database
 from plugin_bridge.digests import SharedTable
 from plugin_bridge.players import LOCK_PREFIX, NO_EMAIL
 from regsvc.models import APPROVED
+from regsvc.sync.records import PRESENT
 
 BATCH: Final = 10_000
 """Rows in a key range."""
@@ -63,7 +64,18 @@ class SettledRows:
 
     def unsettled_in(self, buckets: Collection[int]) -> list[str]:
         """The same for buckets of names."""
-        return self._unsettled(self._table.of_buckets(", ".join(map(str, sorted(buckets)))), "1 = 1")
+        return self._unsettled(*self._table.of_buckets(buckets))
+
+    def lost(self) -> list[str]:
+        """Names of players whose row is not there any more. Asks for every player, by AuthMe's index of names."""
+        name = f"{self._table.text('username')} COLLATE utf8mb4_bin"
+        sql = (
+            f"SELECT p.username_key FROM regsvc_player p LEFT JOIN {self._table.by_name} "  # noqa: S608
+            f"ON {self._table.raw('username')} = {self._table.as_username('p.username_key')} "
+            f"AND {name} = p.username_key "
+            f"WHERE p.presence = '{PRESENT}' AND {self._table.raw('username')} IS NULL"
+        )
+        return [row[0] for row in self._execute(sql)]
 
     def _unsettled(self, rows: str, condition: str, values: tuple[Any, ...] = ()) -> list[str]:
         name = self._table.text("username")

@@ -13,7 +13,6 @@ from typing import Any, TextIO
 
 from peewee import Database, PeeweeException
 
-from plugin_bridge.digests import bucket_of
 from plugin_bridge.players import NameCollides, PlayerRow, Players, PlayersAway, is_findable
 from regsvc.audit import Audit
 from regsvc.clock import Clock
@@ -71,9 +70,9 @@ class _Run:
             self.wrong.add(key)
             self.report.add_error(key, error)
 
-    def left(self) -> set[int]:
-        """The buckets of all names that the next run has to look at again, whatever becomes of their rows."""
-        return {bucket_of(key) for names in (self.waiting, self.wrong, self.collided) for key in names}
+    def left(self) -> set[str]:
+        """All names that the next run has to look at again, whatever becomes of their rows."""
+        return self.waiting.keys() | self.wrong | self.collided
 
 
 class Sync:
@@ -152,14 +151,16 @@ class Sync:
         return Circumstances(fingerprint(reconciler.policy), reconciler.operators, count_users(self._database))
 
     def _keep(self, run: _Run, seen: Seen, before: Any, now: Circumstances) -> None:
-        left = run.left()
-        is_whole = seen.is_whole or before is None
-        if left:
+        names = run.left()
+        placed = self._players.buckets_of(names)
+        left, is_whole = set(placed.values()), seen.is_whole or before is None
+        if names:
             now = replace(now, users=UserTally(-1, 0, 0))  # somebody deleted in SQL may be among them
-        if not left and not seen.changed and not is_whole and now == before[0]:
+        if not names and not seen.changed and not is_whole and now == before[0]:
             self._digest.keep(seen, left)
             return
         with self._database.atomic():
+            self._marks.make(names - placed.keys(), self._now())
             self._digest.keep(seen, left)
             now.keep(run.report.started_at if is_whole else before[1])
 

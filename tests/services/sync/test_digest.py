@@ -9,6 +9,7 @@ import pytest
 from plugin_bridge.digests import bucket_of
 from plugin_bridge.players import PlayerRow
 from regsvc.models import Player, SyncState, User
+from regsvc.sync.digest_settled import SettledRows
 from tests.support.authme_tables import AuthMeTable, TableShape, insert_player
 from tests.support.crowd import crowd, insert_crowd
 from tests.support.house import PASSWORD, House, MakeHouse
@@ -118,27 +119,31 @@ def test_of_many_players_only_those_who_changed_are_looked_at(town: House) -> No
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_of_users_nobody_asks_while_no_name_came_or_went(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_asks_who_is_gone_while_every_row_is_accounted_for(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
-    find_names = town.app.ground.home.players.find_names
+    lost = SettledRows.lost
 
-    def finding(keys: Iterable[str]) -> set[str]:
+    def asking(rows: SettledRows) -> list[str]:
         nonlocal asked
         asked += 1
-        return find_names(keys)
+        return lost(rows)
 
-    monkeypatch.setattr(town.app.ground.home.players, "find_names", finding)
+    monkeypatch.setattr(SettledRows, "lost", asking)
     town.authme.set_password("Player0007", "changed-in-game")
     assert town.sync().updated == 1
+    insert_player(town.table, username="newcomer", realname="Newcomer", password="x", regdate=REGISTERED_LONG_AGO)
+    assert town.sync().adopted == 1
     assert asked == 0
     town.authme.unregister_from_console("Player0017")
     assert town.sync().removed == 1
-    assert asked > 0
+    assert asked == 1
 
 
 def test_who_leaves_a_bucket_as_another_comes_into_it_is_missed(town: House) -> None:
-    mates = (f"mate{number}" for number in range(1_000_000))
-    stranger = next(name for name in mates if bucket_of(name) == bucket_of("player0007"))
+    stranger = "stranger"
+    if town.table.database.kind == "sqlite":
+        mates = (f"mate{number}" for number in range(1_000_000))
+        stranger = next(name for name in mates if bucket_of(name) == bucket_of("player0007"))
     town.authme.unregister_from_console("Player0007")
     insert_player(town.table, username=stranger, realname=stranger, password="x", regdate=REGISTERED_LONG_AGO)
     report = town.sync()
@@ -197,7 +202,7 @@ def test_a_column_that_authme_adds_is_no_alarm(town: House) -> None:
 
 
 def test_what_a_run_could_not_finish_the_next_one_takes_up(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    town.authme.set_password("Player0001", "changed-in-game")
+    change(town, "player0001", "realname", "PLAYER0001")
     with monkeypatch.context() as patched:
         patched.setattr(town.app.reconciler, "settle", lambda *given, **more: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -322,3 +327,40 @@ def test_passwords_changed_by_the_dozen_are_all_taken_over(town: House) -> None:
     assert town.player("player0003").base_hash == town.row("player0003")["password"]
     settle(town)
     assert not town.sync().has_effects
+
+
+# --- how AuthMe's rows are divided ---
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+@pytest.mark.parametrize(
+    "alteration", ["DROP PRIMARY KEY, DROP COLUMN id, ADD PRIMARY KEY (username)", "MODIFY COLUMN id BIGINT NOT NULL"]
+)
+def test_a_table_without_usual_ids_has_a_digest_too(town: House, alteration: str) -> None:
+    town.table.database.execute(f"ALTER TABLE {town.table.name} {alteration}")
+    if "MODIFY" in alteration:
+        town.table.database.execute(f"UPDATE {town.table.name} SET id = -5 WHERE username = 'player0001'")
+    town.authme.set_password("Player0002", "changed-in-game")
+    assert town.sync().updated == 1, "and all is divided anew"
+    with watched(town) as names:
+        assert town.sync().counts() == {"scanned": MANY}
+    assert names == set()
+    town.authme.set_password("Player0001", "changed-in-game")
+    town.authme.unregister_from_console("Player0017")
+    with watched(town) as names:
+        report = town.sync()
+    assert (report.updated, report.removed) == (1, 1)
+    assert len(names) < MANY / 10
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_ids_that_grow_great_divide_the_table_anew(town: House) -> None:
+    for greatest in (1 << 21, (1 << 24) - 2):
+        town.table.database.execute(f"UPDATE {town.table.name} SET id = ? WHERE username = 'player0003'", (greatest,))
+        town.authme.unregister_from_console(f"Player{greatest % 5:04}1")
+        settle(town)
+        with watched(town) as names:
+            assert not town.sync().has_effects
+        assert names == set()
+        town.authme.set_password("Player0003", f"changed {greatest} times")
+        assert town.sync().updated == 1
