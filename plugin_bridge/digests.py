@@ -147,7 +147,7 @@ class SharedTable:
         return f"CONVERT({self.raw(field)} USING utf8mb4)" if field in self._columns else "NULL"
 
     def as_username(self, ours: str) -> str:
-        """A name of ours, of letters that every charset has, as AuthMe's index of names finds it."""
+        """A name of ours as AuthMe's index of names finds it; one of letters that its charset lacks finds none."""
         collation = self._names.collation
         return f"CONVERT({ours} USING {collation.partition('_')[0]}) COLLATE {collation}"
 

@@ -46,14 +46,20 @@ class Names:
         before = seen.before
         left = {n for n, now in seen.changed.items() if n not in before or before[n] + came[n] != now.row_count}
         if left and table is not None:
-            yield from pages_of(SettledRows(self._database, table).lost())
+            for names in SettledRows(self._database, table).lost():
+                yield from pages_of(names)
         elif left:
             yield from self._without_player(self._users_in(left))
 
     def of_users_without_player(self, newest_id: int) -> Pages:
         """Of all users up to this id whose name AuthMe does not have."""
-        users = User.select(User.username_key).where(User.id <= newest_id)
-        yield from self._without_player(_by_name(users, User.username_key))
+        table = self._players.shared_table()
+        if table is None:
+            users = User.select(User.username_key).where(User.id <= newest_id)
+            yield from self._without_player(_by_name(users, User.username_key))
+            return
+        for names in SettledRows(self._database, table).users_without_row(newest_id):
+            yield from pages_of(names)
 
     def bans_over(self, moment: datetime) -> Pages:
         """Of users whose ban ended before it."""

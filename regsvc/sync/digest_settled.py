@@ -66,16 +66,30 @@ class SettledRows:
         """The same for buckets of names."""
         return self._unsettled(*self._table.of_buckets(buckets))
 
-    def lost(self) -> list[str]:
-        """Names of players whose row is not there any more. Asks for every player, by AuthMe's index of names."""
-        name = f"{self._table.text('username')} COLLATE utf8mb4_bin"
+    def lost(self) -> Iterator[list[str]]:
+        """Names of players that had a row at the last agreement and have none."""
+        yield from self._without_row("regsvc_player", f"o.presence = '{PRESENT}'")
+
+    def users_without_row(self, newest_id: int) -> Iterator[list[str]]:
+        """Names of the users up to this id that have no row."""
+        yield from self._without_row("regsvc_user", f"o.id <= {newest_id:d}")
+
+    def _without_row(self, ours: str, condition: str) -> Iterator[list[str]]:
+        """Asks for everybody in that table of ours, by AuthMe's index of names; as many at a time as memory bears."""
+        username, text, after = self._table.raw("username"), self._table.text("username"), ""
         sql = (
-            f"SELECT p.username_key FROM regsvc_player p LEFT JOIN {self._table.by_name} "  # noqa: S608
-            f"ON {self._table.raw('username')} = {self._table.as_username('p.username_key')} "
-            f"AND {name} = p.username_key "
-            f"WHERE p.presence = '{PRESENT}' AND {self._table.raw('username')} IS NULL"
+            f"SELECT o.username_key FROM {ours} o LEFT JOIN {self._table.by_name} "  # noqa: S608
+            f"ON {username} = {self._table.as_username('o.username_key')} "
+            f"AND {text} COLLATE utf8mb4_bin = o.username_key WHERE o.username_key > %s AND {condition} "
+            f"AND {username} IS NULL ORDER BY o.username_key LIMIT {BATCH}"
         )
-        return [row[0] for row in self._execute(sql)]
+        while True:
+            names = [row[0] for row in self._execute(sql, (after,))]
+            if names:
+                yield names
+            if len(names) < BATCH:
+                return
+            after = names[-1]
 
     def _unsettled(self, rows: str, condition: str, values: tuple[Any, ...] = ()) -> list[str]:
         name = self._table.text("username")

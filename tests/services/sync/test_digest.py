@@ -123,7 +123,7 @@ def test_nobody_asks_who_is_gone_while_every_row_is_accounted_for(town: House, m
     asked = 0
     lost = SettledRows.lost
 
-    def asking(rows: SettledRows) -> list[str]:
+    def asking(rows: SettledRows) -> Iterator[list[str]]:
         nonlocal asked
         asked += 1
         return lost(rows)
