@@ -31,8 +31,10 @@ DATA_COMMANDS: Final = {
 
 _MOVE_HELP: Final = (
     "move everything to another database, which then is home: sqlite:////path, mysql://USER:PASSWORD@HOST:PORT/NAME, "
-    'or auto for where database.url = "auto" leads now. Stop the daemon first. Interrupted, run it again'
+    'or auto for where database.url = "auto" leads now; - reads it from standard input, where nobody else sees the '
+    "password. Stop the daemon first. Interrupted, run it again"
 )
+_STANDARD_INPUT: Final = "-"
 
 
 def add_data_commands(made: dict[str, argparse.ArgumentParser]) -> None:
@@ -93,7 +95,8 @@ def _fail(problem: Exception) -> int:
 
 
 def _move(given: argparse.Namespace, config: Config) -> int:
-    moved = Mover(config, clock.now).move(given.to, given.source)
+    to, source = _read_url(given.to, "--to"), _read_url(given.source, "--from")
+    moved = Mover(config, clock.now).move(to, source)
     if moved.copied is None:
         print(f"everything is in {moved.new} already; {moved.advice}")
         return 0
@@ -102,6 +105,15 @@ def _move(given: argparse.Namespace, config: Config) -> int:
     print(f"now {moved.advice}, and start the daemon")
     print(f"{moved.left} when you are content")
     return 0
+
+
+def _read_url(given: str | None, option: str) -> Any:
+    """As given, or the next line of standard input: everybody on the machine can read what a command line says."""
+    if given != _STANDARD_INPUT:
+        return given
+    if sys.stdin.isatty():
+        return getpass.getpass(f"{option} (not shown): ").strip()
+    return sys.stdin.readline().strip()
 
 
 def _restore(given: argparse.Namespace, config: Config) -> int:

@@ -79,7 +79,7 @@ def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: 
     before = contents_of(database.url)
 
     new_file = f"sqlite:///{place.state_dir / 'again.db'}"
-    back = run("migrate", "--to", new_file)
+    back = run("migrate", "--to", "-", typed=f"{new_file}\n")  # a password would not be seen by others
     assert back.status == 0, back
     assert (contents_of(new_file), next_user_number(new_file)) == (before, number + 1)
     point_at(place, new_file)
