@@ -153,7 +153,8 @@ class RandomVillage(RuleBasedStateMachine):
         person, password = self.people[name.lower()], self._new_password()
 
         def note(is_done: bool) -> None:
-            if self.house.find_user(name) is None:
+            user = self.house.find_user(name)
+            if user is None or (not is_done and user.password_hash is None):  # killed before it was set
                 person.others.add(password)
                 return
             person.own.append(password)
