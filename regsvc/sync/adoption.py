@@ -1,5 +1,6 @@
 """Makes users of players that have none: one at a login, thousands at the first start beside a server in use."""
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -28,7 +29,7 @@ def adopt(database: Database, audit: Audit, adoptions: list[Adopt], moment: date
     """
     conflicts: dict[str, Conflict] = {}
     with database.atomic():
-        emails = _free_emails(adoptions, conflicts)
+        emails = free_emails(adoptions, conflicts, held_emails)
         users = [_user_values(adoption, emails.get(adoption.player.username), moment) for adoption in adoptions]
         insert_rows(database, User, users)
         keys = [adoption.player.username for adoption in adoptions]
@@ -66,8 +67,21 @@ def adopt_each(database: Database, audit: Audit, adoptions: list[Adopt], moment:
     return Adopted(first.count + second.count, first.conflicts | second.conflicts)
 
 
-def _free_emails(adoptions: list[Adopt], conflicts: dict[str, Conflict]) -> dict[str, EmailAddress]:
-    """The e-mail of each player that has a real one which nobody else has; the first of two players gets it."""
+def held_emails(keys: Collection[str]) -> set[str]:
+    """Those of these e-mails, as they are compared, that users of ours have."""
+    if not keys:
+        return set()
+    rows: Any = User.select(User.email_key).where(User.email_key.in_(list(keys))).tuples()
+    return {row[0] for row in rows}
+
+
+def free_emails(
+    adoptions: list[Adopt], conflicts: dict[str, Conflict], held: Callable[[Collection[str]], set[str]]
+) -> dict[str, EmailAddress]:
+    """The e-mail of each player that has a real one which nobody else has; the first of two players gets it.
+
+    `held` says which of some e-mails somebody has. The others' are added to `conflicts`, by username.
+    """
     found: dict[str, EmailAddress] = {}
     for adoption in adoptions:
         raw = adoption.player.known_email
@@ -76,10 +90,7 @@ def _free_emails(adoptions: list[Adopt], conflicts: dict[str, Conflict]) -> dict
             found[adoption.player.username] = address
         elif raw is not None:
             conflicts[adoption.player.username] = Conflict("email", "both")
-    keys = {address.key for address in found.values()}
-    taken = set()
-    if keys:
-        taken = {row.email_key for row in User.select(User.email_key).where(User.email_key.in_(keys))}
+    taken = held({address.key for address in found.values()})
     free = {}
     for username, address in found.items():
         if address.key in taken:

@@ -5,7 +5,7 @@ that is none or surely one and nobody else's. The others are left to the look at
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -18,8 +18,9 @@ from regsvc.audit import Audit
 from regsvc.clock import epoch_ms
 from regsvc.db import is_away
 from regsvc.models import APPROVED, User
-from regsvc.sync.digest_settled import BATCH, KeyRange
+from regsvc.sync.digest_settled import BATCH, KeyRange, SettledRows
 from regsvc.sync.records import Policy
+from regsvc.sync.shared_emails import Checksums, find_shared_emails
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +39,13 @@ _EMAIL: Final = f"^{_IS_SHORT}{_LOCAL}@(?:{_LABEL}[.])+(?!(?i:{_DOMAINS}){_END})
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A player who would be adopted, and as what."""
+class BulkPlan:
+    """How many would be adopted, the status by name of those who would be something else than approved, and the names
+    that are to be looked at afterwards, in this order."""
 
-    username_key: str
-    status: str
+    count: int
+    unsettled: Mapping[str, str]
+    names: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -62,15 +65,48 @@ class BulkAdoption:
         self._table = table
         self._audit = audit
         self._policy = policy
+        self._settled = SettledRows(database, table)
+        self._knows_shared = False
 
-    def candidates(self, within: KeyRange, operators: Collection[str]) -> list[Candidate]:
-        """Whom `adopt` would adopt, and who would be adopted without an e-mail that somebody else has."""
+    def plan(self, within: KeyRange, operators: Collection[str], contested: Checksums) -> BulkPlan:
+        """What `adopt` would do, and whom it would leave to the look at each name. Nothing is written.
+
+        `contested`: of e-mails that a plan has given away in earlier ranges; those that rows share are added.
+        """
+        try:
+            unknown = self._count_unknown(within, BATCH)
+            if unknown >= _WORTHWHILE:
+                return self._plan(within, operators, contested, unknown)
+        except (OperationalError, InternalError, DataError, ProgrammingError) as error:
+            if is_away(error):
+                raise
+            log.warning("adoptions are planned one by one instead of in SQL: %s", type(error).__name__)
+        return BulkPlan(0, {}, self._settled.unsettled_within(within))
+
+    def _plan(self, within: KeyRange, operators: Collection[str], contested: Checksums, unknown: int) -> BulkPlan:
+        """Only who is not simply adopted comes over the wire, unless there are others in the range as well."""
+        if not self._knows_shared:
+            find_shared_emails(self._database, self._table, contested)
+            self._knows_shared = True
         is_plain, excluded = self._is_plain(operators)
-        sql = (
-            f"SELECT {self._key}, {self._status(self._table.raw_or_null('regdate'))} {self._unknown(within)} "  # noqa: S608
-            f"AND {is_plain} AND NOT EXISTS (SELECT id FROM regsvc_user u WHERE u.username_key = {self._key})"
+        email = f"LOWER({self._email})"
+        has_holder = f"EXISTS (SELECT id FROM regsvc_user e WHERE e.email_key = {email})"  # noqa: S608
+        has_user = f"EXISTS (SELECT id FROM regsvc_user u WHERE u.username_key = {self._key})"  # noqa: S608
+        columns = (
+            f"{self._table.text('username')} AS name, COALESCE({is_plain} AND NOT {has_user}, 0) AS is_plain, "
+            f"COALESCE({has_holder} OR {contested.may_hold(email)}, 0) AS is_contested, "
+            f"{self._status(self._table.raw_or_null('regdate'))} AS status"
         )
-        return [Candidate(*row) for row in self._execute(sql, (*within.values, *excluded))]
+        is_all = unknown >= BATCH
+        is_told = f"NOT (is_plain AND NOT is_contested AND status = '{APPROVED}')" if is_all else "1 = 1"
+        sql = f"SELECT * FROM (SELECT {columns} {self._unknown(within)}) new WHERE {is_told}"  # noqa: S608
+        rows = self._execute(sql, (*excluded, *within.values))
+        adopted = {name: status for name, plain, shared, status in rows if plain and not shared}
+        count = len(adopted) + (unknown - len(rows) if is_all else 0)
+        names = sorted(name for name, plain, shared, _status in rows if plain and shared)  # as they would be adopted
+        others = [row[0] for row in rows] if is_all else self._settled.unsettled_within(within)
+        names = [name for name in dict.fromkeys([*names, *others]) if name not in adopted]
+        return BulkPlan(count, {name: status for name, status in adopted.items() if status != APPROVED}, names)
 
     def adopt(self, within: KeyRange, operators: Collection[str], moment: datetime) -> BulkAdopted:
         """Make their users and agreements, in one transaction with one audit entry.
@@ -94,8 +130,7 @@ class BulkAdoption:
 
     def _adopt(self, within: KeyRange, operators: Collection[str], moment: datetime) -> BulkAdopted:
         """AuthMe's rows are read once, into agreements that have their users' ids; the users are made of those."""
-        few = f"SELECT 1 {self._unknown(within)} LIMIT {_WORTHWHILE}"
-        if self._execute(f"SELECT COUNT(*) FROM ({few}) few", within.values)[0][0] < _WORTHWHILE:  # noqa: S608
+        if self._count_unknown(within, _WORTHWHILE) < _WORTHWHILE:
             return BulkAdopted(0)
         block = self._reserve_ids(moment)
         agreed = self._agree(block, within, operators, moment)
@@ -181,6 +216,10 @@ class BulkAdoption:
             "AND u.username_key = p.username_key WHERE p.user_id BETWEEN %s AND %s AND u.id IS NULL",
             block,
         )
+
+    def _count_unknown(self, within: KeyRange, limit: int) -> int:
+        few = f"SELECT 1 {self._unknown(within)} LIMIT {limit}"
+        return int(self._execute(f"SELECT COUNT(*) FROM ({few}) few", within.values)[0][0])  # noqa: S608
 
     def _unknown(self, within: KeyRange) -> str:
         """FROM and WHERE of the rows in the range that nobody has looked at."""

@@ -28,6 +28,7 @@ from regsvc.sync.digest_marks import Marks
 from regsvc.sync.digest_names import Names, count_users, pages_of
 from regsvc.sync.digest_settled import BATCH, KeyRange, SettledRows
 from regsvc.sync.plan import decide, lock_after
+from regsvc.sync.planned_emails import PlannedEmails
 from regsvc.sync.progress import Progress
 from regsvc.sync.reconciler import OUR_SIDE, Reconciler, Settled
 from regsvc.sync.records import PRESENT, Subject
@@ -59,6 +60,7 @@ class _Run:
     wrong: set[str] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
     """With `is_plan`: names looked at, each of which is told of once."""
+    emails: PlannedEmails = field(default_factory=PlannedEmails)
 
     def put_off(self, key: str, decision: d.Decision) -> None:
         """Leave this step to the end of the run, where it is known how many there are."""
@@ -210,13 +212,12 @@ class Sync:
         if not run.is_plan:
             adopted = bulk.adopt(within, operators, self._now())
             run.report.adopted += adopted.count
-            is_everybody = adopted.count == BATCH
-            return list(adopted.unsettled) if is_everybody else rows.unsettled_within(within)
-        planned = {candidate.username_key: candidate.status for candidate in bulk.candidates(within, operators)}
-        run.report.adopted += len(planned)
+            return list(adopted.unsettled) if adopted.count == BATCH else rows.unsettled_within(within)
+        planned = bulk.plan(within, operators, run.emails.contested)
+        run.report.adopted += planned.count
         if self._reconciler.policy.unapproved_players == "lock":
-            run.waiting |= {key: d.Lock for key, status in planned.items() if status in (PENDING, REJECTED)}
-        return [name for name in rows.unsettled_within(within) if name not in planned]
+            run.waiting |= {key: d.Lock for key, status in planned.unsettled.items() if status in (PENDING, REJECTED)}
+        return list(planned.names)
 
     def _take_first(self, run: _Run, names: Sequence[str]) -> Sequence[str]:
         """Most rows that changed have another password, and are done with by this. Comes back with the other names."""
@@ -317,22 +318,20 @@ class Sync:
             self._settle(run, key)
 
     def _adopt(self, run: _Run, adoptions: list[tuple[Subject, d.Adopt]]) -> None:
+        if not adoptions:
+            return
+        new = [adoption for _subject, adoption in adoptions]
+        adopted = run.emails.adopt(new) if run.is_plan else adopt_each(self._database, self._audit, new, self._now())
+        run.report.adopted += adopted.count
+        for username, conflict in adopted.conflicts.items():
+            _add_conflict(run.report, username, conflict)
         if run.is_plan:
-            run.report.adopted += len(adoptions)
             for subject, adoption in adoptions:
                 lock = lock_after(adoption, subject.is_operator, self._reconciler.policy)
                 if lock is not None:
                     run.put_off(subject.key, lock)
-        elif adoptions:
-            moment = self._now()
-            adopted = adopt_each(self._database, self._audit, [adoption for _subject, adoption in adoptions], moment)
-            run.report.adopted += adopted.count
-            for username, conflict in adopted.conflicts.items():
-                _add_conflict(run.report, username, conflict)
-            self._follow_adoptions(
-                run,
-                {a.player.username: a.player for _subject, a in adoptions if a.status != APPROVED},  # else nothing does
-            )
+        else:
+            self._follow_adoptions(run, {a.player.username: a.player for a in new if a.status != APPROVED})
 
     def _follow_adoptions(self, run: _Run, rows: dict[str, PlayerRow]) -> None:
         """What follows from the status the players got."""

@@ -54,6 +54,7 @@ def odd_rows(clock: StandingClock, shape: TableShape) -> list[dict[str, Any]]:
         "  ",
         "a" * 65 + "@example.org",
         "büro@example.org",
+        '"alice"@example.org',
     ]
     if shape is not TableShape.OLD:  # there it cannot be NULL
         emails.append(None)  # type: ignore[arg-type]
@@ -111,6 +112,7 @@ def test_sql_decides_as_the_plan_does(
     told = (in_sql.counts(), sorted(in_sql.conflicts, key=str), in_sql.errors)
     counts = {key: value for key, value in in_sql.counts().items() if key in ("scanned", "adopted")}
     assert {key: planned.counts().get(key) for key in counts} == counts
+    assert sorted(planned.conflicts, key=str) == sorted(in_sql.conflicts, key=str)
 
     User.delete().where(User.username_key != "zoe").execute()
     Player.delete().where(Player.username_key != "zoe").execute()
@@ -166,6 +168,7 @@ def test_a_server_that_cannot_do_it_gets_it_done_name_by_name(
     insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
     house = make_house()
     monkeypatch.setattr("regsvc.sync.bulk_adoption._NAME", "[")
+    assert house.plan().adopted == 1
     assert house.sync().adopted == 1
 
 
