@@ -1,10 +1,11 @@
 """Who would have which e-mail: a run finds that in our table; a plan, which writes nothing, has to remember it."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from regsvc.models import User
 from regsvc.sync.adoption import Adopted, free_emails, held_emails
-from regsvc.sync.decisions import Adopt, Conflict
+from regsvc.sync.decisions import Adopt, Conflict, Decision, Merge
 from regsvc.sync.emails import find_real_email
 from regsvc.sync.number_set import NumberSet
 from regsvc.sync.shared_emails import Checksums
@@ -26,8 +27,16 @@ class PlannedEmails:
             self._take(address.key)
         return Adopted(len(adoptions), conflicts)
 
-    def change(self, username_key: str, raw: str) -> bool:
-        """A user gets the e-mail that the game has. False: it is somebody else's, or no address."""
+    def foresee(self, username_key: str, decision: Decision) -> Decision:
+        """The step, with the conflict that it would end in where a user does not get the e-mail that the game has."""
+        if not isinstance(decision, Merge) or decision.takes_email is None:
+            return decision
+        if self._change(username_key, decision.takes_email):
+            return decision
+        return replace(decision, conflicts=(*decision.conflicts, Conflict("email", "both")))
+
+    def _change(self, username_key: str, raw: str) -> bool:
+        """False: it is somebody else's, or no address."""
         address = find_real_email(raw)
         if address is None:
             return False

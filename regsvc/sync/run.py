@@ -313,7 +313,7 @@ class Sync:
         if isinstance(decision, d.BRAKED):
             run.put_off(key, decision)
         elif run.is_plan:
-            _count(run.report, key, type(decision), decision)
+            _count(run.report, key, type(decision), run.emails.foresee(key, decision))
         else:
             self._settle(run, key)
 

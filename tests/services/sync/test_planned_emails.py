@@ -93,3 +93,22 @@ def test_a_range_that_is_known_in_part_is_planned_as_it_is_adopted(
     assert planned.counts() == done.counts() == {"scanned": 5, "adopted": 3}
     assert without_email(planned) == without_email(done) == {"alice", "erin"}
     assert house.user("carol").email == "carol@example.org"
+
+
+def test_an_email_that_a_user_changed_in_the_game_is_free_for_who_comes_after(
+    make_house: MakeHouse, authme_table: AuthMeTable
+) -> None:
+    join(authme_table, bob="bob@example.org", carol="carol@example.org", dave="dave@example.org")
+    house = make_house()
+    house.sync()
+    for name, email in (("bob", "moved@example.org"), ("carol", "dave@example.org"), ("dave", "no-at-all")):
+        authme_table.database.execute(f"UPDATE {authme_table.name} SET email = ? WHERE username = ?", (email, name))
+    join(authme_table, erin="bob@example.org", frank="moved@example.org", gina="carol@example.org")
+    done = planned_and_done(house)
+    assert (done.adopted, done.updated) == (3, 3)
+    assert without_email(done) == {"carol", "dave", "frank", "gina"}
+    emails = {name: house.user(name).email for name in ("bob", "carol", "dave", "erin", "frank", "gina")}
+    assert emails == {
+        "bob": "moved@example.org", "carol": "carol@example.org", "dave": "dave@example.org",
+        "erin": "bob@example.org", "frank": None, "gina": None,
+    }  # fmt: skip
