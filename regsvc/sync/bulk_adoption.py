@@ -99,7 +99,7 @@ class BulkAdoption:
         )
         is_all = unknown >= BATCH
         is_told = f"NOT (is_plain AND NOT is_contested AND status = '{APPROVED}')" if is_all else "1 = 1"
-        sql = f"SELECT * FROM (SELECT {columns} {self._unknown(within)}) new WHERE {is_told}"  # noqa: S608
+        sql = f"SELECT * FROM (SELECT {columns} {self._unknown(within)}) found WHERE {is_told}"  # noqa: S608
         rows = self._execute(sql, (*excluded, *within.values))
         adopted = {name: status for name, plain, shared, status in rows if plain and not shared}
         count = len(adopted) + (unknown - len(rows) if is_all else 0)

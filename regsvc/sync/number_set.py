@@ -1,4 +1,4 @@
-"""A set of numbers that takes fifteen bytes for each instead of a hundred: a plan may remember a million of them."""
+"""A set of numbers that takes twenty bytes for each instead of a hundred: a plan may remember a million of them."""
 
 from array import array
 from typing import Final

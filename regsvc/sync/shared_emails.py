@@ -41,7 +41,7 @@ class Checksums:
 
 def find_shared_emails(database: Database, table: SharedTable, found: Checksums) -> None:
     """Add the e-mails that more than one row has, and those that are written in another way than they are compared."""
-    email = table.text("email")
+    email = f"CONVERT({table.raw_or_null('email')} USING utf8mb4) COLLATE utf8mb4_bin"  # no sign for another
     # sorted instead of kept in a table with an index, which would take ten seconds for a million
     shared = (
         f"SELECT SQL_BIG_RESULT CRC32(LOWER({email})) FROM {table.name} a "  # noqa: S608

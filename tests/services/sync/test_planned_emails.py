@@ -69,14 +69,16 @@ def test_the_first_of_two_players_gets_their_email_wherever_the_other_one_stands
         nina="nina@example.org",
         oscar="",
         peggy="peggy@example.org",
+        ruth="kay@example.org",
+        trent="\u212aay@example.org",  # the sign for Kelvin
     )
     house = make_house()
     house.register("Zoe", email="taken@example.org")
     # an ordinary row is adopted in SQL, before the others of its range
     second = {"frank", "nina"} if database_kind == "sqlite" else {"erin", "mia"}
     done = planned_and_done(house)
-    assert done.adopted == 17
-    assert without_email(done) == {"bob", "carol", "dave", "gina", "heidi", "lara"} | second
+    assert done.adopted == 19
+    assert without_email(done) == {"bob", "carol", "dave", "gina", "heidi", "lara", "trent"} | second
     assert house.user("a!").email == "late@example.org"
     assert without_email(planned_and_done(house)) == set(), "everything was told"
 
