@@ -212,11 +212,11 @@ class SharedTable:
         no table can have is like none.
         """
         return (
-            "SELECT now.row_count - stored.row_count, now.row_count = stored.row_count "  # noqa: S608
-            "AND now.checksum = stored.checksum AND stored.least >= 0 FROM (SELECT COUNT(*) AS row_count, "
+            "SELECT now.row_count - seen.row_count, now.row_count = seen.row_count "  # noqa: S608
+            "AND now.checksum = seen.checksum AND seen.least >= 0 FROM (SELECT COUNT(*) AS row_count, "
             f"COALESCE(SUM({self.checksum}), 0) AS checksum FROM {self.name} a) now, "
             "(SELECT COALESCE(SUM(row_count), 0) AS row_count, COALESCE(SUM(checksum), 0) AS checksum, "
-            f"COALESCE(MIN(row_count), 0) AS least FROM {stored}) stored"
+            f"COALESCE(MIN(row_count), 0) AS least FROM {stored}) seen"
         )
 
     def differences(self, stored: str) -> str:
@@ -226,14 +226,14 @@ class SharedTable:
         """
         return (
             "SELECT now.bucket, now.row_count, now.checksum, "  # noqa: S608
-            f"now.row_count - COALESCE(stored.row_count, 0) FROM ({self.digest}) now "
-            f"LEFT JOIN {stored} stored ON stored.bucket = now.bucket "
-            "WHERE NOT (stored.row_count <=> now.row_count AND stored.checksum <=> now.checksum)"
+            f"now.row_count - COALESCE(seen.row_count, 0) FROM ({self.digest}) now "
+            f"LEFT JOIN {stored} seen ON seen.bucket = now.bucket "
+            "WHERE NOT (seen.row_count <=> now.row_count AND seen.checksum <=> now.checksum)"
         )
 
     def gone(self, stored: str) -> str:
         """A SELECT of the buckets in `stored` that have no row any more."""
         return (
-            f"SELECT stored.bucket FROM {stored} stored LEFT JOIN (SELECT DISTINCT {self.bucket} AS bucket "  # noqa: S608
-            f"FROM {self.name} a) now ON now.bucket = stored.bucket WHERE now.bucket IS NULL"
+            f"SELECT seen.bucket FROM {stored} seen LEFT JOIN (SELECT DISTINCT {self.bucket} AS bucket "  # noqa: S608
+            f"FROM {self.name} a) now ON now.bucket = seen.bucket WHERE now.bucket IS NULL"
         )
