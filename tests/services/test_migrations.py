@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +38,27 @@ def empty_database(request: pytest.FixtureRequest, database_kind: DatabaseKind, 
         yield opened
 
 
+@pytest.fixture
+def our_database(empty_database: Database, clock: StandingClock) -> Database:
+    """Not the copy that other tests get."""
+    migrate(empty_database, clock)
+    return empty_database
+
+
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """Migrated once, for tests that only look."""
+    with ExitStack() as stack:
+        url = f"sqlite:///{tmp_path_factory.mktemp('tables') / 'companion.db'}"
+        if request.param == "mariadb":
+            url = stack.enter_context(request.getfixturevalue("mariadb").fresh_database()).url
+        opened = open_database(url, timedelta(seconds=5))
+        bind_models(opened)
+        stack.enter_context(opened.connection_context())
+        migrate(opened, StandingClock())
+        yield opened
+
+
 def schema_of(database: Database) -> Schema:
     """Every table and what the database says of its columns, indexes and foreign keys."""
     return {
@@ -54,16 +75,16 @@ def schema_of(database: Database) -> Schema:
 # --- the models ---
 
 
-def test_the_tables_are_those_of_the_models(our_database: Database) -> None:
-    made = {table for table in our_database.get_tables() if table.startswith("regsvc_")}
+def test_the_tables_are_those_of_the_models(tables: Database) -> None:
+    made = {table for table in tables.get_tables() if table.startswith("regsvc_")}
     assert made == {model._meta.table_name for model in MODELS}
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_the_columns_are_those_of_the_model(our_database: Database, model: Any) -> None:
-    columns = {column.name: column for column in our_database.get_columns(model._meta.table_name)}
+def test_the_columns_are_those_of_the_model(tables: Database, model: Any) -> None:
+    columns = {column.name: column for column in tables.get_columns(model._meta.table_name)}
     fields = {field.column_name: field for field in model._meta.sorted_fields}
-    untold = {"is_edited"} if isinstance(our_database, SqliteDatabase) else set()  # SQLite hides generated columns
+    untold = {"is_edited"} if isinstance(tables, SqliteDatabase) else set()  # SQLite hides generated columns
     assert set(columns) == set(fields) - untold
     for name in columns:
         field, column = fields[name], columns[name]
@@ -73,8 +94,8 @@ def test_the_columns_are_those_of_the_model(our_database: Database, model: Any) 
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_what_a_model_calls_unique_or_indexed_is(our_database: Database, model: Any) -> None:
-    there = [(tuple(index.columns), index.unique) for index in our_database.get_indexes(model._meta.table_name)]
+def test_what_a_model_calls_unique_or_indexed_is(tables: Database, model: Any) -> None:
+    there = [(tuple(index.columns), index.unique) for index in tables.get_indexes(model._meta.table_name)]
     for field in model._meta.sorted_fields:
         if field.unique or field.index or isinstance(field, ForeignKeyField):
             led = [unique for columns, unique in there if columns[0] == field.column_name]
@@ -86,8 +107,8 @@ def test_what_a_model_calls_unique_or_indexed_is(our_database: Database, model: 
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_what_hangs_on_a_user_goes_with_the_user(our_database: Database, model: Any) -> None:
-    there = {(key.column, key.dest_table) for key in our_database.get_foreign_keys(model._meta.table_name)}
+def test_what_hangs_on_a_user_goes_with_the_user(tables: Database, model: Any) -> None:
+    there = {(key.column, key.dest_table) for key in tables.get_foreign_keys(model._meta.table_name)}
     wanted = {
         (field.column_name, field.rel_model._meta.table_name)
         for field in model._meta.sorted_fields
