@@ -3,20 +3,28 @@
 import smtplib
 import ssl
 import tomllib
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
+from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
+from regsvc.db import open_database
+from regsvc.migrator import migrate
+from regsvc.models import bind_models
+from tests.support.authme_database import SqliteFile
 from tests.support.authme_like import Algorithm, AuthMeLike
 from tests.support.authme_tables import AuthMeTable, TableShape, column_types, dump_table, insert_player
 from tests.support.certificate import Certificate
 from tests.support.daemon import to_toml
 from tests.support.game_server import GameServer
-from tests.support.mariadb import MariaDBServer
+from tests.support.mariadb import Database, MariaDBServer
+from tests.support.migrated import fill_file, fill_schema
 from tests.support.smtp import MailServer
+from tests.support.standing_clock import StandingClock
 
 every_shape = pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)
 
@@ -45,6 +53,44 @@ def test_mariadb_keeps_what_was_committed_before_it_was_killed(
             cursor.execute("SELECT a FROM t")
             assert cursor.fetchall() == ((7,),)
         connection.close()
+
+
+def test_a_copy_of_our_tables_is_what_the_migrator_makes(mariadb: MariaDBServer) -> None:
+    with mariadb.fresh_database() as first, mariadb.fresh_database() as made, mariadb.fresh_database() as copied:
+        fill_schema(first)  # the first one of a process may be no copy
+        fill_schema(copied)
+        ours = open_database(made.url, timedelta(seconds=5))
+        bind_models(ours)
+        with ours.connection_context():
+            migrate(ours, StandingClock())
+        assert len(told(made)) > 20
+        assert told(copied) == told(made)
+
+
+def test_so_is_a_copy_of_our_file(tmp_path: Path) -> None:
+    fill_file(tmp_path / "copied.db")
+    ours = open_database(f"sqlite:///{tmp_path / 'made.db'}", timedelta(seconds=5))
+    bind_models(ours)
+    with ours.connection_context():
+        migrate(ours, StandingClock())
+    made, copied = (SqliteFile(tmp_path / f"{name}.db") for name in ("made", "copied"))
+    for question in ("SELECT type, name, sql FROM sqlite_master", "SELECT * FROM regsvc_migration"):
+        assert copied.query(question) == made.query(question) != []
+    assert copied.query("PRAGMA journal_mode") == [{"journal_mode": "wal"}]
+
+
+def told(schema: Database) -> list[object]:
+    """Everything the server says of a schema's tables, views and triggers, and the rows of the migrations."""
+    with closing(schema.connect()) as connection, connection.cursor() as cursor:
+
+        def rows(sql: str) -> list[tuple[Any, ...]]:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+        names = {name: "TABLE" for name, _kind in rows("SHOW FULL TABLES")}
+        names |= {name: "TRIGGER" for name, *_rest in rows("SHOW TRIGGERS")}
+        created = [(rows(f"SHOW CREATE {kind} `{name}`")[0])[:4] for name, kind in names.items()]
+        return [*created, *rows("SELECT * FROM regsvc_migration")]
 
 
 @every_shape

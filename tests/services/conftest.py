@@ -1,7 +1,7 @@
 """What the tests of the rules may ask for, beside what every test may.
 
 clock         a clock that stands still until the test moves it
-our_database  our own database on `database_kind`, migrated, and open on the test's thread
+our_database  our own database on `database_kind`, with its tables, and open on the test's thread
 in_parallel   runs a rule on many threads at once, each with a connection of its own
 alice         a user who waits for her review; `make_user` makes others
 olivia        an approved user; `operators` has her name, and whom a test adds
@@ -22,11 +22,11 @@ from peewee import Database
 from regsvc.audit import Audit
 from regsvc.db import Worker, open_database
 from regsvc.keys import SigningKeys
-from regsvc.migrator import migrate
 from regsvc.models import APPROVED, PENDING, User, bind_models
 from regsvc.records import Caller
 from regsvc.tokens import Tokens
 from tests.support.authme_database import DatabaseKind
+from tests.support.migrated import fill_file, fill_schema
 from tests.support.our_side import KEY, InParallel, MakeTokens, MakeUser
 from tests.support.standing_clock import StandingClock
 
@@ -37,18 +37,17 @@ def clock() -> StandingClock:
 
 
 @pytest.fixture
-def our_database(
-    request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path, clock: StandingClock
-) -> Iterator[Database]:
-    url = (
-        request.getfixturevalue("database").url
-        if database_kind == "mariadb"
-        else f"sqlite:///{tmp_path / 'companion.db'}"
-    )
+def our_database(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> Iterator[Database]:
+    if database_kind == "mariadb":
+        schema = request.getfixturevalue("database")
+        fill_schema(schema)
+        url = schema.url
+    else:
+        fill_file(tmp_path / "companion.db")
+        url = f"sqlite:///{tmp_path / 'companion.db'}"
     opened = open_database(url, timedelta(seconds=20))
     bind_models(opened)
     with opened.connection_context():
-        migrate(opened, clock)
         yield opened
 
 

@@ -22,10 +22,11 @@ from regsvc.records import Caller
 from regsvc.registration_steps import Application
 from regsvc.sync.report import SyncReport
 from regsvc.transitions import Actor, Decree
-from tests.support.authme_database import AuthMeDatabase, Row, SqliteFile
+from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, find_player
 from tests.support.game_server import GameServer
+from tests.support.migrated import fill_file, fill_schema
 from tests.support.standing_clock import StandingClock
 
 CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
@@ -161,7 +162,17 @@ def open_house(game: GameServer, table: AuthMeTable, clock: StandingClock, direc
     """The first start. `given` are keys of the config, with two underscores for the dot."""
     authme = AuthMeLike(table, now=clock)
     settings = named(given)
+    if "database.url" not in settings:
+        _make_tables(table, directory)
     return House(game, table, clock, directory, settings, open_app(game, directory, clock, settings), authme)
+
+
+def _make_tables(table: AuthMeTable, directory: Path) -> None:
+    """What the migrator would make at the first start; it looks whether all is there."""
+    if isinstance(table.database, MariaDBSchema):
+        fill_schema(table.database.database)
+    else:
+        fill_file(directory / "companion.db")
 
 
 def open_app(game: GameServer, directory: Path, clock: StandingClock, given: Settings) -> App:
