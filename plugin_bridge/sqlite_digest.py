@@ -76,11 +76,13 @@ class WholeTable:
             return {}
         now, before = _buckets(query, table, username, compared), stored.load()
         is_same = _fingerprint(query, table, [username, *compared]) == fingerprint  # nobody wrote meanwhile
-        self._seen, self._totals = (fingerprint, totals_of(now)) if is_same else (None, None)
-        return {number: bucket for number, bucket in enumerate(now) if before.get(number, EMPTY) != bucket}
+        self._seen, self._totals = (fingerprint, totals_of(now.values())) if is_same else (None, None)
+        looked_at = {number: now.get(number, EMPTY) for number in sorted(now.keys() | before.keys())}
+        return {number: bucket for number, bucket in looked_at.items() if before.get(number, EMPTY) != bucket}
 
 
-def _buckets(query: Query, table: str, username: str, compared: list[str]) -> list[Bucket]:
+def _buckets(query: Query, table: str, username: str, compared: list[str]) -> dict[int, Bucket]:
+    """Those with rows: on most servers that keep a file, few of them."""
     counts, sums = [0] * BUCKETS, [0] * BUCKETS
     crc = zlib.crc32
     # as blobs, which come out as bytes: nothing has to be encoded for each row
@@ -91,7 +93,7 @@ def _buckets(query: Query, table: str, username: str, compared: list[str]) -> li
             number = name_crc % BUCKETS
             counts[number] += 1
             sums[number] += checksum_of(name_crc, crc(rest))
-    return list(map(Bucket, counts, sums))
+    return {number: Bucket(count, sums[number]) for number, count in enumerate(counts) if count}
 
 
 def _fingerprint(query: Query, table: str, columns: list[str]) -> bytes:
