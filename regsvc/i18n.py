@@ -7,6 +7,7 @@ their code, `[fault.<code>]` for what exactly breaks a rule. `{names}` in them a
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -25,13 +26,18 @@ def load_translations(*folders: Path) -> Translations:
 
     Raises `BrokenTranslation`, and OSError for a folder that cannot be read.
     """
-    builtin: Traversable = files("regsvc") / "translations"
-    languages = {language: read_words(file) for language, file in _files_in(builtin)}
+    languages = {language: dict(words) for language, words in read_built_in_words().items()}
     english = dict(languages[FALLBACK])
     for folder in folders:
         for language, file in _files_in(folder):
             languages.setdefault(language, {}).update(check_words(file, read_words(file), english))
     return Translations(languages)
+
+
+@cache
+def read_built_in_words() -> Mapping[str, Mapping[str, str]]:
+    """Texts by key, by language; read once, since they belong to the program that runs."""
+    return {language: read_words(file) for language, file in _files_in(files("regsvc") / "translations")}
 
 
 def _files_in(folder: Traversable) -> Iterator[tuple[str, Traversable]]:

@@ -200,7 +200,9 @@ def _become(wanted: dict[str, Any]) -> None:
 
 def _main(orders: int) -> None:
     import companion  # noqa: F401
+    from regsvc.i18n import read_built_in_words
 
+    read_built_in_words()  # what a process reads but once
     gc.freeze()  # what is there already is not copied by a collection in a child
     order = _Forker(socket.socket(fileno=orders)).serve()
     if order is not None:
