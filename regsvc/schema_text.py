@@ -39,11 +39,12 @@ def list_tables() -> list[Relation]:
         for model in MODELS
     }
     for statement in _table_statements():
-        opening = re.match(r"(CREATE|ALTER) TABLE (?:IF NOT EXISTS )?(\w+)", statement)
+        opening = re.match(r"(?:CREATE|ALTER) TABLE (?:IF NOT EXISTS )?(\w+)", statement)
         if opening is not None:
-            columns = [_column(name, definition, note) for name, definition, note in _COLUMN.findall(statement)]
-            table = tables[opening[2]]
-            table.columns = columns if opening[1] == "CREATE" else table.columns + columns
+            columns = (_column(name, definition, note) for name, definition, note in _COLUMN.findall(statement))
+            dropped = re.findall(r"DROP COLUMN (\w+)", statement)
+            table = tables[opening[1]]
+            table.columns = [column for column in (*table.columns, *columns) if column.name not in dropped]
     return list(tables.values())
 
 

@@ -7,7 +7,7 @@
 
 TABLES = """
 CREATE TABLE regsvc_digest (
-  bucket    INTEGER PRIMARY KEY, -- CRC32 of the name in lower case, modulo 65536
+  bucket    INTEGER PRIMARY KEY, -- neighbouring ids of the plugin's table, or names with the same CRC32 modulo 65536
   row_count INTEGER NOT NULL, -- rows of the plugin's table in it
   checksum  BIGINT NOT NULL -- over what the sync compares of them
 );

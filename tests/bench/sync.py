@@ -34,7 +34,7 @@ COPIES = 3
 PROBE_PAUSE = 0.002  # seconds between two probes of the event loop
 PROBED, PRESSED = 3.0, 2.0  # seconds: in turn, since a queue of requests is no stall
 # As a host has who keeps a million players; the usual 128 MiB would measure the disk.
-ROOM = ("--innodb-buffer-pool-size=2G", "--innodb-log-file-size=512M")
+ROOM = ("--innodb-buffer-pool-size=2G", "--loose-innodb-log-file-size=512M")
 PLAIN_SCAN = (
     "SELECT COUNT(*), SUM(CRC32(CONCAT_WS('#', username, realname, password, COALESCE(email, '-'), regdate))) "
     "FROM authme"

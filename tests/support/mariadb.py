@@ -1,7 +1,8 @@
 """A private MariaDB server on a loopback port: bootstrapped in a folder of its own, gone with the session.
 
 Only the server binary is needed (Debian's `mariadb-server-core`), so the system tables are made here, by
-`mariadbd --bootstrap`, from the SQL files that the package brings along.
+`mariadbd --bootstrap`, from the SQL files that the package brings along. With `COMPANION_TEST_MYSQLD`, the path of a
+`mysqld`, it is MySQL's server instead, which no Debian has; what the tests call "mariadb" is that one then.
 """
 
 import os
@@ -22,6 +23,7 @@ from tests.support.ports import free_port
 
 HOST = "127.0.0.1"
 SYSTEM_TABLES = Path("/usr/share/mysql")
+MYSQLD = "COMPANION_TEST_MYSQLD"
 START_TIMEOUT = 30.0  # seconds; about one is usual
 
 KEEPER = ("keeper", "keeper-password")
@@ -30,9 +32,12 @@ AUTHME = ("authme", "authme-password")
 # A folder made for one test session needs no safety, little memory and no log for replication.
 CHEAP = (
     "--innodb-buffer-pool-size=32M",
-    "--innodb-log-file-size=16M",
-    "--key-buffer-size=1M",
-    "--aria-pagecache-buffer-size=1M",
+    # `loose`: not every server knows it
+    "--loose-innodb-log-file-size=16M",
+    "--loose-key-buffer-size=1M",
+    "--loose-aria-pagecache-buffer-size=1M",
+    "--loose-mysqlx=OFF",
+    "--secure-file-priv=",  # else a folder that only a package makes
     "--performance-schema=OFF",
     "--skip-log-bin",
     "--innodb-stats-persistent=OFF",  # else every table made, changed or dropped is written into two others
@@ -45,9 +50,11 @@ FORGETFUL = ("--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=0", "--
 
 # The bootstrap's `root` may come from anywhere without a password: nobody may use it once the server listens.
 # AuthMe's login gets no right here: a host gives the plugin one schema and no more.
-FIRST_STATEMENTS = f"""\
+FORGET_ROOT = """\
 DELETE FROM mysql.global_priv;
 FLUSH PRIVILEGES;
+"""
+FIRST_STATEMENTS = f"""\
 CREATE USER '{KEEPER[0]}'@'%' IDENTIFIED BY '{KEEPER[1]}';
 GRANT ALL PRIVILEGES ON *.* TO '{KEEPER[0]}'@'%' WITH GRANT OPTION;
 CREATE USER '{AUTHME[0]}'@'%' IDENTIFIED BY '{AUTHME[1]}';
@@ -56,6 +63,8 @@ CREATE USER '{AUTHME[0]}'@'%' IDENTIFIED BY '{AUTHME[1]}';
 
 def find_mariadbd() -> str | None:
     """The server's path, or None. `/usr/sbin` is where Debian has it, and not on every user's PATH."""
+    if MYSQLD in os.environ:
+        return os.environ[MYSQLD]
     return shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
@@ -200,6 +209,9 @@ class MariaDBServer:
     def _bootstrap(self) -> None:
         for folder in ("data", "tmp"):
             (self._directory / folder).mkdir(parents=True)
+        if MYSQLD in os.environ:
+            self._initialize()
+            return
         system_tables = "".join(
             (SYSTEM_TABLES / name).read_text(encoding="utf-8")
             for name in ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
@@ -208,13 +220,23 @@ class MariaDBServer:
         prologue = "create database mysql;\nuse mysql;\nSET @auth_root_socket=NULL;\n"
         done = subprocess.run(
             [*self._options, "--bootstrap"],
-            input=(prologue + system_tables + FIRST_STATEMENTS).encode(),
+            input=(prologue + system_tables + FORGET_ROOT + FIRST_STATEMENTS).encode(),
             capture_output=True,
             check=False,
         )
+        self._require_made(done)
+
+    def _initialize(self) -> None:
+        """MySQL makes its own system tables; its `root` may only come by the socket in the folder."""
+        file = self._directory / "first.sql"
+        file.write_text(FIRST_STATEMENTS, encoding="utf-8")
+        command = [*self._options, "--initialize-insecure", f"--init-file={file}"]
+        self._require_made(subprocess.run(command, capture_output=True, check=False))
+
+    def _require_made(self, done: "subprocess.CompletedProcess[bytes]") -> None:
         (self._directory / "log").write_bytes(done.stdout + done.stderr)
         if done.returncode != 0:
-            raise RuntimeError(f"mariadbd --bootstrap failed:\n{self._log_tail()}")
+            raise RuntimeError(f"the server could not make its tables:\n{self._log_tail()}")
 
     def _log_tail(self) -> str:
         return (self._directory / "log").read_text(encoding="utf-8", errors="replace")[-4000:]
