@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 _TRIES: Final = 3
 _WORTHWHILE = 1_000
 """Fewer new rows in a range are looked at name by name, which takes no more time, and no block of ids."""
+_LEFT_OUT: Final = 100
+"""Ids between the two inserts that reserve a block, for those who draw theirs meanwhile."""
 _END: Final = r"\\z"  # a dollar would let a line end follow
 _NAME: Final = f"^[a-z0-9_.-]{{1,60}}{_END}"
 # What every mail system takes for an address, in the letters that have one upper and one lower case, and short enough;
@@ -55,6 +57,8 @@ class BulkAdopted:
     count: int
     unsettled: tuple[str, ...] = ()
     """Names of those adopted as something else than approved: something follows from that."""
+    is_everybody: bool = False
+    """Whether the range has no row beside theirs."""
 
 
 class BulkAdoption:
@@ -145,19 +149,22 @@ class BulkAdoption:
             for order in (User.id, User.id.desc())
         )
         self._audit.record("user.adopted", "sync", None, {"count": made, "first": first, "last": last})
-        if {self._policy.existing_players, self._policy.new_players} == {APPROVED}:
-            return BulkAdopted(made)
-        others: Any = User.select(User.username_key).where(new & (User.status != APPROVED)).tuples()
-        return BulkAdopted(made, tuple(row[0] for row in others))
+        others = new & (User.status != APPROVED)
+        is_mixed = {self._policy.existing_players, self._policy.new_players} != {APPROVED}
+        found: Any = User.select(User.username_key).where(others).tuples() if is_mixed else ()
+        return BulkAdopted(made, tuple(row[0] for row in found), self._count_rows(within) == made)
 
     def _reserve_ids(self, moment: datetime) -> tuple[int, int]:
-        """First and last of `BATCH` ids that nobody else gets: a rollback takes the rows back, not their numbers."""
+        """First and last of `BATCH` ids that nobody else gets: a rollback takes the rows back, not their numbers.
+
+        Who registers between the two inserts draws one of those that are left out before the block.
+        """
         nobody = {"status": APPROVED, "applied_status": APPROVED, "origin": "adopted", "created_at": moment}
         with self._database.atomic() as attempt:
             first = User.insert(username="", username_key="\n", **nobody).execute()
-            User.insert(id=first + BATCH, username="", username_key="\n\n", **nobody).execute()
+            User.insert(id=first + _LEFT_OUT + BATCH, username="", username_key="\n\n", **nobody).execute()
             attempt.rollback()
-        return first + 1, first + BATCH
+        return first + _LEFT_OUT + 1, first + _LEFT_OUT + BATCH
 
     def _agree(self, block: tuple[int, int], within: KeyRange, operators: Collection[str], moment: datetime) -> int:
         """What both sides agree on from now on; comes back with how many, those included who are known and stay as is.
@@ -221,6 +228,11 @@ class BulkAdoption:
         few = f"SELECT 1 {self._unknown(within)} LIMIT {limit}"
         return int(self._execute(f"SELECT COUNT(*) FROM ({few}) few", within.values)[0][0])  # noqa: S608
 
+    def _count_rows(self, within: KeyRange) -> int:
+        """Somebody may have come into the range since it was measured."""
+        sql = f"SELECT COUNT(*) FROM {self._table.by_name} WHERE {within.condition(self._table)}"  # noqa: S608
+        return int(self._execute(sql, within.values)[0][0])
+
     def _unknown(self, within: KeyRange) -> str:
         """FROM and WHERE of the rows in the range that nobody has looked at."""
         return (
@@ -250,7 +262,9 @@ class BulkAdoption:
 
     @property
     def _has_no_email(self) -> str:
-        return f"({self._email} IS NULL OR TRIM({self._email}) = '' OR LOWER({self._email}) = '{NO_EMAIL}')"
+        # with spaces at its end the placeholder is the same to the collation, but none to the statement that makes users
+        is_placeholder = f"(LENGTH({self._email}) = {len(NO_EMAIL)} AND LOWER({self._email}) = '{NO_EMAIL}')"
+        return f"({self._email} IS NULL OR TRIM({self._email}) = '' OR {is_placeholder})"
 
     def _status(self, regdate: str) -> str:
         """As what a player of this date is adopted."""

@@ -212,7 +212,7 @@ class Sync:
         if not run.is_plan:
             adopted = bulk.adopt(within, operators, self._now())
             run.report.adopted += adopted.count
-            return list(adopted.unsettled) if adopted.count == BATCH else rows.unsettled_within(within)
+            return list(adopted.unsettled) if adopted.is_everybody else rows.unsettled_within(within)
         planned = bulk.plan(within, operators, run.emails.contested)
         run.report.adopted += planned.count
         if self._reconciler.policy.unapproved_players == "lock":

@@ -254,3 +254,55 @@ def test_ids_of_deleted_users_are_never_used_again(make_house: MakeHouse, authme
     insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
     house.sync()
     assert house.user("bob").id > last
+
+
+def test_who_draws_an_id_while_a_block_is_reserved_has_one_before_it(
+    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("alice", "bob"):
+        insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=OLD)
+    house = make_house()
+    insert = User.insert
+
+    def interrupted(**given: Any) -> Any:
+        if "id" in given:
+            authme_table.database.execute(register("carol"))
+        return insert(**given)
+
+    monkeypatch.setattr(User, "insert", interrupted)
+    assert house.sync().adopted == 2
+    [entry] = house.details("user.adopted")
+    assert (entry["count"], entry["first"], entry["last"]) == (2, "Alice", "Bob")
+    assert house.user("carol").id < house.user("alice").id
+
+
+@pytest.mark.parametrize("is_odd", [True, False], ids=["an odd row", "the last row"])
+def test_who_comes_into_a_range_pushes_nobody_out(
+    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch, is_odd: bool
+) -> None:
+    for module in ("digest_settled", "bulk_adoption", "run"):
+        monkeypatch.setattr(f"regsvc.sync.{module}.BATCH", 10)
+    names = [f"player{number:02}" for number in range(10)]
+    for name in names:
+        password = lock_text("h" * 40) if is_odd and name == "player05" else "x"
+        insert_player(authme_table, username=name, realname=name, password=password, regdate=OLD)
+    house = make_house()
+    reserve, came = BulkAdoption._reserve_ids, list[str]()
+
+    def interrupted(adoption: BulkAdoption, moment: datetime) -> tuple[int, int]:
+        if not came:
+            came.append("player000")
+            insert_player(authme_table, username="player000", realname="player000", password="x", regdate=OLD, id=5_000)
+        return reserve(adoption, moment)
+
+    monkeypatch.setattr(BulkAdoption, "_reserve_ids", interrupted)
+    house.sync()
+    assert {user.username_key for user in User.select()} == {*names, "player000"}
+
+
+def test_a_placeholder_with_spaces_is_no_email(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+    for name, email in (("alice", "your@email.com "), ("bob", "Your@email.com  ")):
+        insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=OLD, email=email)
+    house = make_house()
+    house.sync()
+    assert [house.user(name).email for name in ("alice", "bob")] == [None, None]
