@@ -33,6 +33,7 @@ from plugin_bridge.digests import (
     EMPTY,
     FIND_ID,
     FIND_NAME_INDEX,
+    MOST_SHIFTED,
     Bucket,
     IdColumn,
     NameIndex,
@@ -287,19 +288,21 @@ class MySqlPlayers(AuthMePlayers):
 
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
         table = self._as_sql()
-        rows, condition = table.of_buckets(buckets)
-        with self._table_open():
-            cursor = self._database.execute_sql(f"SELECT {table.text('username')} FROM {rows} WHERE {condition}")  # noqa: S608
-            names = [name for (name,) in cursor.fetchall()]
-        yield names
+        for rows, condition in table.of_buckets(buckets):
+            with self._table_open():
+                cursor = self._database.execute_sql(f"SELECT {table.text('username')} FROM {rows} WHERE {condition}")  # noqa: S608
+                names = [name for (name,) in cursor.fetchall()]
+            yield names
 
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         if not keys:
             return {}
-        table, found, wanted = self._as_sql(), dict[str, int](), sorted(self.find_names(keys))
+        table, found, wanted = self._as_sql(), dict[str, int](), sorted(keys)
         with self._table_open():
             for start in range(0, len(wanted), _ASKED_AT_ONCE):
-                page = wanted[start : start + _ASKED_AT_ONCE]
+                page = sorted(self.find_names(wanted[start : start + _ASKED_AT_ONCE]))
+                if not page:
+                    continue
                 cursor = self._database.execute_sql(
                     f"SELECT {table.text('username')}, {table.bucket} FROM {table.name} a "  # noqa: S608
                     f"WHERE {table.raw('username')} IN ({', '.join(['%s'] * len(page))})",
@@ -345,7 +348,8 @@ class MySqlPlayers(AuthMePlayers):
         table = f"`{self._schema}`.`{self._table}`" if self._schema else f"`{self._table}`"
         bounds = f"SELECT COALESCE(MIN(`{column}`), 0), COALESCE(MAX(`{column}`), 0) FROM {table}"  # noqa: S608
         least, greatest = self._database.execute_sql(bounds).fetchone()
-        return IdColumn(column, int(greatest)) if least >= 0 else None
+        ids = IdColumn(column, int(greatest))
+        return ids if least >= 0 and ids.shift <= MOST_SHIFTED else None
 
     def execute_shared(self, sql: str) -> None:
         with self._table_open():

@@ -8,7 +8,7 @@ edits of two rows, and swaps, change it.
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 BUCKETS: Final = 1 << 16
@@ -16,6 +16,11 @@ COMPARED: Final = ("realname", "hash", "salt", "email", "regdate")
 """The fields of `PlayerRow` that the sync reasons from, beside the name."""
 _SHIFT: Final = 12
 _MASK: Final = (1 << 40) - 1  # so that thousands of rows add up exactly in a DOUBLE, whose sums cost SQL the least
+
+
+_RANGES_AT_ONCE: Final = 200
+MOST_SHIFTED: Final = 13
+"""With more of an id's bits left out, a bucket could have more rows than add up exactly: such ids are far apart."""
 
 
 class Bucket(NamedTuple):
@@ -97,11 +102,16 @@ class IdColumn(NamedTuple):
 
 
 FIND_ID: Final = (
-    "SELECT MIN(column_name), COUNT(*) = 1 AND MIN(data_type) IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')"
-    " FROM information_schema.columns"
-    " WHERE table_schema = COALESCE(%s, DATABASE()) AND table_name = %s AND column_key = 'PRI'"
+    "SELECT MIN(c.column_name),"
+    " COUNT(*) = 1 AND MIN(c.data_type) IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')"
+    " FROM information_schema.statistics s JOIN information_schema.columns c ON c.table_schema = s.table_schema"
+    " AND c.table_name = s.table_name AND c.column_name = s.column_name"
+    " WHERE s.table_schema = COALESCE(%s, DATABASE()) AND s.table_name = %s AND s.index_name = 'PRIMARY'"
 )
-"""Of schema (NULL: our own) and table: the primary key, and whether it is one column of whole numbers."""
+"""Of schema (NULL: our own) and table: the primary key, and whether it is one column of whole numbers.
+
+The columns alone would not do: without a primary key they call the first unique key so.
+"""
 
 FIND_NAME_INDEX: Final = (
     "SELECT c.collation_name, MIN(s.index_name) FROM information_schema.columns c LEFT JOIN"
@@ -156,18 +166,24 @@ class SharedTable:
         """The table as `a`, to be gone through by its index of names: figures of a table that grew fast mislead."""
         return f"{self.name} a {self._names.forced}"
 
-    def of_buckets(self, numbers: Iterable[int]) -> tuple[str, str]:
-        """The rows of these buckets as `a`, and the condition on them. Of the others at most the names are read."""
+    def of_buckets(self, numbers: Iterable[int]) -> Iterator[tuple[str, str]]:
+        """The rows of these buckets as `a`, and the condition on them. Of the others at most the names are read.
+
+        So many at a time that it does not matter that the server holds each row against each of their ranges.
+        """
         if self._ids is not None:
             column, shift = f"a.`{self._ids.column}`", self._ids.shift
-            ranges = (f"{column} BETWEEN {n << shift} AND {(n + 1 << shift) - 1}" for n in sorted(numbers))
-            return f"{self.name} a FORCE INDEX (PRIMARY)", f"({' OR '.join(ranges)})"
+            ranges = [f"{column} BETWEEN {n << shift} AND {(n + 1 << shift) - 1}" for n in sorted(numbers)]
+            for start in range(0, len(ranges), _RANGES_AT_ONCE):
+                some = " OR ".join(ranges[start : start + _RANGES_AT_ONCE])
+                yield f"{self.name} a FORCE INDEX (PRIMARY)", f"({some})"
+            return
         username, is_in = self._columns["username"], self.bucket.replace("a.`", "n.`")
         found = (
             f"SELECT n.`{username}` AS name FROM {self.name} n {self._names.forced} "  # noqa: S608
             f"WHERE {is_in} IN ({', '.join(map(str, sorted(numbers)))})"
         )
-        return f"({found}) found STRAIGHT_JOIN {self.by_name} ON {self.raw('username')} = found.name", "1 = 1"
+        yield f"({found}) found STRAIGHT_JOIN {self.by_name} ON {self.raw('username')} = found.name", "1 = 1"
 
     def raw_or_null(self, field: str) -> str:
         """The column as it is; NULL where there is none."""

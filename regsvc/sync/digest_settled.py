@@ -64,7 +64,9 @@ class SettledRows:
 
     def unsettled_in(self, buckets: Collection[int]) -> list[str]:
         """The same for buckets of names."""
-        return self._unsettled(*self._table.of_buckets(buckets))
+        return [
+            name for rows, condition in self._table.of_buckets(buckets) for name in self._unsettled(rows, condition)
+        ]
 
     def lost(self) -> Iterator[list[str]]:
         """Names of players that had a row at the last agreement and have none."""

@@ -1,6 +1,6 @@
 """A run looks at what may have something to do, and at nothing else; and nothing escapes it for that."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -364,3 +364,43 @@ def test_ids_that_grow_great_divide_the_table_anew(town: House) -> None:
         assert names == set()
         town.authme.set_password("Player0003", f"changed {greatest} times")
         assert town.sync().updated == 1
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_unique_key_is_no_primary_key(town: House) -> None:
+    alter = f"ALTER TABLE {town.table.name} "
+    town.table.database.execute(f"{alter} MODIFY COLUMN id INT NOT NULL, DROP PRIMARY KEY, DROP KEY username")
+    for column in ("id", "username"):
+        town.table.database.execute(f"{alter} ADD UNIQUE KEY {column} ({column})")
+    settle(town)
+    town.authme.set_password("Player0002", "changed-in-game")
+    assert town.sync().updated == 1
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_ids_that_are_too_far_apart_divide_nothing(town: House) -> None:
+    alter = f"ALTER TABLE {town.table.name} MODIFY COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT"
+    town.table.database.execute(alter)
+    town.table.database.execute(f"UPDATE {town.table.name} SET id = ? WHERE username = 'player0003'", (1 << 60,))
+    settle(town)
+    town.authme.set_password("Player0001", "changed-in-game")
+    with watched(town) as names:
+        assert town.sync().updated == 1
+    assert len(names) < MANY / 10
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_no_statement_grows_with_what_it_asks_for(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    players, database = town.app.ground.home.players, User._meta.database
+    table = players.shared_table()
+    assert table is not None
+    sizes, execute_sql = list[int](), type(database).execute_sql
+
+    def executing(given: object, sql: str, params: Sequence[object] | None = None) -> object:
+        sizes.append(len(params or ()) + sql.count(" BETWEEN "))
+        return execute_sql(given, sql, params)
+
+    monkeypatch.setattr(type(database), "execute_sql", executing)
+    assert len(players.buckets_of([f"player{number:04}" for number in range(5_000)])) == MANY
+    assert SettledRows(database, table).unsettled_in(range(5_000)) == []
+    assert max(sizes) <= 500
