@@ -314,12 +314,13 @@ class MySqlPlayers(AuthMePlayers):
     def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
         table = self._as_sql()
         with self._table_open():
-            more, is_same = self._database.execute_sql(table.likeness(stored.table)).fetchone()
+            more, is_same, is_counted = self._database.execute_sql(table.likeness(stored.table)).fetchone()
             if is_same:
                 return {}
             found = self._database.execute_sql(table.differences(stored.table)).fetchall()
             changed = {int(number): Bucket(*map(int, now)) for number, *now, _more in found}
-            if more != sum(more_in for *_bucket, more_in in found):  # or somebody wrote meanwhile, and it is no harm
+            # or somebody wrote meanwhile, and it is no harm
+            if not is_counted or more != sum(more_in for *_bucket, more_in in found):
                 gone = self._database.execute_sql(table.gone(stored.table)).fetchall()
                 changed |= dict.fromkeys((int(number) for (number,) in gone), EMPTY)
         return changed

@@ -262,7 +262,7 @@ class BulkAdoption:
 
     @property
     def _has_no_email(self) -> str:
-        # with spaces at its end the placeholder is the same to the collation, but none to the statement that makes users
+        # with spaces at its end it is the same to the collation alone
         is_placeholder = f"(LENGTH({self._email}) = {len(NO_EMAIL)} AND LOWER({self._email}) = '{NO_EMAIL}')"
         return f"({self._email} IS NULL OR TRIM({self._email}) = '' OR {is_placeholder})"
 

@@ -25,6 +25,8 @@ _UNSETTLED: Final = Bucket(-1, 0)
 _LAID_ASIDE: Final = -2
 """A bucket of n rows that is laid aside stands there as one of -2 - n."""
 _WRITTEN_AT_ONCE: Final = 2_000
+_TRANSACTION: Final = timedelta(seconds=10)
+"""How long before its commit a moment of ours may have been written down."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Seen:
     version: object | None
     is_whole: bool
     """Whether every name is to be looked at, and not only those of the changed buckets."""
+    since: datetime | None = None
+    """Whose state changed before it was in its bucket when that was stored; None: this process does not know."""
     is_laid_aside: bool = False
     """Whether all buckets stand in our table already, each as one that no table can have."""
 
@@ -52,6 +56,7 @@ class Digest(StoredDigest):
         self._players = players
         self._settled_version: object | None = None
         self._settled_total = 0
+        self._began_at: datetime | None = None
 
     def load(self) -> dict[int, Bucket]:
         cursor = self._database.execute_sql(f"SELECT bucket, row_count, checksum FROM {self.table}")  # noqa: S608
@@ -77,10 +82,11 @@ class Digest(StoredDigest):
             return Seen(self._lay_aside(table), {}, {}, version, is_whole, is_laid_aside=True)
         changed = self._players.changed_buckets(self)
         total, before = self._compare(changed)
-        return Seen(total, changed, before, version, is_whole)
+        since = self._began_at - _TRANSACTION if self._began_at is not None else None
+        return Seen(total, changed, before, version, is_whole, since)
 
-    def keep(self, seen: Seen, left: Collection[int]) -> None:
-        """A run came to its end: what it saw is the new digest, but for the buckets in which something is `left`.
+    def keep(self, seen: Seen, left: Collection[int], began_at: datetime) -> None:
+        """A run that `began_at` is done: what it saw is the new digest, but for buckets in which something is `left`.
 
         Runs in the caller's transaction.
         """
@@ -95,10 +101,11 @@ class Digest(StoredDigest):
         for start in range(0, len(gone), _WRITTEN_AT_ONCE):
             DigestBucket.delete().where(DigestBucket.bucket.in_(gone[start : start + _WRITTEN_AT_ONCE])).execute()
         self._settled_version, self._settled_total = (None if left else seen.version), seen.total
+        self._began_at = began_at
 
     def forget(self) -> None:
         """Nobody knows any more what this process saw last."""
-        self._settled_version = None
+        self._settled_version = self._began_at = None
 
     def _lay_aside(self, table: SharedTable) -> int:
         """What AuthMe's table is now, stored without a row of it coming here; comes back with how many rows it has.

@@ -38,13 +38,17 @@ class Names:
         if table is None:
             found: Pages = self._players.names_in(seen.changed)
         else:
-            found = iter([SettledRows(self._database, table).unsettled_in(seen.changed)])
+            found = iter([SettledRows(self._database, table).unsettled_in(seen.changed, seen.since)])
         came: Counter[int] = Counter()
         for names in found:
-            came.update(self._players.buckets_of(self._newcomers(names)).values())
+            came.update(self._players.buckets_of(self._newcomers(names, seen.since)).values())
             yield from pages_of(names)
         before = seen.before
-        left = {n for n, now in seen.changed.items() if n not in before or before[n] + came[n] != now.row_count}
+        left = {
+            n
+            for n, now in seen.changed.items()
+            if seen.since is None or n not in before or before[n] + came[n] != now.row_count
+        }
         if left and table is not None:
             for names in SettledRows(self._database, table).lost():
                 yield from pages_of(names)
@@ -85,12 +89,17 @@ class Names:
         )
         yield from _by_name(orphans, Player.username_key, PAGE)
 
-    def _newcomers(self, names: Sequence[str]) -> set[str]:
-        """Those of AuthMe's names that were not there at the last agreement."""
+    def _newcomers(self, names: Sequence[str], since: datetime | None) -> set[str]:
+        """Those of AuthMe's names that may have come `since`.
+
+        Not only who has no agreement: whoever is provisioned or adopted at a login has one before a run sees the row.
+        """
+        if since is None:
+            return set()  # counting them tells nothing
         came = set(names)
         for page in pages_of(names, _NAMES):
             known = Player.select(Player.username_key).where(Player.username_key.in_(page), Player.presence == PRESENT)
-            rows: Any = known.tuples()
+            rows: Any = known.where(Player.plugin_since < since).tuples()
             came -= {row[0] for row in rows}
         return came
 

@@ -5,13 +5,14 @@ Only where AuthMe's table is on the server that has ours. What is no plain case 
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from peewee import Database
 
 from plugin_bridge.digests import SharedTable
 from plugin_bridge.players import LOCK_PREFIX, NO_EMAIL
-from regsvc.models import APPROVED
+from regsvc.models import APPROVED, Player
 from regsvc.sync.records import PRESENT
 
 BATCH: Final = 10_000
@@ -62,15 +63,19 @@ class SettledRows:
         """All names in the range but those of approved users whose row is plainly the one agreed on."""
         return self._unsettled(self._table.by_name, within.condition(self._table), within.values)
 
-    def unsettled_in(self, buckets: Collection[int]) -> list[str]:
-        """The same for buckets of names."""
-        return [
-            name for rows, condition in self._table.of_buckets(buckets) for name in self._unsettled(rows, condition)
-        ]
+    def unsettled_in(self, buckets: Collection[int], since: datetime | None = None) -> list[str]:
+        """The same for buckets, and besides all names whose state has changed `since`."""
+        is_new = "" if since is None else " AND p.plugin_since < %s"
+        values = () if since is None else (Player.plugin_since.db_value(since),)
+        found: list[str] = []
+        for rows, condition in self._table.of_buckets(buckets):
+            found += self._unsettled(rows, condition, values, is_new)
+        return found
 
     def lost(self) -> Iterator[list[str]]:
-        """Names of players that had a row at the last agreement and have none."""
-        yield from self._without_row("regsvc_player", f"o.presence = '{PRESENT}'")
+        """Names of players that had a row at the last agreement, or one that was told of, and have none."""
+        told_of = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
+        yield from self._without_row("regsvc_player", f"(o.presence = '{PRESENT}' OR {told_of})")
 
     def users_without_row(self, newest_id: int) -> Iterator[list[str]]:
         """Names of the users up to this id that have no row."""
@@ -93,13 +98,15 @@ class SettledRows:
                 return
             after = names[-1]
 
-    def _unsettled(self, rows: str, condition: str, values: tuple[Any, ...] = ()) -> list[str]:
+    def _unsettled(
+        self, rows: str, condition: str, values: tuple[Any, ...] = (), also_settled_if: str = ""
+    ) -> list[str]:
         name = self._table.text("username")
         sql = (
             f"SELECT {name} FROM {rows} "  # noqa: S608
             f"LEFT JOIN regsvc_user u ON u.username_key = {name} COLLATE utf8mb4_bin "
             f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
-            f"WHERE {condition} AND NOT COALESCE({self._is_settled}, 0)"
+            f"WHERE {condition} AND NOT COALESCE({self._is_settled}{also_settled_if}, 0)"
         )
         return [row[0] for row in self._execute(sql, values)]
 

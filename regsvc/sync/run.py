@@ -159,11 +159,11 @@ class Sync:
         if names:
             now = replace(now, users=UserTally(-1, 0, 0))  # somebody deleted in SQL may be among them
         if not names and not seen.changed and not is_whole and now == before[0]:
-            self._digest.keep(seen, left)
+            self._digest.keep(seen, left, run.report.started_at)
             return
         with self._database.atomic():
             self._marks.make(names - placed.keys(), self._now())
-            self._digest.keep(seen, left)
+            self._digest.keep(seen, left, run.report.started_at)
             now.keep(run.report.started_at if is_whole else before[1])
 
     def _look_at_everybody(

@@ -8,7 +8,7 @@ import pytest
 
 from plugin_bridge.digests import bucket_of
 from plugin_bridge.players import PlayerRow
-from regsvc.models import Player, SyncState, User
+from regsvc.models import DigestBucket, Player, SyncState, User
 from regsvc.sync.digest_settled import SettledRows
 from tests.support.authme_tables import AuthMeTable, TableShape, insert_player
 from tests.support.crowd import crowd, insert_crowd
@@ -30,8 +30,10 @@ def town(make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock)
 
 def settle(house: House) -> None:
     """What a run wrote itself, the next one looks at once more."""
-    for _run in range(3):
+    for _run in range(2):
         house.sync()
+    house.clock.advance(minutes=1)
+    house.sync()
 
 
 @contextmanager
@@ -382,7 +384,10 @@ def test_ids_that_are_too_far_apart_divide_nothing(town: House) -> None:
     alter = f"ALTER TABLE {town.table.name} MODIFY COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT"
     town.table.database.execute(alter)
     town.table.database.execute(f"UPDATE {town.table.name} SET id = ? WHERE username = 'player0003'", (1 << 60,))
+    town.authme.set_password("Player0002", "changed-in-game")  # else nobody asks how the table is divided
     settle(town)
+    players = town.app.ground.home.players
+    assert len(set(players.buckets_of(["player0001", "player0002", "player0003"]).values())) == 3
     town.authme.set_password("Player0001", "changed-in-game")
     with watched(town) as names:
         assert town.sync().updated == 1
@@ -402,5 +407,54 @@ def test_no_statement_grows_with_what_it_asks_for(town: House, monkeypatch: pyte
 
     monkeypatch.setattr(type(database), "execute_sql", executing)
     assert len(players.buckets_of([f"player{number:04}" for number in range(5_000)])) == MANY
-    assert SettledRows(database, table).unsettled_in(range(5_000)) == []
+    assert len(SettledRows(database, table).unsettled_in(range(5_000))) < MANY
     assert max(sizes) <= 500
+
+
+# --- who is missed ---
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_who_leaves_as_another_is_provisioned_is_missed(town: House, is_restarted: bool) -> None:
+    town.approved("Bob")
+    settle(town)
+    town.approved("Alice")
+    if is_restarted:
+        town.restart()
+    assert int(str(town.row("alice")["id"])) >> 4 == int(str(town.row("bob")["id"])) >> 4
+    town.authme.unregister_from_console("Bob")
+    assert town.sync().removed == 1
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_who_leaves_as_another_is_adopted_by_name_is_missed(town: House) -> None:
+    insert_player(town.table, username="bob", realname="Bob", password="x", regdate=REGISTERED_LONG_AGO)
+    settle(town)
+    town.authme.register("Carol", "carols-password")
+    town.decide("approve", "Carol")
+    town.authme.unregister_from_console("Bob")
+    assert town.sync().removed == 1
+
+
+def test_a_row_that_was_only_told_of_is_missed_too(make_house: MakeHouse) -> None:
+    house = make_house(sync__unapproved_players="report")
+    house.register("Alice")
+    settle(house)
+    house.authme.register("Alice", "in-game-password")
+    settle(house)
+    assert house.plugin("alice") == "conflict"
+    house.authme.unregister_from_console("Alice")
+    house.sync()
+    assert house.plugin("alice") == "absent"
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_bucket_that_goes_with_an_unsettled_one_is_missed(town: House) -> None:
+    for number, name in ((4_000, "lonely"), (8_000, "unsettled")):
+        insert_player(town.table, username=name, realname=name, password="x", regdate=REGISTERED_LONG_AGO, id=number)
+    settle(town)
+    DigestBucket.update(row_count=-1).where(DigestBucket.bucket == 8_000 >> 4).execute()
+    for name in ("lonely", "unsettled"):
+        town.authme.unregister_from_console(name)
+    assert town.sync().removed == 2
