@@ -3,6 +3,7 @@
 `open_database` would not do: it makes a file that is not there and switches it to WAL.
 """
 
+import math
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -109,6 +110,10 @@ class MySqlReading(Reading):
         except (pymysql.MySQLError, OSError, RuntimeError) as error:  # the last is what PyMySQL has no package for
             raise _unreadable(error) from error
         self.rows(_BEFORE_MYSQL)
+        version = str(self.value("SELECT VERSION() AS version"))
+        self._is_mariadb = "MariaDB" in version
+        if not self._is_mariadb and not version.startswith("5."):  # MySQL 8 tells figures of tables a day old
+            self.rows("SET SESSION information_schema_stats_expiry = 0")
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         try:
@@ -121,10 +126,10 @@ class MySqlReading(Reading):
     @contextmanager
     def cut_off_after(self, seconds: float) -> Iterator[None]:
         """No statement within takes longer: `StatementCutOff` then."""
-        if "MariaDB" in str(self.value("SELECT VERSION() AS version")):
+        if self._is_mariadb:
             name, limit = "max_statement_time", str(seconds)
         else:
-            name, limit = "max_execution_time", str(round(seconds * 1000))
+            name, limit = "max_execution_time", str(math.ceil(seconds * 1000))  # 0 would be for ever
         self.rows(f"SET SESSION {name} = {limit}")
         try:
             yield
