@@ -114,7 +114,7 @@ The columns alone would not do: without a primary key they call the first unique
 """
 
 FIND_NAME_INDEX: Final = (
-    "SELECT c.collation_name, MIN(s.index_name) FROM information_schema.columns c LEFT JOIN"
+    "SELECT COALESCE(c.collation_name, 'binary'), MIN(s.index_name) FROM information_schema.columns c LEFT JOIN"
     " information_schema.statistics s ON s.table_schema = c.table_schema AND s.table_name = c.table_name"
     " AND s.column_name = c.column_name AND s.seq_in_index = 1"
     " WHERE c.table_schema = COALESCE(%s, DATABASE()) AND c.table_name = %s AND c.column_name = %s GROUP BY 1"
@@ -159,7 +159,7 @@ class SharedTable:
     def as_username(self, ours: str) -> str:
         """A name of ours as AuthMe's index of names finds it; one of letters that its charset lacks finds none."""
         collation = self._names.collation
-        return f"CONVERT({ours} USING {collation.partition('_')[0]}) COLLATE {collation}"
+        return f"CONVERT({ours} USING {collation.partition('_')[0]}) COLLATE `{collation}`"
 
     @property
     def by_name(self) -> str:

@@ -356,6 +356,16 @@ def test_a_table_without_usual_ids_has_a_digest_too(town: House, alteration: str
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_names_may_be_bytes(town: House) -> None:
+    town.table.database.execute(f"ALTER TABLE {town.table.name} MODIFY COLUMN username VARBINARY(255) NOT NULL")
+    settle(town)
+    town.authme.set_password("Player0001", "changed-in-game")
+    town.authme.unregister_from_console("Player0017")
+    report = town.sync()
+    assert (report.updated, report.removed, report.errors) == (1, 1, [])
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_ids_that_grow_great_divide_the_table_anew(town: House) -> None:
     for greatest in (1 << 21, (1 << 24) - 2):
         town.table.database.execute(f"UPDATE {town.table.name} SET id = ? WHERE username = 'player0003'", (greatest,))
