@@ -16,8 +16,6 @@ COMPARED: Final = ("realname", "hash", "salt", "email", "regdate")
 """The fields of `PlayerRow` that the sync reasons from, beside the name."""
 _SHIFT: Final = 12
 _MASK: Final = (1 << 40) - 1  # so that thousands of rows add up exactly in a DOUBLE, whose sums cost SQL the least
-
-
 _RANGES_AT_ONCE: Final = 200
 MOST_SHIFTED: Final = 13
 """With more of an id's bits left out, a bucket could have more rows than add up exactly: such ids are far apart."""

@@ -65,11 +65,11 @@ class SettledRows:
 
     def unsettled_in(self, buckets: Collection[int], since: datetime | None = None) -> list[str]:
         """The same for buckets, and besides all names whose state has changed `since`."""
-        is_new = "" if since is None else " AND p.plugin_since < %s"
+        is_older = "" if since is None else " AND p.plugin_since < %s"
         values = () if since is None else (Player.plugin_since.db_value(since),)
         found: list[str] = []
         for rows, condition in self._table.of_buckets(buckets):
-            found += self._unsettled(rows, condition, values, is_new)
+            found += self._unsettled(rows, condition, values, is_older)
         return found
 
     def lost(self) -> Iterator[list[str]]:
@@ -98,15 +98,14 @@ class SettledRows:
                 return
             after = names[-1]
 
-    def _unsettled(
-        self, rows: str, condition: str, values: tuple[Any, ...] = (), also_settled_if: str = ""
-    ) -> list[str]:
+    def _unsettled(self, rows: str, condition: str, values: tuple[Any, ...] = (), and_only_if: str = "") -> list[str]:
+        """`and_only_if`: what a row has to be besides, to count as settled."""
         name = self._table.text("username")
         sql = (
             f"SELECT {name} FROM {rows} "  # noqa: S608
             f"LEFT JOIN regsvc_user u ON u.username_key = {name} COLLATE utf8mb4_bin "
             f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
-            f"WHERE {condition} AND NOT COALESCE({self._is_settled}{also_settled_if}, 0)"
+            f"WHERE {condition} AND NOT COALESCE({self._is_settled}{and_only_if}, 0)"
         )
         return [row[0] for row in self._execute(sql, values)]
 
