@@ -19,7 +19,7 @@ help:  ## this list
 venv: $(STAMP)  ## makes .venv with the companion and its development tools
 
 run: $(STAMP)  ## prepares a demo game server in var/ and serves it
-	$(PY) -m regsvc.demo
+	$(PY) -m regsvc.cli.demo
 
 test: $(STAMP)  ## installs what the tests need and runs them (PYTEST_ARGS="-k name" for some)
 	@sh tests/install_system_packages.sh
@@ -47,9 +47,9 @@ format: $(STAMP)  ## lets ruff tidy up
 	$(PY) -m ruff format .
 
 sample: $(STAMP)  ## writes conf/companion.toml, docs/schema.md and docs/doctor.md from what they tell of
-	$(PY) -m regsvc.config_sample
-	$(PY) -m regsvc.schema_doc
-	$(PY) -m regsvc.doctor.doc
+	$(PY) -m regsvc.cli.docs.sample_config
+	$(PY) -m regsvc.cli.docs.schema
+	$(PY) -m regsvc.cli.docs.doctor
 
 bench: $(STAMP)  ## measures, and writes docs/benchmarks.md
 	$(PY) -m tests.bench
@@ -58,7 +58,7 @@ bench-sync: $(STAMP)  ## measures the sync over a million players (PLAYERS=20000
 	$(PY) -m tests.bench.sync $(PLAYERS)
 
 pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at them
-	$(PY) -m tests.pictures
+	$(PY) -m tests.browser.pictures
 
 lock: $(STAMP)  ## writes the versions in .venv to requirements-dev.lock
 	$(PY) -m pip freeze --exclude-editable --exclude companion > requirements-dev.lock

@@ -11,15 +11,15 @@ from functools import partial
 
 from tornado.netutil import bind_sockets
 
-from regsvc import commands
-from regsvc.app import App
-from regsvc.config import Config
-from regsvc.config_loader import find_config_file, load_config
-from regsvc.daemon import CANNOT_START, Daemon
-from regsvc.doctor.command import run_doctor
-from regsvc.ground import lay_ground
-from regsvc.logs import set_up_logging
-from regsvc.state_lock import sharing_state
+from regsvc.app.app import App
+from regsvc.app.context import lay_ground
+from regsvc.cli import commands
+from regsvc.cli.doctor import run_doctor
+from regsvc.cli.serve import CANNOT_START, Daemon
+from regsvc.config.loader import find_config_file, load_config
+from regsvc.config.sections import Config
+from regsvc.runtime.logs import set_up_logging
+from regsvc.runtime.state_lock import sharing_state
 
 log = logging.getLogger("companion")
 

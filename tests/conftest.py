@@ -28,12 +28,12 @@ from tests.support.authme_database import AuthMeDatabase, DatabaseKind, MariaDBS
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, TableShape, create_table
 from tests.support.certificate import Certificate, make_certificate
+from tests.support.crash_tester import Killer, open_killer
 from tests.support.daemon import Daemon
 from tests.support.game_server import GameServer, write_game_server
-from tests.support.killer import Killer, open_killer
 from tests.support.mariadb import Database, MariaDBServer, find_mariadbd
 from tests.support.smtp import MailServer
-from tests.support.village import Village
+from tests.support.stack import Village
 
 FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
 NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"

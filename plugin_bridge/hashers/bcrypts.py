@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import bcrypt
 
-from plugin_bridge.hashers.digests import is_same
 from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher, HashingConfig, UnusableHashing
+from plugin_bridge.hashers.hex_digests import is_same
 
 MAX_COST = 16
 _HIGHEST_COST_THERE_IS = 31

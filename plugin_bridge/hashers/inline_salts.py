@@ -4,8 +4,8 @@ import secrets
 from abc import abstractmethod
 from typing import ClassVar
 
-from plugin_bridge.hashers.digests import is_same, md5, sha256
 from plugin_bridge.hashers.hasher import HashedPassword, Hasher
+from plugin_bridge.hashers.hex_digests import is_same, md5, sha256
 
 
 class _Doubled(Hasher):

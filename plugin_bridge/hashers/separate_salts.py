@@ -6,8 +6,8 @@ import secrets
 import string
 from abc import abstractmethod
 
-from plugin_bridge.hashers.digests import is_same, md5, sha1, sha256, sha512
 from plugin_bridge.hashers.hasher import MAX_STORED_CHARACTERS, HashedPassword, Hasher, HashingConfig, UnusableHashing
+from plugin_bridge.hashers.hex_digests import is_same, md5, sha1, sha256, sha512
 
 _LETTERS_AND_DIGITS = string.digits + string.ascii_letters
 

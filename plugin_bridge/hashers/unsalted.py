@@ -8,8 +8,8 @@ import secrets
 import string
 from abc import abstractmethod
 
-from plugin_bridge.hashers.digests import is_same, md5, sha1, sha512
 from plugin_bridge.hashers.hasher import HashedPassword, Hasher
+from plugin_bridge.hashers.hex_digests import is_same, md5, sha1, sha512
 
 
 class Unsalted(Hasher):

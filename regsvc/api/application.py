@@ -23,11 +23,11 @@ from tornado.httputil import (
 from tornado.web import Application, RequestHandler
 
 from regsvc.api.base import Access, ApiHandler, BaseHandler, printable_path
-from regsvc.api.refusing_handlers import BodyTooLargeHandler, MalformedRequestHandler
+from regsvc.api.handlers.early_refusals import BodyTooLargeHandler, MalformedRequestHandler
 from regsvc.api.routes import ROUTES, Route
-from regsvc.client_address import client_address, trusted_networks
-from regsvc.config import Config
-from regsvc.services import Services
+from regsvc.api.services import Services
+from regsvc.config.sections import Config
+from regsvc.core.addresses import client_address, trusted_networks
 
 access_log = logging.getLogger("regsvc.access")
 

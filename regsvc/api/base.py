@@ -31,10 +31,11 @@ from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError, RequestHandler
 
 from regsvc.api.json_body import convert, convert_query, parse_object
-from regsvc.api.messages import Reply, Request
-from regsvc.bugs import describe_bug
-from regsvc.client_address import limit_key
-from regsvc.errors import (
+from regsvc.api.services import Services
+from regsvc.api.types.messages import Reply, Request
+from regsvc.core.addresses import limit_key
+from regsvc.core.caller import Caller, Session
+from regsvc.core.errors import (
     InternalFault,
     InvalidField,
     MalformedRequest,
@@ -43,9 +44,8 @@ from regsvc.errors import (
     UnknownPath,
     UnsupportedMediaType,
 )
-from regsvc.records import Caller, Session
-from regsvc.refusal import Category, Refusal
-from regsvc.services import Services
+from regsvc.core.exceptions import describe_bug
+from regsvc.core.refusal import Category, Refusal
 
 if TYPE_CHECKING:
     from regsvc.api.application import ApiApplication
@@ -181,7 +181,7 @@ class ApiHandler(BaseHandler):
         return self.pick_language(self.services.translations.pick)
 
     def pick_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
-        """The same among the languages of other words; `pick` chooses as `regsvc.i18n.pick_language` does."""
+        """The same among the languages of other words; `pick` chooses as `regsvc.core.i18n.pick_language` does."""
         requested = self._requested_language or (self._session.language if self._session else None)
         accepted = self.request.headers.get("Accept-Language")
         return pick(requested, accepted, self.services.config.server.language)

@@ -20,8 +20,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
-from regsvc.api.messages import Reply, Request
-from regsvc.refusal import Refusal
+from regsvc.api.types.messages import Reply, Request
+from regsvc.core.refusal import Refusal
 
 if TYPE_CHECKING:
     from regsvc.api.base import ApiHandler

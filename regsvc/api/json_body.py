@@ -15,7 +15,7 @@ from typing import NoReturn, TypeVar
 
 import msgspec
 
-from regsvc.errors import InvalidField, MalformedBody
+from regsvc.core.errors import InvalidField, MalformedBody
 
 T = TypeVar("T")
 Query = TypeVar("Query", bound=msgspec.Struct)

@@ -9,14 +9,15 @@ import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, Protocol
 
-from regsvc import __version__, errors
+from regsvc import __version__
 from regsvc.api.base import Access, ApiHandler
-from regsvc.api.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, Contract, find_contract
-from regsvc.api.messages import Request
+from regsvc.api.handlers.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
 from regsvc.api.schemas import Schema, example_of, make_schemas, reference
-from regsvc.i18n import FALLBACK, Translations
-from regsvc.refusal import Category, Refusal
+from regsvc.api.types.messages import Request
+from regsvc.core import errors
+from regsvc.core.i18n import FALLBACK, Translations
+from regsvc.core.refusal import Category, Refusal
 
 GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.MalformedRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TypeVar
 
-from regsvc.api.messages import Output, milliseconds_of
+from regsvc.api.types.messages import Output, milliseconds_of
 
 Plain = TypeVar("Plain", bound=Output)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from regsvc.api.admin_handlers import (
+from regsvc.api.base import Access, ApiHandler
+from regsvc.api.handlers.admin import (
     ApproveHandler,
     AuditsHandler,
     BanHandler,
@@ -19,31 +20,20 @@ from regsvc.api.admin_handlers import (
     UnbanHandler,
     UsersHandler,
 )
-from regsvc.api.admin_user_handlers import UserHandler
-from regsvc.api.base import Access, ApiHandler
-from regsvc.api.captcha_handlers import CaptchaHandler
-from regsvc.api.chat_handlers import (
-    BeginChatLinkHandler,
-    ChatCallbackHandler,
-    ChatStatusHandler,
-    UnlinkChatHandler,
-)
-from regsvc.api.config_handlers import ConfigHandler
-from regsvc.api.docs_handlers import OpenApiHandler
-from regsvc.api.doctor_handlers import DoctorHandler
-from regsvc.api.event_handlers import EventsHandler
-from regsvc.api.login_handlers import AdminLoginHandler, AdminVerifyHandler, LoginHandler, LogoutHandler
-from regsvc.api.mail_handlers import MailsHandler, ResendHandler
-from regsvc.api.password_handlers import ChangePasswordHandler, ForgotPasswordHandler, ResetPasswordHandler
-from regsvc.api.questionnaire_handlers import QuestionnaireConfigHandler, SubmitQuestionnaireHandler
-from regsvc.api.registration_handlers import (
-    RegisterHandler,
-    ReviewStatusHandler,
-    SendCodeHandler,
-    UserStatusHandler,
-)
-from regsvc.api.server_handlers import DownloadsHandler, ServerStatusHandler, VersionHandler
-from regsvc.api.user_handlers import DeleteUserHandler, ExportUserHandler, UpdateUserHandler
+from regsvc.api.handlers.admin_users import UserHandler
+from regsvc.api.handlers.captcha import CaptchaHandler
+from regsvc.api.handlers.chat import BeginChatLinkHandler, ChatCallbackHandler, ChatStatusHandler, UnlinkChatHandler
+from regsvc.api.handlers.config import ConfigHandler
+from regsvc.api.handlers.docs import OpenApiHandler
+from regsvc.api.handlers.doctor import DoctorHandler
+from regsvc.api.handlers.events import EventsHandler
+from regsvc.api.handlers.login import AdminLoginHandler, AdminVerifyHandler, LoginHandler, LogoutHandler
+from regsvc.api.handlers.mails import MailsHandler, ResendHandler
+from regsvc.api.handlers.passwords import ChangePasswordHandler, ForgotPasswordHandler, ResetPasswordHandler
+from regsvc.api.handlers.questionnaire import QuestionnaireConfigHandler, SubmitQuestionnaireHandler
+from regsvc.api.handlers.registration import RegisterHandler, ReviewStatusHandler, SendCodeHandler, UserStatusHandler
+from regsvc.api.handlers.server import DownloadsHandler, ServerStatusHandler, VersionHandler
+from regsvc.api.handlers.users import DeleteUserHandler, ExportUserHandler, UpdateUserHandler
 
 PUBLIC, USER, ADMIN = Access.PUBLIC, Access.USER, Access.ADMIN
 

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 from msgspec import UnsetType
 
-from regsvc.api.messages import Output
+from regsvc.api.types.messages import Output
 
 Schema = dict[str, Any]
 

@@ -6,36 +6,36 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from regsvc.doctor import (
-    authme_checks,
-    config_checks,
-    database_checks,
-    game_checks,
-    hash_checks,
-    machine_checks,
-    mail_checks,
-    rule_checks,
-    secret_checks,
-    server_checks,
-    table_checks,
-    work_checks,
+from regsvc.doctor.checks import (
+    authme,
+    background,
+    config,
+    database,
+    game,
+    hashes,
+    host,
+    mail,
+    rules,
+    secrets,
+    server,
+    tables,
 )
-from regsvc.doctor.facts import Facts
+from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.finding import CannotTell, Check, Finding, Severity
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *config_checks.CHECKS,
-    *database_checks.CHECKS,
-    *table_checks.CHECKS,
-    *authme_checks.CHECKS,
-    *hash_checks.CHECKS,
-    *rule_checks.CHECKS,
-    *game_checks.CHECKS,
-    *server_checks.CHECKS,
-    *mail_checks.CHECKS,
-    *secret_checks.CHECKS,
-    *machine_checks.CHECKS,
-    *work_checks.CHECKS,
+    *config.CHECKS,
+    *database.CHECKS,
+    *tables.CHECKS,
+    *authme.CHECKS,
+    *hashes.CHECKS,
+    *rules.CHECKS,
+    *game.CHECKS,
+    *server.CHECKS,
+    *mail.CHECKS,
+    *secrets.CHECKS,
+    *host.CHECKS,
+    *background.CHECKS,
 )
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from regsvc.doctor.facts import Facts
+    from regsvc.doctor.facts.facts import Facts
 
 
 class Severity(StrEnum):

@@ -7,16 +7,16 @@ from typing import Any
 
 from peewee import Database, IntegrityError
 
-from plugin_bridge.players import PlayerRow, locked_hash
-from regsvc.audit import Audit
-from regsvc.clock import from_epoch_ms
-from regsvc.email_address import EmailAddress
-from regsvc.many_rows import insert_rows
-from regsvc.models import APPROVED, BANNED, Player, User
-from regsvc.sync.agreements import NO_LOCK, base_of
+from plugin_bridge.authme.players import PlayerRow, locked_hash
+from regsvc.core.clock import from_epoch_ms
+from regsvc.core.email_address import EmailAddress
+from regsvc.database.audit import Audit
+from regsvc.database.bulk import insert_rows
+from regsvc.database.models import APPROVED, BANNED, Player, User
 from regsvc.sync.decisions import Adopt, Conflict
 from regsvc.sync.emails import find_real_email
 from regsvc.sync.records import AGREED
+from regsvc.sync.sync_records import NO_LOCK, base_of
 
 _ONE_ENTRY_ABOVE = 20
 """More adoptions than this at once leave one audit entry together."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from plugin_bridge.players import PlayerRow
+from plugin_bridge.authme.players import PlayerRow
 from regsvc.sync.records import PluginState, StoredPassword, UserRecord
 
 

@@ -5,7 +5,7 @@ Who may play is not kept out by what the address looks like: the rest is written
 
 from collections.abc import Mapping
 
-from plugin_bridge.players import PlayerRefused, PlayerRow, Players
+from plugin_bridge.authme.players import PlayerRefused, PlayerRow, Players
 
 Changes = Mapping[str, str | int | None]
 

@@ -1,9 +1,9 @@
 """E-mails that come from AuthMe's table: is it one, and may this user have it?"""
 
-from plugin_bridge.guest_file import UNREADABLE
-from regsvc.email_address import EmailAddress, parse_email
-from regsvc.models import User
-from regsvc.refusal import Refusal
+from plugin_bridge.authme.lenient_sqlite import UNREADABLE
+from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.refusal import Refusal
+from regsvc.database.models import User
 
 
 def is_email_free(address: EmailAddress, user_id: int | None) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from peewee import SQL, Database, SqliteDatabase
 
-from regsvc.models import Lease
+from regsvc.database.models import Lease
 
 _NAME: Final = "sync"
 LEASE: Final = timedelta(seconds=30)

@@ -1,6 +1,6 @@
 """The three-way merge of one approved user with the row of the last agreement: ours, theirs, and the base."""
 
-from plugin_bridge.players import PlayerRow, known_email
+from plugin_bridge.authme.players import PlayerRow, known_email
 from regsvc.sync.decisions import Conflict, Merge
 from regsvc.sync.records import PASSWORD, Agreement, StoredPassword, UserRecord
 

@@ -3,9 +3,9 @@
 A decision is one step. Whoever carries it out asks again until there is none left.
 """
 
-from plugin_bridge.players import PlayerRow, in_milliseconds, is_findable, known_email, lock_text, locked_hash
-from regsvc.clock import epoch_ms
-from regsvc.models import APPROVED, BANNED, PENDING, REJECTED
+from plugin_bridge.authme.players import PlayerRow, in_milliseconds, is_findable, known_email, lock_text, locked_hash
+from regsvc.core.clock import epoch_ms
+from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED
 from regsvc.sync.decisions import (
     Adopt,
     Agree,

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from peewee import Database, InternalError, OperationalError
 
-from plugin_bridge.players import NameCollides, PlayerRefused, PlayerRow, PlayersAway
-from regsvc.commit_points import pass_point
-from regsvc.db import lost_a_race
-from regsvc.models import APPROVED, Installation, Player
+from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, PlayersAway
+from regsvc.database.engine import lost_a_race
+from regsvc.database.failpoints import pass_point
+from regsvc.database.models import APPROVED, Installation, Player
 from regsvc.sync.adoption import adopt_each
-from regsvc.sync.agreements import NO_TOMBSTONE, NO_WISH
-from regsvc.sync.burial import bury, bury_unseen
 from regsvc.sync.decisions import BRAKED, Adopt, CarryOutEdit, Decision, EndBan, NoteGone
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.plan import decide, password_to_give, row_wish
@@ -32,8 +30,10 @@ from regsvc.sync.records import (
     Subject,
     UserRecord,
 )
-from regsvc.sync.rehashing import replace_hash
+from regsvc.sync.rehash import replace_hash
 from regsvc.sync.steps import STEPS, World, blind_wish, note_collision
+from regsvc.sync.sync_records import NO_TOMBSTONE, NO_WISH
+from regsvc.sync.tombstones import bury, bury_unseen
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
-from plugin_bridge.players import PlayerRow, in_milliseconds
-from regsvc.models import Player, User
+from plugin_bridge.authme.players import PlayerRow, in_milliseconds
+from regsvc.database.models import Player, User
 
 UNASKED: Final = "unasked"
 ABSENT: Final = "absent"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from regsvc.clock import epoch_ms
+from regsvc.core.clock import epoch_ms
 
 
 @dataclass

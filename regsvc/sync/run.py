@@ -13,28 +13,28 @@ from typing import Any, TextIO
 
 from peewee import Database, PeeweeException
 
-from plugin_bridge.players import NameCollides, PlayerRow, Players, PlayersAway, is_findable
-from regsvc.audit import Audit
-from regsvc.clock import Clock
-from regsvc.db import is_away, lost_a_race
-from regsvc.models import APPROVED, PENDING, REJECTED, Player, User
-from regsvc.refusal import Refusal
+from plugin_bridge.authme.players import NameCollides, PlayerRow, Players, PlayersAway, is_findable
+from regsvc.core.clock import Clock
+from regsvc.core.progress import Progress
+from regsvc.core.refusal import Refusal
+from regsvc.core.units import ChangeLimit
+from regsvc.database.audit import Audit
+from regsvc.database.engine import is_away, lost_a_race
+from regsvc.database.models import APPROVED, PENDING, REJECTED, Player, User
 from regsvc.sync import decisions as d
 from regsvc.sync.adoption import adopt_each
-from regsvc.sync.bulk_adoption import BulkAdoption
-from regsvc.sync.bulk_steps import BulkSteps, is_password_alone
-from regsvc.sync.digest import FULL_EVERY, Circumstances, Digest, Seen, UserTally, fingerprint
-from regsvc.sync.digest_marks import Marks
-from regsvc.sync.digest_names import Names, count_users, pages_of
-from regsvc.sync.digest_settled import BATCH, KeyRange, SettledRows
+from regsvc.sync.bulk.adoption import BulkAdoption
+from regsvc.sync.bulk.in_sync_rows import BATCH, KeyRange, SettledRows
+from regsvc.sync.bulk.planned_emails import PlannedEmails
+from regsvc.sync.bulk.steps import BulkSteps, is_password_alone
+from regsvc.sync.changes.candidates import Names, count_users, pages_of
+from regsvc.sync.changes.changed_rows import Marks
+from regsvc.sync.changes.table_digest import FULL_EVERY, Circumstances, Digest, Seen, UserTally, fingerprint
 from regsvc.sync.plan import decide, lock_after
-from regsvc.sync.planned_emails import PlannedEmails
-from regsvc.sync.progress import Progress
 from regsvc.sync.reconciler import OUR_SIDE, Reconciler, Settled
 from regsvc.sync.records import PRESENT, Subject
 from regsvc.sync.report import Braked, SyncReport
-from regsvc.sync.telling import Telling
-from regsvc.units import ChangeLimit
+from regsvc.sync.run_log import Telling
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TextIO
 
-from regsvc.db import Worker
-from regsvc.errors import SyncRunning
+from regsvc.core.errors import SyncRunning
+from regsvc.database.engine import Worker
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync

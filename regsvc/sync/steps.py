@@ -11,14 +11,20 @@ from typing import Any, Generic, TypeVar
 
 from peewee import IntegrityError
 
-from plugin_bridge.players import NameCollides, NewPlayer, PlayerExists, PlayerRefused, Players, java_address, lock_text
-from regsvc.audit import Audit
-from regsvc.clock import Clock, epoch_ms
-from regsvc.models import BANNED, Session, User
-from regsvc.rcon_console import GameConsole, NoGameConsole
+from plugin_bridge.authme.players import (
+    NameCollides,
+    NewPlayer,
+    PlayerExists,
+    PlayerRefused,
+    Players,
+    java_address,
+    lock_text,
+)
+from regsvc.core.clock import Clock, epoch_ms
+from regsvc.database.audit import Audit
+from regsvc.database.models import BANNED, Session, User
+from regsvc.notifications.rcon.console import GameConsole, NoGameConsole
 from regsvc.sync import decisions as d
-from regsvc.sync.agreements import NO_LOCK, NO_WISH, Agreements, base_of
-from regsvc.sync.burial import bury
 from regsvc.sync.email_writes import is_email_refused, update_row, without_email
 from regsvc.sync.emails import find_real_email, is_email_free
 from regsvc.sync.records import (
@@ -31,7 +37,9 @@ from regsvc.sync.records import (
     PluginState,
     Subject,
 )
-from regsvc.transitions import Transitions
+from regsvc.sync.sync_records import NO_LOCK, NO_WISH, Agreements, base_of
+from regsvc.sync.tombstones import bury
+from regsvc.users.transitions import Transitions
 
 D = TypeVar("D", bound=d.Decision)
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tests.support.authme_database import DatabaseKind
-from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.oauth_server import OAuthServer
 from tests.support.operators import Operators
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.support.forged_tokens import FORGERIES
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
-from tests.support.village import OPERATOR, OPERATORS_PASSWORD, Person, Village
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Village
 
 Tokens = dict[str, str]
 

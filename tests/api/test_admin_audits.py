@@ -7,10 +7,10 @@ from typing import Any
 import pymysql
 import pytest
 
-from regsvc.audit import ACTIONS
+from regsvc.database.audit import ACTIONS
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.village import OPERATOR, Person, Village
+from tests.support.stack import OPERATOR, Person, Village
 
 MINUTE = 60_000
 FIELDS = {"id", "action", "operator", "target", "detail", "ip", "timestamp"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.refusals import assert_refused
+from tests.support.stack import MakeVillage, Village
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Village
 
 MINUTE = 60_000
 RCON_PASSWORD = "hunter2"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.decisions import decide_on_many, somebody
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.village import NO_LIMIT, OPERATOR, MakeVillage, Person, Village
+from tests.support.stack import NO_LIMIT, OPERATOR, MakeVillage, Person, Village
 
 DECISIONS = ("approve", "reject", "ban", "unban", "delete", "password")
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.refusals import assert_refused
-from tests.support.village import NO_LIMIT, OPERATOR, OPERATORS_PASSWORD, MakeVillage, Person, Village
+from tests.support.stack import NO_LIMIT, OPERATOR, OPERATORS_PASSWORD, MakeVillage, Person, Village
 
 TWELVE_HOURS = 12 * 3600 * 1000
 MINUTE = 60_000

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.village import Person, Village
+from tests.support.stack import Person, Village
 from tests.support.watching import ask_until
 
 MINUTE = 60_000

@@ -8,8 +8,8 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.our_tables import age_code, our_database
 from tests.support.refusals import assert_refused
+from tests.support.stack import MakeVillage, Person, Village, find_link_token
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Person, Village, find_link_token
 from tests.support.watching import ask_until
 
 

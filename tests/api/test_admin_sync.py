@@ -12,8 +12,8 @@ from tests.support.brief_outage import table_missing
 from tests.support.operators import create_olivia
 from tests.support.our_tables import TABLES, count_rows, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused
+from tests.support.stack import MakeVillage, Village
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Village
 
 COUNTS = {"scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed"}
 NOTHING = dict.fromkeys(COUNTS - {"scanned"}, 0)

@@ -10,7 +10,7 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.village import MakeVillage, Person, Village
+from tests.support.stack import MakeVillage, Person, Village
 
 PATH = "/api/admin/user"
 QUESTION = """

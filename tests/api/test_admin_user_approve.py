@@ -14,8 +14,8 @@ from tests.support.decisions import decide_as, decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
+from tests.support.stack import MakeVillage, Person, Village, find_link_token
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Person, Village, find_link_token
 
 MINUTE = 60_000
 UNTOUCHED = {

@@ -12,8 +12,8 @@ from tests.support.decisions import decide_as, decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
+from tests.support.stack import OPERATOR, Person, Village
 from tests.support.together import at_once
-from tests.support.village import OPERATOR, Person, Village
 
 HOUR = 3_600_000
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from regsvc.i18n import load_translations
+from regsvc.core.i18n import load_translations
 from tests.support.decisions import decide_on_many
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.village import Person, Village
+from tests.support.stack import Person, Village
 
 MANY = 100
 AFTERWARDS = {"approve": "approved", "reject": "rejected", "ban": "banned", "delete": "deleted"}

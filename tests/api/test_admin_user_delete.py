@@ -9,8 +9,8 @@ from tests.support.decisions import STATUSES, decide_as, decide_on_many, somebod
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
+from tests.support.stack import OPERATOR, Person, Village
 from tests.support.together import at_once
-from tests.support.village import OPERATOR, Person, Village
 
 OF_THE_USER = ("regsvc_session", "regsvc_known_client", "regsvc_link")
 

@@ -10,8 +10,8 @@ from tests.support.decisions import decide_as, decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import assert_refused
+from tests.support.stack import OPERATOR, MakeVillage, Person, Village, find_link_token
 from tests.support.together import at_once
-from tests.support.village import OPERATOR, MakeVillage, Person, Village, find_link_token
 
 NEW = "olivias-choice-1"
 

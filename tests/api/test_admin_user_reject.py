@@ -6,8 +6,8 @@ from tests.support.decisions import decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
+from tests.support.stack import Person, Village
 from tests.support.together import at_once
-from tests.support.village import Person, Village
 
 
 def test_the_reason_is_stored_mailed_and_shown_to_its_owner(village: Village) -> None:

@@ -9,8 +9,8 @@ from tests.support.decisions import decide_as, decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
+from tests.support.stack import Village
 from tests.support.together import at_once
-from tests.support.village import Village
 
 
 def test_the_row_is_as_it_was_byte_for_byte(village: Village) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.operators import create_olivia
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.village import OPERATOR, MakeVillage, Person, Village
+from tests.support.stack import OPERATOR, MakeVillage, Person, Village
 
 MINUTE = 60_000
 FIELDS = {

@@ -7,7 +7,7 @@ import pytest
 from tests.support.forged_tokens import FORGERIES
 from tests.support.operators import Operators
 from tests.support.refusals import assert_refused, refusal_words
-from tests.support.village import OPERATOR, Village
+from tests.support.stack import OPERATOR, Village
 
 
 def test_a_good_token_says_whose_it_is_and_until_when(village: Village, operators: Operators) -> None:

@@ -1,6 +1,6 @@
 """GET /api/captcha: what older front ends call /api/captcha/generate."""
 
-from tests.support.village import Village
+from tests.support.stack import Village
 
 
 def test_it_is_the_same_route(village: Village) -> None:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.email_address import parse_email
+from regsvc.core.email_address import parse_email
 from tests.support.authme_tables import AuthMeTable
 from tests.support.captchas import answer_to
 from tests.support.game_server import GameServer
-from tests.support.house import PASSWORD, House, open_house
 from tests.support.live_api import LiveApi, Reply
-from tests.support.standing_clock import StandingClock
+from tests.support.manual_clock import StandingClock
+from tests.support.services import PASSWORD, House, open_house
+from tests.support.stack import OPERATOR
 from tests.support.together import at_once
-from tests.support.village import OPERATOR
 
 MANY = 50
 PLENTY = ["100000 per minute"]

@@ -11,8 +11,8 @@ from PIL import Image
 
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Village
 from tests.support.together import at_once
-from tests.support.village import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Village
 
 PATH = "/api/captcha/generate"
 STRICT = {

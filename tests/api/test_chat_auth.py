@@ -5,13 +5,13 @@ from http.cookies import Morsel, SimpleCookie
 
 import pytest
 
-from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.daemon import Reply
 from tests.support.oauth_platform import CLIENT_ID
 from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 PATH = "/api/chat/auth"
 SECRET = re.compile(r"[A-Za-z0-9_-]{43}")

@@ -6,12 +6,12 @@ from functools import partial
 import pytest
 
 from tests.support.chat_browser import BROWSERS_ACCEPT, Browser, query_of
-from tests.support.chat_village import CALLBACK_PATH, ChatVillage, make_chat_village
+from tests.support.chat_stack import CALLBACK_PATH, ChatVillage, make_chat_village
 from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Village
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Village
 
 
 def is_linked(chat_village: ChatVillage, browser: Browser) -> bool:

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.support.chat_browser import Browser
-from tests.support.chat_village import ChatVillage
+from tests.support.chat_stack import ChatVillage
 from tests.support.daemon import Reply
 from tests.support.refusals import TRANSLATIONS, assert_refused
-from tests.support.village import Person, Village
+from tests.support.stack import Person, Village
 
 
 def log_in(village: Village, person: Person, path: str = "/api/login", **fields: str) -> Reply:

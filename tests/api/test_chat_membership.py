@@ -3,11 +3,11 @@
 import pytest
 
 from tests.support.chat_browser import BROWSERS_ACCEPT, Browser
-from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.daemon import Reply
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.village import MakeVillage
+from tests.support.stack import MakeVillage
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 
-from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.daemon import Reply
 from tests.support.oauth_server import Fault, OAuthServer
 from tests.support.provider_faults import ANYWHERE, PROFILES, SILENCES, TOKENS
 from tests.support.refusals import assert_refused
+from tests.support.stack import MakeVillage
 from tests.support.together import at_once
-from tests.support.village import MakeVillage
 
 PATHS = ("/token", "/users/@me")
 FAULTS = ("bad request", "internal error", "garbage", "a redirection", "a large body", "nothing")

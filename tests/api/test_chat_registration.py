@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import tries_of
 from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Village
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Village
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])

@@ -1,10 +1,10 @@
 """GET /api/chat/status: that something is linked anybody may know, what it is only those whom it concerns."""
 
 from tests.support.chat_browser import Browser
-from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.village import NO_LIMIT, MakeVillage, Person, Village
+from tests.support.stack import NO_LIMIT, MakeVillage, Person, Village
 
 PATH = "/api/chat/status"
 LINKED, NOT_LINKED = {"success": True, "linked": True}, {"success": True, "linked": False}

@@ -7,13 +7,13 @@ import pytest
 
 from tests.support.authenticator import Authenticator
 from tests.support.chat_browser import Browser
-from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.daemon import Reply
 from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Person, Village, find_code, has_code
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Person, Village, find_code, has_code
 
 PATH = "/api/chat/unlink"
 

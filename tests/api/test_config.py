@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from plugin_bridge.rules import NameRule, PasswordRule
-from regsvc.config import (
+from plugin_bridge.authme.rules import NameRule, PasswordRule
+from regsvc.api.services import Services
+from regsvc.config.sections import (
     BedrockSection,
     CaptchaSection,
     ChatSection,
@@ -19,7 +20,6 @@ from regsvc.config import (
     RegistrationSection,
     ServerSection,
 )
-from regsvc.services import Services
 from tests.support.live_api import LiveApi, make_services
 
 

@@ -1,9 +1,9 @@
 """GET /api/discord/auth: `/api/chat/auth` as older front ends call it."""
 
-from tests.support.chat_village import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 
 def test_a_whole_registration_as_older_front_ends_do_it(make_village: MakeVillage, provider: OAuthServer) -> None:

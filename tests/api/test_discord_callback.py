@@ -1,9 +1,9 @@
 """GET /api/discord/callback: `/api/chat/callback` as older front ends call it."""
 
-from tests.support.chat_village import make_chat_village
+from tests.support.chat_stack import make_chat_village
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.village import MakeVillage
+from tests.support.stack import MakeVillage
 
 
 def test_an_application_that_was_registered_with_the_older_address(make_village: MakeVillage) -> None:

@@ -1,9 +1,9 @@
 """GET /api/discord/status: `/api/chat/status` as older front ends call it."""
 
-from tests.support.chat_village import make_chat_village
+from tests.support.chat_stack import make_chat_village
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 
 def test_the_owner_sees_the_account(make_village: MakeVillage, provider: OAuthServer) -> None:

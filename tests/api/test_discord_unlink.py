@@ -1,9 +1,9 @@
 """POST /api/discord/unlink: `/api/chat/unlink` as older front ends call it."""
 
-from tests.support.chat_village import make_chat_village
+from tests.support.chat_stack import make_chat_village
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 
 def test_the_owners_token_and_the_name_are_enough(make_village: MakeVillage, provider: OAuthServer) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from regsvc.config import Config, Download
+from regsvc.config.sections import Config, Download
 from tests.support.live_api import LiveApi, make_services
-from tests.support.village import MakeVillage
+from tests.support.stack import MakeVillage
 
 
 def test_a_host_offers_files(make_village: MakeVillage) -> None:

@@ -8,14 +8,14 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from regsvc.event_streams import MAX_STREAMS_PER_ADMIN
+from regsvc.runtime.event_streams import MAX_STREAMS_PER_ADMIN
 from tests.support.command_line import companion
 from tests.support.daemon import HOST
 from tests.support.listening import Listening
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.village import MakeVillage, Person, Village
+from tests.support.stack import MakeVillage, Person, Village
 from tests.support.watching import ask_until
 
 

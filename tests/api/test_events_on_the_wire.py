@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from regsvc.api import event_handlers
-from regsvc.config import Config
-from regsvc.event_streams import EventStreams
-from regsvc.events import Tail
+from regsvc.api.handlers import events
+from regsvc.config.sections import Config
+from regsvc.runtime.event_streams import EventStreams
+from regsvc.runtime.events import Tail
 from regsvc.sync.report import SyncReport
 from tests.support.live_api import LiveApi, OnTheSpot, make_services
 from tests.support.watching import ask_until
@@ -107,7 +107,7 @@ def fill(stage: Stage) -> None:
 
 
 def test_who_takes_nothing_is_cut_off(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_handlers, "_PATIENCE", timedelta(milliseconds=100))
+    monkeypatch.setattr(events, "_PATIENCE", timedelta(milliseconds=100))
     with stage.listen(window=2048):
         fill(stage)
         ask_until(lambda: stage.listeners, lambda count: count == 0)

@@ -12,14 +12,14 @@ import pytest
 
 from regsvc.api.base import Access
 from regsvc.api.routes import ROUTES, Route
-from regsvc.refusal import REFUSALS, Category
-from tests.support.chat_village import ChatVillage, make_chat_village
+from regsvc.core.refusal import REFUSALS, Category
+from tests.support.chat_stack import ChatVillage, make_chat_village
 from tests.support.contract import example_body
 from tests.support.daemon import Reply
 from tests.support.oauth_server import OAuthServer
 from tests.support.operators import create_olivia
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.village import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Person, Village
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Person, Village
 
 LEGACY: dict[str, dict[str, Any]] = {"http": {"legacy_status": True}}
 PAGE = b"<!doctype html><title>The front end</title>"

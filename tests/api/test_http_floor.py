@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.floor import LOGIN, assert_common_headers, assert_refused, serve
 from tests.support.live_api import LiveApi
+from tests.support.probe_routes import LOGIN, assert_common_headers, assert_refused, serve
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,10 @@ import pytest
 from regsvc.api.application import make_application
 from regsvc.api.base import Access
 from regsvc.api.routes import Route
-from regsvc.config import Config, ServerSection
+from regsvc.config.sections import Config, ServerSection
 from tests.support.certificate import Certificate
-from tests.support.floor import (
+from tests.support.live_api import LiveApi, make_services
+from tests.support.probe_routes import (
     EXAMPLES,
     LOGIN,
     ROUTES,
@@ -27,7 +28,6 @@ from tests.support.floor import (
     left,
     serve,
 )
-from tests.support.live_api import LiveApi, make_services
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regsvc.api.admin_types import BanRequest, ReviewRequest, UsersQuery
 from regsvc.api.json_body import MAX_DEPTH, convert, convert_query, parse_object
-from regsvc.api.registration_types import RegisterRequest
-from regsvc.errors import InvalidField, MalformedBody
+from regsvc.api.types.admin import BanRequest, ReviewRequest, UsersQuery
+from regsvc.api.types.registration import RegisterRequest
+from regsvc.core.errors import InvalidField, MalformedBody
 
 APPLICATION = {"username": "Alice", "email": "alice@example.org", "code": "123456"}
 

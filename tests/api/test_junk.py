@@ -14,7 +14,7 @@ from regsvc.api.routes import ROUTES
 from tests.support.contract import example_body, list_fields
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused
-from tests.support.village import Village
+from tests.support.stack import Village
 
 OPEN = [route for route in ROUTES if route.access is not Access.ADMIN and route.path != "/api/openapi.json"]
 REQUIRED = {route.path: example_body(route.path) for route in OPEN if route.method == "POST"}

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import MakeDaemon
 from tests.support.command_line import companion
 from tests.support.refusals import assert_refused
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 FRENCH = """
 [message]

@@ -9,8 +9,8 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Village
 from tests.support.together import assert_alike, median_seconds
-from tests.support.village import OPERATOR, OPERATORS_PASSWORD, Person, Village
 
 ROUNDS = 100  # of two tries each
 CLOSE_TOGETHER = 0.005  # seconds between the medians

@@ -8,8 +8,8 @@ import pytest
 from tests.support.authme_tables import TableShape
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Village
 from tests.support.together import at_once, median_seconds
-from tests.support.village import MakeVillage, Village
 
 LIMIT = 5
 

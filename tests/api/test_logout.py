@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.refusals import TRANSLATIONS, assert_refused
-from tests.support.village import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Village
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Village
 
 
 def test_a_session_ends_and_the_others_stay(village: Village) -> None:

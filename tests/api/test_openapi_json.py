@@ -12,10 +12,10 @@ from openapi_spec_validator import validate
 from regsvc.api.base import Access
 from regsvc.api.openapi import Description, list_refusals
 from regsvc.api.routes import ROUTES, Route
-from regsvc.i18n import load_translations
-from regsvc.refusal import REFUSALS
+from regsvc.core.i18n import load_translations
+from regsvc.core.refusal import REFUSALS
 from tests.support.contract import document
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 each_document = pytest.mark.parametrize("is_legacy", [False, True], ids=["true statuses", "legacy statuses"])
 each_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")

@@ -8,8 +8,8 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.our_tables import count_rows, everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Person, Village, find_link_token
 from tests.support.together import assert_alike, median_seconds
-from tests.support.village import MakeVillage, Person, Village, find_link_token
 
 ROUNDS = 25
 CLOSE_TOGETHER = 0.005  # seconds between two medians

@@ -9,8 +9,8 @@ from tests.support.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import ago, everything_stored, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Person, Village, find_link_token
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Person, Village, find_link_token
 
 NEW = "a-new-secret-1"
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.daemon import to_json
 from tests.support.questions import asking
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 PATH = "/api/questionnaire/config"
 

@@ -15,8 +15,8 @@ from tests.support.our_tables import everything_stored, our_database
 from tests.support.questions import BUILD, FIGHT, PASSING, SUBMIT, TALK, WORDS, asking, submit
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.scorer import KEY, Said, ScoringService, verdict
+from tests.support.stack import MakeVillage, Village
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Village
 
 MINUTES = 60_000
 

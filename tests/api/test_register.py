@@ -7,7 +7,7 @@ import pytest
 from tests.support.authme_tables import find_player
 from tests.support.our_tables import ago, our_database, tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused
-from tests.support.village import OPERATOR, Person, Village, find_code, find_link_token
+from tests.support.stack import OPERATOR, Person, Village, find_code, find_link_token
 
 NAME_RULE = {"regex": "^(?=.{3,16}$)[a-zA-Z0-9_]*$", "minLength": 3, "maxLength": 16}
 PASSWORD_RULE = {"regex": "^[!-~]*$", "minLength": 5, "maxLength": 30}

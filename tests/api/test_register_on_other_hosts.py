@@ -14,8 +14,8 @@ from tests.support.authme_tables import TableShape, find_player
 from tests.support.game_server import write_game_server
 from tests.support.our_tables import tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Village, find_link_token
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Village, find_link_token
 
 KINDS = ["sqlite", "mariadb"]
 ANY_CODE = "000000"

@@ -5,8 +5,8 @@ from functools import partial
 
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database, tries_of
+from tests.support.stack import Person, Village
 from tests.support.together import at_once
-from tests.support.village import Person, Village
 
 ROUNDS = 30
 TOGETHER = 8

@@ -9,8 +9,8 @@ import pytest
 from tests.support.our_tables import ago, everything_stored, our_database, tries_of
 from tests.support.questions import FIGHT, PASSING, TALK, WORDS, applies, asking, submit, token_for
 from tests.support.refusals import assert_refused
+from tests.support.stack import MakeVillage, Village
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Village
 
 TOGETHER = 8
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 
 def ask(village: Village, username: str, **options: object) -> Reply:

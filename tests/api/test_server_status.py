@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.minecraft_server import Answer, MinecraftServer, dripping, endless, saying, silent
 from tests.support.ports import free_port
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 from tests.support.watching import ask_until
 
 SILENCE = {

@@ -3,10 +3,10 @@
 import pytest
 
 from regsvc.api.routes import ROUTES
-from regsvc.transitions import TRANSITIONS
+from regsvc.users.transitions import TRANSITIONS
 from tests.support.decisions import STATUSES, somebody
 from tests.support.refusals import assert_refused
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 
 LEGAL = {
     ("approve", "pending"): "approved",

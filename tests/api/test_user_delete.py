@@ -8,8 +8,8 @@ from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, everything_stored, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Person, Village
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Person, Village
 
 PATH = "/api/user/delete"
 

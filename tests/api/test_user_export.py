@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.village import Person, Village
+from tests.support.stack import Person, Village
 
 PATH = "/api/user/export"
 HOME = {"X-Forwarded-For": "198.51.100.23"}

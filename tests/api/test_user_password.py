@@ -6,7 +6,7 @@ from tests.support.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
-from tests.support.village import MakeVillage, Person, Village
+from tests.support.stack import MakeVillage, Person, Village
 
 NEW = "a-new-secret-1"
 

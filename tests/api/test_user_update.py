@@ -9,8 +9,8 @@ from tests.support.operators import Operators
 from tests.support.our_tables import age_code, everything_stored, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.smtp import Letter
+from tests.support.stack import MakeVillage, Person, Village, find_code, find_link_token, has_code
 from tests.support.together import at_once
-from tests.support.village import MakeVillage, Person, Village, find_code, find_link_token, has_code
 
 PATH = "/api/user/update"
 

@@ -9,8 +9,8 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.our_tables import age_code, count_rows, everything_stored, our_database, tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.stack import MakeVillage, Person, Village, find_code
 from tests.support.together import assert_alike, median_seconds
-from tests.support.village import MakeVillage, Person, Village, find_code
 
 PATH = "/api/verify/send"
 ENOUGH_ROUNDS = 25

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from regsvc import __version__
-from regsvc.config import Config
+from regsvc.config.sections import Config
 from tests.support.live_api import LiveApi, make_services
 from tests.support.plugin_jars import AUTHME, write_jar
 from tests.support.release_feed import Answer, ReleaseFeed, release
-from tests.support.village import MakeVillage, Village
+from tests.support.stack import MakeVillage, Village
 from tests.support.watching import ask_until
 
 PAGE = "https://example.org/companion/releases/99.0.0"

@@ -22,7 +22,7 @@ from tests.bench.report import FILE, sections
 from tests.support.mariadb import MariaDBServer
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
-from tests.support.village import Village
+from tests.support.stack import Village
 
 PLAYERS = 100_000
 RUNS = 5

@@ -23,7 +23,7 @@ from tests.bench.report import write_section
 from tests.support.authme_database import SqliteFile
 from tests.support.daemon import HOST
 from tests.support.mariadb import MariaDBServer
-from tests.support.village import Village
+from tests.support.stack import Village
 from tests.support.watching import ask_until
 
 PLAYERS = 1_000_000

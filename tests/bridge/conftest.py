@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from plugin_bridge.authme import AuthMePlayers, MySqlPlayers
-from plugin_bridge.authme_config import read_authme_config
-from plugin_bridge.sqlite_players import SqlitePlayers
-from regsvc.db import open_database
+from plugin_bridge.authme.config import read_authme_config
+from plugin_bridge.authme.sqlite import SqlitePlayers
+from plugin_bridge.authme.table import AuthMePlayers, MySqlPlayers
+from regsvc.database.engine import open_database
 from tests.support.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme_tables import AuthMeTable
 from tests.support.game_server import GameServer

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from plugin_bridge.authme import AuthMePlayers
-from plugin_bridge.players import PlayerExists, PlayerRefused, PlayerRow, lock_text
+from plugin_bridge.authme.players import PlayerExists, PlayerRefused, PlayerRow, lock_text
+from plugin_bridge.authme.table import AuthMePlayers
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, find_player, insert_player
 from tests.support.players import ALICE, HASH, every_shape, seen

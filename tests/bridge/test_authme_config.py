@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.authme_config import (
+from plugin_bridge.authme.config import (
     AuthMeConfig,
     AuthMeConfigError,
     Backend,
@@ -12,8 +12,8 @@ from plugin_bridge.authme_config import (
     MailAccount,
     read_authme_config,
 )
+from plugin_bridge.authme.rules import PasswordFault
 from plugin_bridge.hashers import make_password_hasher
-from plugin_bridge.rules import PasswordFault
 
 REAL_LIFE = """
 DataSource:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from plugin_bridge.authme import AuthMePlayers, MySqlPlayers
-from plugin_bridge.authme_config import AuthMeConfigError, ColumnNames, read_authme_config
-from plugin_bridge.players import PlayerRow, PlayersAway
-from regsvc.db import open_database
+from plugin_bridge.authme.config import AuthMeConfigError, ColumnNames, read_authme_config
+from plugin_bridge.authme.players import PlayerRow, PlayersAway
+from plugin_bridge.authme.table import AuthMePlayers, MySqlPlayers
+from regsvc.database.engine import open_database
 from tests.support.authme_database import SqliteFile
 from tests.support.authme_tables import AuthMeTable, TableShape, create_table, dump_table, find_player, insert_player
 from tests.support.game_server import GameServer

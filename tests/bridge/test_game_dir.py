@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plugin_bridge.authme_config import AuthMeConfig, Backend, read_authme_config
+from plugin_bridge.authme.config import AuthMeConfig, Backend, read_authme_config
 
 # Made anew by each version at its first start, as far as a companion reads it; comments and other keys left out.
 FRESH_54 = """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.server_files import find_uuid
+from plugin_bridge.server.files import find_uuid
 
 
 @pytest.fixture

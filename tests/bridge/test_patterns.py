@@ -2,7 +2,7 @@
 
 import pytest
 
-from plugin_bridge.patterns import compile_pattern
+from plugin_bridge.authme.patterns import compile_pattern
 
 
 @pytest.mark.parametrize(

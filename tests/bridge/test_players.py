@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin_bridge.hashers import HASHERS, HashedPassword
-from plugin_bridge.players import (
+from plugin_bridge.authme.players import (
     LOCK_PREFIX,
     NewPlayer,
     NoPlayers,
@@ -18,6 +17,7 @@ from plugin_bridge.players import (
     lock_text,
     locked_hash,
 )
+from plugin_bridge.hashers import HASHERS, HashedPassword
 from tests.bridge.known_hashes import NAME, RIGHT
 
 BCRYPT = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"

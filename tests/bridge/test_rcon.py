@@ -8,14 +8,7 @@ from collections.abc import Iterator
 import aiomcrcon  # type: ignore[import-untyped]
 import pytest
 
-from plugin_bridge.rcon import (
-    MAX_COMMAND_BYTES,
-    RconAddress,
-    RconAway,
-    RconGarbage,
-    RconPasswordWrong,
-    converse,
-)
+from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, RconAddress, RconAway, RconGarbage, RconPasswordWrong, converse
 from tests.support.rcon_server import HOST, PASSWORD, RconServer, packed, rcon_server
 
 

@@ -4,14 +4,7 @@ import re
 
 import pytest
 
-from plugin_bridge.rules import (
-    ANYTHING,
-    NameFault,
-    NameRule,
-    PasswordFault,
-    PasswordRule,
-    compile_java_pattern,
-)
+from plugin_bridge.authme.rules import ANYTHING, NameFault, NameRule, PasswordFault, PasswordRule, compile_java_pattern
 
 
 def pattern_rule(text: str) -> PasswordRule:

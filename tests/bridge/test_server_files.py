@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.server_files import OpsFile, ServerFileError, ServerProperties, read_server_properties
+from plugin_bridge.server.files import OpsFile, ServerFileError, ServerProperties, read_server_properties
 
 
 def write_ops(path: Path, **levels: object) -> None:

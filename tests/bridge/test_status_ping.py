@@ -9,7 +9,14 @@ from typing import Any
 import mcstatus
 import pytest
 
-from plugin_bridge.status_ping import MAX_ANSWER_BYTES, MAX_LISTED, ServerSilent, ServerStatus, ask_status, read_status
+from plugin_bridge.server.status_ping import (
+    MAX_ANSWER_BYTES,
+    MAX_LISTED,
+    ServerSilent,
+    ServerStatus,
+    ask_status,
+    read_status,
+)
 from tests.support.minecraft_server import (
     STATUS,
     Answer,

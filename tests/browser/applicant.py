@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from tests.support.village import Person, Village, find_code, has_code
+from tests.support.stack import Person, Village, find_code, has_code
 
 
 class Applicant:

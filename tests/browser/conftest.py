@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.support.village import Village
+from tests.support.stack import Village
 
 NO_CHROMIUM = "NO CHROMIUM HERE: it is missing (Debian: apt-get install chromium)"
 PHONE = {"width": 360, "height": 740}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.support.village import OPERATOR, OPERATORS_PASSWORD
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
 
 
 class Operator:

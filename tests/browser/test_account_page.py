@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.authenticator import Authenticator
-from tests.support.village import Person, Village, find_code, has_code
+from tests.support.stack import Person, Village, find_code, has_code
 
 MARKUP = '<img src=x onerror="document.title=1"><b>bold</b>'
 

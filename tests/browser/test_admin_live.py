@@ -11,7 +11,7 @@ from playwright.sync_api import Route, expect
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.operators import Operators
-from tests.support.village import Person, Village
+from tests.support.stack import Person, Village
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from regsvc.audit import ACTIONS
+from regsvc.database.audit import ACTIONS
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
-from tests.support.chat_village import ChatVillage
+from tests.support.chat_stack import ChatVillage
 from tests.support.oauth_server import OAuthServer
 from tests.support.questions import PASSING, applies, asking, token_for
-from tests.support.village import OPERATOR, Person, Village
+from tests.support.stack import OPERATOR, Person, Village
 
 MARKUP = "<b>x</b><img src=x>"
 WALKERS = 60

@@ -18,7 +18,7 @@ from tests.browser.operator import Operator
 from tests.support.applicants import insert_applicants
 from tests.support.our_tables import ago, our_busy, our_database
 from tests.support.questions import PASSING, applies, asking, token_for
-from tests.support.village import Person, Village
+from tests.support.stack import Person, Village
 from tests.support.watching import ask_until
 
 MARKUP = '<img src=x onerror="document.title=1">'

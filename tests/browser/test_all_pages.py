@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from regsvc.api.pages import PAGE_TABLE
+from regsvc.web.pages import PAGE_TABLE
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.village import Village
+from tests.support.stack import Village
 
 PATHS = [*(page.path for page in PAGE_TABLE), "/chat-linked"]
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from regsvc.api.pages import OWN_PAGES
-from regsvc.email_address import parse_email
+from regsvc.core.email_address import parse_email
+from regsvc.web.pages import OWN_PAGES
 from tests.browser.conftest import OpenPage
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable
 from tests.support.captchas import answer_to
 from tests.support.game_server import GameServer
-from tests.support.house import PASSWORD, House, open_house
 from tests.support.live_api import LiveApi
-from tests.support.standing_clock import StandingClock
+from tests.support.manual_clock import StandingClock
+from tests.support.services import PASSWORD, House, open_house
 
 
 @pytest.fixture

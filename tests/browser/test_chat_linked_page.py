@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from tests.browser.conftest import SIZES, is_wider_than_the_screen
-from tests.support.chat_village import ChatVillage
+from tests.support.chat_stack import ChatVillage
 from tests.support.oauth_platform import ChatPerson
 from tests.support.oauth_server import OAuthServer
-from tests.support.village import Village
+from tests.support.stack import Village
 
 ALICE = ChatPerson("80351110224678912", "alice.chat")
 

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from regsvc.api.routes import ROUTES
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.village import Village
+from tests.support.stack import Village
 
 
 @pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])

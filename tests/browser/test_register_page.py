@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.brief_outage import table_missing
-from tests.support.village import Village
+from tests.support.stack import Village
 
 NAME = "Your name in the game"
 PASSWORD = "Password (optional)"

@@ -11,11 +11,11 @@ from playwright.sync_api import Page, expect
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
-from tests.support.chat_village import ChatVillage
+from tests.support.chat_stack import ChatVillage
 from tests.support.mariadb import MariaDBServer
 from tests.support.oauth_server import OAuthServer
 from tests.support.questions import asking
-from tests.support.village import Village
+from tests.support.stack import Village
 
 MARKUP = '<img src=x onerror="document.title=1"><b>bold</b>'
 WORDS = "<b>I</b> like it."

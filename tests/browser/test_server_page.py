@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.minecraft_server import MinecraftServer
-from tests.support.village import Village
+from tests.support.stack import Village
 
 MARKUP = "<b onclick=alert(1)>Client</b>"
 FRENCH = """

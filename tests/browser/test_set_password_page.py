@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.village import Person, Village, find_link_token
+from tests.support.stack import Person, Village, find_link_token
 
 
 def forgotten(village: Village) -> tuple[Person, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 from tests.support.game_server import GameServer
 
 

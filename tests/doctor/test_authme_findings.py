@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 
 
 def test_there_is_no_authme(clinic: Clinic) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 
 
 def test_every_mistake_in_the_config_is_a_finding(clinic: Clinic) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from regsvc.doctor import databases
+from regsvc.doctor.facts import databases
 from tests.support.authme_database import DatabaseKind
-from tests.support.clinic import RCON_PASSWORD, Clinic
+from tests.support.doctor_case import RCON_PASSWORD, Clinic
 from tests.support.mariadb import Database, MariaDBServer
 from tests.support.ports import free_port
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.cli.docs.doctor import DOCTOR_FILE, doctor_doc, main
 from regsvc.doctor.checkup import CHECKS
-from regsvc.doctor.doc import DOCTOR_FILE, doctor_doc, main
 
 
 def test_the_page_is_current() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clinic import RCON_PASSWORD, Clinic
+from tests.support.doctor_case import RCON_PASSWORD, Clinic
 
 
 def test_the_directory_is_not_there(clinic: Clinic, tmp_path: Path) -> None:

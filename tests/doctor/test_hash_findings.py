@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 
 PASSWORD_HASH = "settings.security.passwordHash"
 LEGACY_HASHES = "settings.security.legacyHashes"

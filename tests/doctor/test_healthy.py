@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import dump_table, insert_player
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 
 NOW_IN_MS = 1_790_000_000_000
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from regsvc import clock
+from regsvc.core import clock
+from regsvc.doctor.cached_checkup import Examined, HouseDoctor
 from regsvc.doctor.checkup import Checkup, examine
-from regsvc.doctor.facts import Facts
-from regsvc.doctor.in_house import Examined, HouseDoctor
-from regsvc.doctor.machine import Machine
-from regsvc.doctor.running import RunningCompanion
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.host import Machine
+from regsvc.doctor.facts.running_daemon import RunningCompanion
 from tests.support.authme_database import SqliteFile
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 
 FINE = Checkup((), ())
 WRITES = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"

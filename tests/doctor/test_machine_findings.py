@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clinic import RCON_PASSWORD, Clinic
+from tests.support.doctor_case import RCON_PASSWORD, Clinic
 
 MEBIBYTE = 1024 * 1024
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from regsvc.config import Config
+from regsvc.config.sections import Config
 from regsvc.doctor import checkup
 from regsvc.doctor.checkup import CHECKS, Checkup
-from regsvc.doctor.facts import Facts
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.host import Machine
 from regsvc.doctor.finding import Check, Examination, Finding, Place, Severity, Source, check
-from regsvc.doctor.machine import Machine
 from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
 
 RISKY = Finding("a.risk", Severity.RISKY, "The door is open.", "Anybody comes in.", "Close it.", "/door: is_open: no")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 
 
 def test_the_port_is_open_to_the_world(clinic: Clinic) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import TableShape, insert_player
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 
 MILLISECONDS = 1_600_000_000_000
 SECONDS = 1_600_000_000
@@ -173,7 +173,9 @@ def test_dates_in_seconds_are_told_beside_the_purge(clinic: Clinic) -> None:
 
 
 def test_a_large_table_is_looked_at_quickly_or_not_at_all(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regsvc.doctor.player_rows._PATIENCE", 0.0 if clinic.table.database.kind == "sqlite" else 1e-6)
+    monkeypatch.setattr(
+        "regsvc.doctor.facts.player_rows._PATIENCE", 0.0 if clinic.table.database.kind == "sqlite" else 1e-6
+    )
     with many_rows(clinic):
         checkup = clinic.examine()
     assert checkup.findings == ()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.clinic import Clinic
+from tests.support.doctor_case import Clinic
 
 BRAKED = "INSERT INTO regsvc_audit (action, operator, created_at) VALUES (?, 'sync', '2026-01-01 00:00:00.000')"
 CONFLICT = (

@@ -13,11 +13,11 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from regsvc.models import OutboxEntry
+from regsvc.database.models import OutboxEntry
 from tests.support.authme_tables import AuthMeTable
 from tests.support.game_server import GameServer
-from tests.support.house import PASSWORD, House, open_house
-from tests.support.standing_clock import StandingClock
+from tests.support.manual_clock import StandingClock
+from tests.support.services import PASSWORD, House, open_house
 
 HOURS = 24
 PLAYERS = 4

@@ -14,7 +14,7 @@ from tests.support.daemon import READY, Daemon
 from tests.support.game_server import GameServer
 from tests.support.mounts import seen_by, serve_with_state_on
 from tests.support.smtp import MailServer
-from tests.support.village import GENEROUS, find_code, has_code
+from tests.support.stack import GENEROUS, find_code, has_code
 from tests.support.watching import ask_until
 
 EX_CONFIG = 78

@@ -4,13 +4,13 @@ import json
 import signal
 from pathlib import Path
 
-from regsvc.clock import now
-from regsvc.commit_points import VARIABLE
+from regsvc.core.clock import now
+from regsvc.database.failpoints import VARIABLE
 from tests.support.authme_tables import dump_table
 from tests.support.command_line import companion
 from tests.support.crowd import crowd, insert_crowd
 from tests.support.our_tables import our_database
-from tests.support.village import Village
+from tests.support.stack import Village
 
 MANY = {"sqlite": 3_000, "mariadb": 25_000}
 """Several batches of either."""

@@ -6,8 +6,8 @@ locked; after each kill it is whole for a reader who cannot see our files. `make
 
 import pytest
 
-from regsvc.commit_points import Point
-from tests.support.killer import Killer
+from regsvc.database.failpoints import Point
+from tests.support.crash_tester import Killer
 
 KILLS: list[tuple[str, Point, int]] = [
     ("register", "before commit", 2),

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import HOST
-from tests.support.village import Village
+from tests.support.stack import Village
 from tests.support.watching import ask_until, scrape
 
 DAWDLERS = 500

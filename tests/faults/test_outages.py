@@ -15,8 +15,8 @@ from tests.support.brief_outage import file_busy
 from tests.support.daemon import Reply
 from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import our_database
+from tests.support.stack import Person, Village
 from tests.support.together import at_once
-from tests.support.village import Person, Village
 from tests.support.watching import PATIENCE, ask_until
 
 CLIENTS = 6

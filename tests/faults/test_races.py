@@ -10,8 +10,8 @@ from tests.support.daemon import Reply
 from tests.support.decisions import decide_as
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
+from tests.support.stack import Person, Village, find_link_token
 from tests.support.together import at_once
-from tests.support.village import Person, Village, find_link_token
 
 CROWDS = [50, 100]
 

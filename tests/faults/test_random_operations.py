@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.authme_database import DatabaseKind
-from tests.support.random_houses import house_opener
-from tests.support.random_village import live_through
+from tests.support.random_services import house_opener
+from tests.support.random_stack import live_through
 
 SEQUENCES = 20
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))

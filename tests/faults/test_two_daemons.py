@@ -15,7 +15,7 @@ from tests.support.authme_database import MariaDBSchema
 from tests.support.daemon import Daemon
 from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import our_database
-from tests.support.village import OPERATOR, OPERATORS_PASSWORD, Person, Village
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Village
 from tests.support.watching import ask_until
 
 SHARED_KEY = "the key that both installations share"

@@ -29,7 +29,7 @@ from regsvc.api.endpoint import find_contract
 from regsvc.api.routes import ROUTES, Route
 from tests.support.contract import document
 from tests.support.mariadb import MariaDBServer
-from tests.support.village import Village
+from tests.support.stack import Village
 
 REQUESTS = int(os.environ.get("COMPANION_FUZZ_REQUESTS", "2000"))
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))

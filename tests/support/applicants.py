@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.support.authme_database import SqliteFile
 from tests.support.our_tables import our_database
-from tests.support.village import Village
+from tests.support.stack import Village
 
 _numbers = itertools.count(1)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from tests.support.authme_database import SqliteFile
-from tests.support.village import Village
+from tests.support.stack import Village
 
 Outage = Callable[[Village], AbstractContextManager[None]]
 

@@ -1,7 +1,7 @@
 """Somebody who reads captchas without fail: he looks behind the picture."""
 
-from regsvc.app import App
-from regsvc.captcha import CaptchaProof
+from regsvc.accounts.captcha.captcha import CaptchaProof
+from regsvc.app.app import App
 
 
 def answer_to(app: App, token: str) -> str:

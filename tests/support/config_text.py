@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.config import Config, ConfigError
-from regsvc.config_loader import load_config
+from regsvc.config.loader import load_config
+from regsvc.config.sections import Config, ConfigError
 
 Load = Callable[[str], Config]
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from regsvc.db import open_database
-from regsvc.transfer.copying import tallies_of
-from regsvc.transfer.database_rows import DatabaseRows
-from regsvc.transfer.tables import list_tables
+from regsvc.cli.transfer.copying import tallies_of
+from regsvc.cli.transfer.database_rows import DatabaseRows
+from regsvc.cli.transfer.tables import list_tables
+from regsvc.database.engine import open_database
 
 
 def contents_of(url: str) -> Mapping[str, tuple[int, str]]:

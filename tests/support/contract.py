@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from regsvc.api.openapi import Description
 from regsvc.api.routes import ROUTES
-from regsvc.i18n import load_translations
+from regsvc.core.i18n import load_translations
 
 
 def check_reply(method: str, path: str, status: int, content_type: str, body: bytes) -> None:

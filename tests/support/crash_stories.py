@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plugin_bridge.players import locked_hash
+from plugin_bridge.authme.players import locked_hash
 from tests.support.authme_like import StoredPassword
 from tests.support.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database
-from tests.support.village import Person, Village, find_code, has_code
+from tests.support.stack import Person, Village, find_code, has_code
 
 IN_GAME = "typed-in-the-game"
 Picture = Mapping[str, object]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import timedelta
 
-from regsvc.clock import Clock, epoch_ms
+from regsvc.core.clock import Clock, epoch_ms
 from tests.support.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme_like import sha256
 from tests.support.authme_tables import AuthMeTable

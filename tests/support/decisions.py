@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.daemon import Reply
-from tests.support.village import Person, Village
+from tests.support.stack import Person, Village
 
 STATUSES = ("pending", "approved", "rejected", "banned")
 AWAY_FROM_PENDING = {"approved": "approve", "rejected": "reject", "banned": "ban"}

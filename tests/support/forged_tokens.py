@@ -6,8 +6,8 @@ from typing import Any
 
 import jwt
 
-from regsvc.keys import SIGNING_KEY_FILE, fingerprint
-from tests.support.village import Village
+from regsvc.auth.keys import SIGNING_KEY_FILE, fingerprint
+from tests.support.stack import Village
 
 FOREIGN_KEY = b"a stranger's key, of more than thirty-two bytes, and long enough for any HMAC there is"
 LONG_AGO = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp())

@@ -14,21 +14,21 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from tornado.netutil import bind_sockets
 
-from plugin_bridge.rules import DEFAULT_NAME_RULE, DEFAULT_PASSWORD_RULE
-from regsvc import clock
+from plugin_bridge.authme.rules import DEFAULT_NAME_RULE, DEFAULT_PASSWORD_RULE
 from regsvc.api.application import Rule, make_application, make_server
 from regsvc.api.routes import ROUTES, Route
-from regsvc.chat_flow import NoChat
-from regsvc.config import Config
-from regsvc.errors import Forbidden, Unauthorized
-from regsvc.game_status import GameStatus
-from regsvc.i18n import load_translations
-from regsvc.installed_plugin import InstalledPlugin
-from regsvc.metrics import Metrics
-from regsvc.questionnaire_service import NoQuestionnaire
-from regsvc.records import Caller, Session
-from regsvc.services import Services
-from regsvc.updates import Updates
+from regsvc.api.services import Services
+from regsvc.config.sections import Config
+from regsvc.core import clock
+from regsvc.core.caller import Caller, Session
+from regsvc.core.errors import Forbidden, Unauthorized
+from regsvc.core.i18n import load_translations
+from regsvc.registration.chat.linking import NoChat
+from regsvc.registration.questionnaire.service import NoQuestionnaire
+from regsvc.runtime.game_status import GameStatus
+from regsvc.runtime.metrics import Metrics
+from regsvc.runtime.plugin_version import InstalledPlugin
+from regsvc.runtime.updates import Updates
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """Our own tables as this version's migrations make them, for tests of something else than the migrations.
 
 The migrator itself makes them once in every process that tests; whoever wants them after that gets a copy, which takes
-a third of the time on MariaDB and a tenth on SQLite. `tests/test_support.py` holds a copy against the migrator's work.
+a third of the time on MariaDB and a tenth on SQLite. `tests/house_rules/test_support.py` holds a copy against the migrator's work.
 """
 
 from datetime import timedelta
@@ -12,11 +12,11 @@ from typing import Any
 
 from peewee import Database as OurDatabase
 
-from regsvc.db import open_database
-from regsvc.migrator import migrate
-from regsvc.models import bind_models
+from regsvc.database.engine import open_database
+from regsvc.database.migrator import migrate
+from regsvc.database.models import bind_models
+from tests.support.manual_clock import StandingClock
 from tests.support.mariadb import Database
-from tests.support.standing_clock import StandingClock
 
 PATIENCE = timedelta(seconds=20)
 

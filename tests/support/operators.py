@@ -1,7 +1,7 @@
 """Who is in a village's ops.json beside Olivia, and who gets in and out of it."""
 
 from tests.support.command_line import companion
-from tests.support.village import OPERATOR, OPERATORS_PASSWORD, Person, Village
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Village
 
 
 class Operators:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from tests.support.authme_database import AuthMeDatabase, SqliteFile
-from tests.support.village import Village
+from tests.support.stack import Village
 
 TABLES = (
     "regsvc_user",

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from plugin_bridge.authme import AuthMePlayers
-from plugin_bridge.players import NewPlayer, PlayerRow
+from plugin_bridge.authme.players import NewPlayer, PlayerRow
+from plugin_bridge.authme.table import AuthMePlayers
 from tests.support.authme_tables import AuthMeTable, TableShape
 
 SHORT = timedelta(milliseconds=100)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.daemon import Reply
-from tests.support.village import NO_LIMIT, Person, Village
+from tests.support.stack import NO_LIMIT, Person, Village
 
 QUESTIONS = """
 [[question]]

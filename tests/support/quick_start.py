@@ -23,8 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from regsvc import commit_points
-from regsvc.commit_points import VARIABLE
+from regsvc.database import failpoints
+from regsvc.database.failpoints import VARIABLE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "companion.py"
@@ -191,7 +191,7 @@ def _become(wanted: dict[str, Any]) -> None:
     os.environ.update(wanted["environment"])
     time.tzset()
     if VARIABLE in os.environ:
-        order: Any = commit_points.pass_point
+        order: Any = failpoints.pass_point
         order.__self__._file = Path(os.environ[VARIABLE])  # the file was chosen when the program was read
     os.chdir(wanted["directory"])
     sys.argv = [str(PROGRAM), *wanted["arguments"]]
@@ -200,7 +200,7 @@ def _become(wanted: dict[str, Any]) -> None:
 
 def _main(orders: int) -> None:
     import companion  # noqa: F401
-    from regsvc.i18n import read_built_in_words
+    from regsvc.core.i18n import read_built_in_words
 
     read_built_in_words()  # what a process reads but once
     gc.freeze()  # what is there already is not copied by a collection in a child

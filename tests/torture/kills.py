@@ -9,9 +9,9 @@ import os
 
 import pytest
 
-from regsvc.commit_points import POINTS, Point
+from regsvc.database.failpoints import POINTS, Point
 from tests.support.crash_stories import STORIES
-from tests.support.killer import Killer
+from tests.support.crash_tester import Killer
 
 FIRST_SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 SEEDS = range(FIRST_SEED, FIRST_SEED + 130)

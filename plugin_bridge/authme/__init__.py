@@ -1,0 +1,1 @@
+"""AuthMe's table, config and rules."""

@@ -1,0 +1,375 @@
+"""AuthMe's `config.yml`, read the way AuthMe reads it.
+
+Keys are case-sensitive paths; a missing or unusable value silently means AuthMe's default, which is written
+once, at the field. A host without access to the file gives the values by hand:
+`AuthMeConfig().with_overrides(...)`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plugin_bridge.authme.config_document import ConfigDocument, IgnoredValue
+from plugin_bridge.authme.rules import (
+    DEFAULT_NAME_RULE,
+    DEFAULT_PASSWORD_RULE,
+    JavaPattern,
+    NameRule,
+    PasswordRule,
+    compile_java_pattern,
+)
+from plugin_bridge.hashers import HashingConfig
+
+log = logging.getLogger(__name__)
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
+
+# Every value AuthMe 6.0.1 knows for passwordHash.
+ALGORITHM_NAMES = frozenset(
+    """
+    ARGON2 BCRYPT BCRYPT2Y CMW CRAZYCRYPT1 CUSTOM DOUBLEMD5 DOUBLE_SHA512 IPB3 IPB4 JOOMLA MD5 MD5VB MYBB
+    PBKDF2 PBKDF2BASE64 PBKDF2DJANGO PHPBB PHPFUSION PLAINTEXT ROYALAUTH SALTED2MD5 SALTEDSHA256 SALTEDSHA512
+    SHA1 SHA256 SHA512 SMF TWO_FACTOR WBB3 WBB4 WORDPRESS XFBCRYPT
+    """.split()  # noqa: SIM905 - 33 words are easier to read than 33 strings
+)
+# AuthMe no longer writes these: at load it makes them legacy and goes on with SHA256.
+DEPRECATED_ALGORITHMS = frozenset({"MD5", "SHA1", "SHA512", "DOUBLEMD5"})
+
+PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of config.yml
+LEGACY_HASHES_KEY = "settings.security.legacyHashes"
+
+_OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # where the key stood up to AuthMe 5.4
+_OPTIONAL_COLUMNS = frozenset({"salt", "uuid", "premium_uuid"})
+
+
+class AuthMeConfigError(Exception):
+    """AuthMe's config cannot be used. The message is a sentence that names file and key, and no secret."""
+
+
+class Backend(StrEnum):
+    """Where AuthMe keeps its table."""
+
+    SQLITE = "SQLITE"
+    MYSQL = "MYSQL"
+    MARIADB = "MARIADB"
+    POSTGRESQL = "POSTGRESQL"
+
+
+def _key(path: str, default: object, *, is_secret: bool = False) -> Any:
+    """A field that stands at a path of config.yml."""
+    return field(default=default, repr=not is_secret, metadata={"key": path})
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """The names of the columns in AuthMe's table; `salt`, `uuid`, `premium_uuid`: empty if there is none."""
+
+    id: str = _key("DataSource.mySQLColumnId", "id")
+    username: str = _key("DataSource.mySQLColumnName", "username")
+    realname: str = _key("DataSource.mySQLRealName", "realname")
+    password: str = _key("DataSource.mySQLColumnPassword", "password")
+    salt: str = _key("DataSource.mySQLColumnSalt", "")
+    ip: str = _key("DataSource.mySQLColumnIp", "ip")
+    last_login: str = _key("DataSource.mySQLColumnLastLogin", "lastlogin")
+    register_date: str = _key("DataSource.mySQLColumnRegisterDate", "regdate")
+    register_ip: str = _key("DataSource.mySQLColumnRegisterIp", "regip")
+    email: str = _key("DataSource.mySQLColumnEmail", "email")
+    is_logged: str = _key("DataSource.mySQLColumnLogged", "isLogged")
+    has_session: str = _key("DataSource.mySQLColumnHasSession", "hasSession")
+    totp: str = _key("DataSource.mySQLtotpKey", "totp")
+    uuid: str = _key("DataSource.mySQLPlayerUUID", "")
+    premium_uuid: str = _key("DataSource.mySQLColumnPremiumUUID", "premiumUUID")
+    x: str = _key("DataSource.mySQLlastlocX", "x")
+    y: str = _key("DataSource.mySQLlastlocY", "y")
+    z: str = _key("DataSource.mySQLlastlocZ", "z")
+    world: str = _key("DataSource.mySQLlastlocWorld", "world")
+    yaw: str = _key("DataSource.mySQLlastlocYaw", "yaw")
+    pitch: str = _key("DataSource.mySQLlastlocPitch", "pitch")
+
+
+@dataclass(frozen=True, slots=True)
+class MailAccount:
+    """The account AuthMe sends its own mail with."""
+
+    address: str = _key("Email.mailAccount", "")
+    password: str = _key("Email.mailPassword", "", is_secret=True)
+    host: str = _key("Email.mailSMTP", "smtp.gmail.com")
+    port: int = _key("Email.mailPort", 465)
+
+    @property
+    def is_set_up(self) -> bool:
+        return self.address != "" and self.password != ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthMeConfig:
+    """What the daemon needs of AuthMe's config. Without arguments: a fresh AuthMe's."""
+
+    source: Path | None = None  # the config.yml; None if everything was given by hand
+    backend: Backend = Backend.SQLITE
+    host: str = _key("DataSource.mySQLHost", "127.0.0.1")
+    port: int = 3306
+    user: str = _key("DataSource.mySQLUsername", "authme")
+    password: str = _key("DataSource.mySQLPassword", "12345", is_secret=True)
+    database: str = _key("DataSource.mySQLDatabase", "authme")
+    table: str = _key("DataSource.mySQLTablename", "authme")
+    use_ssl: bool = _key("DataSource.mySQLUseSSL", True)
+    check_server_certificate: bool = _key("DataSource.mySQLCheckServerCertificate", True)
+    allow_public_key_retrieval: bool = _key("DataSource.mySQLAllowPublicKeyRetrieval", True)
+    caching: bool = _key("DataSource.caching", True)
+    columns: ColumnNames = ColumnNames()
+    password_hash: str = "SHA256"  # noqa: S105 - the name of an algorithm
+    legacy_hashes: tuple[str, ...] = ()
+    pbkdf2_rounds: int = _key("settings.security.pbkdf2Rounds", 10_000)
+    bcrypt_log2_rounds: int = _key("ExternalBoardOptions.bCryptLog2Round", 12)
+    double_md5_salt_length: int = _key("settings.security.doubleMD5SaltLength", 8)
+    password_rule: PasswordRule = DEFAULT_PASSWORD_RULE
+    name_rule: NameRule = DEFAULT_NAME_RULE
+    registration_enabled: bool = _key("settings.registration.enabled", True)
+    max_registrations_per_ip: int = _key("settings.restrictions.maxRegPerIp", 1)  # 0: no limit
+    kick_non_registered: bool = _key("settings.restrictions.kickNonRegistered", False)
+    prevent_other_case: bool = _key("settings.preventOtherCase", True)
+    sessions_enabled: bool = _key("settings.sessions.enabled", False)
+    use_async_tasks: bool = _key("settings.useAsyncTasks", True)
+    enable_premium: bool = _key("settings.enablePremium", False)
+    forces_registration: bool = _key("settings.registration.force", True)
+    purges_by_itself: bool = _key("Purge.useAutoPurge", False)
+    purges_after_days: int = _key("Purge.daysBeforeRemovePlayer", 60)
+    mail: MailAccount = MailAccount()
+    ignored: tuple[IgnoredValue, ...] = field(default=(), compare=False)
+
+    @property
+    def sqlite_file(self) -> Path:
+        """The database file AuthMe uses with the SQLITE backend, beside its config.yml."""
+        folder = Path() if self.source is None else self.source.parent
+        return folder / f"{self.database}.db"
+
+    @property
+    def hashing(self) -> HashingConfig:
+        """The part that says how to hash."""
+        return HashingConfig(
+            password_hash=self.password_hash,
+            legacy_hashes=self.legacy_hashes,
+            pbkdf2_rounds=self.pbkdf2_rounds,
+            bcrypt_log2_rounds=self.bcrypt_log2_rounds,
+            double_md5_salt_length=self.double_md5_salt_length,
+            has_salt_column=self.columns.salt != "",
+        )
+
+    def with_overrides(
+        self,
+        *,
+        backend: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        database: str | None = None,
+        table: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        password_hash: str | None = None,
+        legacy_hashes: Sequence[str] | None = None,
+        pbkdf2_rounds: int | None = None,
+        bcrypt_log2_rounds: int | None = None,
+        double_md5_salt_length: int | None = None,
+    ) -> AuthMeConfig:
+        """This config with every value that is not None in place of its own.
+
+        `columns` is field name → column name. Raises `AuthMeConfigError` naming the key under `authme` of the
+        daemon's own config: here a mistake is told, and not turned into a default as in AuthMe's file.
+        """
+        given: dict[str, Any] = {
+            "host": host,
+            "port": port,
+            "user": user,
+            "password": password,
+            "database": database,
+            "table": table,
+            "pbkdf2_rounds": pbkdf2_rounds,
+            "bcrypt_log2_rounds": bcrypt_log2_rounds,
+            "double_md5_salt_length": double_md5_salt_length,
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
+        if backend is not None:
+            changes["backend"] = _override_backend(backend)
+        if columns is not None:
+            changes["columns"] = _override_columns(self.columns, columns)
+        if password_hash is not None or legacy_hashes is not None:
+            configured = _override_algorithm(password_hash or self.password_hash, "password_hash")
+            legacy = self.legacy_hashes if legacy_hashes is None else legacy_hashes
+            legacy = tuple(_override_algorithm(name, "legacy_hashes") for name in legacy)
+            changes["password_hash"], changes["legacy_hashes"] = _settle_algorithms(configured, legacy)
+        config = replace(self, **changes)
+        _check_names(config, lambda name: f"authme.{name}")
+        return config
+
+
+def read_authme_config(path: Path) -> AuthMeConfig:
+    """The config in a config.yml; raises `AuthMeConfigError` if it is unreadable or a name is impossible."""
+    document = ConfigDocument(_load(path))
+    old_salt_column = document.text(_OLD_SALT_COLUMN, ColumnNames().salt)
+    columns = ColumnNames(**document.values_of(ColumnNames))
+    if document.find("DataSource.mySQLColumnSalt") is None:
+        columns = replace(columns, salt=old_salt_column)
+    configured, legacy = _read_algorithms(document)
+    config = AuthMeConfig(
+        source=path,
+        backend=_read_backend(document),
+        port=_read_port(document, path),
+        columns=columns,
+        password_hash=configured,
+        legacy_hashes=legacy,
+        password_rule=_read_password_rule(document),
+        name_rule=_read_name_rule(document),
+        mail=MailAccount(**document.values_of(MailAccount)),
+        **document.values_of(AuthMeConfig),
+    )
+    _check_names(config, lambda name: f"{path}: {_KEYS[name]}")
+    return replace(config, ignored=tuple(dict.fromkeys(document.ignored)))
+
+
+def _load(path: Path) -> object:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as problem:
+        raise AuthMeConfigError(f"{path} cannot be read: {problem.strerror}.") from problem
+    if len(content) > MAX_FILE_BYTES:
+        raise AuthMeConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes; that is no AuthMe config.")
+    try:
+        loaded = yaml.safe_load(content.decode("utf-8-sig"))
+    except yaml.MarkedYAMLError as problem:
+        # Only the line: the parser's own words quote the text, which may be a password.
+        line = "" if problem.problem_mark is None else f" (line {problem.problem_mark.line + 1})"
+        raise AuthMeConfigError(f"{path} is not valid YAML{line}.") from None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise AuthMeConfigError(f"{path} is not valid YAML in UTF-8.") from None
+    if not isinstance(loaded, dict):
+        raise AuthMeConfigError(f"{path} is not an AuthMe config: it has no sections.")
+    return loaded
+
+
+def _read_backend(document: ConfigDocument) -> Backend:
+    key = "DataSource.backend"
+    name = document.text(key, Backend.SQLITE).upper()
+    if name not in Backend.__members__:
+        document.ignore(key, name)
+        return Backend.SQLITE
+    return Backend(name)
+
+
+def _read_port(document: ConfigDocument, path: Path) -> int:
+    text = document.text("DataSource.mySQLPort", "3306").strip()
+    if re.fullmatch(r"[0-9]{1,5}", text) is None:
+        raise AuthMeConfigError(f"{path}: DataSource.mySQLPort must be a port number.")
+    return int(text)
+
+
+def _read_algorithms(document: ConfigDocument) -> tuple[str, tuple[str, ...]]:
+    name = document.text(PASSWORD_HASH_KEY, "SHA256")
+    if name.upper() not in ALGORITHM_NAMES - DEPRECATED_ALGORITHMS:
+        document.ignore(PASSWORD_HASH_KEY, name)
+    if name.upper() not in ALGORITHM_NAMES:
+        log.warning("settings.security.passwordHash: AuthMe does not know %r and uses SHA256", name)
+        name = "SHA256"
+    legacy = document.texts(LEGACY_HASHES_KEY, ())
+    for unknown in legacy:
+        if unknown.upper() not in ALGORITHM_NAMES:
+            document.ignore(LEGACY_HASHES_KEY, unknown)
+    return _settle_algorithms(name, [name for name in legacy if name.upper() in ALGORITHM_NAMES])
+
+
+def _settle_algorithms(configured: str, legacy: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """What AuthMe makes of its two algorithm keys: upper case, each once, a deprecated one only as legacy."""
+    names = [name.upper() for name in legacy]
+    configured = configured.upper()
+    if configured in DEPRECATED_ALGORITHMS:
+        names.append(configured)
+        configured = "SHA256"
+    return configured, tuple(dict.fromkeys(names))
+
+
+def _read_password_rule(document: ConfigDocument) -> PasswordRule:
+    default = DEFAULT_PASSWORD_RULE
+    unsafe = document.texts("settings.security.unsafePasswords", default.unsafe)
+    return PasswordRule(
+        pattern=_read_pattern(document, "settings.restrictions.allowedPasswordCharacters", default.pattern),
+        min_length=document.number("settings.security.minPasswordLength", default.min_length),
+        max_length=document.number("settings.security.passwordMaxLength", default.max_length),
+        unsafe=frozenset(password.lower() for password in unsafe),
+    )
+
+
+def _read_name_rule(document: ConfigDocument) -> NameRule:
+    default = DEFAULT_NAME_RULE
+    return NameRule(
+        pattern=_read_pattern(document, "settings.restrictions.allowedNicknameCharacters", default.pattern),
+        min_length=document.number("settings.restrictions.minNicknameLength", default.min_length),
+        max_length=document.number("settings.restrictions.maxNicknameLength", default.max_length),
+    )
+
+
+def _read_pattern(document: ConfigDocument, path: str, default: JavaPattern) -> JavaPattern:
+    return compile_java_pattern(document.text(path, default.text), path)
+
+
+def _override_backend(name: str) -> Backend:
+    if name.upper() not in Backend.__members__:
+        raise AuthMeConfigError(f"authme.backend is {name!r}; it must be one of {', '.join(Backend)}.")
+    return Backend(name.upper())
+
+
+def _override_columns(columns: ColumnNames, given: Mapping[str, str]) -> ColumnNames:
+    known = {part.name for part in fields(ColumnNames)}
+    for name in given:
+        if name not in known:
+            raise AuthMeConfigError(f"authme.columns.{name} is not known; there are {', '.join(sorted(known))}.")
+    return replace(columns, **given)
+
+
+def _override_algorithm(name: str, key: str) -> str:
+    if name.upper() not in ALGORITHM_NAMES:
+        raise AuthMeConfigError(f"authme.{key}: AuthMe has no algorithm {name!r}.")
+    return name
+
+
+_KEYS: dict[str, str] = {
+    "port": "DataSource.mySQLPort",
+    **{part.name: part.metadata["key"] for part in fields(AuthMeConfig) if "key" in part.metadata},
+    **{f"columns.{part.name}": part.metadata["key"] for part in fields(ColumnNames)},
+}
+
+
+def _check_names(config: AuthMeConfig, place_of: Callable[[str], str]) -> None:
+    """Refuses what must not become part of an SQL statement; `place_of` tells where a field was written."""
+    if not 0 < config.port <= 65535:
+        raise AuthMeConfigError(f"{place_of('port')} is {config.port}; it must be between 1 and 65535.")
+    if not config.database.strip() or "\0" in config.database:
+        raise AuthMeConfigError(f"{place_of('database')} must not be empty.")
+    _check_identifier(config.table, place_of("table"))
+    taken: dict[str, str] = {}
+    for part in fields(config.columns):
+        column: str = getattr(config.columns, part.name)
+        place = place_of(f"columns.{part.name}")
+        if not column and part.name in _OPTIONAL_COLUMNS:
+            continue
+        _check_identifier(column, place)
+        other = taken.setdefault(column.lower(), place)
+        if other != place:
+            raise AuthMeConfigError(f"{place} is {column!r}, which {other} already names.")
+
+
+def _check_identifier(name: str, place: str) -> None:
+    if IDENTIFIER.fullmatch(name) is None:
+        raise AuthMeConfigError(
+            f"{place} is {name!r}; it must be 1 to 64 letters, digits or underscores (A-Z, a-z, 0-9, _)."
+        )

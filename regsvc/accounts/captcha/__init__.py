@@ -1,0 +1,1 @@
+"""Captchas: challenges, pictures and their store."""

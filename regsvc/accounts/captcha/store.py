@@ -1,0 +1,89 @@
+"""The captcha challenges that wait for their answer: bounded, and shared out fairly."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from regsvc.auth.rate_limits import digest
+from regsvc.core.clock import Clock
+
+
+@dataclass(slots=True)
+class Challenge:
+    """`client` is the limit key of who asked for it, `uses` how many requests it has served."""
+
+    answer: bytes = field(repr=False)
+    client: str
+    expires_at: datetime
+    uses: int = 0
+
+
+class OutstandingChallenges:
+    """Challenges by their tokens. For the event loop alone: nothing here is thread-safe.
+
+    A client has at most `max_per_client`; of more, its oldest goes. Where `max_in_all` is not enough, the oldest of the
+    client with the most goes, so that nobody who has one loses it to somebody who has many. Takes about 1 KB each.
+    """
+
+    def __init__(self, now: Clock, max_in_all: int, max_per_client: int) -> None:
+        self._now = now
+        self._max_in_all = max_in_all
+        self._max_per_client = max_per_client
+        self._challenges: OrderedDict[bytes, Challenge] = OrderedDict()
+        self._keys_of: dict[str, OrderedDict[bytes, None]] = {}
+        self._clients_with: dict[int, OrderedDict[str, None]] = {}
+        """The clients by how many challenges they have; no client is listed under two numbers, no number is empty."""
+
+    def __len__(self) -> int:
+        return len(self._challenges)
+
+    def put(self, token: str, challenge: Challenge) -> None:
+        """Keep a challenge, new or removed before; another one may have to go for it."""
+        self._forget_expired()
+        key, client = digest(token), challenge.client
+        if len(self._keys_of.get(client, ())) >= self._max_per_client:
+            self._remove_oldest_of(client)
+        elif len(self._challenges) >= self._max_in_all:
+            self._remove_oldest_of(next(iter(self._clients_with[max(self._clients_with)])))
+        self._challenges[key] = challenge
+        keys = self._keys_of.setdefault(client, OrderedDict())
+        keys[key] = None
+        self._move(client, len(keys) - 1, len(keys))
+
+    def find(self, token: str) -> Challenge | None:
+        """The challenge; None: there is none, or it has expired."""
+        challenge = self._challenges.get(digest(token))
+        return challenge if challenge is not None and self._now() < challenge.expires_at else None
+
+    def remove(self, token: str) -> None:
+        """Nobody finds this challenge any more. KeyError: there is none."""
+        self._remove(digest(token))
+
+    def _remove(self, key: bytes) -> None:
+        client = self._challenges.pop(key).client
+        keys = self._keys_of[client]
+        del keys[key]
+        self._move(client, len(keys) + 1, len(keys))
+        if not keys:
+            del self._keys_of[client]
+
+    def _remove_oldest_of(self, client: str) -> None:
+        self._remove(next(iter(self._keys_of[client])))
+
+    def _move(self, client: str, before: int, after: int) -> None:
+        """The client had one number of challenges and has another."""
+        if before:
+            group = self._clients_with[before]
+            del group[client]
+            if not group:
+                del self._clients_with[before]
+        if after:
+            self._clients_with.setdefault(after, OrderedDict())[client] = None
+
+    def _forget_expired(self) -> None:
+        now = self._now()
+        while self._challenges:
+            key, challenge = next(iter(self._challenges.items()))
+            if now < challenge.expires_at:
+                return
+            self._remove(key)

@@ -1,0 +1,94 @@
+"""Another e-mail address for a user: proven by a code, wished by who knows the password, told to the old address."""
+
+from dataclasses import dataclass, field
+
+from peewee import Database, IntegrityError
+
+from regsvc.accounts.account_owner import get_owner
+from regsvc.accounts.login import Logins
+from regsvc.accounts.login_lookup import Candidate
+from regsvc.accounts.player_warnings import quietly
+from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.core import errors
+from regsvc.core.caller import Caller, Session
+from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.database.audit import Audit
+from regsvc.database.engine import Worker, violates_unique
+from regsvc.database.models import User
+from regsvc.notifications.mail.mails import Mails
+from regsvc.sync.reconciler import Reconciler
+from regsvc.users.email_owners import claim
+
+
+@dataclass(frozen=True)
+class WishedEmail:
+    """The new address, and what has to be shown for it."""
+
+    email: str
+    code: str = field(repr=False)
+    current_password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ChangedEmail:
+    """The address as it stands now, and what the caller should know of the player's row."""
+
+    email: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EmailChanges:
+    """Changes a user's e-mail address, or proves the one he has. Sessions stay; mailed links end."""
+
+    database: Database
+    worker: Worker
+    logins: Logins
+    codes: VerificationCodes
+    email_policy: EmailPolicy
+    links: PasswordLinks
+    mails: Mails
+    reconciler: Reconciler
+    audit: Audit
+
+    async def change_own(self, session: Session, wished: WishedEmail, caller: Caller) -> ChangedEmail:
+        """Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login), `InvalidCode`
+        and, only after a right code, `EmailTaken`. A refusal spends nothing but the try of a wrong code.
+        """
+        address = parse_email(wished.email)
+        self.email_policy.check(address)
+        candidate = await self.logins.check_owner(session, wished.current_password, caller)
+        if not await self.worker.run(self._is_code_right, address, wished.code):
+            raise errors.InvalidCode
+        changed = await self.worker.run(self._change, candidate, address, wished.code, caller)
+        self.mails.wake()
+        return changed
+
+    def _is_code_right(self, address: EmailAddress, code: str) -> bool:
+        with self.database.atomic():
+            return self.codes.is_right(address.key, "change_email", code)
+
+    def _change(self, candidate: Candidate, address: EmailAddress, code: str, caller: Caller) -> ChangedEmail:
+        try:
+            with self.database.atomic():
+                warnings = self._change_inside(candidate, address, code, caller)
+        except IntegrityError as error:  # somebody proved the same address at the same moment
+            if not violates_unique(error):
+                raise
+            raise errors.EmailTaken from None
+        warnings |= quietly(self.reconciler.settle_after, candidate.key)
+        return ChangedEmail(address.display, tuple(sorted(warnings)))
+
+    def _change_inside(self, candidate: Candidate, address: EmailAddress, code: str, caller: Caller) -> set[str]:
+        self.codes.redeem(address.key, "change_email", code)
+        user = get_owner(self.database, candidate)
+        claim(address, self.audit, claimant_id=user.id)
+        changes = {"email": address.display, "email_key": address.key, "is_email_verified": True}
+        User.update(changes).where(User.id == user.id).execute()
+        self.links.end_all(user.id)
+        self.audit.record("user.email_changed", user.username, user.username, ip=caller.address)
+        if user.email_key != address.key:
+            self.mails.send_email_changed(user)
+        self.reconciler.forget_email_conflict(user.username_key)
+        return quietly(self.reconciler.settle_inside, user.username_key)

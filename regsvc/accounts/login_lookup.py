@@ -1,0 +1,132 @@
+"""Whom a name at login means, and what the password shown with it is checked against."""
+
+from dataclasses import dataclass, field
+
+from plugin_bridge.authme.players import PlayersAway
+from regsvc.auth.login_delays import KnownClients
+from regsvc.core import errors
+from regsvc.core.caller import Caller
+from regsvc.core.email_address import parse_email
+from regsvc.core.refusal import Refusal
+from regsvc.database.models import User
+from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import AGREED, GONE, StoredPassword, Subject
+
+_NOBODY = "@"
+"""A name that no player has: an unknown e-mail is looked up as long as a known one."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Whom a login may turn out to be. `stored` None: nobody, or nobody with a password."""
+
+    key: str
+    """The lower-case name that was meant; what was typed, where it names nobody."""
+    username: str
+    stored: StoredPassword | None = field(repr=False)
+    user_id: int | None = None
+    token_generation: int = 0
+    is_known_client: bool = False
+    is_own_password: bool = False
+    """Whether `stored` is what the user set through us, so that it opens a row that came back."""
+    totp_secret: str | None = field(default=None, repr=False)
+    """The second factor of the player; None: the password alone will do."""
+    last_totp_step: int | None = None
+    totp_step: int | None = None
+    """The half minute of the code that was shown; it is still to be spent."""
+    rehashed: StoredPassword | None = field(default=None, repr=False)
+    """What is to stand in the player's row instead of `stored`, which is of a legacy algorithm; None: nothing else."""
+
+
+class Candidates:
+    """Looks names up. Blocking: a rule for a worker thread."""
+
+    def __init__(self, reconciler: Reconciler, known_clients: KnownClients) -> None:
+        self._reconciler = reconciler
+        self._known_clients = known_clients
+
+    def find(self, name: str, caller: Caller) -> Candidate:
+        """Whom this name, or verified e-mail, means.
+
+        Raises `errors.PlayersAway`: a row that cannot be read may have a lock, another password or a second factor.
+        """
+        key = _key_of(name)
+        try:
+            # nobody has proven anything yet: what is braked for many names stays for a run of the sync
+            self._reconciler.settle(key or _NOBODY, may_adopt=False, is_braked=True)
+            subject = self._reconciler.look(key or _NOBODY, is_held=False)
+        except PlayersAway as error:
+            raise errors.PlayersAway from error
+        if key is None:
+            return Candidate(name.lower(), name, None)
+        if subject.user is None:
+            return Candidate(key, name, _players_password(subject), totp_secret=_second_factor(subject))
+        user = User.get_or_none(User.id == subject.user.id)
+        if user is None:  # deleted since
+            return Candidate(key, name, None)
+        stored, is_own = _password_of(subject)
+        return Candidate(
+            key=key,
+            username=user.username,
+            stored=stored,
+            user_id=user.id,
+            token_generation=user.token_generation,
+            is_known_client=self._known_clients.is_known(user.id, caller.limit_key),
+            is_own_password=is_own,
+            totp_secret=_second_factor(subject),
+            last_totp_step=user.totp_step,
+        )
+
+
+def _key_of(name: str) -> str | None:
+    """The lower-case name; with an @ that of the user with this verified e-mail. None: there cannot be one."""
+    if "@" not in name:
+        return name.lower() if 0 < len(name) <= 255 else None
+    try:
+        address = parse_email(name)
+    except Refusal:
+        return None
+    row = User.get_or_none((User.email_key == address.key) & User.is_email_verified)
+    return row.username_key if row is not None else None
+
+
+def _players_password(subject: Subject) -> StoredPassword | None:
+    """Of a name that only AuthMe knows."""
+    player = subject.player
+    if player is None or player.is_locked:
+        return None
+    return StoredPassword(player.hash, player.salt, None)
+
+
+def _password_of(subject: Subject) -> tuple[StoredPassword | None, bool]:
+    """What a user's password is checked against, and whether it is the one set through us.
+
+    The row only if it is that of the last agreement and not locked; never a hash from a row that appeared.
+    """
+    user, agreement, player = subject.user, subject.agreement, subject.player
+    assert user is not None
+    if player is not None and agreement is not None and agreement.is_playable(player):
+        return StoredPassword(player.hash, player.salt, None), False
+    if user.password is not None:
+        return user.password, True
+    if agreement is None:
+        return None, False
+    if agreement.kept_hash is not None and agreement.kept_origin == AGREED:
+        salt = player.salt if player is not None else agreement.base_salt
+        return StoredPassword(agreement.kept_hash, salt, None), False
+    if (player is None or agreement.presence == GONE) and agreement.base_hash is not None:
+        return StoredPassword(agreement.base_hash, agreement.base_salt, None), False
+    return None, False
+
+
+def _second_factor(subject: Subject) -> str | None:
+    """The secret in the player's row, locked or not, whichever password is checked.
+
+    Not one in a row that appeared: it is the stranger's, and the owner's password empties it.
+    """
+    player, agreement = subject.player, subject.agreement
+    if player is None or not player.totp or not player.totp.strip():
+        return None
+    if subject.user is not None and (agreement is None or agreement.is_of_another_row(player)):
+        return None
+    return player.totp

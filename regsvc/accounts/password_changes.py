@@ -1,0 +1,135 @@
+"""Setting passwords: the owner's own, by an admin, and by a mailed link. Hashing stays between two transactions."""
+
+from dataclasses import dataclass
+
+from peewee import Database
+
+from regsvc.accounts.decisions import Accounts, Authority, Decided, PasswordOwner
+from regsvc.accounts.login import Logins
+from regsvc.auth.hashing import HashPool, Passwords
+from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.rate_limits import DurableLimits
+from regsvc.core import errors
+from regsvc.core.caller import Caller, Session
+from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.database.engine import Worker
+from regsvc.database.models import User
+from regsvc.notifications.mail.mails import Mails
+from regsvc.registration.registration import MailLimits, Registration
+from regsvc.sync.records import StoredPassword
+from regsvc.users.name_rules import InputRules
+from regsvc.users.transitions import Actor
+
+
+@dataclass(frozen=True)
+class PasswordChanges:
+    """Every way to a new password."""
+
+    database: Database
+    worker: Worker
+    hash_pool: HashPool
+    passwords: Passwords
+    accounts: Accounts
+    logins: Logins
+    registration: Registration
+    links: PasswordLinks
+    limits: DurableLimits
+    mail_limits: MailLimits
+    mails: Mails
+    rules: InputRules
+
+    async def change_own(self, session: Session, current: str, new: str, caller: Caller) -> Decided:
+        """The owner, who knows the current one. Raises `WrongPassword`, counted as a failed login."""
+        candidate = await self.logins.check_owner(session, current, caller)
+        self.rules.check_password(new, session.username, "newPassword")
+        stored = await self._hash(new, session.username)
+        owner = PasswordOwner(session.user_id, session.username, session.username.lower())
+        by = Actor(session.username, caller.address)
+        # whatever ended the sessions meanwhile, an admin's reset or a ban, is the newer word
+        generation = candidate.token_generation
+        return await self.worker.run(self.accounts.set_password, owner, stored, by, token_generation=generation)
+
+    async def set_by_admin(self, username: str, password: str, by: Authority) -> Decided:
+        """An admin, who need not know the current one."""
+        owner = await self.worker.run(self.accounts.get_password_owner, username, by)
+        self.rules.check_password(password, owner.username)
+        stored = await self._hash(password, owner.username)
+        return await self.worker.run(self.accounts.set_password, owner, stored, by.actor)
+
+    async def mail_link(self, username: str, by: Authority) -> Decided:
+        """An admin lets the user choose. Raises `PasswordRequired` where there is no e-mail to send a link to."""
+        self.mails.require_available()
+        decided = await self.worker.run(self._mail_link, username, by)
+        self.mails.wake()
+        return decided
+
+    async def forgot(self, email: str, caller: Caller) -> None:
+        """Mail a link to whoever has this e-mail; nobody learns whether there is one."""
+        self.mails.require_available()
+        address = parse_email(email)
+        await self.worker.run(self._forgot, address, caller)
+        self.mails.wake()
+
+    async def reset(self, token: str, new: str, caller: Caller) -> Decided:
+        """Whoever got the link. Raises `ResetTokenInvalid`; a password that breaks a rule does not spend the link."""
+        owner = await self.worker.run(self._get_link_owner, token)
+        self.rules.check_password(new, owner.username, "newPassword")
+        stored = await self._hash(new, owner.username)
+        return await self.worker.run(self._reset, token, owner, stored, caller)
+
+    def set_here(self, username: str, password: str, by: Actor) -> Decided:
+        """The command line, on the calling thread."""
+        owner = self.accounts.get_password_owner(username, Authority(by, may_do_everything=True))
+        self.rules.check_password(password, owner.username)
+        stored = self.passwords.hash(password, owner.username)
+        return self.worker.run_here(self.accounts.set_password, owner, stored, by)
+
+    def create_user_here(self, username: str, email: str | None, password: str, by: Actor) -> Decided:
+        """An approved user from the command line, operators too. Raises `UsernameTaken` and `EmailTaken`."""
+        self.rules.check_username(username)
+        self.rules.check_password(password, username)
+        address = parse_email(email) if email else None
+        stored = self.passwords.hash(password, username)
+        return self.worker.run_here(self.registration.create, username, address, stored, by)
+
+    async def _hash(self, password: str, username: str) -> StoredPassword:
+        return await self.hash_pool.run(self.passwords.hash, password, username)
+
+    def _mail_link(self, username: str, by: Authority) -> Decided:
+        owner = self.accounts.get_password_owner(username, by)
+        with self.database.atomic():
+            user = User.get_by_id(owner.user_id)
+            if user.email is None:
+                raise errors.PasswordRequired
+            self.mails.send_password_link(user)
+        return Decided(user.username, user.status)
+
+    def _forgot(self, address: EmailAddress, caller: Caller) -> None:
+        with self.database.atomic():
+            self.mail_limits.hit(self.limits, address.key, caller)
+            user = User.get_or_none(User.email_key == address.key)
+            # to the mailbox that was proven: one that differs in case may be somebody else's
+            to = EmailAddress(str(user.email), address.key) if user else address
+            user_id = user.id if user and not self._is_unproven_operator(user) else None
+            self.mails.send_reset_password(to, caller.language, user_id)
+
+    def _is_unproven_operator(self, user: User) -> bool:
+        """An e-mail that stands in AuthMe's table proves nothing, and an operator's account is worth stealing."""
+        return not user.is_email_verified and self.rules.is_operator(user.username)
+
+    def _get_link_owner(self, token: str) -> PasswordOwner:
+        link = self.links.find(token)
+        if link is None:
+            raise errors.ResetTokenInvalid
+        user = User.get_by_id(link.user.id)
+        return PasswordOwner(user.id, user.username, user.username_key)
+
+    def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> Decided:
+        with self.database.atomic():
+            self.links.redeem(token)
+            # who could read the mail has proven the address
+            User.update(is_email_verified=True).where(
+                (User.id == owner.user_id) & User.email_key.is_null(False)
+            ).execute()
+            decided = self.accounts.set_password_inside(owner, stored, Actor(owner.username, caller.address))
+        return self.accounts.finish_password(owner, decided)

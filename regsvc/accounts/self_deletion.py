@@ -1,0 +1,81 @@
+"""Users who delete themselves: what an admin's deletion does, by the owner's hand and for good."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from peewee import Database
+
+from regsvc.accounts.account_owner import get_owner
+from regsvc.accounts.decisions import Decided
+from regsvc.accounts.login import Logins
+from regsvc.accounts.login_lookup import Candidate
+from regsvc.accounts.player_warnings import quietly
+from regsvc.auth.totp import spend_step
+from regsvc.core import errors
+from regsvc.core.caller import Caller, Session
+from regsvc.core.clock import Clock
+from regsvc.database.engine import Worker
+from regsvc.database.models import REJECTED, Review, User
+from regsvc.notifications.mail.mails import Mails
+from regsvc.sync.reconciler import Reconciler
+from regsvc.users.transitions import Actor, Decree, Transitions
+
+
+@dataclass(frozen=True)
+class OwnDeletion:
+    """Deletes the owner of a session.
+
+    Nobody gets rid of a decision this way: a ban ends every session, and a rejected name stays held for
+    `reapply_after`. No operator either: his name would be free for whoever registers it in the game next.
+    """
+
+    database: Database
+    worker: Worker
+    logins: Logins
+    reconciler: Reconciler
+    transitions: Transitions
+    mails: Mails
+    is_operator: Callable[[str], bool]
+    reapply_after: timedelta
+    now: Clock
+
+    async def delete(self, session: Session, password: str, totp: str | None, caller: Caller) -> Decided:
+        """Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), `ProtectedOperator` and
+        `WrongStatus`.
+        """
+        candidate = await self.logins.check_owner_with_totp(session, password, totp, caller)
+        decided = await self.worker.run(self._delete, candidate, caller)
+        self.mails.wake()
+        return decided
+
+    def _delete(self, candidate: Candidate, caller: Caller) -> Decided:
+        key = candidate.key
+        with self.database.atomic():
+            user = get_owner(self.database, candidate)
+            if user.status != user.applied_status:  # somebody typed SQL: what he meant comes first
+                self.transitions.carry_out_edit(user)
+                user = get_owner(self.database, candidate)
+            self._require_deletable(user)
+            if candidate.totp_step is not None and not spend_step(user.id, candidate.totp_step):
+                raise errors.TotpRequired
+            warnings = quietly(self.reconciler.bury, key)
+            self.transitions.delete(user, Actor(user.username, caller.address), Decree())
+            self._forget_address(user)
+            warnings |= quietly(self.reconciler.settle_inside, key)
+        warnings |= quietly(self.reconciler.settle_after, key)
+        return Decided(user.username, None, tuple(sorted(warnings)), user.status)
+
+    def _require_deletable(self, user: User) -> None:
+        if self.is_operator(user.username):
+            raise errors.ProtectedOperator
+        is_held = user.reviewed_at is not None and user.reviewed_at + self.reapply_after > self.now()
+        if user.status == REJECTED and is_held:
+            raise errors.WrongStatus(user.status)
+
+    def _forget_address(self, user: User) -> None:
+        """The reviews stay as history of the name; whose mailbox it was does not. The owner is told a last time."""
+        is_his = (Review.username_key == user.username_key) & (Review.user_id == user.id)
+        Review.update(email_key=None).where(is_his).execute()
+        last = Review.select(Review.id).where(is_his).order_by(Review.id.desc()).first()
+        self.mails.send_account_deleted(user, last.id)

@@ -1,0 +1,277 @@
+"""What operators do: look at users and the audit log, decide about users, start the sync."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from regsvc.accounts.decisions import Authority, Decided
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import endpoint
+from regsvc.api.replies import told
+from regsvc.api.types.admin import (
+    AuditFields,
+    AuditsPage,
+    AuditsQuery,
+    BanRequest,
+    Decision,
+    DecisionResult,
+    Decisions,
+    LinkedChat,
+    RejectionFields,
+    ReviewRequest,
+    SetPasswordRequest,
+    SyncDone,
+    SyncReportFields,
+    SyncRequest,
+    UserFields,
+    UsersPage,
+    UsersQuery,
+)
+from regsvc.api.types.messages import Pagination, epoch_milliseconds, milliseconds_of
+from regsvc.core import errors
+from regsvc.core.refusal import Refusal
+from regsvc.database.audit import Entry
+from regsvc.sync.report import SyncReport
+from regsvc.users.transitions import Actor, Decree
+from regsvc.users.user_list import UserEntry, UserPage, UserQuery
+
+DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)
+
+Decide = Callable[[str], Awaitable[Decided]]
+Say = Callable[[Decided], str]
+
+
+class UsersHandler(ApiHandler):
+    @endpoint()
+    async def get(self, query: UsersQuery) -> UsersPage:
+        """List users, by pages or, for large tables, by cursor. `status=pending` is the review queue."""
+        page = await self.run(
+            self.services.users.list_users,
+            UserQuery(
+                page=query.page,
+                size=query.size,
+                search=query.search,
+                status=query.status,
+                plugin=query.plugin or "all",
+                sort=query.sort,
+                after=query.after,
+            ),
+        )
+        return UsersPage(
+            users=[user_fields(entry) for entry in page.entries],
+            next_cursor=page.next_cursor,
+            pagination=_pagination_of(page),
+        )
+
+
+class AuditsHandler(ApiHandler):
+    @endpoint()
+    async def get(self, query: AuditsQuery) -> AuditsPage:
+        """Read the audit log, newest first."""
+        page = await self.run(
+            self.services.audit.list_entries,
+            query.page,
+            query.size,
+            action=query.action,
+            operator=query.operator,
+            target=query.target,
+            since=query.since_at,
+            until=query.until_at,
+        )
+        total_pages = None if page.total is None else -(-page.total // query.size)
+        return AuditsPage(
+            audits=[_audit(entry) for entry in page.entries],
+            pagination=Pagination(
+                current_page=query.page,
+                page_size=query.size,
+                total_count=page.total,
+                total_pages=total_pages,
+                has_next=page.has_next,
+                has_prev=query.page > 1,
+            ),
+        )
+
+
+class SyncHandler(ApiHandler):
+    @endpoint(errors.SyncRunning)
+    async def post(self, request: SyncRequest) -> SyncDone:
+        """Bring our users and AuthMe's players together now, or only tell what that would do."""
+        sync = self.services.sync
+        report = await (sync.plan() if request.plan else sync.run())
+        return SyncDone(
+            message=self.say(_sync_message(report, request.plan)),
+            enabled=report.is_enabled,
+            report=msgspec.convert(report.as_json(), SyncReportFields),
+        )
+
+
+class DecisionHandler(ApiHandler):
+    """A decision about one user, or about each of many in a transaction of its own."""
+
+    @property
+    def authority(self) -> Authority:
+        return Authority(Actor(self.require_admin().username, self.caller.address))
+
+    async def carry_out(self, request: ReviewRequest, decide: Decide, say: str | Say) -> Decision | Decisions:
+        """`say`: the key of what the admin is told of it, or how it follows from the outcome."""
+        if request.is_batch:
+            reply: Decision | Decisions = Decisions(
+                results=[await self._result(name, decide, say) for name in request.targets]
+            )
+        else:
+            decided = await decide(request.targets[0])
+            reply = Decision(message=self._told(decided, say), **_outcome(decided))
+        self.services.mails.wake()
+        return reply
+
+    async def change_status(self, request: ReviewRequest, transition: str, say: str | Say) -> Decision | Decisions:
+        reason = (request.reason or "").strip() or None
+        decree = Decree(reason, is_silent=request.silent)
+        if isinstance(request, BanRequest):
+            decree = Decree(reason, request.ends_at, request.silent, keeps_end=not request.has_end)
+        accounts, by = self.services.accounts, self.authority
+        return await self.carry_out(request, lambda name: self.run(accounts.decide, name, transition, by, decree), say)
+
+    async def _result(self, username: str, decide: Decide, say: str | Say) -> DecisionResult:
+        try:
+            decided = await decide(username)
+        except Refusal as refusal:
+            return DecisionResult(
+                success=False,
+                message=self.services.translations.refusal(refusal, self.language),
+                username=username,
+                status=refusal.facts.get("status", UNSET),  # type: ignore[arg-type]  # that of WrongStatus is a text
+                code=refusal.code,
+                field=refusal.field or UNSET,
+            )
+        return DecisionResult(success=True, message=self._told(decided, say), **_outcome(decided))
+
+    def _told(self, decided: Decided, say: str | Say) -> str:
+        key = say if isinstance(say, str) else say(decided)
+        return self.say(key, username=decided.username)
+
+
+class ApproveHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+        """Approve a registration, pending or rejected: the player may join."""
+        return await self.change_status(request, "approve", "approved")
+
+
+class RejectHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+        """Reject a pending registration."""
+        return await self.change_status(request, "reject", "rejected")
+
+
+class BanHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: BanRequest) -> Decision | Decisions:
+        """Ban a user, for a time or for good, or change a ban."""
+        return await self.change_status(request, "ban", _ban_message)
+
+
+class UnbanHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+        """Lift a ban."""
+        return await self.change_status(request, "unban", "unbanned")
+
+
+class DeleteHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS)
+    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+        """Delete a user, and the player with him."""
+        return await self.change_status(request, "delete", "deleted")
+
+
+class SetPasswordHandler(DecisionHandler):
+    @endpoint(*DECISION_REFUSALS, errors.InvalidPassword, errors.PasswordRequired, errors.MailUnavailable)
+    async def post(self, request: SetPasswordRequest) -> Decision | Decisions:
+        """Set a user's password, or mail him a link to do so himself. His sessions end with a new password."""
+        changes, by = self.services.password_changes, self.authority
+        if request.password is None:
+            return await self.carry_out(request, partial(changes.mail_link, by=by), "reset_link_sent")
+        decide = partial(changes.set_by_admin, password=request.password, by=by)
+        return await self.carry_out(request, decide, _password_message)
+
+
+def _ban_message(decided: Decided) -> str:
+    return "ban_changed" if decided.status_before == decided.status else "banned"
+
+
+def _password_message(decided: Decided) -> str:
+    return "player_password_set" if decided.status == "approved" else "player_password_kept"
+
+
+def _sync_message(report: SyncReport, is_plan: bool) -> str:
+    if not report.is_enabled:
+        return "sync_off"
+    if is_plan:
+        return "sync_planned"
+    return "sync_braked" if report.braked is not None else "sync_done"
+
+
+def _outcome(decided: Decided) -> dict[str, Any]:
+    return {
+        "username": decided.username,
+        "status": decided.status or "deleted",
+        "warnings": list(decided.warnings) or UNSET,
+    }
+
+
+def _pagination_of(page: UserPage) -> Pagination:
+    return Pagination(
+        current_page=page.page,
+        page_size=page.size,
+        total_count=page.total,
+        total_pages=page.total_pages,
+        has_next=page.has_next,
+        has_prev=page.has_prev,
+    )
+
+
+def user_fields(entry: UserEntry) -> UserFields:
+    """A user as every list of admins shows him."""
+    return UserFields(
+        username=entry.username,
+        email=entry.email,
+        status=entry.status,
+        reg_time=milliseconds_of(entry.registered_at),
+        language=entry.language,
+        platform=entry.platform,
+        reason=entry.reason,
+        reviewed_by=entry.reviewed_by,
+        reviewed_at=epoch_milliseconds(entry.reviewed_at),
+        ban_expires_at=epoch_milliseconds(entry.ban_expires_at),
+        chat=None if entry.chat is None else LinkedChat(id=entry.chat.id, username=entry.chat.username),
+        discord_id=entry.discord_id,
+        questionnaire_score=entry.questionnaire_score,
+        questionnaire_passed=entry.questionnaire_passed,
+        questionnaire_review_summary=entry.questionnaire_review_summary,
+        rejections=None if entry.rejections is None else told(RejectionFields, entry.rejections),
+        plugin=entry.plugin,
+        plugin_since=epoch_milliseconds(entry.plugin_since),
+        last_login=epoch_milliseconds(entry.last_login_at),
+    )
+
+
+def _audit(entry: Entry) -> AuditFields:
+    detail = entry.detail
+    if entry.occurrences > 1:
+        detail = (detail or {}) | {"occurrences": entry.occurrences}
+    return AuditFields(
+        id=entry.id,
+        action=entry.action,
+        operator=entry.operator,
+        target=entry.target,
+        detail=detail,
+        ip=entry.ip,
+        timestamp=milliseconds_of(entry.created_at),
+    )

@@ -1,0 +1,27 @@
+"""Captcha challenges."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Final
+
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import endpoint
+from regsvc.api.types.captcha import CaptchaChallenge
+from regsvc.api.types.messages import milliseconds_of
+from regsvc.core import errors
+
+CAPTCHA_REFUSALS: Final = (errors.CaptchaRequired, errors.InvalidCaptcha, errors.RateLimited)
+"""What a route answers with beside its own refusals, where it asks for a captcha."""
+
+
+class CaptchaHandler(ApiHandler):
+    @endpoint(errors.RateLimited)
+    async def get(self) -> CaptchaChallenge:
+        """Ask for a captcha challenge; this works also where the config asks for no captchas."""
+        challenge = await self.services.captchas.generate(self.caller)
+        return CaptchaChallenge(
+            token=challenge.token,
+            image=f"data:image/png;base64,{b64encode(challenge.picture).decode('ascii')}",
+            expires_at=milliseconds_of(challenge.expires_at),
+        )

@@ -1,0 +1,113 @@
+"""What front ends ask first: how this host is set up."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import endpoint
+from regsvc.api.services import Services
+from regsvc.api.types.config import (
+    AuthMeConfigFields,
+    BedrockConfig,
+    CaptchaConfig,
+    ChatConfig,
+    ConfigReply,
+    PublicConfig,
+    QuestionnaireSummary,
+    RegistrationConfig,
+)
+from regsvc.config.sections import Config
+from regsvc.core.game_address import public_game_address
+
+USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
+
+
+class ConfigHandler(ApiHandler):
+    @endpoint()
+    async def get(self) -> ConfigReply:
+        """How this host is set up: what front ends show, and what a registration needs."""
+        services, config = self.services, self.services.config
+        domains = list(config.registration.email_domains)
+        public = PublicConfig(
+            theme=config.server.theme,
+            logo_url=config.server.logo_url,
+            announcement=config.server.announcement,
+            web_server_prefix=config.server.name,
+            game_address=public_game_address(config.game.address),
+            language=config.server.language,
+            languages=services.translations.languages,
+            auth_methods=list(config.registration.methods),
+            username_regex=_username_regex(services),
+            registration=_registration(services),
+            authme=_authme(services),
+            enable_email_domain_whitelist=bool(domains),
+            enable_email_alias_limit=not config.registration.email_aliases,
+            email_domain_whitelist=domains or UNSET,
+            captcha=_captcha(config),
+            questionnaire=_questionnaire(services),
+            chat=_chat(config),
+            discord=_chat(config),
+            bedrock=BedrockConfig(
+                enabled=config.bedrock.enabled,
+                prefix=config.bedrock.prefix,
+                username_regex=config.bedrock.username_regex,
+            ),
+            ws_port=None,
+        )
+        return ConfigReply(config=public)
+
+
+def _username_regex(services: Services) -> str:
+    if services.config.registration.username_regex:
+        return services.config.registration.username_regex
+    return services.name_rule.regex if services.is_authme_enabled else USERNAME_REGEX_WITHOUT_AUTHME
+
+
+def _password_regex(services: Services) -> str:
+    return services.config.registration.password_regex or services.password_rule.regex
+
+
+def _registration(services: Services) -> RegistrationConfig:
+    return RegistrationConfig(
+        open=services.config.registration.open,
+        approval=services.config.registration.approval,
+        password=services.config.registration.password,
+        password_regex=_password_regex(services),
+        password_min_length=services.password_rule.min_length,
+        password_max_length=services.password_rule.max_length,
+    )
+
+
+def _authme(services: Services) -> AuthMeConfigFields:
+    return AuthMeConfigFields(
+        enabled=services.is_authme_enabled,
+        require_password=services.config.registration.password == "required",  # noqa: S105 - a mode
+        password_regex=_password_regex(services),
+    )
+
+
+def _captcha(config: Config) -> CaptchaConfig:
+    is_at_registration = "captcha" in config.registration.methods
+    required_for = [*(["register"] if is_at_registration else []), *config.captcha.also_for]
+    return CaptchaConfig(
+        enabled=bool(required_for),
+        email_enabled="email" in config.registration.methods,
+        type=config.captcha.type,
+        required_for=required_for,
+    )
+
+
+def _questionnaire(services: Services) -> QuestionnaireSummary:
+    questionnaire = services.questionnaires.questionnaire
+    return QuestionnaireSummary(
+        enabled=services.questionnaires.is_enabled,
+        pass_score=questionnaire.pass_score,
+        has_text_questions=questionnaire.has_text_questions,
+    )
+
+
+def _chat(config: Config) -> ChatConfig:
+    return ChatConfig(
+        enabled=bool(config.chat.platform), required=config.chat.required, platform=config.chat.platform or None
+    )

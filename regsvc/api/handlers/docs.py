@@ -1,0 +1,33 @@
+"""The API's description of itself."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+
+import msgspec
+
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import endpoint
+from regsvc.api.openapi import DescribedRoute, Description
+from regsvc.core.i18n import Translations
+
+
+class OpenApiHandler(ApiHandler):
+    @endpoint()
+    async def get(self) -> None:
+        """This document."""
+        config, translations = self.services.config, self.services.translations
+        server_url = config.server.base_url or "/"
+        # made once, and large enough to be noticed where it is made
+        text = await asyncio.to_thread(
+            _document, self.application.routes, translations, server_url, config.http.legacy_status
+        )
+        self.finish(text)
+
+
+@lru_cache(maxsize=1)
+def _document(
+    routes: tuple[DescribedRoute, ...], translations: Translations, server_url: str, is_legacy: bool
+) -> bytes:
+    return msgspec.json.encode(Description(routes, translations, server_url=server_url, is_legacy=is_legacy).document())

@@ -1,0 +1,73 @@
+"""What operators do about mails: see what became of them, and send them again."""
+
+from __future__ import annotations
+
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import endpoint
+from regsvc.api.replies import told
+from regsvc.api.types.mails import (
+    MailFields,
+    MailResent,
+    MailsPage,
+    MailsQuery,
+    MailsResent,
+    ResendRequest,
+    ResendResult,
+)
+from regsvc.api.types.messages import Pagination
+from regsvc.core import errors
+from regsvc.core.refusal import Refusal
+from regsvc.notifications.mail.history import WAITING
+from regsvc.notifications.mail.resend import Resent
+from regsvc.users.transitions import Actor
+
+
+class MailsHandler(ApiHandler):
+    @endpoint()
+    async def get(self, query: MailsQuery) -> MailsPage:
+        """List the mails of the last weeks with what became of them, newest first."""
+        page = await self.run(
+            self.services.mail_list.list_mails, query.page, query.size, to=query.to, state=query.state
+        )
+        return MailsPage(
+            mails=[told(MailFields, entry) for entry in page.entries],
+            pagination=Pagination(
+                current_page=query.page,
+                page_size=query.size,
+                total_count=page.total,
+                total_pages=None if page.total is None else -(-page.total // query.size),
+                has_next=page.has_next,
+                has_prev=query.page > 1,
+            ),
+        )
+
+
+class ResendHandler(ApiHandler):
+    @endpoint(errors.MailNotFound, errors.MailNotResendable, errors.MailUnavailable)
+    async def post(self, request: ResendRequest) -> MailResent | MailsResent:
+        """Send mails again that are over, as far as they still have something to say.
+
+        What expired is never mailed again; a mailed link is made anew.
+        """
+        targets = request.targets
+        if request.ids is None:
+            resent = await self._resend(targets[0])
+            reply: MailResent | MailsResent = MailResent(
+                message=self.say("mail_resent", to=resent.to), id=resent.id, state=WAITING
+            )
+        else:
+            reply = MailsResent(results=[await self._result(mail_id) for mail_id in targets])
+        self.services.mails.wake()
+        return reply
+
+    async def _resend(self, mail_id: int) -> Resent:
+        by = Actor(self.require_admin().username, self.caller.address)
+        return await self.run(self.services.resending.resend, mail_id, by)
+
+    async def _result(self, mail_id: int) -> ResendResult:
+        try:
+            resent = await self._resend(mail_id)
+        except Refusal as refusal:
+            words = self.services.translations.refusal(refusal, self.language)
+            return ResendResult(success=False, message=words, id=mail_id, code=refusal.code)
+        return ResendResult(success=True, message=self.say("mail_resent", to=resent.to), id=resent.id, state=WAITING)

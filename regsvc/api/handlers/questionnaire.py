@@ -1,0 +1,95 @@
+"""The questionnaire: what is asked, and what the answers came to."""
+
+from __future__ import annotations
+
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import endpoint
+from regsvc.api.types.messages import milliseconds_of
+from regsvc.api.types.questionnaire import (
+    AnswerFields,
+    OptionToChoose,
+    QuestionInput,
+    QuestionnaireConfigReply,
+    QuestionnaireQuery,
+    QuestionnaireSubmitted,
+    QuestionnaireToAsk,
+    QuestionToAsk,
+    SubmitQuestionnaireRequest,
+)
+from regsvc.core import errors
+from regsvc.registration.questionnaire.questions import Answer, ChoiceQuestion, Question, TextQuestion
+
+
+class QuestionnaireConfigHandler(ApiHandler):
+    @endpoint()
+    async def get(self, query: QuestionnaireQuery) -> QuestionnaireConfigReply:
+        """The questions, in the language asked for, without what brings points."""
+        questionnaires = self.services.questionnaires
+        asked = questionnaires.questionnaire
+        language = self.pick_language(asked.pick_language)
+        return QuestionnaireConfigReply(
+            data=QuestionnaireToAsk(
+                enabled=questionnaires.is_enabled,
+                pass_score=asked.pass_score,
+                questions=[_question(question, language) for question in asked.questions],
+            )
+        )
+
+
+class SubmitQuestionnaireHandler(ApiHandler):
+    @endpoint(errors.InvalidAnswer, errors.RateLimited, errors.NotEnabled)
+    async def post(self, request: SubmitQuestionnaireRequest) -> QuestionnaireSubmitted:
+        """Answer the questionnaire. After answers that do not pass, the client has to wait a while."""
+        answers = {key: _answer(fields) for key, fields in request.answers.items()}
+        submitted = await self.services.questionnaires.submit(answers, self.caller)
+        if submitted.is_passed:
+            said = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
+        else:
+            said = "questionnaire_failed"
+        return QuestionnaireSubmitted(
+            message=self.say(said, score=submitted.score, passScore=submitted.pass_score),
+            token=submitted.token,
+            score=submitted.score,
+            max_score=submitted.max_score,
+            pass_score=submitted.pass_score,
+            passed=submitted.is_passed,
+            manual_review_required=submitted.requires_review,
+            submitted_at=milliseconds_of(submitted.submitted_at),
+            expires_at=milliseconds_of(submitted.expires_at),
+        )
+
+
+def _answer(fields: AnswerFields) -> Answer:
+    return Answer(fields.type, tuple(fields.selected_option_ids or ()), fields.text_answer or "")
+
+
+def _question(question: Question, language: str) -> QuestionToAsk:
+    return QuestionToAsk(
+        id=question.id,
+        question=question.text.in_language(language),
+        type=question.type,
+        required=question.is_required,
+        input=_input(question, language),
+        options=_options(question, language),
+    )
+
+
+def _input(question: Question, language: str) -> QuestionInput:
+    if isinstance(question, ChoiceQuestion):
+        return QuestionInput(min_selections=question.min_selections, max_selections=question.max_selections)
+    assert isinstance(question, TextQuestion)
+    return QuestionInput(
+        min_length=question.min_length,
+        max_length=question.max_length,
+        multiline=question.is_multiline,
+        placeholder=question.placeholder.in_language(language),
+    )
+
+
+def _options(question: Question, language: str) -> list[OptionToChoose]:
+    if not isinstance(question, ChoiceQuestion):
+        return []
+    return [
+        OptionToChoose(id=place, text=option.text.in_language(language))
+        for place, option in enumerate(question.options)
+    ]

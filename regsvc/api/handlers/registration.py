@@ -1,0 +1,139 @@
+"""Becoming a user: the code by e-mail, the registration, and what became of it."""
+
+from __future__ import annotations
+
+from regsvc.accounts.decisions import UserStatus
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, endpoint
+from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
+from regsvc.api.handlers.chat_cookie import cookie_tokens
+from regsvc.api.types.messages import epoch_milliseconds
+from regsvc.api.types.registration import (
+    CodeSent,
+    NameStatus,
+    Registered,
+    RegisterRequest,
+    ReviewStatus,
+    SendCodeRequest,
+    StatusQuery,
+    UserStatusReply,
+)
+from regsvc.core import errors
+from regsvc.registration.steps import Application
+
+
+class SendCodeHandler(ApiHandler):
+    @endpoint(
+        errors.InvalidEmail,
+        errors.DomainNotAllowed,
+        errors.RegistrationClosed,
+        errors.NotEnabled,
+        *CAPTCHA_REFUSALS,
+        errors.MailUnavailable,
+    )
+    async def post(self, request: SendCodeRequest) -> CodeSent:
+        """Mail a verification code. The answer does not tell whether the address has an account."""
+        if request.language is not None and request.language not in self.services.translations.languages:
+            raise errors.InvalidField("language")
+        sent = await self.services.registration.send_code(request.email, request.purpose, self.caller, request.captcha)
+        return CodeSent(
+            message=self.say("code_sent"),
+            remaining_seconds=sent.remaining_seconds,
+            expires_in_seconds=sent.expires_in_seconds,
+        )
+
+
+class RegisterHandler(ApiHandler):
+    @endpoint(
+        errors.InvalidUsername,
+        errors.ReservedUsername,
+        errors.InvalidEmail,
+        errors.DomainNotAllowed,
+        errors.InvalidPassword,
+        errors.PasswordRequired,
+        *CAPTCHA_REFUSALS,
+        errors.InvalidCode,
+        errors.QuestionnaireRequired,
+        errors.QuestionnaireFailed,
+        errors.ChatLinkRequired,
+        errors.LinkTokenInvalid,
+        errors.ChatAccountTaken,
+        errors.RegistrationClosed,
+        errors.UsernameTaken,
+        errors.EmailTaken,
+        errors.PlayersAway,
+        status=201,
+        shows=(LINK_COOKIE,),
+    )
+    async def post(self, request: RegisterRequest) -> Registered:
+        """Register. A refusal leaves everything as it was, but for the tries of a wrong code."""
+        application = Application(
+            username=request.username,
+            email=request.email,
+            code=request.code.strip(),
+            password=request.password,
+            platform=request.platform,
+            language=self.language,
+            captcha=request.captcha,
+            questionnaire_token=request.questionnaire.token if request.questionnaire else None,
+            link_token=request.link_token,
+            browser_link_tokens=cookie_tokens(self),
+        )
+        registered = await self.services.registration.register(application, self.caller)
+        said = "registered_approved" if registered.status == "approved" else "registered_pending"
+        return Registered(
+            message=self.say(said, username=registered.username),
+            username=registered.username,
+            email=registered.email,
+            status=registered.status,
+        )
+
+
+class StatusHandler(ApiHandler):
+    """What both status routes ask."""
+
+    async def find_status(self, username: str) -> UserStatus | None:
+        """None: nobody has this name. Raises `RateLimited`."""
+        self.services.status_limits.hit(self.caller)
+        return await self.run(self.services.accounts.find_status, username, self.session)
+
+
+class ReviewStatusHandler(StatusHandler):
+    @endpoint(errors.UserNotFound, errors.RateLimited, shows=(ACCESS_TOKEN,))
+    async def get(self, query: StatusQuery) -> ReviewStatus:
+        """What became of a registration. Only its owner and admins are told more than the status."""
+        found = await self.find_status(query.username)
+        if found is None:
+            raise errors.UserNotFound
+        if not found.is_whole:
+            return ReviewStatus(username=found.username, status=found.status)
+        return ReviewStatus(
+            username=found.username,
+            status=found.status,
+            reason=found.reason,
+            email=found.email,
+            reviewed_at=epoch_milliseconds(found.reviewed_at),
+            ban_expires_at=epoch_milliseconds(found.ban_expires_at),
+        )
+
+
+class UserStatusHandler(StatusHandler):
+    @endpoint(errors.RateLimited, shows=(ACCESS_TOKEN,))
+    async def get(self, query: StatusQuery) -> UserStatusReply:
+        """Whether a name is registered, and its status. Only its owner and admins are told more."""
+        found = await self.find_status(query.username)
+        return UserStatusReply(data=NameStatus(registered=False) if found is None else _name_status(found))
+
+
+def _name_status(found: UserStatus) -> NameStatus:
+    if not found.is_whole:
+        return NameStatus(registered=True, username=found.username, status=found.status)
+    return NameStatus(
+        registered=True,
+        username=found.username,
+        status=found.status,
+        reason=found.reason,
+        email=found.email,
+        reviewed_at=epoch_milliseconds(found.reviewed_at),
+        ban_expires_at=epoch_milliseconds(found.ban_expires_at),
+    )

@@ -1,0 +1,89 @@
+"""What is told of versions, of the game server, and of files to download. Nobody waits for another server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import UNSET
+
+from regsvc import __version__
+from regsvc.api.base import ApiHandler
+from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
+from regsvc.api.types.messages import epoch_milliseconds
+from regsvc.api.types.server import (
+    DownloadFields,
+    DownloadsReply,
+    GameServerFields,
+    PlayersOnline,
+    PluginVersion,
+    ServerStatusReply,
+    VersionReply,
+)
+from regsvc.core.versions import is_newer
+
+PLUGIN: Final = "AuthMe"
+
+
+class VersionHandler(ApiHandler):
+    @endpoint()
+    async def get(self) -> VersionReply:
+        """Which versions run here, and whether there are newer ones, as a look in the background found out."""
+        latest = self.services.updates.latest
+        own, plugin = latest.published.get("companion"), latest.published.get("plugin")
+        installed = await self.services.plugin.version()
+        return VersionReply(
+            current_version=__version__,
+            latest_version=own.version if own else None,
+            update_available=is_newer(own.version if own else None, __version__),
+            releases_url=own.page if own else None,
+            checked_at=epoch_milliseconds(latest.checked_at),
+            plugin=PluginVersion(
+                name=PLUGIN,
+                current_version=installed,
+                latest_version=plugin.version if plugin else None,
+                update_available=is_newer(plugin.version if plugin else None, installed),
+            ),
+        )
+
+
+class ServerStatusHandler(ApiHandler):
+    @endpoint(shows=(ACCESS_TOKEN,))
+    async def get(self) -> ServerStatusReply:
+        """How the game server is, as it answered some seconds ago. Who plays is for those who are logged in."""
+        heard = self.services.game_status.last_heard()
+        status, checked_at = heard.status, epoch_milliseconds(heard.at)
+        names = [] if status is None else list(status.players)
+        return ServerStatusReply(
+            data=GameServerFields(
+                online=status is not None,
+                players=PlayersOnline(
+                    online=status.online if status else None,
+                    max=status.max if status else None,
+                    names=UNSET if self.session is None else names,
+                ),
+                version=status.version if status else None,
+                motd=status.motd if status else None,
+                latency_ms=round(status.latency * 1000) if status else None,
+                checked_at=checked_at,
+            )
+        )
+
+
+class DownloadsHandler(ApiHandler):
+    @endpoint()
+    async def get(self) -> DownloadsReply:
+        """Files that this host offers to players, such as a client or a pack."""
+        return DownloadsReply(
+            resources=[
+                DownloadFields(
+                    id=name,
+                    name=download.name,
+                    description=download.description,
+                    version=download.version,
+                    size=download.size,
+                    url=download.url,
+                    icon=download.icon,
+                )
+                for name, download in self.services.config.downloads.items()
+            ]
+        )

@@ -1,0 +1,94 @@
+"""What handlers get: the config and the services, wired once when the process starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec, Protocol, TypeVar
+
+from plugin_bridge.authme.rules import NameRule, PasswordRule
+from regsvc.accounts.captcha.captcha import Captchas
+from regsvc.accounts.decisions import Accounts
+from regsvc.accounts.login import Logins
+from regsvc.accounts.password_changes import PasswordChanges
+from regsvc.app.self_service import SelfService
+from regsvc.auth.status_limits import StatusLimits
+from regsvc.config.sections import Config
+from regsvc.core.caller import Caller, Session
+from regsvc.core.i18n import Translations
+from regsvc.database.audit import Audit
+from regsvc.doctor.cached_checkup import HouseDoctor
+from regsvc.notifications.mail.history import MailList
+from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.resend import Resending
+from regsvc.registration.chat.linking import Chat
+from regsvc.registration.questionnaire.service import Questionnaires
+from regsvc.registration.registration import Registration
+from regsvc.runtime.event_streams import EventStreams
+from regsvc.runtime.game_status import GameStatus
+from regsvc.runtime.health import Health
+from regsvc.runtime.metrics import Metrics
+from regsvc.runtime.plugin_version import InstalledPlugin
+from regsvc.runtime.updates import Updates
+from regsvc.sync.service import SyncService
+from regsvc.users.user_details import UserDetails
+from regsvc.users.user_list import UserList
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class RunsRules(Protocol):
+    """The door to blocking code (`regsvc.database.engine.Worker`)."""
+
+    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What the rule returns, run whole on a worker thread. Raises what it raises."""
+
+
+class Authenticates(Protocol):
+    """Verifies access tokens. Rules: they block and run on a worker thread."""
+
+    def authenticate(self, bearer: str) -> Session:
+        """The session behind a token of either audience; raises Unauthorized."""
+
+    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> Session:
+        """The same on admin routes; raises Forbidden, with an audit entry, where the right is missing.
+
+        Without `is_activity` an idle admin's time goes on running.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """One field for each service a handler calls."""
+
+    config: Config
+    worker: RunsRules
+    translations: Translations
+    tokens: Authenticates
+    name_rule: NameRule
+    password_rule: PasswordRule
+    is_authme_enabled: bool
+    registration: Registration
+    logins: Logins
+    captchas: Captchas
+    accounts: Accounts
+    password_changes: PasswordChanges
+    questionnaires: Questionnaires
+    chat: Chat
+    self_service: SelfService
+    users: UserList
+    user_details: UserDetails
+    audit: Audit
+    sync: SyncService
+    status_limits: StatusLimits
+    mails: Mails
+    mail_list: MailList
+    resending: Resending
+    health: Health
+    metrics: Metrics
+    updates: Updates
+    plugin: InstalledPlugin
+    game_status: GameStatus
+    doctor: HouseDoctor
+    events: EventStreams

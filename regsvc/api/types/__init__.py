@@ -1,0 +1,1 @@
+"""Request and reply types, one module per group of routes."""

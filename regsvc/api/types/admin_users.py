@@ -1,0 +1,81 @@
+"""What the route of one user whole carries."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from regsvc.api.types.admin import UserFields
+from regsvc.api.types.mails import MailFields
+from regsvc.api.types.messages import EpochMilliseconds, Output, Reply, Request, Username
+from regsvc.api.types.questionnaire import Kind
+from regsvc.api.types.registration import Status
+from regsvc.api.types.users import Address, ClientFields, Origin, PlayerFields, SessionFields, Transition
+
+
+class UserQuery(Request, frozen=True, kw_only=True):
+    """Who, in any case."""
+
+    username: Username
+
+
+class HistoryFields(Output, frozen=True, kw_only=True):
+    """A decision about this user, or about whoever had the name or the e-mail address before."""
+
+    username: Username
+    transition: Transition
+    status_before: Status
+    status_after: Status | None
+    reason: str | None
+    ban_expires_at: EpochMilliseconds | None
+    operator: Annotated[str, Meta(examples=["Olivia"])]
+    reviewed_at: EpochMilliseconds
+    is_same_user: bool
+    is_same_name: bool
+    is_same_email: bool
+
+
+class JudgedAnswerFields(Output, frozen=True, kw_only=True):
+    """A question as it was asked, its answer and what it was worth; `points` null: somebody has to read it."""
+
+    question_id: Annotated[int, Meta(examples=[1])]
+    type: Kind
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
+    points: Annotated[int, Meta(examples=[10])] | None
+    max_points: Annotated[int, Meta(examples=[10])]
+    note: Annotated[str, Meta(description="What the scoring service said.", examples=[""])]
+
+
+class JudgedQuestionnaire(Output, frozen=True, kw_only=True):
+    """The questionnaire the user registered with."""
+
+    score: Annotated[int, Meta(examples=[80])]
+    max_score: Annotated[int, Meta(examples=[100])]
+    pass_score: Annotated[int, Meta(examples=[60])]
+    is_passed: bool
+    requires_review: bool
+    summary: Annotated[str, Meta(examples=["80 of 100 points; 60 are needed."])]
+    submitted_at: EpochMilliseconds
+    answers: list[JudgedAnswerFields]
+
+
+class WholeUserFields(UserFields, frozen=True, kw_only=True):
+    """The user as in the list, and what is only told here. Lists are newest first, a hundred entries at most."""
+
+    is_email_verified: bool
+    origin: Origin
+    registration_ip: Address | None
+    password_set_at: EpochMilliseconds | None
+    banned_from: Annotated[Status, Meta(description="Where a ban that ends leads back to.")] | None
+    questionnaire: JudgedQuestionnaire | None
+    history: list[HistoryFields]
+    mails: list[MailFields]
+    sessions: list[SessionFields]
+    clients: list[ClientFields]
+    player: PlayerFields | None
+
+
+class WholeUser(Reply, frozen=True, kw_only=True):
+    user: WholeUserFields

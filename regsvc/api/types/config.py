@@ -1,0 +1,97 @@
+"""What front ends are told of this host."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.api.types.messages import Language, Output, Reply
+
+Regex = Annotated[str, Meta(description="A regular expression.", examples=["^[a-zA-Z0-9_]{3,16}$"])]
+
+
+class RegistrationConfig(Output, frozen=True, kw_only=True):
+    """What a registration needs; lengths in characters."""
+
+    open: bool
+    approval: bool
+    password: Literal["optional", "required", "off"]
+    password_regex: Regex
+    password_min_length: int
+    password_max_length: int
+
+
+class AuthMeConfigFields(Output, frozen=True, kw_only=True):
+    """Whether we share AuthMe's table."""
+
+    enabled: bool
+    require_password: bool
+    password_regex: Regex
+
+
+class CaptchaConfig(Output, frozen=True, kw_only=True):
+    """Where a captcha is asked for."""
+
+    enabled: bool
+    email_enabled: bool
+    type: Literal["math", "text"]
+    required_for: Annotated[list[str], Meta(examples=[["register", "login", "verify_send"]])]
+
+
+class QuestionnaireSummary(Output, frozen=True, kw_only=True):
+    """Whether registering takes a questionnaire."""
+
+    enabled: bool
+    pass_score: int
+    has_text_questions: bool
+
+
+class ChatConfig(Output, frozen=True, kw_only=True):
+    """Whether a chat account can be, or has to be, linked."""
+
+    enabled: bool
+    required: bool
+    platform: Annotated[str, Meta(examples=["discord"])] | None
+
+
+class BedrockConfig(Output, frozen=True, kw_only=True):
+    """Whether players of the Bedrock edition may register."""
+
+    enabled: bool
+    prefix: Annotated[str, Meta(description="What their names begin with in the game.", examples=["."])]
+    username_regex: Regex
+
+
+class PublicConfig(Output, frozen=True, kw_only=True):
+    """What a front end needs to know. Never a secret."""
+
+    theme: Annotated[str, Meta(examples=["default"])]
+    logo_url: Annotated[str, Meta(examples=["https://example.org/logo.png"])]
+    announcement: Annotated[str, Meta(examples=["The server moves on Sunday."])]
+    web_server_prefix: Annotated[str, Meta(description="The server's name.", examples=["Game server"])]
+    game_address: Annotated[
+        str | None,
+        Meta(description="Where players join, as the host wrote it; null: not told.", examples=["play.example.org"]),
+    ]
+    language: Language
+    languages: Annotated[list[str], Meta(examples=[["en", "zh"]])]
+    auth_methods: Annotated[
+        list[str], Meta(description="What proves who registers: `email`, `captcha`.", examples=[["email"]])
+    ]
+    username_regex: Regex
+    registration: RegistrationConfig
+    authme: AuthMeConfigFields
+    enable_email_domain_whitelist: bool
+    enable_email_alias_limit: bool
+    email_domain_whitelist: list[str] | UnsetType = UNSET
+    captcha: CaptchaConfig
+    questionnaire: QuestionnaireSummary
+    chat: ChatConfig
+    discord: ChatConfig
+    bedrock: BedrockConfig
+    ws_port: None
+
+
+class ConfigReply(Reply, frozen=True, kw_only=True):
+    config: PublicConfig

@@ -1,0 +1,58 @@
+"""What the logins carry."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.api.types.captcha import CaptchaAnswered
+from regsvc.api.types.chat import ClaimedChat, LinkToken
+from regsvc.api.types.messages import Email, EpochMilliseconds, Password, Reply, Request, Username
+from regsvc.api.types.registration import Status
+
+AccessToken = Annotated[str, Meta(description="Sent as `Authorization: Bearer …`.", examples=["eyJhbGciOi…"])]
+
+
+class LoginRequest(CaptchaAnswered, frozen=True, kw_only=True):
+    """`username` may be an e-mail address; `totp` is the code of an authenticator app."""
+
+    username: Annotated[str, Meta(description="A name, or the e-mail address.", min_length=1, examples=["Alice"])]
+    password: Annotated[Password, Meta(min_length=1)]
+    totp: Annotated[str, Meta(examples=["123456"])] | None = None
+    link_token: LinkToken | None = None
+
+
+class LoggedIn(Reply, frozen=True, kw_only=True):
+    """An access token for the routes that ask for one."""
+
+    token: AccessToken
+    expires_at: EpochMilliseconds
+    username: Username
+    email: Email | None
+    status: Status
+    is_admin: Annotated[bool, Meta(description="Whether the admin login would work.", examples=[False])]
+    chat: Annotated[ClaimedChat, Meta(description="Where a link token was shown.")] | UnsetType = UNSET
+
+
+class VerifyTokenRequest(Request, frozen=True, kw_only=True):
+    """For front ends that keep the token in the body."""
+
+    token: AccessToken
+
+
+class TokenValid(Reply, frozen=True, kw_only=True):
+    """The token may be used on admin routes right now."""
+
+    valid: Annotated[bool, Meta(extra_json_schema={"const": True}, examples=[True])] = True
+    username: Username
+    expires_at: EpochMilliseconds
+
+
+class TokenInvalid(Reply, frozen=True, kw_only=True):
+    """Why it may not."""
+
+    success: Annotated[bool, Meta(extra_json_schema={"const": False}, examples=[False])] = False
+    valid: Annotated[bool, Meta(extra_json_schema={"const": False}, examples=[False])] = False
+    code: Annotated[str, Meta(examples=["unauthorized"])]
+    message: Annotated[str, Meta(examples=["Please log in."])]

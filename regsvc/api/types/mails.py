@@ -1,0 +1,107 @@
+"""What the routes about mails carry."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.api.types.messages import (
+    Email,
+    EpochMilliseconds,
+    Language,
+    Output,
+    PageNumber,
+    PageSize,
+    Pagination,
+    Reply,
+    Request,
+    Username,
+)
+from regsvc.api.types.users import Fate, MailName
+from regsvc.core.errors import InvalidField
+
+MAX_RESENT = 100
+
+MailId = Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
+
+
+class MailsQuery(Request, frozen=True, kw_only=True):
+    """Which mails."""
+
+    page: PageNumber = 1
+    size: PageSize = 20
+    to: (
+        Annotated[str, Meta(description="An e-mail address, or a player's name.", examples=["alice@example.org"])]
+        | None
+    ) = None
+    state: (
+        Annotated[Literal["waiting", "sent", "failed", "dropped"], Meta(description="What became of the mail.")] | None
+    ) = None
+
+
+class MailFields(Output, frozen=True, kw_only=True):
+    """A mail and what became of it: `waiting` is tried again at `nextAttemptAt`, `failed` was given up.
+
+    `username` is whom it is about: null where that is no user yet, or no longer.
+    """
+
+    id: MailId
+    template: MailName
+    to: Email
+    username: Username | None
+    language: Language
+    state: Fate
+    attempts: Annotated[int, Meta(ge=0, examples=[1])]
+    created_at: EpochMilliseconds
+    next_attempt_at: EpochMilliseconds | None
+    done_at: EpochMilliseconds | None
+    last_error: Annotated[str, Meta(description="Why the last attempt failed, or why it was dropped.")] | None
+
+
+class MailsPage(Reply, frozen=True, kw_only=True):
+    """Newest first."""
+
+    mails: list[MailFields]
+    pagination: Pagination
+
+
+class ResendRequest(Request, frozen=True, kw_only=True):
+    """One mail (`id`) or many (`ids`)."""
+
+    id: MailId | None = None
+    ids: Annotated[list[MailId], Meta(min_length=1, max_length=MAX_RESENT)] | None = None
+
+    @property
+    def targets(self) -> list[int]:
+        """The ids, each once, in their order; raises InvalidField unless exactly one field is given."""
+        if self.ids is not None:
+            if self.id is not None:
+                raise InvalidField("ids")
+            return list(dict.fromkeys(self.ids))
+        if self.id is None:
+            raise InvalidField("id")
+        return [self.id]
+
+
+class MailResent(Reply, frozen=True, kw_only=True):
+    """The mail is on its way again, under its old id."""
+
+    id: MailId
+    state: Fate
+
+
+class ResendResult(Output, frozen=True, kw_only=True):
+    """What became of one mail of many: `state` where it is on its way again, `code` where it was refused."""
+
+    success: bool
+    message: Annotated[str, Meta(examples=["The mail to alice@example.org is on its way again."])]
+    id: MailId
+    state: Fate | UnsetType = UNSET
+    code: Annotated[str, Meta(examples=["mail_not_resendable"])] | UnsetType = UNSET
+
+
+class MailsResent(Reply, frozen=True, kw_only=True):
+    """One result for each id, in their order."""
+
+    results: list[ResendResult]

@@ -1,0 +1,226 @@
+"""What the routes of a user's own account carry."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from regsvc.api.types.messages import (
+    Email,
+    EpochMilliseconds,
+    Language,
+    Output,
+    Password,
+    Reply,
+    Request,
+    Username,
+    Warnings,
+)
+from regsvc.api.types.registration import Code, Platform, Status
+from regsvc.core.errors import InvalidField
+
+Totp = Annotated[
+    str,
+    Meta(description="The code of an authenticator app, where the player switched that on.", examples=["123456"]),
+]
+Address = Annotated[str, Meta(description="An IP address.", examples=["203.0.113.7"])]
+Transition = Annotated[
+    str, Meta(extra_json_schema={"enum": ["approve", "reject", "ban", "unban", "delete"]}, examples=["approve"])
+]
+Fate = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["waiting", "sent", "failed", "dropped"]},
+        description="`dropped`: there was nothing to send any more.",
+        examples=["sent"],
+    ),
+]
+MailName = Annotated[str, Meta(description="Which mail it was.", examples=["approved"])]
+Origin = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["registered", "adopted", "created"]},
+        description="Here on the web, in the game, or by the host.",
+        examples=["registered"],
+    ),
+]
+
+# --- Changing the e-mail address ---
+
+
+class UpdateUserRequest(Request, frozen=True, kw_only=True):
+    """The new e-mail address with the code that was mailed to it (`purpose: change_email`)."""
+
+    email: Email
+    code: Code
+    current_password: Password
+
+
+class UserUpdated(Reply, frozen=True, kw_only=True):
+    """The address as it stands now, proven."""
+
+    email: Email
+    warnings: Warnings
+
+
+# --- Leaving ---
+
+
+class DeleteUserRequest(Request, frozen=True, kw_only=True):
+    """For good: the password once more, under either name, and the second factor where there is one."""
+
+    current_password: Password | None = None
+    password: Password | None = None
+    totp: Totp | None = None
+
+    @property
+    def shown_password(self) -> str:
+        """Raises InvalidField unless exactly one of the two is given."""
+        if self.current_password is not None and self.password is None:
+            return self.current_password
+        if self.password is not None and self.current_password is None:
+            return self.password
+        raise InvalidField("currentPassword")
+
+
+class UserDeleted(Reply, frozen=True, kw_only=True):
+    """Who is gone."""
+
+    username: Username
+    warnings: Warnings
+
+
+# --- Taking everything away ---
+
+
+class ExportedUser(Output, frozen=True, kw_only=True):
+    """The account itself."""
+
+    username: Username
+    email: Email | None
+    is_email_verified: bool
+    status: Status
+    language: Language | None
+    platform: Platform
+    origin: Origin
+    registered_at: EpochMilliseconds
+    registration_ip: Address | None
+    reason: str | None
+    reviewed_at: EpochMilliseconds | None
+    password_set_at: EpochMilliseconds | None
+    last_login_at: EpochMilliseconds | None
+
+
+class ExportedReview(Output, frozen=True, kw_only=True):
+    """A decision about the account."""
+
+    transition: Transition
+    status_before: Status
+    status_after: Status | None
+    reason: str | None
+    ban_expires_at: EpochMilliseconds | None
+    reviewed_at: EpochMilliseconds
+
+
+class SessionFields(Output, frozen=True, kw_only=True):
+    """A login that still stands."""
+
+    audience: Annotated[str, Meta(extra_json_schema={"enum": ["user", "admin"]}, examples=["user"])]
+    ip: Address | None
+    started_at: EpochMilliseconds
+    last_seen_at: EpochMilliseconds
+    expires_at: EpochMilliseconds
+    is_current: Annotated[bool, Meta(description="Whether it is the one that asks.", examples=[True])]
+
+
+class ClientFields(Output, frozen=True, kw_only=True):
+    """A client from which the user logged in during the last weeks."""
+
+    client: Annotated[str, Meta(description="An IP address; of IPv6 the network.", examples=["203.0.113.7"])]
+    last_login_at: EpochMilliseconds
+
+
+class ExportedMail(Output, frozen=True, kw_only=True):
+    """A mail to the user, without its text: that is made when it is sent, and kept nowhere."""
+
+    template: MailName
+    to: Email
+    language: Language
+    created_at: EpochMilliseconds
+    state: Fate
+    done_at: EpochMilliseconds | None
+
+
+class ExportedAudit(Output, frozen=True, kw_only=True):
+    """What was done by the user or to him. `nobody`: somebody unknown, such as who failed to log in."""
+
+    action: Annotated[str, Meta(examples=["user.logged_in"])]
+    by: Annotated[str, Meta(extra_json_schema={"enum": ["you", "operator", "system", "nobody"]}, examples=["you"])]
+    timestamp: EpochMilliseconds
+    ip: Address | None
+    occurrences: Annotated[int, Meta(ge=1, examples=[1])]
+    detail: dict[str, Any] | None
+
+
+class ExportedChat(Output, frozen=True, kw_only=True):
+    """The linked chat account."""
+
+    platform: Annotated[str, Meta(examples=["discord"])]
+    id: Annotated[str, Meta(examples=["80351110224678912"])]
+    username: Annotated[str, Meta(examples=["alice"])]
+    discriminator: Annotated[str, Meta(examples=["0"])]
+    avatar: str | None
+    global_name: str | None
+
+
+class ExportedAnswer(Output, frozen=True, kw_only=True):
+    """A question as it was asked, and what was chosen or written. What it was worth is not told."""
+
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
+
+
+class ExportedQuestionnaire(Output, frozen=True, kw_only=True):
+    """The questionnaire the caller registered with."""
+
+    score: Annotated[int, Meta(examples=[80])]
+    max_score: Annotated[int, Meta(examples=[100])]
+    pass_score: Annotated[int, Meta(examples=[60])]
+    is_passed: bool
+    submitted_at: EpochMilliseconds
+    answers: list[ExportedAnswer]
+
+
+class PlayerFields(Output, frozen=True, kw_only=True):
+    """What is known of the player in the game: as last agreed with AuthMe's table."""
+
+    presence: Annotated[
+        str, Meta(extra_json_schema={"enum": ["unasked", "absent", "present", "gone"]}, examples=["present"])
+    ]
+    plugin: Annotated[str, Meta(examples=["synced"])]
+    since: EpochMilliseconds
+    realname: Username | None
+    email: str | None
+    registered_at: EpochMilliseconds | None
+    wish: Annotated[str, Meta(description="What is about to be done to the row.", examples=["provision"])] | None
+    lock_reason: Annotated[str, Meta(examples=["banned"])] | None
+    locked_at: EpochMilliseconds | None
+    premium_uuid: str | None
+    conflicts: Annotated[list[str], Meta(description="Fields the two sides could not agree on.", examples=[["email"]])]
+
+
+class UserExported(Reply, frozen=True, kw_only=True):
+    """Everything kept about the caller, newest first. Of the lists named in `truncated` there is more."""
+
+    exported_at: EpochMilliseconds
+    user: ExportedUser
+    reviews: list[ExportedReview]
+    sessions: list[SessionFields]
+    clients: list[ClientFields]
+    mails: list[ExportedMail]
+    audits: list[ExportedAudit]
+    chat: ExportedChat | None
+    questionnaire: ExportedQuestionnaire | None
+    player: PlayerFields | None
+    truncated: Annotated[list[str], Meta(examples=[[]])]

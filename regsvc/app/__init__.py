@@ -1,0 +1,1 @@
+"""Wiring: creates every service and passes each one what it needs."""

@@ -1,0 +1,56 @@
+"""Everything about captchas, wired."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from regsvc.accounts.captcha.captcha import CaptchaPolicy, Captchas, Use
+from regsvc.accounts.captcha.puzzles import question_maker
+from regsvc.accounts.captcha.store import OutstandingChallenges
+from regsvc.app.context import Ground
+from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.core.bounded_pool import BoundedPool
+
+_MAX_WAITING: Final = 50
+"""Pictures that may wait for their turn; the last of them comes after about a tenth of a second."""
+
+_SHARE, _LEAST = 100, 10
+"""A client may have a hundredth of all challenges, and ten in any case."""
+
+
+@dataclass(frozen=True)
+class CaptchaRoom:
+    """Who makes captchas and checks their answers, what waits for an answer, and the thread that draws."""
+
+    captchas: Captchas
+    outstanding: OutstandingChallenges
+    pool: BoundedPool
+
+
+def open_captcha_room(ground: Ground) -> CaptchaRoom:
+    config, now = ground.config.captcha, ground.now
+    at_registration: tuple[Use, ...] = ("register",) if "captcha" in ground.config.registration.methods else ()
+    policy = CaptchaPolicy(
+        required_for=frozenset({*at_registration, *config.also_for}),
+        valid=config.valid,
+        picture_limits=config.pictures_per_client,
+        answer_limits=config.answers_per_client,
+    )
+    max_per_client = max(_LEAST, config.max_outstanding // _SHARE)
+    outstanding = OutstandingChallenges(now, config.max_outstanding, max_per_client)
+    pool = BoundedPool("captcha", 1, _MAX_WAITING)
+    captchas = Captchas(
+        policy=policy,
+        ask=question_maker(config),
+        draw=_draw,
+        pool=pool,
+        outstanding=outstanding,
+        limits=MemoryLimits(now),
+        now=now,
+    )
+    return CaptchaRoom(captchas, outstanding, pool)
+
+
+def _draw(text: str) -> bytes:
+    from regsvc.accounts.captcha.pictures import draw
+
+    return draw(text)

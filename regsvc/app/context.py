@@ -1,0 +1,70 @@
+"""What everything else stands on: config, database, AuthMe's table, keys, operators."""
+
+from dataclasses import dataclass
+
+from peewee import PeeweeException
+
+from plugin_bridge.authme.config import AuthMeConfig
+from plugin_bridge.server.files import OpsFile
+from regsvc.auth.keys import Keys, fingerprint, load_keys
+from regsvc.config.sections import Config
+from regsvc.core import clock
+from regsvc.core.clock import Clock
+from regsvc.database.engine import is_away, sentence_of
+from regsvc.database.location import Home, check_recorded_home, read_authme, resolve_home, settle_in
+from regsvc.database.migrator import migrate
+from regsvc.database.models import bind_models
+
+
+class DatabaseUnusable(Exception):
+    """The database is there, but does not let us work; `str()` says why."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What everything else stands on: the database, AuthMe's table, the keys, the operators. Nothing is open yet."""
+
+    config: Config
+    authme: AuthMeConfig | None
+    home: Home
+    keys: Keys
+    ops: OpsFile
+    now: Clock
+
+    def level_of(self, username: str) -> int:
+        """How high an operator; 0 for none, or one below `auth.min_operator_level`."""
+        level = self.ops.level_of(username)
+        return level if level >= self.config.auth.min_operator_level else 0
+
+    def is_operator(self, username: str) -> bool:
+        """Whether the name is an operator's at this moment."""
+        return self.level_of(username) > 0
+
+    def prepare(self) -> list[str]:
+        """Bring the database to our tables and settle in it. Blocking.
+
+        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongHome`, `DatabaseUnusable`, and what the
+        database raises while it is away.
+        """
+        try:
+            self.home.database.connect(reuse_if_open=True)
+            applied = migrate(self.home.database, self.now)
+            settle_in(self.config.server.state_dir, self.home, fingerprint(self.keys.installation_key), self.now)
+        except PeeweeException as error:
+            if is_away(error):
+                raise
+            raise DatabaseUnusable(
+                f"The database ({self.home.name}) cannot be used: {sentence_of(error)}. "
+                "What it lacks, companion doctor tells."
+            ) from error
+        return applied
+
+
+def lay_ground(config: Config, now: Clock = clock.now) -> Ground:
+    """Read what the config points at. Raises `ConfigError`, `UnusableKey`, `WrongHome`."""
+    authme = read_authme(config)
+    home = resolve_home(config, authme)
+    keys = load_keys(config.auth, config.server.state_dir)
+    check_recorded_home(config.server.state_dir, home)
+    bind_models(home.database)
+    return Ground(config, authme, home, keys, OpsFile(config.game.ops_path, config.game.operators), now)

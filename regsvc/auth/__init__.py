@@ -1,0 +1,1 @@
+"""Authentication: keys, sessions, codes, password links, hashing, TOTP and rate limits."""

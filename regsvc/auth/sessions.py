@@ -1,0 +1,229 @@
+"""Access tokens: issued at login, checked at every request against what the database says now.
+
+JWT with HS256 and nothing else. A token carries no rights of its own: it names a session, and that, its user
+and the list of operators decide. Everything here is synchronous SQL.
+"""
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple, cast
+
+import jwt
+from jwt.types import Options
+
+from regsvc.auth.keys import SigningKeys
+from regsvc.core.caller import Audience, Caller, Session
+from regsvc.core.clock import Clock
+from regsvc.core.errors import Forbidden, Unauthorized
+from regsvc.database import models
+from regsvc.database.audit import Audit
+
+_ALGORITHM: Final = "HS256"
+_AUDIENCES: Final[tuple[Audience, ...]] = ("user", "admin")
+# PyJWT would ask the computer's clock; `Tokens` looks at the times itself, by its own.
+_OPTIONS: Final[Options] = {
+    "require": ["sub", "aud", "jti", "iat", "exp"],
+    "verify_exp": False,
+    "verify_iat": False,
+    "verify_nbf": False,
+}
+
+# Ours have about 300 characters. Junk is refused before any of it is decoded.
+_MAX_TOKEN_LENGTH: Final = 512
+_SEEN_EVERY: Final = timedelta(minutes=1)
+_DENIED_PER: Final = timedelta(hours=1)
+# A right login clears the login limits, so they do not bound how many sessions one user can open.
+_MAX_SESSIONS_PER_USER: Final = 200
+
+
+class IssuedToken(NamedTuple):
+    """A new access token and when it ends (UTC, a whole second). Its repr does not show the token."""
+
+    token: str
+    expires_at: datetime
+
+    def __repr__(self) -> str:
+        return f"IssuedToken(expires_at={self.expires_at!r})"
+
+
+class Tokens:
+    """Issues, checks and ends access tokens.
+
+    `is_operator` gets a user's name and tells whether it is an operator's at this moment.
+    """
+
+    def __init__(
+        self,
+        *,
+        signing: SigningKeys,
+        now: Clock,
+        user_lifetime: timedelta,
+        admin_lifetime: timedelta,
+        admin_idle: timedelta,
+        is_operator: Callable[[str], bool],
+        audit: Audit,
+    ) -> None:
+        self._signing = signing
+        self._now = now
+        self._lifetimes: dict[Audience, timedelta] = {"user": user_lifetime, "admin": admin_lifetime}
+        self._admin_idle = admin_idle
+        self._seen_every = min(_SEEN_EVERY, admin_idle / 4)
+        self._is_operator = is_operator
+        self._audit = audit
+
+    def issue(self, user: models.User, audience: Audience, caller: Caller) -> IssuedToken:
+        """A token for a new session of this user, which stands as soon as the caller's transaction commits.
+
+        One session too many ends the user's oldest.
+        """
+        now = self._now()
+        expires_at = (now + self._lifetimes[audience]).replace(microsecond=0)
+        session = models.Session.create(
+            jti=secrets.token_hex(16),
+            user=user,
+            audience=audience,
+            token_generation=user.token_generation,
+            ip=caller.address,
+            created_at=now,
+            last_seen_at=now,
+            expires_at=expires_at,
+        )
+        self._end_oldest(user.id)
+        claims = {
+            "sub": str(user.id),
+            "aud": audience,
+            "jti": session.jti,
+            "iat": int(now.timestamp()),
+            "exp": int(expires_at.timestamp()),
+        }
+        headers = {"kid": self._signing.current_kid}
+        return IssuedToken(jwt.encode(claims, self._signing.current, _ALGORITHM, headers), expires_at)
+
+    def authenticate(self, bearer: str | None, *, is_activity: bool = True) -> Session:
+        """The session that a token (what follows "Bearer ") stands for: one query, and once a minute a write.
+
+        Without `is_activity` nothing is written, and an idle admin's time goes on running.
+        Raises `Unauthorized`, whatever is wrong with it.
+        """
+        claims = self._verified_claims(bearer)
+        now = self._now()
+        row = _find_session(claims["jti"])
+        if row is None or not self._stands(row, claims, now):
+            raise Unauthorized
+        if is_activity and now - row.last_seen_at >= self._seen_every:
+            models.Session.update(last_seen_at=now).where(models.Session.jti == row.jti).execute()
+        return Session(
+            jti=row.jti,
+            user_id=row.user.id,
+            username=row.user.username,
+            audience=cast(Audience, row.audience),
+            is_admin=self._is_admin(row),
+            expires_at=row.expires_at,
+            language=row.user.language,
+        )
+
+    def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> Session:
+        """The same for an admin route. Called outside a transaction, which would take the audit entry back.
+
+        Raises `Unauthorized`; `Forbidden` for a user's token, and while its owner is no approved operator.
+        """
+        session = self.authenticate(bearer, is_activity=is_activity)
+        if session.is_admin:
+            return session
+        assert not models.AuditEntry._meta.database.in_transaction(), "the audit entry would be rolled back"
+        self._audit.tally(
+            "admin.denied",
+            operator=session.username,
+            ip=caller.address,
+            client=caller.limit_key,
+            per=_DENIED_PER,
+        )
+        raise Forbidden
+
+    def is_still_admin(self, session: Session) -> bool:
+        """Whether a long answer to this session may go on. Looks and writes nothing: listening is no activity."""
+        row = _find_session(session.jti)
+        return row is not None and self._is_live(row, self._now()) and self._is_admin(row)
+
+    def end(self, jti: str) -> None:
+        """End one session; nothing happens if there is none."""
+        models.Session.delete().where(models.Session.jti == jti).execute()
+
+    def end_all(self, user_id: int) -> None:
+        """End every session of a user, those included that are being issued at this moment."""
+        generation = models.User.token_generation
+        models.User.update({generation: generation + 1}).where(models.User.id == user_id).execute()
+        models.Session.delete().where(models.Session.user == user_id).execute()
+
+    def purge_expired(self) -> int:
+        """Remove sessions whose time is over, and tell how many."""
+        now = self._now()
+        is_idle = (models.Session.audience == "admin") & (models.Session.last_seen_at <= now - self._admin_idle)
+        removed: int = models.Session.delete().where((models.Session.expires_at <= now) | is_idle).execute()
+        return removed
+
+    def _verified_claims(self, bearer: str | None) -> dict[str, Any]:
+        """What a token that we signed says; its times are still to be checked."""
+        if not bearer or len(bearer) > _MAX_TOKEN_LENGTH or not bearer.isascii():
+            raise Unauthorized
+        try:
+            key = self._signing.find(jwt.get_unverified_header(bearer).get("kid", ""))
+            if key is None:
+                raise Unauthorized
+            return jwt.decode(
+                bearer,
+                key,
+                algorithms=[_ALGORITHM],
+                audience=_AUDIENCES,
+                options=_OPTIONS,
+            )
+        except jwt.PyJWTError:
+            raise Unauthorized from None
+
+    def _stands(self, row: models.Session, claims: dict[str, Any], now: datetime) -> bool:
+        """Whether the session is the token's, its time has not come, and nothing has ended it."""
+        return (
+            claims["aud"] == row.audience
+            and claims["sub"] == str(row.user.id)
+            and _is_later(claims["exp"], now)
+            and self._is_live(row, now)
+        )
+
+    def _is_live(self, row: models.Session, now: datetime) -> bool:
+        return (
+            now < row.expires_at
+            and row.token_generation == row.user.token_generation
+            and row.user.status != models.BANNED
+            and (row.audience != "admin" or now < row.last_seen_at + self._admin_idle)
+        )
+
+    def _is_admin(self, row: models.Session) -> bool:
+        return row.audience == "admin" and row.user.status == models.APPROVED and self._is_operator(row.user.username)
+
+    def _end_oldest(self, user_id: int) -> None:
+        newest_first = (
+            models.Session.select(models.Session.jti)
+            .where(models.Session.user == user_id)
+            .order_by(models.Session.created_at.desc(), models.Session.jti)
+        )
+        surplus = [row.jti for row in newest_first.offset(_MAX_SESSIONS_PER_USER).limit(100)]
+        if surplus:
+            models.Session.delete().where(models.Session.jti.in_(surplus)).execute()
+
+
+def _find_session(jti: str) -> models.Session | None:
+    """The session together with what counts of its user."""
+    user = models.User
+    session: models.Session | None = (
+        models.Session.select(models.Session, user.id, user.username, user.status, user.token_generation, user.language)
+        .join(user)
+        .where(models.Session.jti == jti)
+        .first()
+    )
+    return session
+
+
+def _is_later(seconds: object, now: datetime) -> bool:
+    """Whether a claim is a time that has not come yet."""
+    return isinstance(seconds, int | float) and seconds > now.timestamp()

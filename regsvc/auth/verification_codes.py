@@ -1,0 +1,136 @@
+"""Verification codes: proof that somebody reads the mailbox he names.
+
+A code is bound to one address and one purpose and is stored nowhere (`regsvc.auth.derived_secrets`). Of several rows for
+the same address and purpose only the newest counts: issuing a later code ends the earlier one.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce
+from regsvc.core.clock import Clock
+from regsvc.core.errors import InvalidCode
+from regsvc.database.models import Verification
+
+Purpose = Literal["register", "change_email", "unlink"]
+
+LONGEST_WAIT: Final = timedelta(minutes=15)
+"""A code lives no longer than this after it was asked for, however slow the mail server was."""
+
+
+class VerificationCodes:
+    """The rules of codes; every method works inside the caller's transaction.
+
+    `valid` runs from the hand-over to the mail server.
+    """
+
+    def __init__(self, secrets: DerivedSecrets, now: Clock, *, valid: timedelta, max_tries: int, digits: int) -> None:
+        self._secrets = secrets
+        self._now = now
+        self._valid = valid
+        self._max_tries = max_tries
+        self._digits = digits
+
+    @property
+    def valid(self) -> timedelta:
+        """How long a code is good for once it was handed over; the same for every address."""
+        return self._valid
+
+    def issue(self, email_key: str, purpose: Purpose) -> int:
+        """The id of the row whose code is to be mailed.
+
+        While a code lives it is that one again, tries used up so far included; else a new one.
+        """
+        living = self._find_living(email_key, purpose)
+        if living is None:
+            row = Verification.create(email_key=email_key, purpose=purpose, nonce=new_nonce(), created_at=self._now())
+            return int(row.id)
+        # the mail under way starts the minutes anew, else it might bring a code about to expire
+        Verification.update(handed_over_at=None).where(Verification.id == living.id).execute()
+        return int(living.id)
+
+    def is_right(self, email_key: str, purpose: Purpose, code: str) -> bool:
+        """Whether this code may be redeemed now. False: wrong, used, expired, never sent, or too many tries.
+
+        The try is counted before the code is looked at; a right code gives it back. Call it in a transaction
+        of its own that commits whatever comes back, before the one that redeems.
+        """
+        row = self._find_living(email_key, purpose)
+        if row is None or not self._count_try(row.id):
+            return False
+        if not is_same_secret(code, self.code_of(row)):
+            return False
+        Verification.update(tries=Verification.tries - 1).where(Verification.id == row.id).execute()
+        return True
+
+    def redeem(self, email_key: str, purpose: Purpose, code: str) -> None:
+        """Spend the code together with what it is spent on. Raises `InvalidCode`, also for who comes second.
+
+        Counts nothing, since a refusal rolls the transaction back: `is_right` has to come first.
+        """
+        row = self._find_living(email_key, purpose)
+        if row is None or not is_same_secret(code, self.code_of(row)):
+            raise InvalidCode
+        redeemed = (
+            Verification.update(redeemed_at=self._now())
+            .where(
+                Verification.id == row.id,
+                Verification.redeemed_at.is_null(),
+                Verification.tries < self._max_tries,
+            )
+            .execute()
+        )
+        if redeemed == 0:
+            raise InvalidCode
+
+    def handed_over(self, row_id: int) -> None:
+        """A mail server has taken the mail with this code: its minutes run from now."""
+        Verification.update(handed_over_at=self._now()).where(Verification.id == row_id).execute()
+
+    def find_to_mail(self, row_id: int) -> Verification | None:
+        """The row if its code is worth mailing; None when it is used, expired or followed by a later one."""
+        row = Verification.get_or_none(Verification.id == row_id)
+        if row is None:
+            return None
+        living = self._find_living(row.email_key, row.purpose)
+        return living if living is not None and living.id == row_id else None
+
+    def code_of(self, row: Verification) -> str:
+        """The code that belongs to the row, derived anew each time."""
+        return self._secrets.code(row.purpose, row.id, row.nonce, row.email_key, self._digits)
+
+    def purge_dead(self) -> int:
+        """Delete the rows whose code cannot live any more; how many they were."""
+        outlived = Verification.created_at < self._now() - LONGEST_WAIT
+        return int(Verification.delete().where(outlived).execute())
+
+    def _find_living(self, email_key: str, purpose: str) -> Verification | None:
+        newest: Verification | None = (
+            Verification.select()
+            .where(Verification.email_key == email_key, Verification.purpose == purpose)
+            .order_by(Verification.id.desc())
+            .first()
+        )
+        if newest is None or newest.redeemed_at is not None or self._dies_at(newest) <= self._now():
+            return None
+        return newest
+
+    def _dies_at(self, row: Verification) -> datetime:
+        latest: datetime = row.created_at + LONGEST_WAIT
+        if row.handed_over_at is None:
+            return latest
+        handed_over_at: datetime = row.handed_over_at
+        return min(latest, handed_over_at + self._valid)
+
+    def _count_try(self, row_id: int) -> bool:
+        """Take one of the tries; False when none is left. One statement: parallel tries queue up for it."""
+        counted = (
+            Verification.update(tries=Verification.tries + 1)
+            .where(
+                Verification.id == row_id,
+                Verification.tries < self._max_tries,
+                Verification.redeemed_at.is_null(),
+            )
+            .execute()
+        )
+        return bool(counted)

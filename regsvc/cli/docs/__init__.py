@@ -1,0 +1,1 @@
+"""Generators for the sample config and the reference pages in `docs/`."""

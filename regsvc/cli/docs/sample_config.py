@@ -1,0 +1,84 @@
+"""The sample config, made from the declaration: `python -m regsvc.cli.docs.sample_config [--check]`."""
+
+import sys
+import textwrap
+from pathlib import Path
+
+from regsvc.cli.docs.generated_file import write_or_check
+from regsvc.config.key_types import Key, keys_of, to_toml
+from regsvc.config.layers import DOWNLOADS, ENVIRONMENT_PREFIX, SECTIONS
+from regsvc.config.sections import Config, Download
+
+SAMPLE_FILE = Path(__file__).resolve().parents[3] / "conf" / "companion.toml"
+
+_WIDTH = 100
+
+_HEAD = """\
+The config of the companion. Every key stands here at its default: remove the # before those you change.
+
+Durations, sizes and limits are written as people say them: "5 minutes", "64 KiB", "10 per day".
+
+Any key may also come from the environment, which wins: COMPANION_MAIL_HOST replaces host in [mail]; lists
+are separated by commas there. A secret may stand in a file of its own, readable by the companion alone:
+password_file in place of password. `companion check-config` tells what is wrong with a config.
+"""
+
+_DOWNLOAD_EXAMPLE = {
+    "name": "Client",
+    "description": "Everything to join with",
+    "version": "1.0",
+    "size": "12 MB",
+    "url": "https://play.example.org/client.zip",
+    "icon": "/files/client.png",
+}
+
+
+def sample_config() -> str:
+    """The text of conf/companion.toml: comments start with "# ", keys with "#" alone."""
+    blocks = [_comment(_HEAD)]
+    for name in Config.__dataclass_fields__:
+        if name in SECTIONS:
+            blocks += _section_blocks(name, SECTIONS[name])
+        elif name == DOWNLOADS:
+            blocks += _downloads_blocks()
+    return "\n\n".join(blocks) + "\n"
+
+
+def main(arguments: list[str] | None = None, file: Path = SAMPLE_FILE) -> int:
+    """Write the sample; with --check say whether the file is current (exit status 0) or not (1)."""
+    return write_or_check(file, sample_config(), arguments, __doc__ or "")
+
+
+def _section_blocks(name: str, section: type) -> list[str]:
+    heading = f"{_comment(section.__doc__ or '')}\n[{name}]"
+    return [f"\n{heading}", *(_key_block(name, key_name, key) for key_name, key in keys_of(section).items())]
+
+
+def _downloads_blocks() -> list[str]:
+    """Downloads have no defaults to show: an example stands for them, as a comment that is not a key."""
+    lines = [f"[{DOWNLOADS}.client]"]
+    lines += [f"{key} = {to_toml(_DOWNLOAD_EXAMPLE[key])}" for key in keys_of(Download)]
+    example = "\n".join(f"#     {line}" for line in lines)
+    return [f"\n{_comment(Download.__doc__ or '')}\n{example}"]
+
+
+def _key_block(section: str, name: str, key: Key[object]) -> str:
+    lines = [_comment(key.help)]
+    options = [to_toml(choice) for choice in key.choices]
+    if options not in ([], ["true", "false"]):
+        lines.append(f"# {'Any' if isinstance(key.default, list) else 'One'} of: {', '.join(options)}.")
+    if key.is_secret:
+        variable = f"{ENVIRONMENT_PREFIX}{section}_{name}".upper()
+        lines.append(f"# Secret: or {name}_file, or the environment's {variable}.")
+    return "\n".join([*lines, f"#{name} = {to_toml(key.default)}"])
+
+
+def _comment(text: str) -> str:
+    """The text as comment lines of a readable width; blank lines part its paragraphs."""
+    paragraphs = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    wrapped = (textwrap.wrap(text, _WIDTH, break_on_hyphens=False) for text in paragraphs)
+    return "\n#\n".join("\n".join(f"# {line}" for line in lines) for lines in wrapped)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""`companion doctor`: the only command that also works when the config does not."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+
+from regsvc.config.sections import Config, ConfigError
+from regsvc.doctor.checkup import examine
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.host import Machine
+from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
+
+
+def run_doctor(read_config: Callable[[], Config], *, is_json: bool) -> int:
+    """Look, tell on standard output, and return the exit status: 0 fine, 1 risky, 2 broken."""
+    logging.disable()  # what is worth telling is a finding
+    config: Config | ConfigError
+    try:
+        config = read_config()
+    except ConfigError as error:
+        config = error
+    checkup = examine(Facts(config, Machine()))
+    has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    print(as_json(checkup) if is_json else as_text(checkup, has_colours=has_colours))
+    return EXIT_STATUS[checkup.verdict]

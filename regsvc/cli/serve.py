@@ -1,0 +1,187 @@
+"""The daemon while it lives: opens the database, serves, does what is due, reloads, and stops in good order."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from ssl import SSLError
+
+from peewee import PeeweeException
+from tornado.httpserver import HTTPServer
+
+from plugin_bridge.authme.config import AuthMeConfig
+from regsvc.api.application import make_application, make_server
+from regsvc.api.handlers.health import HEALTH
+from regsvc.api.handlers.metrics import METRICS
+from regsvc.app.app import App
+from regsvc.app.context import DatabaseUnusable
+from regsvc.auth.keys import UnusableKey
+from regsvc.config.sections import Config, ConfigError
+from regsvc.core.translation_files import BrokenTranslation
+from regsvc.database.engine import cannot_write, sentence_of
+from regsvc.database.location import WrongHome
+from regsvc.database.migrator import SchemaTooNew
+from regsvc.notifications.mail.templates import BrokenTemplate
+from regsvc.runtime.game_files import LOOK_EVERY, GameWatch, GameWatchFigures
+from regsvc.runtime.jobs import Job, JobRunner
+from regsvc.runtime.logs import set_up_logging
+from regsvc.runtime.reload import Reloader
+from regsvc.runtime.sdnotify import notify, watchdog_interval
+from regsvc.runtime.state_lock import StateInUse
+from regsvc.web.chat_page import CHAT_PAGE
+from regsvc.web.docs_page import DOCS
+from regsvc.web.host_front_end import front_end_rules
+from regsvc.web.pages import OWN_PAGES, PAGES
+
+log = logging.getLogger(__name__)
+
+_DRAIN = timedelta(seconds=8)
+_OPEN_AGAIN_EVERY = timedelta(seconds=2)
+_BREATH = timedelta(milliseconds=50)  # between two batches, so that requests never queue behind a long job
+
+
+CANNOT_START = (
+    *(ConfigError, UnusableKey, WrongHome, SchemaTooNew, BrokenTemplate, BrokenTranslation),
+    *(DatabaseUnusable, SSLError, StateInUse),
+)
+"""What has to be mended before a start can succeed; each is a sentence."""
+
+
+class Daemon:
+    """One life, on the event loop: `run` until a signal says stop."""
+
+    def __init__(self, app: App, read_config: Callable[[], Config]) -> None:
+        """`read_config` reads the config again, when a signal says so."""
+        self._app = app
+        pages = [*HEALTH, *METRICS, *PAGES, *DOCS, *CHAT_PAGE]
+        pages += front_end_rules(app.ground.config.http.web_root) or OWN_PAGES  # the last to be asked
+        self._application = make_application(app.services, pages=pages)
+        self._reloader = Reloader(app.ground.config, read_config, self._take_over)
+        self._game_watch = GameWatch(app.ground.config, app.ground.authme, self._take_over_authme)
+        app.metrics.watch(GameWatchFigures(self._game_watch))
+        self._jobs = JobRunner(self._list_jobs())
+        self._stop = asyncio.Event()
+        self._refusal: Exception | None = None
+
+    async def run(self, sockets: list[socket.socket], address: str) -> None:
+        """Serve on these sockets. Raises one of `CANNOT_START`, also later, when the database turns out to be none
+        of ours.
+        """
+        self._listen_to_signals()
+        reloading = asyncio.create_task(self._reloader.run(), name="reload")
+        is_open = await self._open_database()
+        server = make_server(self._application, self._app.ground.config)
+        server.add_sockets(sockets)
+        print(f"companion ready on {address}", flush=True)
+        notify("READY=1")
+        delivery = asyncio.create_task(self._app.deliveries.run(), name="deliveries")
+        opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
+        self._jobs.start()
+        self._app.loop_lag.start()
+        await self._stop.wait()
+
+        notify("STOPPING=1")
+        self._app.events.close()
+        for task in (reloading, opening):
+            if task is not None:
+                task.cancel()
+        self._app.loop_lag.stop()
+        self._app.deliveries.stop()
+        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _listen_to_signals(self) -> None:
+        # a closed terminal hangs up too, and means that its user has left
+        has_terminal = sys.stdin is not None and sys.stdin.isatty()
+        on_hang_up = self._stop.set if has_terminal else self._reloader.tell
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
+        loop.add_signal_handler(signal.SIGINT, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, on_hang_up)
+
+    def _take_over(self, config: Config) -> None:
+        set_up_logging(config.log)
+        self._app.take_over(config)
+        self._application.services = self._app.services
+
+    def _take_over_authme(self, authme: AuthMeConfig) -> None:
+        self._app.take_over_authme(authme)
+        self._application.services = self._app.services
+
+    async def _open_database(self) -> bool:
+        """Migrate and settle in; False while the database is away."""
+        try:
+            await asyncio.to_thread(self._prepare)
+        except PeeweeException as error:
+            why = "cannot be written: its disk is full or read-only" if cannot_write(error) else "is away"
+            reason = f"{self._app.ground.home.name}: {sentence_of(error)}"
+            log.warning("the database %s; requests are answered with 503 until it is there (%s)", why, reason)
+            return False
+        self._app.open()
+        return True
+
+    def _prepare(self) -> None:
+        ground = self._app.ground
+        try:
+            ground.prepare()
+        finally:
+            ground.home.database.close()
+
+    async def _keep_opening(self) -> None:
+        while True:
+            await asyncio.sleep(_OPEN_AGAIN_EVERY.total_seconds())
+            try:
+                if await self._open_database():
+                    log.info("the database is there")
+                    return
+            except DatabaseUnusable as error:  # it may be mended while we wait
+                log.error("%s", error)
+            except CANNOT_START as error:
+                self._refusal = error
+                self._stop.set()
+                return
+
+    def _list_jobs(self) -> list[Job]:
+        app = self._app
+
+        async def purge() -> None:
+            await app.worker.run(app.purge_expired)
+
+        async def retention() -> None:
+            sweep = app.desk.retention.begin()
+            while await app.worker.run(sweep.run_batch):  # noqa: ASYNC110 - the work is in the condition
+                await asyncio.sleep(_BREATH.total_seconds())
+            await app.worker.run(app.desk.retention.note, sweep, "retention")
+
+        async def digest() -> None:
+            await app.worker.run(app.mail_room.digest.run)
+
+        async def watchdog() -> None:
+            notify("WATCHDOG=1")
+
+        jobs = [
+            Job("sync", app.ground.config.sync.every, app.sync.run, is_due_at_start=True),
+            Job("purge", timedelta(hours=1), purge),
+            Job("retention", timedelta(hours=6), retention),
+            Job("digest", min(app.ground.config.mail.admin_digest, timedelta(minutes=1)), digest),
+            Job("game files", LOOK_EVERY, self._game_watch.look),
+            *app.server_room.list_jobs(),
+        ]
+        interval = watchdog_interval()
+        if interval is not None:
+            jobs.append(Job("watchdog", timedelta(seconds=interval), watchdog))
+        return jobs
+
+    async def _drain(self, server: HTTPServer) -> None:
+        """Let requests under way be answered; what takes longer is cut."""
+        self._application.is_stopping = True
+        server.stop()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._application.in_flight.wait_until_empty(), _DRAIN.total_seconds())
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(server.close_all_connections(), 1)

@@ -1,0 +1,1 @@
+"""Backup, restore, export, import and migration to another database."""

@@ -1,0 +1,112 @@
+"""Rows of our tables in a database: read in chunks by their key, and written in chunks."""
+
+# ruff: noqa: S608 - the names are our own tables'
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from peewee import Database, PeeweeException, SqliteDatabase
+
+from regsvc.cli.transfer.tables import CHUNK, Row, Rows, Table, TransferProblem, quoted
+from regsvc.database.engine import sentence_of
+
+_IN_ONE_STATEMENT: Final = 100  # however long a questionnaire's answers are, MySQL takes a statement of so many
+
+
+class DatabaseRows(Rows):
+    """Reads and writes on the database's connection, which is open."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._is_sqlite = isinstance(database, SqliteDatabase)
+
+    def count(self, table: Table) -> int:
+        return int(self._query(f"SELECT COUNT(*) FROM {self._quoted(table.name)}")[0][0])
+
+    def newest(self, table: Table) -> Any:
+        """The largest key, None in an empty table."""
+        return self._query(f"SELECT MAX({self._quoted(table.key)}) FROM {self._quoted(table.name)}")[0][0]
+
+    def chunks(self, table: Table) -> Iterator[list[Row]]:
+        columns = ", ".join(map(self._quoted, table.columns))
+        key, name, param = self._quoted(table.key), self._quoted(table.name), self.database.param
+        after: object = None
+        while True:
+            beyond = "" if after is None else f" WHERE {key} > {param}"
+            sql = f"SELECT {columns} FROM {name}{beyond} ORDER BY {key} LIMIT {CHUNK}"
+            found = self._query(sql, () if after is None else (after,))
+            if found:
+                yield [_read(table, row) for row in found]
+                after = found[-1][0]
+            if len(found) < CHUNK:
+                return
+
+    def write(self, table: Table, rows: Sequence[Row]) -> None:
+        """Insert rows as they are. Raises `TransferProblem` when the database takes one of them for broken."""
+        columns = ", ".join(map(self._quoted, table.columns))
+        values = f"({', '.join([self.database.param] * len(table.columns))})"
+        sql = f"INSERT INTO {self._quoted(table.name)} ({columns}) VALUES "
+        try:
+            with self.database.atomic():
+                for first in range(0, len(rows), _IN_ONE_STATEMENT):
+                    some = rows[first : first + _IN_ONE_STATEMENT]
+                    flat = [value for row in some for value in row]
+                    self.database.execute_sql(sql + ", ".join([values] * len(some)), flat)
+        except PeeweeException as error:
+            raise TransferProblem(
+                f"The other database does not take the rows of {table.name} from {table.key} {rows[0][0]!r} to "
+                f"{rows[-1][0]!r}: {sentence_of(error)}."
+            ) from error
+
+    def next_number(self, table: Table) -> int:
+        if self._is_sqlite:
+            found = self._query("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,))
+            return int(found[0][0]) + 1 if found else 1
+        # the information schema of MySQL 8 is a day old
+        made = str(self._query(f"SHOW CREATE TABLE {self._quoted(table.name)}")[0][1])
+        number = re.search(r"\bAUTO_INCREMENT=(\d+)", made.rpartition("\n")[2])
+        return int(number[1]) if number else 1
+
+    def continue_from(self, table: Table, number: int) -> None:
+        """The next row gets this number."""
+        if not self._is_sqlite:
+            self.database.execute_sql(f"ALTER TABLE {self._quoted(table.name)} AUTO_INCREMENT = {number}")
+            return
+        changed = self.database.execute_sql(
+            "UPDATE sqlite_sequence SET seq = ? WHERE name = ?", (number - 1, table.name)
+        )
+        if not changed.rowcount:
+            self.database.execute_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table.name, number - 1))
+
+    @contextmanager
+    def standing_still(self, *, keeps_writers_out: bool = False) -> Iterator[None]:
+        """As long as this lasts, all reads see one moment. Only SQLite can keep writers out."""
+        if self._is_sqlite:
+            begin = "BEGIN IMMEDIATE" if keeps_writers_out else "BEGIN"
+        else:
+            self.database.execute_sql("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+        self.database.execute_sql(begin)
+        try:
+            if self._is_sqlite:
+                self._query("SELECT 1 FROM sqlite_master LIMIT 1")  # the moment is that of the first read
+            yield
+        finally:
+            self.database.execute_sql("ROLLBACK")
+
+    def _query(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        return list(self.database.execute_sql(sql, values or None).fetchall())
+
+    def _quoted(self, name: str) -> str:
+        return quoted(self.database, name)
+
+
+def _read(table: Table, row: Sequence[object]) -> Row:
+    try:
+        return tuple(reader(value) for reader, value in zip(table.readers, row, strict=True))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise TransferProblem(
+            f"{table.name} has a row with a value that is of no use ({table.key} {row[0]!r}: {error}): mend it first."
+        ) from error

@@ -1,0 +1,274 @@
+"""`companion import`: users out of a file. Nobody is mailed, nobody who is there changed; a rerun is harmless."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from peewee import Database, IntegrityError
+
+from plugin_bridge.authme.players import Players
+from regsvc.auth.hashing import PASSLIB
+from regsvc.cli.transfer.user_files import ImportedUser, RowRefused, Unreadable
+from regsvc.core.clock import Clock
+from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.refusal import Refusal
+from regsvc.database.audit import Audit
+from regsvc.database.engine import Worker
+from regsvc.database.models import APPROVED, User
+from regsvc.sync.reconciler import Reconciler
+from regsvc.users.email_owners import claim
+from regsvc.users.name_rules import InputRules
+
+_AT_ONCE: Final = 200
+_MAX_RACES: Final = 3
+_NO_EMAIL: Final = frozenset({"your@email.com"})
+
+
+@dataclass(frozen=True)
+class ImportOrder:
+    """`is_rehearsal`: only tell. `fills_emails`: give users who have no address the one in the file."""
+
+    by: str
+    is_rehearsal: bool = False
+    fills_emails: bool = False
+
+
+@dataclass
+class ImportReport:
+    """What became of the records."""
+
+    imported: int = 0
+    skipped: int = 0
+    updated: int = 0
+    refused: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.imported + self.skipped + self.updated + self.refused
+
+    def add(self, other: "ImportReport") -> None:
+        self.imported += other.imported
+        self.skipped += other.skipped
+        self.updated += other.updated
+        self.refused += other.refused
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """A record that did not become a user: where it stands, whom it is about, and why."""
+
+    line: int
+    name: str
+    code: str
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A record that keeps the rules, as far as they need no database."""
+
+    row: ImportedUser
+    address: EmailAddress | None
+
+    @property
+    def key(self) -> str:
+        return self.row.username.lower()
+
+
+class Importer:
+    """Blocking; a batch is a transaction."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        worker: Worker,
+        players: Players,
+        reconciler: Reconciler,
+        rules: InputRules,
+        algorithms: Collection[str],
+        audit: Audit,
+        now: Clock,
+    ) -> None:
+        """`algorithms`: those whose hashes AuthMe verifies, the configured one among them; empty without AuthMe."""
+        self._database = database
+        self._worker = worker
+        self._players = players
+        self._reconciler = reconciler
+        self._rules = rules
+        self._algorithms = frozenset(algorithms) or frozenset({PASSLIB})
+        self._audit = audit
+        self._now = now
+        self._seen: set[str] = set()
+
+    def run(
+        self,
+        records: Iterable[ImportedUser | Unreadable],
+        order: ImportOrder,
+        on_refused: Callable[[RefusedRow], None],
+        on_rows: Callable[[int], None],
+    ) -> ImportReport:
+        """Import what can be. `on_refused` is told at once, `on_rows` how many records have just been dealt with.
+
+        Raises `PlayersAway`, `TransferProblem` and `DatabaseAway`; the batches before stay.
+        """
+        report = ImportReport()
+        for batch in _batches(records):
+            checked, refused = self._check(batch)
+            done, taken = self._take_in(checked, order)
+            for row in sorted([*refused, *taken], key=lambda refused: refused.line):
+                on_refused(row)
+            done.refused = len(refused) + len(taken)
+            report.add(done)
+            on_rows(len(batch))
+        return report
+
+    def _check(self, batch: list[ImportedUser | Unreadable]) -> tuple[list[_Checked], list[RefusedRow]]:
+        checked, refused = [], []
+        for row in batch:
+            if isinstance(row, Unreadable):
+                refused.append(RefusedRow(row.line, row.name, row.code))
+                continue
+            try:
+                checked.append(self._checked(row))
+            except Refusal as refusal:
+                refused.append(RefusedRow(row.line, row.username, refusal.code))
+            except RowRefused as refusal:
+                refused.append(RefusedRow(row.line, row.username, str(refusal)))
+        return checked, refused
+
+    def _checked(self, row: ImportedUser) -> _Checked:
+        self._rules.check_username(row.username, row.platform)
+        if row.hash is not None and (row.algorithm or "").upper() not in self._algorithms:
+            raise RowRefused("unknown_algorithm")
+        has_email = row.email is not None and row.email.lower() not in _NO_EMAIL
+        return _Checked(row, parse_email(str(row.email)) if has_email else None)
+
+    def _take_in(self, checked: list[_Checked], order: ImportOrder) -> tuple[ImportReport, list[RefusedRow]]:
+        for attempt in range(1, _MAX_RACES + 1):
+            try:
+                if not order.is_rehearsal:
+                    self._worker.run_here(self._adopt_players, [row.key for row in checked])
+                done = self._worker.run_here(self._write, checked, order)
+                self._seen |= {row.key for row in checked}
+                return done
+            except IntegrityError:  # somebody registered at the same moment: look again
+                if attempt == _MAX_RACES:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _adopt_players(self, keys: list[str]) -> None:
+        """Whoever plays already becomes a user as the sync would make one, before the file has its say."""
+        users = _users_of(keys)
+        for key in self._players.find_many([key for key in keys if key not in users]):
+            self._reconciler.settle(key)
+
+    def _write(self, checked: list[_Checked], order: ImportOrder) -> tuple[ImportReport, list[RefusedRow]]:
+        report, refused = ImportReport(), []
+        seen = set(self._seen)
+        with self._database.atomic():
+            users = _users_of([row.key for row in checked])
+            for row in checked:
+                try:
+                    if row.key in users or row.key in seen or self._plays(row.key, order):
+                        is_filled = order.fills_emails and self._fill_email(users.get(row.key), row, order)
+                        report.updated += is_filled
+                        report.skipped += not is_filled
+                    else:
+                        self._make(row, order)
+                        report.imported += 1
+                except RowRefused as refusal:
+                    refused.append(RefusedRow(row.row.line, row.row.username, str(refusal)))
+                else:
+                    seen.add(row.key)
+        return report, refused
+
+    def _plays(self, key: str, order: ImportOrder) -> bool:
+        """Only of interest where nobody was adopted first."""
+        return order.is_rehearsal and bool(self._players.find_many([key]))
+
+    def _make(self, checked: _Checked, order: ImportOrder) -> None:
+        row = checked.row
+        if self._players.find_colliding(checked.key) is not None:
+            raise RowRefused("username_taken")
+        self._check_email_is_free(checked)
+        if order.is_rehearsal:
+            self._note_email(checked)
+            return
+        if checked.address is not None and row.is_email_verified:
+            claim(checked.address, self._audit)
+        user_id = User.insert(self._values(checked)).execute()
+        self._reconciler.note_registration(checked.key, user_id)
+        if row.status == APPROVED and row.hash is not None:
+            self._reconciler.wish_for_row(checked.key)
+        self._audit.record("user.imported", order.by, row.username, {"status": row.status})
+
+    def _check_email_is_free(self, checked: _Checked, own_id: int = 0) -> None:
+        if checked.address is None:
+            return
+        if f"email:{checked.address.key}" in self._seen:
+            raise RowRefused("email_taken")
+        holder = User.get_or_none((User.email_key == checked.address.key) & (User.id != own_id))
+        if holder is not None and (holder.is_email_verified or not checked.row.is_email_verified):
+            raise RowRefused("email_taken")
+
+    def _note_email(self, checked: _Checked) -> None:
+        """What a rehearsal does not write, it has to remember."""
+        if checked.address is not None:
+            self._seen.add(f"email:{checked.address.key}")
+
+    def _fill_email(self, user: User | None, checked: _Checked, order: ImportOrder) -> bool:
+        if user is None or user.email is not None or checked.address is None:
+            return False
+        self._check_email_is_free(checked, user.id)
+        if not order.is_rehearsal:
+            if checked.row.is_email_verified:
+                claim(checked.address, self._audit, claimant_id=user.id)
+            User.update(
+                email=checked.address.display,
+                email_key=checked.address.key,
+                is_email_verified=checked.row.is_email_verified,
+            ).where(User.id == user.id, User.email_key.is_null()).execute()
+            self._audit.record("user.email_changed", order.by, user.username, {"why": "imported"})
+        return True
+
+    def _values(self, checked: _Checked) -> dict[str, Any]:
+        row, address, moment = checked.row, checked.address, self._now()
+        created_at = row.registered_at or moment
+        return {
+            "username": row.username,
+            "username_key": checked.key,
+            "email": address.display if address else None,
+            "email_key": address.key if address else None,
+            "is_email_verified": row.is_email_verified and address is not None,
+            "status": row.status,
+            "applied_status": row.status,
+            "reason": row.reason,
+            "language": row.language,
+            "platform": row.platform,
+            "origin": "registered" if row.origin == "registered" else "created",  # there was no row to adopt
+            "created_at": created_at,
+            "reviewed_by": row.reviewed_by,
+            "reviewed_at": row.reviewed_at,
+            "banned_from": row.banned_from,
+            "ban_expires_at": row.ban_expires_at,
+            "password_hash": row.hash,
+            "password_salt": row.salt if row.hash else None,
+            "password_algorithm": (row.algorithm or "").upper() if row.hash else None,
+            "password_set_at": moment if row.hash else None,
+        }
+
+
+def _users_of(keys: Collection[str]) -> dict[str, User]:
+    found = User.select().where(User.username_key.in_(list(keys))) if keys else ()
+    return {user.username_key: user for user in found}
+
+
+def _batches(records: Iterable[ImportedUser | Unreadable]) -> Iterator[list[ImportedUser | Unreadable]]:
+    batch: list[ImportedUser | Unreadable] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == _AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

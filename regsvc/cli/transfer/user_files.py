@@ -1,0 +1,210 @@
+"""Users in files: our own exports, and plain CSV or JSON of other systems, read record by record."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TextIO, cast
+
+from regsvc.cli.transfer.csv_text import from_cell
+from regsvc.cli.transfer.json_stream import read_json_records
+from regsvc.cli.transfer.tables import TransferProblem
+from regsvc.core.clock import from_epoch_ms, to_milliseconds
+from regsvc.database.models import APPROVED, BANNED, PENDING, STATUSES
+
+Format = Literal["csv", "json"]
+
+_OTHER_NAMES: Final = {
+    "name": "username",
+    "realname": "username",
+    "mail": "email",
+    "email_verified": "is_email_verified",
+    "reg_time": "registered_at",
+    "created_at": "registered_at",
+    "regdate": "registered_at",
+    "password_hash": "hash",
+}
+_MILLISECONDS_FROM: Final = 10**11  # as seconds that would be the year 5138
+_YES: Final = frozenset({"yes", "true", "1", "y"})
+_NO: Final = frozenset({"no", "false", "0", "n", ""})
+_LONGEST_HASH: Final = 255
+_LONGEST_REASON: Final = 1000
+
+
+class RowRefused(Exception):
+    """A record that cannot become a user; `str()` is the code."""
+
+
+@dataclass(frozen=True)
+class ImportedUser:
+    """A record that can be read. Names, addresses and algorithms are not judged yet."""
+
+    line: int
+    username: str
+    email: str | None
+    is_email_verified: bool
+    status: str
+    reason: str | None
+    registered_at: datetime | None
+    reviewed_by: str | None
+    reviewed_at: datetime | None
+    banned_from: str | None
+    ban_expires_at: datetime | None
+    platform: str
+    language: str | None
+    origin: str | None
+    hash: str | None
+    salt: str | None
+    algorithm: str | None
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A record that is none, with the code why."""
+
+    line: int
+    name: str
+    code: str
+
+
+def read_users(path: Path, given: Format | None) -> Iterator[ImportedUser | Unreadable]:
+    """Every record, with its line. Raises `TransferProblem` where the file cannot be read, or read on."""
+    with _opened(path) as file:
+        kind = given or _guess_format(path, file)
+        records = read_json_records(file, "users") if kind == "json" else _read_csv(file)
+        for line, record in records:
+            yield _parse(line, record)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except OSError as error:
+        raise TransferProblem(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise TransferProblem(f"{path} is not UTF-8: save it as that.") from error
+
+
+def _guess_format(path: Path, file: TextIO) -> Format:
+    if path.suffix.lower() in (".json", ".csv"):
+        return cast(Format, path.suffix.lower()[1:])
+    beginning = file.read(200).lstrip()
+    file.seek(0)
+    return "json" if beginning[:1] in ("[", "{") else "csv"
+
+
+def _read_csv(file: TextIO) -> Iterator[tuple[int, Any]]:
+    heading = file.readline()
+    separator = ";" if ";" in heading and "," not in heading else ","
+    columns = next(csv.reader([heading], delimiter=separator), [])
+    if "username" not in {_column(name) for name in columns}:
+        raise TransferProblem("Line 1: the first line names the columns, and one of them has to be username.")
+    reader = csv.reader(file, delimiter=separator, strict=True)
+    while True:
+        line = reader.line_num + 2
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise TransferProblem(f"Line {line}: this is not CSV ({error}).") from error
+        if cells:
+            values = [from_cell(cell) or None for cell in cells]
+            yield line, dict(zip(columns, values, strict=False)) if len(cells) == len(columns) else cells
+
+
+def _column(name: str) -> str:
+    """`regTime` is `reg_time`, which others call `registered_at`."""
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).lower()
+    return _OTHER_NAMES.get(snake, snake)
+
+
+def _parse(line: int, record: Any) -> ImportedUser | Unreadable:
+    if not isinstance(record, Mapping):
+        return Unreadable(line, "", "not_a_record")
+    values = {_column(str(name)): value for name, value in record.items()}
+    name = values.get("username")
+    try:
+        return _imported(line, values)
+    except RowRefused as refused:
+        return Unreadable(line, name if isinstance(name, str) else "", str(refused))
+
+
+def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
+    status = _choice(values, "status", STATUSES) or PENDING
+    is_banned = status == BANNED
+    return ImportedUser(
+        line=line,
+        username=_text(values, "username", 255) or "",
+        email=_text(values, "email", 320),
+        is_email_verified=_truth(values, "is_email_verified"),
+        status=status,
+        reason=_text(values, "reason", _LONGEST_REASON),
+        registered_at=_moment(values, "registered_at"),
+        reviewed_by=_text(values, "reviewed_by", 255),
+        reviewed_at=_moment(values, "reviewed_at"),
+        banned_from=(_choice(values, "banned_from", STATUSES[:3]) or APPROVED) if is_banned else None,
+        ban_expires_at=_moment(values, "ban_expires_at") if is_banned else None,
+        platform=_choice(values, "platform", ("java", "bedrock")) or "java",
+        language=_text(values, "language", 16),
+        origin=_choice(values, "origin", ("registered", "adopted", "created")),
+        hash=_hash(values),
+        salt=_text(values, "salt", _LONGEST_HASH),
+        algorithm=_text(values, "algorithm", 32),
+    )
+
+
+def _text(values: Mapping[str, Any], name: str, longest: int) -> str | None:
+    value = values.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or len(value) > longest or not _is_storable(value):
+        raise RowRefused(f"invalid_{name}")
+    return value
+
+
+def _is_storable(text: str) -> bool:
+    """Without control characters, which have no business in a name, and half characters, which no database takes."""
+    return not any((ch < " " and ch not in "\n\t") or "\ud800" <= ch <= "\udfff" or ch == "\x7f" for ch in text)
+
+
+def _hash(values: Mapping[str, Any]) -> str | None:
+    text = _text(values, "hash", _LONGEST_HASH)
+    if text is not None and (not text.isascii() or not text.isprintable() or text.startswith("!locked!")):
+        raise RowRefused("invalid_hash")
+    return text
+
+
+def _choice(values: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str | None:
+    value = _text(values, name, 32)
+    if value is not None and value.lower() not in choices:
+        raise RowRefused(f"invalid_{name}")
+    return value.lower() if value is not None else None
+
+
+def _truth(values: Mapping[str, Any], name: str) -> bool:
+    word = str(values.get(name) if values.get(name) is not None else "").lower()
+    if word not in _YES | _NO:
+        raise RowRefused(f"invalid_{name}")
+    return word in _YES
+
+
+def _moment(values: Mapping[str, Any], name: str) -> datetime | None:
+    """ISO 8601 (UTC unless it says otherwise), or seconds or milliseconds since 1970. 0 is no time."""
+    value = values.get(name)
+    if value in (None, "", 0, "0"):
+        return None
+    try:
+        if isinstance(value, str) and not value.isdecimal():
+            moment = datetime.fromisoformat(value)
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return to_milliseconds(moment.astimezone(UTC))
+        number = int(value)
+        return from_epoch_ms(number if number >= _MILLISECONDS_FROM else number * 1000)
+    except (ValueError, OverflowError, TypeError, OSError):
+        raise RowRefused(f"invalid_{name}") from None

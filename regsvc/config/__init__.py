@@ -1,0 +1,1 @@
+"""The configuration: keys, loading and the rules across keys."""

@@ -1,0 +1,341 @@
+"""The kinds of keys a config has: how each is written in TOML and in the environment, and what is refused.
+
+Each function here declares one key of a section's dataclass. It is typed as the value the key will have, so
+that mypy compares it with the field's annotation; what it returns at run time is a dataclass field that
+carries a `Key`. Parsers raise ValueError with a sentence that never repeats the value (it may be a secret).
+"""
+
+import ipaddress
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
+
+from plugin_bridge.authme.patterns import compile_pattern
+from regsvc.config.value_checks import column_name, is_placeholder, required
+from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
+
+T = TypeVar("T")
+Choice = TypeVar("Choice", bound=str)
+
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+Switch = Literal[True, False, "auto"]
+TrustedProxies = Literal["auto"] | tuple[IpNetwork, ...]
+
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True)
+class Key(Generic[T]):
+    """What is known of one key: its default as TOML holds it, its help, and how a value is checked.
+
+    `parse` turns a TOML value into the typed one, `from_text` a text of the environment into a TOML value
+    (a text it cannot read is handed on as it is: `parse` says what is wrong with it).
+    """
+
+    default: object
+    help: str
+    parse: Callable[[object], T]
+    from_text: Callable[[str], object] = str
+    is_secret: bool = False
+    choices: tuple[object, ...] = ()
+
+
+def keys_of(section: type) -> dict[str, Key[Any]]:
+    """The keys a section's dataclass declares, by name, in the order they are written."""
+    return {declared.name: declared.metadata["key"] for declared in fields(section)}
+
+
+# --- declaring functions ---
+
+
+def text(default: str, help: str, *, check: Callable[[str], str] | None = None) -> str:
+    """One line of text; `check` may refuse it or bring it into its canonical form."""
+    return _declare(Key(default, help, _checked(_parse_line, check)))
+
+
+def paragraph(default: str, help: str) -> str:
+    """Text that may have several lines."""
+    return _declare(Key(default, help, _parse_text))
+
+
+def secret(default: str, help: str, *, check: Callable[[str], str] | None = None) -> str:
+    """A text that is never shown; may come from `<key>_file`. Placeholders such as "changeme" are refused."""
+    return _declare(Key(default, help, _checked(_parse_secret, check), is_secret=True))
+
+
+def secrets(default: Sequence[str], help: str, *, check: Callable[[str], str]) -> tuple[str, ...]:
+    """A list of secrets; a `<key>_file` holds one in each line."""
+    parse = _list_parser(_checked(_parse_secret, check))
+    return _declare(Key(list(default), help, parse, _list_from_text, is_secret=True))
+
+
+def names(default: Sequence[str], help: str, *, check: Callable[[str], str] | None = None) -> tuple[str, ...]:
+    """A list of texts, each of one line and not empty."""
+    parse = _list_parser(_checked(_parse_name, check))
+    return _declare(Key(list(default), help, parse, _list_from_text))
+
+
+def flag(default: bool, help: str) -> bool:
+    """true or false."""
+    return _declare(Key(default, help, _parse_flag, _flag_from_text, choices=(True, False)))
+
+
+def switch(default: Switch, help: str) -> Switch:
+    """true, false or "auto"."""
+    return _declare(Key(default, help, _parse_switch, _flag_from_text, choices=("auto", True, False)))
+
+
+def choice(default: Choice, options: object, help: str) -> Choice:
+    """One of the texts of a Literal type; upper and lower case are alike when it is read."""
+    allowed: tuple[Choice, ...] = get_args(options)
+    return _declare(Key(default, help, _choice_parser(allowed), choices=allowed))
+
+
+def choices(default: Sequence[Choice], options: object, help: str) -> tuple[Choice, ...]:
+    """A list of some of the texts of a Literal type, each at most once."""
+    allowed: tuple[Choice, ...] = get_args(options)
+    parse = _list_parser(_choice_parser(allowed), unique=True)
+    return _declare(Key(list(default), help, parse, _list_from_text, choices=allowed))
+
+
+def integer(default: int, help: str, *, at_least: int, at_most: int) -> int:
+    """A whole number between two bounds, both included."""
+
+    def parse(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"this must be a whole number without quotes, such as {default}")
+        if not at_least <= value <= at_most:
+            raise ValueError(f"this must be a whole number from {at_least} to {at_most}")
+        return value
+
+    return _declare(Key(default, help, parse, _integer_from_text))
+
+
+def duration(default: str, help: str, *, at_least: str = "1 second", at_most: str = "1000 years") -> timedelta:
+    """A duration as people write it, between two bounds, both included."""
+    low, high = parse_duration(at_least), parse_duration(at_most)
+
+    def check(value: timedelta) -> timedelta:
+        if not low <= value <= high:
+            raise ValueError(f"this must be from {format_duration(low)} to {format_duration(high)}")
+        return value
+
+    return _declare(Key(default, help, lambda value: check(parse_duration(_parse_line(value)))))
+
+
+def size(default: str, help: str, *, at_least: str, at_most: str) -> int:
+    """A number of bytes as people write it, between two bounds, both included."""
+
+    def parse(value: object) -> int:
+        amount = parse_size(_parse_line(value))
+        if not parse_size(at_least) <= amount <= parse_size(at_most):
+            raise ValueError(f"this must be from {at_least} to {at_most}")
+        return amount
+
+    return _declare(Key(default, help, parse))
+
+
+def rate_limits(default: Sequence[str], help: str) -> tuple[RateLimit, ...]:
+    """Limits that hold together; an empty list is no limit."""
+    parse = _list_parser(lambda value: RateLimit.parse(_parse_line(value)))
+    return _declare(Key(list(default), help, parse, _list_from_text))
+
+
+def change_limit(default: str, help: str) -> ChangeLimit:
+    """How much one run may change, such as "20 and 5%"."""
+    return _declare(Key(default, help, lambda value: ChangeLimit.parse(_parse_line(value))))
+
+
+def path(default: str, help: str) -> Path:
+    """A file or folder that must be named; relative to the folder the companion is started in."""
+
+    def parse(value: object) -> Path:
+        if not (written := _parse_line(value)):
+            raise ValueError(f'this must name a file or folder, such as "{default}"')
+        return Path(written)
+
+    return _declare(Key(default, help, parse))
+
+
+def optional_path(help: str) -> Path | None:
+    """A file or folder, or None for the empty text, which is the default."""
+    return _declare(Key("", help, _parse_optional_path))
+
+
+def pattern(default: str, help: str) -> str:
+    """A regular expression that cannot run away, kept as text; or the empty text."""
+    return text(default, help, check=lambda written: compile_pattern(written).pattern)
+
+
+def networks(default: Sequence[str], help: str) -> tuple[IpNetwork, ...]:
+    """IP addresses and networks, such as "10.0.0.0/8"."""
+    return _declare(Key(list(default), help, _list_parser(_parse_network), _list_from_text))
+
+
+def trusted_proxies(default: Literal["auto"], help: str) -> TrustedProxies:
+    """The text "auto", or IP addresses and networks."""
+
+    def parse(value: object) -> TrustedProxies:
+        return "auto" if value == "auto" else _list_parser(_parse_network)(value)
+
+    def from_text(written: str) -> object:
+        return written if written == "auto" else _list_from_text(written)
+
+    return _declare(Key(default, help, parse, from_text))
+
+
+def table_columns(known: Sequence[str], may_be_empty: Sequence[str], help: str) -> Mapping[str, str]:
+    """Names of database columns by the key they are known under here; a missing key is not overridden."""
+
+    def parse(value: object) -> Mapping[str, str]:
+        if not isinstance(value, dict):
+            raise ValueError('this must be a table, such as columns.username = "username"')
+        for key, column in value.items():
+            if key not in known:
+                raise ValueError(f'there is no column "{key}"; known are {", ".join(known)}')
+            if column != "" or key not in may_be_empty:
+                column_name(_parse_line(column))
+        return MappingProxyType(dict(value))
+
+    return _declare(Key({}, help, parse))
+
+
+# --- writing ---
+
+
+def to_toml(value: object) -> str:
+    """Write a TOML value in one line, for the sample and for messages."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(to_toml(item) for item in value)}]"
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{name} = {to_toml(item)}" for name, item in value.items())
+        return f"{{{pairs}}}"
+    return str(value)
+
+
+# --- parsers ---
+
+
+def _declare(key: Key[T]) -> T:
+    """Make the dataclass field that carries the key; secrets stay out of the section's repr."""
+    declared: Any = field(default_factory=lambda: key.parse(key.default), metadata={"key": key}, repr=not key.is_secret)
+    return cast(T, declared)
+
+
+def _checked(parse: Callable[[object], str], check: Callable[[str], str] | None) -> Callable[[object], str]:
+    """Let a check see every text but the empty one, which means "not set" unless the check is `required`."""
+
+    def parse_and_check(value: object) -> str:
+        written = parse(value)
+        return check(written) if check and (written or check is required) else written
+
+    return parse_and_check
+
+
+def _parse_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError('this must be text in quotes, such as "text"')
+    if "\x00" in value:
+        raise ValueError("this must not hold a NUL character")
+    return value
+
+
+def _parse_line(value: object) -> str:
+    written = _parse_text(value)
+    if _CONTROL_CHARACTERS.search(written):
+        raise ValueError("this must be one line without control characters")
+    return written
+
+
+def _parse_name(value: object) -> str:
+    return required(_parse_line(value))
+
+
+def _parse_secret(value: object) -> str:
+    written = _parse_line(value)
+    if is_placeholder(written) or re.fullmatch(r"<.*>", written):
+        raise ValueError("this is a placeholder that everybody knows; choose a secret of your own")
+    return written
+
+
+def _parse_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("this must be true or false, without quotes")
+    return value
+
+
+def _parse_switch(value: object) -> Switch:
+    if isinstance(value, bool) or value == "auto":
+        return value
+    raise ValueError('this must be true, false or "auto"')
+
+
+def _parse_optional_path(value: object) -> Path | None:
+    written = _parse_line(value)
+    return Path(written) if written else None
+
+
+def _parse_network(value: object) -> IpNetwork:
+    try:
+        network = ipaddress.ip_network(_parse_line(value))
+    except ValueError as error:
+        raise ValueError(f'{error}; write an address or network, such as "10.0.0.0/8"') from None
+    if network.prefixlen == 0:
+        raise ValueError("this would trust the whole internet; name the addresses of your proxies")
+    return network
+
+
+def _choice_parser(allowed: tuple[Choice, ...]) -> Callable[[object], Choice]:
+    by_spelling = {option.lower(): option for option in allowed}
+
+    def parse(value: object) -> Choice:
+        if not isinstance(value, str) or value.lower() not in by_spelling:
+            raise ValueError(f"this must be {_any_of(allowed)}")
+        return by_spelling[value.lower()]
+
+    return parse
+
+
+def _list_parser(parse_item: Callable[[object], T], *, unique: bool = False) -> Callable[[object], tuple[T, ...]]:
+    def parse(value: object) -> tuple[T, ...]:
+        if not isinstance(value, list | tuple):
+            raise ValueError("this must be a list in square brackets")
+        items = tuple(parse_item(item) for item in value)
+        if unique and len(set(items)) < len(items):
+            raise ValueError("this must not name anything twice")
+        return items
+
+    return parse
+
+
+def _any_of(options: Sequence[object]) -> str:
+    written = [to_toml(option) for option in options]
+    return written[0] if len(written) == 1 else f"{', '.join(written[:-1])} or {written[-1]}"
+
+
+def _flag_from_text(written: str) -> object:
+    return {"true": True, "false": False}.get(written.lower(), written)
+
+
+def _integer_from_text(written: str) -> object:
+    return int(written) if re.fullmatch(r"-?[0-9]{1,18}", written) else written
+
+
+def _list_from_text(written: str) -> object:
+    """Read a TOML list, or values separated by commas."""
+    if not written.lstrip().startswith("["):
+        return [item.strip() for item in written.split(",") if item.strip()]
+    try:
+        return tomllib.loads(f"value = {written}")["value"]
+    except tomllib.TOMLDecodeError:
+        return written

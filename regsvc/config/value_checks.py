@@ -1,0 +1,167 @@
+"""What single texts and files of the config must look like, and the canonical form texts come back in.
+
+Each check takes a text that is not empty and raises ValueError with a sentence that never repeats it.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import idna
+
+from regsvc.core.game_address import parse_game_address
+from regsvc.core.webhook_signature import signing_key
+
+MIN_KEY_LENGTH = 32
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:[/?#]\S*)?")
+
+# What examples, tutorials and samples put where a secret belongs; digits and punctuation do not save it.
+_PLACEHOLDERS = re.compile(
+    r"(?:change|replace)(?:me|this|it)(?:please|now)?|(?:your|insert|my)(?:secret|password|token|key)(?:here)?"
+    r"|placeholder|todo|fixme|default|example"
+)
+
+
+def required(written: str) -> str:
+    """Refuse the empty text: for keys where "" does not mean "not set"."""
+    if not written.strip():
+        raise ValueError("this must not be empty")
+    return written
+
+
+def web_address(written: str) -> str:
+    """Accept "http://" and "https://" addresses without credentials; a slash at the end is dropped."""
+    if _WEB_ADDRESS.fullmatch(written) is None or not _has_sound_host(written):
+        raise ValueError('this must be a web address, such as "https://play.example.org"')
+    return written.rstrip("/")
+
+
+def web_address_or_path(written: str) -> str:
+    """Accept a web address, or a path on this server, such as "/files/logo.png"."""
+    if re.fullmatch(r"/(?!/)\S*", written):
+        return written
+    return web_address(written)
+
+
+def origin(written: str) -> str:
+    """Accept what browsers send as Origin: scheme, host and port; comes back in lower case."""
+    if re.fullmatch(r"https?://[^\s/?#@*]+", written) is None or not _has_sound_host(written):
+        raise ValueError('this must be scheme and host alone, such as "https://play.example.org"')
+    return written.lower()
+
+
+def column_name(written: str) -> str:
+    """Accept names of tables and columns that can be quoted safely on every database."""
+    if _IDENTIFIER.fullmatch(written) is None:
+        raise ValueError("a name of a table or column has 1 to 64 letters, digits and underscores")
+    return written
+
+
+def language_tag(written: str) -> str:
+    """Accept "en", "zh", "pt-BR"."""
+    if re.fullmatch(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", written) is None:
+        raise ValueError('this must be a language, such as "en" or "zh"')
+    return written
+
+
+def game_address(written: str) -> str:
+    """Accept "play.example.org", with or without a port."""
+    parse_game_address(written)
+    return written.strip()
+
+
+def email_domain(written: str) -> str:
+    """Accept a domain in any script; comes back in lower case, as the A-label e-mails are compared by."""
+    try:
+        return idna.encode(written.strip().removeprefix("@"), uts46=True).decode("ascii").lower()
+    except idna.IDNAError as error:
+        raise ValueError('this must be a domain, such as "example.org"') from error
+
+
+def email_address(written: str) -> str:
+    """Accept something that looks like an address; whether mail arrives, `mail-test` tells."""
+    if re.fullmatch(r"[^\s@<>,]+@[^\s@<>,]+", written) is None:
+        raise ValueError('this must be an e-mail address, such as "admin@example.org"')
+    return written
+
+
+def sender_address(written: str) -> str:
+    """Accept "noreply@example.org" and "Example Server <noreply@example.org>"."""
+    bracketed = re.fullmatch(r"[^<>]* ?<([^<>]+)>", written)
+    email_address(bracketed[1] if bracketed else written)
+    return written
+
+
+def long_key(written: str) -> str:
+    """Refuse keys that could be guessed off-line."""
+    if len(written) < MIN_KEY_LENGTH:
+        raise ValueError(
+            f"this needs at least {MIN_KEY_LENGTH} characters; make one with: openssl rand -hex 32, "
+            'or leave it "" and one is made in the state directory'
+        )
+    return written
+
+
+def webhook_secret(written: str) -> str:
+    """Accept any text; one that begins as Standard Webhooks write their secrets must be one."""
+    try:
+        signing_key(written)
+    except ValueError as error:
+        raise ValueError('behind "whsec_" this must be base64') from error
+    return written
+
+
+def is_placeholder(written: str) -> bool:
+    """Whether a secret is one that stands in somebody's example, such as "changeme", "CHANGE_ME-123"."""
+    letters = re.sub(r"[^a-z]", "", written.lower())
+    return bool(letters) and _PLACEHOLDERS.sub("", letters) == ""
+
+
+def algorithm(written: str) -> str:
+    """Accept what could be an algorithm of AuthMe's; comes back in upper case."""
+    if re.fullmatch(r"[A-Za-z0-9_]{1,32}", written) is None:
+        raise ValueError('this must be one of AuthMe\'s algorithms, such as "SHA256" or "BCRYPT"')
+    return written.upper()
+
+
+def why_unreadable(file: Path) -> str | None:
+    """A sentence if we cannot read the file, else None."""
+    try:
+        if file.is_file() and os.access(file, os.R_OK):
+            return None
+        file.stat()
+    except FileNotFoundError:
+        return f"there is no file {file}"
+    except OSError as error:
+        return f"{file} cannot be read ({error.strerror})"
+    return f"{file} cannot be read; make it a file that belongs to the companion's user"
+
+
+def why_no_folder(folder: Path) -> str | None:
+    """A sentence if there is no such folder that we can look into, else None."""
+    try:
+        next(folder.iterdir(), None)
+    except FileNotFoundError:
+        return f"there is no folder {folder}"
+    except OSError as error:
+        return f"{folder} cannot be looked into ({error.strerror}); make it a folder of the companion's user"
+    return None
+
+
+def why_not_secret(file: Path) -> str | None:
+    """A sentence if every user of the machine may read the file, else None."""
+    if file.stat().st_mode & stat.S_IROTH:
+        return f"everybody on this machine may read {file}; run: chmod 600 {file}"
+    return None
+
+
+def _has_sound_host(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, an unclosed bracket
+        return False

@@ -1,0 +1,1 @@
+"""What every package may use: errors, clock, translations, units, addresses, HTTP client."""

@@ -1,0 +1,1 @@
+"""The database: engine, models, migrations, location, audit log."""

@@ -1,0 +1,243 @@
+"""The audit log: who did what to whom. Written in the transaction of the deed, append-only."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final
+
+from regsvc.core.clock import Clock, epoch_ms
+from regsvc.database.bulk import insert_rows
+from regsvc.database.id_pages import find_page
+from regsvc.database.models import AuditEntry, Review, User
+from regsvc.database.upsert import insert_or_update
+
+ACTIONS: Final = (
+    "user.registered",
+    "user.approved",
+    "user.rejected",
+    "user.banned",
+    "user.unbanned",
+    "user.deleted",
+    "user.adopted",
+    "user.password_changed",
+    "user.email_changed",
+    "user.logged_in",
+    "user.login_failed",
+    "user.logged_out",
+    "admin.logged_in",
+    "admin.denied",
+    "chat.linked",
+    "chat.unlinked",
+    "sync.run",
+    "sync.conflict",
+    "sync.player_removed",
+    "sync.player_returned",
+    "sync.player_locked",
+    "sync.edit_refused",
+    "sync.braked",
+    "mail.resent",
+    "user.imported",
+    "data.exported",
+    "data.purged",
+)
+"""Everything that leaves an entry."""
+
+_SECRET_WORDS: Final = frozenset({"password", "hash", "salt", "token", "code", "secret", "key"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the log. `operator` is empty for nobody known; `occurrences` is 1 unless it was tallied."""
+
+    id: int
+    action: str
+    operator: str
+    target: str | None
+    detail: dict[str, Any] | None
+    ip: str | None
+    occurrences: int
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """Entries, newest first. `total` is None where more than `newest_first.COUNTED_TO` match."""
+
+    entries: tuple[Entry, ...]
+    total: int | None
+    has_next: bool
+
+
+class Audit:
+    """Writes and reads the log. All of it is SQL in the caller's transaction."""
+
+    def __init__(self, now: Clock) -> None:
+        self._now = now
+
+    def record(
+        self,
+        action: str,
+        operator: str,
+        target: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """Add an entry. `detail` becomes JSON; AssertionError if a key in it names a secret."""
+        _require_known(action)
+        AuditEntry.create(
+            action=action,
+            operator=operator,
+            target=target,
+            detail=None if detail is None else _to_json(detail),
+            ip=ip,
+            created_at=self._now(),
+        )
+
+    def record_each(
+        self,
+        action: str,
+        operator: str,
+        targets: Sequence[str],
+        detail: Mapping[str, Any] | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """The same entry for each of many targets, in one statement; nothing for none."""
+        _require_known(action)
+        said, moment = None if detail is None else _to_json(detail), self._now()
+        rows = [
+            {"action": action, "operator": operator, "target": target, "detail": said, "ip": ip, "created_at": moment}
+            for target in targets
+        ]
+        insert_rows(AuditEntry._meta.database, AuditEntry, rows)
+
+    def tally(
+        self,
+        action: str,
+        operator: str,
+        target: str | None = None,
+        ip: str | None = None,
+        *,
+        client: str | None = None,
+        per: timedelta,
+    ) -> None:
+        """Add an entry the first time in a period (the hour, say), and count it up every further time.
+
+        `client` is what counts as one client (of IPv6 the /64) where that is more than `ip`.
+        """
+        _require_known(action)
+        now = self._now()
+        period = epoch_ms(now) // round(per.total_seconds() * 1000)
+        same = (
+            action,
+            operator.lower(),
+            (target or "").lower(),
+            client or ip or "",
+            per.total_seconds(),
+            period,
+        )
+        insert_or_update(
+            AuditEntry,
+            {
+                AuditEntry.action: action,
+                AuditEntry.operator: operator,
+                AuditEntry.target: target,
+                AuditEntry.ip: ip,
+                AuditEntry.tally: sha256(json.dumps(same).encode()).hexdigest(),
+                AuditEntry.created_at: now,
+            },
+            unique=[AuditEntry.tally],
+            changes={AuditEntry.occurrences: AuditEntry.occurrences + 1},
+        )
+
+    def list_entries(
+        self,
+        page: int,
+        size: int,
+        *,
+        action: str | None = None,
+        operator: str | None = None,
+        target: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> AuditPage:
+        """One page (the first is 1), newest first; empty past the end.
+
+        Names match without regard to case, both times are included. The caller has validated the filters.
+        """
+        conditions = _conditions(action, operator, target, since, until)
+        found = find_page(AuditEntry, conditions, page, size)
+        rows = {row.id: row for row in AuditEntry.select().where(AuditEntry.id.in_(found.ids))} if found.ids else {}
+        entries = tuple(_entry(rows[entry_id]) for entry_id in found.ids if entry_id in rows)
+        return AuditPage(entries, found.total, found.has_next)
+
+
+def _require_known(action: str) -> None:
+    if action not in ACTIONS:
+        raise AssertionError(f"{action!r} is not an audit action")
+
+
+def _to_json(detail: Mapping[str, Any]) -> str:
+    _require_harmless(detail)
+    return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
+
+
+def _require_harmless(value: object) -> None:
+    """Raise on a key such as `password_hash` or `accessToken`, at any depth: we would keep it for years."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            words = re.findall(r"[a-z]+|[A-Z][a-z]*", str(key))
+            if not _SECRET_WORDS.isdisjoint(word.lower() for word in words):
+                raise AssertionError(f"the audit detail {key!r} looks like a secret")
+            _require_harmless(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _require_harmless(inner)
+
+
+def _conditions(
+    action: str | None,
+    operator: str | None,
+    target: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> list[Any]:
+    conditions = []
+    if action is not None:
+        conditions.append(AuditEntry.action == action)
+    if operator is not None:
+        conditions.append(_is_any_of(AuditEntry.operator, _spellings(operator)))
+    if target is not None:
+        conditions.append(_is_any_of(AuditEntry.target, _spellings(target)))
+    if since is not None:
+        conditions.append(AuditEntry.created_at >= since)
+    if until is not None:
+        conditions.append(AuditEntry.created_at <= until)
+    return conditions
+
+
+def _spellings(name: str) -> list[str]:
+    """The ways this name is, or was, written. The index finds these; it would not find `LOWER(target)`."""
+    key = name.lower()
+    users = User.select(User.username).where(User.username_key == key)
+    reviews = Review.select(Review.username).where(Review.username_key == key).distinct()
+    return sorted({name, key, *(row.username for row in users), *(row.username for row in reviews)})
+
+
+def _is_any_of(column: Any, spellings: Sequence[str]) -> Any:
+    return column == spellings[0] if len(spellings) == 1 else column.in_(spellings)
+
+
+def _entry(row: AuditEntry) -> Entry:
+    return Entry(
+        id=row.id,
+        action=row.action,
+        operator=row.operator,
+        target=row.target,
+        detail=None if row.detail is None else json.loads(row.detail),
+        ip=row.ip,
+        occurrences=row.occurrences,
+        created_at=row.created_at,
+    )

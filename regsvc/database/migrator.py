@@ -1,0 +1,221 @@
+"""Brings the database to this version's tables: numbered migrations, each applied once, resumable.
+
+A migration is a module `regsvc/database/migrations/mNNNN_<name>.py` with any of `TABLES`, statements in SQL whose words in
+braces are the dialect's, `TRIGGERS` by dialect, and `VIEWS`. A login that may not make triggers or views goes without.
+"""
+
+import importlib
+import logging
+import pkgutil
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from peewee import Database, DatabaseError, InternalError, OperationalError, SqliteDatabase
+
+from regsvc.core.clock import Clock
+from regsvc.database import migrations
+from regsvc.database.models import Migration
+
+log = logging.getLogger(__name__)
+
+MYSQL_TYPES: Final = {
+    "id": "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+    "moment": "DATETIME(3)",
+    "touched": "DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3)",
+    "bool": "TINYINT(1)",
+    "text": "TEXT",
+    "long_text": "MEDIUMTEXT",  # up to 16 MB; TEXT ends at 64 KB
+    # whoever asks, asks with rights of their own: so a view outlives the login that made it
+    "view": "SQL SECURITY INVOKER VIEW",
+}
+_SQLITE_TYPES = {
+    "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
+    "moment": "TEXT",
+    "touched": "TEXT",  # triggers write it
+    "bool": "INTEGER",
+    "text": "TEXT",
+    "long_text": "TEXT",
+    "view": "VIEW",
+}
+_MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+# table or view, column, key, trigger exists, or an index is gone: an interrupted migration goes on
+_MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359, 1091}
+_MYSQL_MAY_NOT = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
+
+LIST_OF_MIGRATIONS: Final = """
+CREATE TABLE IF NOT EXISTS regsvc_migration (
+  number     INTEGER PRIMARY KEY, -- of the migration
+  name       {text:100} NOT NULL, -- of the migration
+  applied_at {moment} NOT NULL -- when
+)
+"""
+"""The one table that no migration makes."""
+
+
+class SchemaTooNew(Exception):
+    """The database was migrated by a newer version of this program. `str()` says what to do."""
+
+
+@dataclass(frozen=True)
+class NumberedMigration:
+    """One step; `name` is its module without the number."""
+
+    number: int
+    name: str
+    module: ModuleType
+
+
+def list_migrations() -> list[NumberedMigration]:
+    """All that this version knows, in order."""
+    found = []
+    for info in pkgutil.iter_modules(migrations.__path__):
+        match = re.fullmatch(r"m(\d{4})_(\w+)", info.name)
+        if match:
+            module = importlib.import_module(f"{migrations.__name__}.{info.name}")
+            found.append(NumberedMigration(int(match[1]), match[2], module))
+    return sorted(found, key=lambda migration: migration.number)
+
+
+def migrate(database: Database, now: Clock) -> list[str]:
+    """Apply what is missing and return its names (empty: nothing was).
+
+    Raises `SchemaTooNew` before anything is touched, and the database's own errors.
+    """
+    with _one_at_a_time(database):
+        applied = _applied_numbers(database)
+        known = list_migrations()
+        newest = known[-1].number
+        if applied and max(applied) > newest:
+            raise SchemaTooNew(
+                f"The database has migration {max(applied)}, this version knows {newest} at most. "
+                "Install the newer version again, or restore the backup made before it."
+            )
+        missing = [migration for migration in known if migration.number not in applied]
+        if missing and applied and isinstance(database, SqliteDatabase):
+            _copy_file(Path(database.database), missing[0].number)
+        for migration in missing:
+            _apply(database, migration, now())
+        return [f"{migration.number:04} {migration.name}" for migration in missing]
+
+
+@contextmanager
+def _one_at_a_time(database: Database) -> Iterator[None]:
+    if isinstance(database, SqliteDatabase):
+        yield  # each migration takes the write lock
+        return
+    database.execute_sql("SELECT GET_LOCK('regsvc_migrate', 60)")
+    try:
+        yield
+    finally:
+        database.execute_sql("SELECT RELEASE_LOCK('regsvc_migrate')")
+
+
+def _applied_numbers(database: Database) -> set[int]:
+    database.execute_sql(_in_dialect(database, LIST_OF_MIGRATIONS.strip()))
+    return {row.number for row in Migration.select(Migration.number)}
+
+
+def _apply(database: Database, migration: NumberedMigration, moment: datetime) -> None:
+    log.info("migrating the database: %04d %s", migration.number, migration.name)
+    with database.atomic():
+        for statement in split_statements(getattr(migration.module, "TABLES", "")):
+            _execute_once(database, _in_dialect(database, statement))
+        _make_triggers(database, getattr(migration.module, "TRIGGERS", {}))
+        _make_views(database, getattr(migration.module, "VIEWS", ""), migration.name)
+        Migration.create(number=migration.number, name=migration.name, applied_at=moment)
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements of a migration's text, each of which ends with a semicolon at the end of its line."""
+    return [statement.strip() for statement in re.split(r";\n", text) if statement.strip()]
+
+
+def _execute_once(database: Database, statement: str) -> None:
+    try:
+        database.execute_sql(statement)
+    except (OperationalError, InternalError) as error:
+        if isinstance(database, SqliteDatabase) or error.args[0] not in _MYSQL_ALREADY_DONE:
+            raise
+
+
+def _make_triggers(database: Database, by_dialect: dict[str, list[str]]) -> None:
+    dialect = "sqlite" if isinstance(database, SqliteDatabase) else "mysql"
+    for statement in by_dialect.get(dialect, []):
+        try:
+            _execute_once(database, statement)
+        except DatabaseError as error:
+            if error.args[0] not in _MYSQL_MAY_NOT:
+                raise
+            log.warning("the database login may not make triggers: the audit log is append-only by habit only")
+            return
+
+
+def _make_views(database: Database, text: str, name: str) -> None:
+    types = _SQLITE_TYPES if isinstance(database, SqliteDatabase) else MYSQL_TYPES
+    for statement in split_statements(text):
+        try:
+            _execute_once(database, _with_words(statement, types))
+        except DatabaseError as error:
+            if error.args[0] not in _MYSQL_MAY_NOT:
+                raise
+            log.warning(
+                "the database login may not make views, so there are none for people who type SQL. Once it may: "
+                "DELETE FROM regsvc_migration WHERE name = '%s', and start again",
+                name,
+            )
+            return
+
+
+def _in_dialect(database: Database, statement: str) -> str:
+    """The statement with the dialect's types; on MySQL the notes become column comments."""
+    if isinstance(database, SqliteDatabase):
+        statement = _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
+        statement = re.sub(r"^(DROP INDEX \w+) ON \w+$", r"\1", statement)
+        # a note behind an added column would stay in the text that SQLite keeps of the table, and swallow its end
+        return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if _is_alter(statement) else statement
+    statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")
+    statement = re.sub(r"^(\s+.+?)(,?) -- (.*)$", _comment, statement, flags=re.MULTILINE)
+    # an inline REFERENCES is read and ignored by MySQL; it wants a clause of its own
+    statement = re.sub(
+        r"^(  )(\w+)( .*?) (REFERENCES .*? ON DELETE CASCADE)(.*?)$",
+        r"\1\2\3\5\n  FOREIGN KEY (\2) \4,",
+        statement,
+        flags=re.MULTILINE,
+    )
+    if statement.startswith("CREATE TABLE"):
+        statement = re.sub(r"\)\s*$", _MYSQL_TABLE, statement)
+    return statement
+
+
+def _is_alter(statement: str) -> bool:
+    return statement.startswith("ALTER TABLE")
+
+
+def _with_types(statement: str, types: dict[str, str], text: Callable[[str], str]) -> str:
+    return _with_words(re.sub(r"\{text:(\d+)\}", lambda match: text(match[1]), statement), types)
+
+
+def _with_words(statement: str, types: dict[str, str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: types[match[1]], statement)
+
+
+def _comment(match: re.Match[str]) -> str:
+    note = match[3].replace("'", "''")
+    column, check, condition = match[1].partition(" CHECK (")  # MariaDB wants the comment before the check
+    return f"{column} COMMENT '{note}'{check}{condition}{match[2]}"
+
+
+def _copy_file(path: Path, number: int) -> None:
+    """A consistent copy beside the file, before its tables change."""
+    copy = path.with_name(f"{path.name}.before-{number:04}")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    copy.chmod(0o600)
+    log.info("copied the database to %s before migrating it", copy)

@@ -1,0 +1,20 @@
+"""Insert a row or change the one that is there, in one statement, in the words of the database at hand."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from peewee import Field, MySQLDatabase
+
+from regsvc.database.models import Table
+
+
+def insert_or_update(
+    model: type[Table], row: Mapping[Field, Any], *, unique: Sequence[Field], changes: Mapping[Field, Any]
+) -> None:
+    """Insert `row`; where its `unique` columns exist already, make `changes` to that row instead.
+
+    Either way the row is locked for us until the transaction ends.
+    """
+    # MySQL looks at every unique index and cannot be told which one; SQLite has to be.
+    target = None if isinstance(model._meta.database, MySQLDatabase) else tuple(unique)
+    model.insert(row).on_conflict(conflict_target=target, update=changes).execute()

@@ -1,0 +1,212 @@
+"""Our own side of the database: whether it is there, whether it is ours, and what our login may do."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from peewee import MySQLDatabase
+
+from plugin_bridge.authme.config import AuthMeConfig, Backend
+from regsvc.auth.keys import UnusableKey, fingerprint
+from regsvc.core.addresses import is_loopback
+from regsvc.database.location import COPYING, MOVED, WrongHome, check_recorded_home, read_recorded_home
+from regsvc.database.migrator import list_migrations
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.readonly_db import Unreadable
+from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+
+_TOLERANCE: Final = timedelta(seconds=10)
+_DEFAULT_PASSWORD: Final = AuthMeConfig().password
+_GRANT: Final = Place(Source.DATABASE, "GRANT")
+
+
+@check(
+    "database.away",
+    Severity.BROKEN,
+    means="Our database cannot be reached, or does not let us in.",
+    why="Every request that needs it is answered with 503 until it is there.",
+    do="Start it, and mend host, port, user and password where the companion has them from.",
+    where=Place(Source.DATABASE),
+)
+def database_is_away(facts: Facts) -> Iterator[Symptom]:
+    problem = facts.databases.ours
+    if not isinstance(problem, Unreadable):
+        return
+    if not isinstance(facts.home.database, MySQLDatabase):
+        do = "Let the companion's user read and write the file. If it is damaged, restore a backup of it."
+        yield Symptom(f"{facts.own_file} cannot be used: {problem}.", do, str(facts.own_file))
+        return
+    is_authmes = facts.is_shared and facts.config.database.url == "auto"
+    keys = Place(Source.AUTHME, "DataSource") if is_authmes else Place(Source.OURS, "[database] url")
+    yield Symptom(f"{facts.home.name} cannot be used: {problem}.", where=facts.name_of(keys))
+
+
+@check(
+    "database.read_only",
+    Severity.BROKEN,
+    means="The database server is read-only.",
+    why="Nothing can be registered or decided.",
+    do="Name the primary server, or make this one writable.",
+    where=Place(Source.DATABASE, "read_only"),
+)
+def database_is_read_only(facts: Facts) -> Iterator[str]:
+    if facts.ours.is_read_only:
+        yield f"{facts.home.name} takes no changes (read_only)."
+
+
+@check(
+    "database.rights",
+    Severity.BROKEN,
+    means="Our login lacks a right on our own tables: SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER or INDEX.",
+    why="Our tables cannot be made, kept up to date or used.",
+    do="Grant it.",
+    where=_GRANT,
+)
+def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
+    missing = facts.ours.missing_rights
+    if missing:
+        yield Symptom(f"Our login may not {', '.join(missing)} in our schema.", where=_grant(facts, *missing))
+
+
+@check(
+    "database.no_triggers",
+    Severity.RISKY,
+    means="The triggers that keep the audit log append-only are missing, and our login may not make or see any.",
+    why="Who has the database can change what the log says, and nothing stops a mistake.",
+    do="Grant TRIGGER. If binary logging forbids it, set log_bin_trust_function_creators=1.",
+    where=_GRANT,
+)
+def triggers_are_missing(facts: Facts) -> Iterator[Symptom]:
+    if facts.ours.missing_triggers and not facts.ours.missing_rights:
+        names = ", ".join(facts.ours.missing_triggers)
+        yield Symptom(f"There is no trigger {names}.", where=_grant(facts, "TRIGGER"))
+
+
+@check(
+    "database.no_views",
+    Severity.RISKY,
+    means="The views for people who type SQL are missing, or our login may not make them.",
+    why="Only people miss them: the companion reads none.",
+    do="Grant CREATE VIEW. Where they are missing after that, docs/schema.md says how to have them made.",
+    where=_GRANT,
+)
+def views_are_missing(facts: Facts) -> Iterator[Symptom]:
+    if facts.ours.missing_views and not facts.ours.missing_rights:
+        names = ", ".join(facts.ours.missing_views)
+        yield Symptom(f"There is no view {names}.", where=_grant(facts, "CREATE VIEW"))
+
+
+@check(
+    "database.too_new",
+    Severity.BROKEN,
+    means="The database was migrated by a newer version of the companion.",
+    why="This version does not start (exit status 78).",
+    do="Install the newer version again, or restore the backup made before it.",
+    where=Place(Source.DATABASE, "regsvc_migration"),
+)
+def schema_is_too_new(facts: Facts) -> Iterator[str]:
+    known = list_migrations()[-1].number
+    if facts.own_tables.newest_migration > known:
+        yield f"The database has migration {facts.own_tables.newest_migration}, this version knows {known} at most."
+
+
+@check(
+    "database.elsewhere",
+    Severity.BROKEN,
+    means="The config leads to another database than the one this installation lives in, or to no usable one.",
+    why="The companion does not start (exit status 78).",
+    do="Do what the sentence says.",
+    where=Place(Source.OURS, "[database] url"),
+)
+def home_is_elsewhere(facts: Facts) -> Iterator[str]:
+    if facts.home_problem is not None and not (facts.has_authme and facts.authme.backend == Backend.POSTGRESQL):
+        yield facts.home_problem
+        return
+    state_dir = facts.state_dir
+    try:
+        check_recorded_home(state_dir, facts.home)
+        recorded = read_recorded_home(state_dir)
+    except WrongHome as error:
+        yield str(error)
+        return
+    tables = facts.own_tables
+    if tables.home.startswith(MOVED):
+        yield f"Everything in {facts.home.name} was {tables.home}. Set database.url to that place."
+    elif tables.home.startswith(COPYING):
+        yield f"A move into {facts.home.name} was interrupted. Run it again, or set database.url to the old place."
+    elif recorded is not None and tables.installation_id not in (None, recorded["installation_id"]):
+        yield "The database belongs to another installation than the state directory: restore the one that does."
+
+
+@check(
+    "database.other_key",
+    Severity.BROKEN,
+    means="The database was made with another installation key, as by a second companion with a key of its own.",
+    why="The companion does not start (exit status 78): mailed codes and links of one would not be valid at the other.",
+    do="Give all companions that share a database the key of the first one.",
+    where=Place(Source.OURS, "[auth] installation_key_file"),
+)
+def key_is_another(facts: Facts) -> Iterator[str]:
+    made_with, key = facts.own_tables.key_fingerprint, facts.installation_key
+    if made_with is None or isinstance(key, UnusableKey):
+        return
+    if key is None:
+        yield "The database is there, and the installation key it was made with is not."
+    elif fingerprint(key) != made_with:
+        yield "Our installation key is not the one the database was made with."
+
+
+@check(
+    "database.clock",
+    Severity.RISKY,
+    means="The database's clock and ours differ by more than 10 seconds.",
+    why="Which companion may run the sync is decided by the database's clock, the rest by ours.",
+    do="Let both machines keep their clocks by NTP.",
+    where=Place(Source.MACHINE, "timedatectl"),
+)
+def clocks_differ(facts: Facts) -> Iterator[str]:
+    difference = facts.ours.clock_difference
+    if abs(difference) > _TOLERANCE:
+        side = "ahead of" if difference > timedelta(0) else "behind"
+        yield f"The database's clock is {abs(difference).total_seconds():.0f} s {side} ours."
+
+
+@check(
+    "database.default_password",
+    Severity.RISKY,
+    means="AuthMe's login at the database has the password that AuthMe's own config begins with.",
+    why="Everybody knows it.",
+    do="Choose another one, at the database and in AuthMe's config.",
+    where=Place(Source.AUTHME, "DataSource.mySQLPassword"),
+)
+def password_is_the_default(facts: Facts) -> Iterator[str]:
+    if facts.is_shared and facts.authme.password == _DEFAULT_PASSWORD:
+        yield "DataSource.mySQLPassword is AuthMe's default."
+
+
+@check(
+    "database.unencrypted",
+    Severity.RISKY,
+    means="The connection to a database on another machine is not encrypted.",
+    why="Hashes and addresses cross the network in clear.",
+    do="Let AuthMe, and so us, use TLS; or take both machines into a private network (WireGuard).",
+    where=Place(Source.AUTHME, "DataSource.mySQLUseSSL: true"),
+)
+def connection_is_plain(facts: Facts) -> Iterator[str]:
+    given = facts.server_database.connect_params
+    host = str(given.get("host", ""))
+    if given.get("ssl") is None and host != "localhost" and not is_loopback(host):
+        yield f"The database is at {host}, and TLS is off."
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *(database_is_away, database_is_read_only, rights_are_missing, triggers_are_missing, views_are_missing),
+    *(schema_is_too_new, home_is_elsewhere, key_is_another),
+    *(clocks_differ, password_is_the_default, connection_is_plain),
+)
+
+
+def _grant(facts: Facts, *rights: str) -> str:
+    """The statement that an administrator of the database types."""
+    database = facts.server_database
+    return f"GRANT {', '.join(rights)} ON `{database.database}`.* TO {facts.login};"

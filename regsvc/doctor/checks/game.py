@@ -1,0 +1,179 @@
+"""The game server's own files: operators, remote console, who may join."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Final
+
+from regsvc.config.value_checks import is_placeholder, why_no_folder
+from regsvc.core.addresses import is_loopback
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.finding import Check, Place, Severity, Source, check
+
+_SHORTEST_PASSWORD: Final = 12
+_WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secret", "test", "qwerty", "letmein")
+
+
+@check(
+    "game.no_directory",
+    Severity.BROKEN,
+    means="game.directory is no folder that we can look into.",
+    why="Operators, AuthMe and the remote console are looked up there: nobody can log in as an admin.",
+    do="Name the folder with server.properties in it, and let the companion's user into it.",
+    where=Place(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
+)
+def directory_is_missing(facts: Facts) -> Iterator[str]:
+    directory = facts.config.game.directory
+    reason = None if directory is None else why_no_folder(directory)
+    if reason is not None:
+        yield f"game.directory: {reason}."
+
+
+@check(
+    "game.operators_unreadable",
+    Severity.BROKEN,
+    means="ops.json cannot be read, or is not a list of operators.",
+    why="Nobody can log in as an admin after a start. A companion that runs goes on with the last good list.",
+    do="Mend the file (/op and /deop in the game write it anew), and let the companion's user read it.",
+    where=Place(Source.OPERATORS),
+)
+def operators_are_unreadable(facts: Facts) -> Iterator[str]:
+    if facts.operators_problem is not None:
+        yield facts.operators_problem
+
+
+@check(
+    "game.no_operators",
+    Severity.RISKY,
+    means="Nobody is an operator.",
+    why="Nobody can log in as an admin: registrations wait for ever.",
+    do="Make somebody an operator (/op NAME in the game), or name operators in our config.",
+    where=Place(Source.OURS, '[game] operators = ["NAME"]'),
+)
+def nobody_is_operator(facts: Facts) -> Iterator[str]:
+    needed = facts.config.auth.min_operator_level
+    levels = facts.operator_levels
+    if not levels:
+        yield "There are no operators."
+    elif max(levels.values()) < needed:
+        yield f"No operator has level {needed} (auth.min_operator_level)."
+
+
+@check(
+    "game.properties_unreadable",
+    Severity.RISKY,
+    means="server.properties is not in game.directory, or cannot be read.",
+    why="The game's address, its remote console and its mode are not known: nobody can be kicked.",
+    do="Let game.directory name the game server's own folder, and the companion's user read the file.",
+    where=Place(Source.PROPERTIES),
+)
+def properties_are_unreadable(facts: Facts) -> Iterator[str]:
+    directory = facts.config.game.directory
+    if facts.properties_problem is not None and directory is not None and why_no_folder(directory) is None:
+        yield facts.properties_problem
+
+
+@check(
+    "game.rcon_off",
+    Severity.RISKY,
+    means="The game server's remote console (RCON) is off, or has no password.",
+    why=(
+        "Nobody can be kicked: who is banned plays on until he leaves, and who is online under a name that is just "
+        "approved can be logged in without a password."
+    ),
+    do="Switch it on with a long password and restart the game server. If that is not wanted, set game.rcon = false.",
+    where=Place(Source.PROPERTIES, "enable-rcon=true, rcon.password=…"),
+)
+def rcon_is_off(facts: Facts) -> Iterator[str]:
+    if facts.config.game.rcon == "auto" and not facts.properties.rcon_enabled:
+        yield "RCON is off: enable-rcon is not true, or rcon.password is empty."
+
+
+@check(
+    "game.rcon_password",
+    Severity.RISKY,
+    means="The password of the remote console is short, or one that everybody tries.",
+    why="Who guesses it is the server's console: every command, every operator.",
+    do="Choose a long one, for example with: openssl rand -hex 16. Then restart the game server.",
+    where=Place(Source.PROPERTIES, "rcon.password"),
+)
+def rcon_password_is_weak(facts: Facts) -> Iterator[str]:
+    game = facts.config.game
+    if game.rcon is False or not (facts.properties.rcon_enabled or game.rcon is True):
+        return
+    password = game.rcon_password or facts.properties.rcon_password
+    letters = password.lower().strip("0123456789!_-.")
+    if password and len(password) < _SHORTEST_PASSWORD:
+        yield f"The password of the remote console has fewer than {_SHORTEST_PASSWORD} characters."
+    elif password and (letters in _WELL_KNOWN or is_placeholder(password) or len(set(password)) < 4):
+        yield "The password of the remote console is easy to guess."
+
+
+@check(
+    "game.rcon_exposed",
+    Severity.RISKY,
+    means="The remote console answers at an address of the internet.",
+    why="Its password crosses the network in clear, and it lets everybody guess as often as they like.",
+    do="Let it listen on this machine alone (rcon.ip on Paper, server-ip behind a proxy), or close its port.",
+    where=Place(Source.PROPERTIES, "rcon.ip=127.0.0.1"),
+)
+def rcon_is_exposed(facts: Facts) -> Iterator[str]:
+    properties = facts.properties
+    if not properties.rcon_enabled:
+        return
+    address = properties.server_ip or facts.machine.find_public_address()
+    if address and _is_public(address) and facts.machine.is_answered(address, properties.rcon_port):
+        yield f"RCON answers at {address}:{properties.rcon_port}."
+
+
+@check(
+    "game.rcon_over_network",
+    Severity.RISKY,
+    means="The companion speaks to the remote console of another machine (game.rcon_host).",
+    why="RCON is not encrypted: its password crosses the network in clear.",
+    do="Run the companion beside the game server, or take both into a private network (WireGuard, SSH).",
+    where=Place(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
+)
+def rcon_is_far_away(facts: Facts) -> Iterator[str]:
+    game = facts.config.game
+    if game.rcon is not False and game.rcon_host and game.rcon_host != "localhost" and not is_loopback(game.rcon_host):
+        yield f"game.rcon_host is {game.rcon_host}."
+
+
+@check(
+    "game.online_mode",
+    Severity.RISKY,
+    means="The game server asks Mojang who joins (online-mode=true), and AuthMe asks for a password on top.",
+    why="Who registers without having bought the game is approved and cannot join.",
+    do="Set it to false if players without a bought game should play. Else say so on the registration page.",
+    where=Place(Source.PROPERTIES, "online-mode=false"),
+)
+def mode_is_online(facts: Facts) -> Iterator[str]:
+    if facts.properties.online_mode and facts.has_authme:
+        yield "online-mode is true, and there is AuthMe."
+
+
+@check(
+    "game.offline_mode",
+    Severity.RISKY,
+    means="The game server lets everybody in under any name (online-mode=false), and there is no AuthMe.",
+    why="Anybody joins as an operator. A proxy in front that asks who joins is the one case where this is right.",
+    do="Set it to true, or install AuthMe.",
+    where=Place(Source.PROPERTIES, "online-mode=true"),
+)
+def mode_is_offline_without_authme(facts: Facts) -> Iterator[str]:
+    if not facts.properties.online_mode and not facts.has_authme:
+        yield "online-mode is false, and nothing asks for a password."
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *(directory_is_missing, operators_are_unreadable, nobody_is_operator, properties_are_unreadable),
+    *(rcon_is_off, rcon_password_is_weak, rcon_is_exposed, rcon_is_far_away),
+    *(mode_is_online, mode_is_offline_without_authme),
+)
+
+
+def _is_public(address: str) -> bool:
+    try:
+        return ip_address(address).is_global
+    except ValueError:
+        return False

@@ -1,0 +1,208 @@
+"""The algorithms AuthMe is told to hash passwords with: impossible ones, weak ones, and cheap ones."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from plugin_bridge.authme.config import DEPRECATED_ALGORITHMS, LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig
+from plugin_bridge.hashers import HASHERS, UnusableHashing, find_hasher, make_password_hasher
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+
+_BETTER: Final = "BCRYPT, ARGON2 or PBKDF2"
+_CHANGE: Final = Place(Source.AUTHME, f"{PASSWORD_HASH_KEY}: BCRYPT")
+_KEEP_OLD: Final = (
+    f"Choose {_BETTER} and put the old one into {LEGACY_HASHES_KEY}: nobody needs a new password, "
+    "each is hashed anew at its next use."
+)
+# One or two rounds of MD5 or SHA-1, or no salt of their own: a graphics card tries billions of these in a second.
+_WEAK: Final = frozenset(
+    {
+        *("CMW", "ROYALAUTH", "SMF", "CRAZYCRYPT1", "PHPFUSION"),
+        *("SALTED2MD5", "MYBB", "IPB3", "WBB3", "JOOMLA", "MD5VB"),
+    }
+)
+_FEWEST_BCRYPT_ROUNDS: Final = 10
+_FEWEST_PBKDF2_ROUNDS: Final = 10_000
+_BCRYPT_KEY: Final = "ExternalBoardOptions.bCryptLog2Round"
+_PBKDF2_KEY: Final = "settings.security.pbkdf2Rounds"
+# What AuthMe's own config begins with.
+_USUAL: Final = {_BCRYPT_KEY: 12, _PBKDF2_KEY: 10_000, "settings.security.doubleMD5SaltLength": 8}
+_PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
+
+
+@check(
+    "hash.unknown",
+    Severity.RISKY,
+    means="AuthMe does not know the algorithm that passwordHash names.",
+    why="It says nothing of it and hashes new passwords with SHA256. Hashes of the named kind do not verify any more.",
+    do=f"Name one that AuthMe has, such as {_BETTER}.",
+    where=_CHANGE,
+)
+def algorithm_is_unknown(facts: Facts) -> Iterator[str]:
+    for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
+        if name.upper() not in DEPRECATED_ALGORITHMS:
+            yield (
+                f"{PASSWORD_HASH_KEY} is {name!r}, which this AuthMe does not have."
+                if name
+                else (f"{PASSWORD_HASH_KEY} is no name.")
+            )
+
+
+@check(
+    "hash.deprecated",
+    Severity.RISKY,
+    means="AuthMe no longer makes hashes with the configured algorithm: MD5, SHA1, SHA512 or DOUBLEMD5.",
+    why="AuthMe rewrites its config when it starts, and uses SHA256. Hashes without a salt are looked up in lists.",
+    do=_KEEP_OLD,
+    where=_CHANGE,
+)
+def algorithm_is_deprecated(facts: Facts) -> Iterator[str]:
+    for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
+        if name.upper() in DEPRECATED_ALGORITHMS:
+            yield f"{PASSWORD_HASH_KEY} is {name}."
+
+
+@check(
+    "hash.impossible",
+    Severity.BROKEN,
+    means="No other program can hash as AuthMe is told to: TWO_FACTOR, CUSTOM, PLAINTEXT, or a cost out of bounds.",
+    why="The companion does not start (exit status 78): nobody could log in with a password that it wrote.",
+    do=f"Choose {_BETTER}, with a usual cost.",
+    where=_CHANGE,
+)
+def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
+    reason = _why_impossible(facts.authme)
+    if reason is None:
+        return
+    key = reason.partition(" ")[0]
+    if key in _USUAL:
+        yield Symptom(reason, do="Go back to AuthMe's default.", where=_at(facts, key))
+    else:
+        yield reason
+
+
+@check(
+    "hash.no_salt_column",
+    Severity.BROKEN,
+    means="The algorithm keeps its salt in a column of its own, and DataSource.mySQLColumnSalt is empty.",
+    why="AuthMe hashes with a salt that it then throws away: nobody who registers so can ever log in.",
+    do=f"Name a column; AuthMe adds it when the game server starts. Or choose {_BETTER}, which need none.",
+    where=Place(Source.AUTHME, "DataSource.mySQLColumnSalt: salt"),
+)
+def salt_has_no_column(facts: Facts) -> Iterator[str]:
+    hasher = find_hasher(facts.authme.password_hash)
+    if hasher is not None and hasher.needs_salt_column and not facts.authme.columns.salt:
+        yield f"{PASSWORD_HASH_KEY} is {hasher.name}, and there is no salt column."
+
+
+@check(
+    "hash.forum",
+    Severity.RISKY,
+    means="The algorithm is a forum's (PHPBB, WORDPRESS, IPB4, XFBCRYPT): AuthMe's table is the forum's own.",
+    why="Passwords are verified, but no player is ever added: a user of the forum has more rows than we know to write.",
+    do="Let players register in the forum, or give AuthMe a table of its own and another algorithm.",
+    where=_CHANGE,
+)
+def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
+    hasher = find_hasher(facts.authme.password_hash)
+    if hasher is not None and hasher.is_of_forum:
+        yield f"{PASSWORD_HASH_KEY} is {hasher.name}."
+
+
+@check(
+    "hash.weak",
+    Severity.RISKY,
+    means="The algorithm is weak: a few rounds of MD5 or SHA-1, or no salt.",
+    why="Who gets hold of the table has most of the passwords within hours.",
+    do=_KEEP_OLD,
+    where=_CHANGE,
+)
+def algorithm_is_weak(facts: Facts) -> Iterator[str]:
+    if facts.authme.password_hash in _WEAK:
+        yield f"{PASSWORD_HASH_KEY} is {facts.authme.password_hash}."
+
+
+@check(
+    "hash.cheap",
+    Severity.RISKY,
+    means="The algorithm is a good one, but its cost is set too low.",
+    why="The cost is what makes guessing slow for whoever gets hold of the table.",
+    do="Raise it to AuthMe's default. Hashes that are there keep theirs until the password changes.",
+    where=Place(Source.AUTHME, ", ".join(f"{key}: {_USUAL[key]}" for key in (_BCRYPT_KEY, _PBKDF2_KEY))),
+)
+def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
+    authme = facts.authme
+    if (
+        find_hasher(authme.password_hash) is HASHERS["BCRYPT"]
+        and 4 <= authme.bcrypt_log2_rounds < _FEWEST_BCRYPT_ROUNDS
+    ):
+        yield Symptom(f"{_BCRYPT_KEY} is {authme.bcrypt_log2_rounds}.", where=_at(facts, _BCRYPT_KEY))
+    if authme.password_hash in _PBKDF2 and 0 < authme.pbkdf2_rounds < _FEWEST_PBKDF2_ROUNDS:
+        yield Symptom(f"{_PBKDF2_KEY} is {authme.pbkdf2_rounds}.", where=_at(facts, _PBKDF2_KEY))
+
+
+@check(
+    "hash.ascii_only",
+    Severity.RISKY,
+    means="To the algorithm all characters outside ASCII are one and the same, and AuthMe allows them in passwords.",
+    why="Any six Cyrillic letters are the same password as any other six. On the web such passwords are refused.",
+    do="Allow ASCII only, or choose another algorithm.",
+    where=Place(Source.AUTHME, "settings.restrictions.allowedPasswordCharacters: '[!-~]*'"),
+)
+def algorithm_is_ascii_only(facts: Facts) -> Iterator[str]:
+    authme = facts.authme
+    hasher = find_hasher(authme.password_hash)
+    if hasher is not None and hasher.is_ascii_only and authme.password_rule.pattern.matches("пароль"):
+        yield f"{PASSWORD_HASH_KEY} is {hasher.name}, and allowedPasswordCharacters allows more than ASCII."
+
+
+@check(
+    "hash.legacy_unusable",
+    Severity.RISKY,
+    means="The key legacyHashes names an algorithm that nothing can be verified with.",
+    why="Players whose passwords are hashed so cannot log in.",
+    do="Take it out, or name it as AuthMe does. One with a separate salt needs DataSource.mySQLColumnSalt.",
+    where=Place(Source.AUTHME, LEGACY_HASHES_KEY),
+)
+def legacy_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
+    for name in _ignored(facts.authme, LEGACY_HASHES_KEY):
+        yield (
+            f"{LEGACY_HASHES_KEY} has {name!r}, which AuthMe does not know."
+            if name
+            else (f"{LEGACY_HASHES_KEY} is not a list.")
+        )
+    for name in facts.authme.legacy_hashes:
+        hasher = find_hasher(name)
+        if hasher is None:
+            yield f"{LEGACY_HASHES_KEY} has {name}, with which no other program can verify."
+        elif hasher.needs_salt_column and not facts.authme.columns.salt:
+            yield f"{LEGACY_HASHES_KEY} has {name}, and there is no salt column."
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *(algorithm_is_unknown, algorithm_is_deprecated, algorithm_is_impossible, salt_has_no_column),
+    *(algorithm_is_of_a_forum, algorithm_is_weak, algorithm_is_cheap, algorithm_is_ascii_only, legacy_is_unusable),
+)
+
+
+def _at(facts: Facts, key: str) -> str:
+    """The key of `_USUAL`, with the value it should have."""
+    return facts.name_of(Place(Source.AUTHME, f"{key}: {_USUAL[key]}"))
+
+
+def _ignored(authme: AuthMeConfig, key: str) -> list[str]:
+    """What is written at this key and AuthMe does not take; "" for what is no text."""
+    return [ignored.written for ignored in authme.ignored if ignored.key == key]
+
+
+def _why_impossible(authme: AuthMeConfig) -> str | None:
+    """Without hashing anything: the dearest algorithm takes seconds."""
+    hasher = find_hasher(authme.password_hash)
+    try:
+        if hasher is None:
+            make_password_hasher(authme.hashing)  # refuses before it hashes
+        else:
+            hasher.with_parameters(authme.hashing)
+    except UnusableHashing as error:
+        return str(error)
+    return None

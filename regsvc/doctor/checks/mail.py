@@ -1,0 +1,58 @@
+"""Whether mails leave the house. Whether they arrive, `companion mail-test ADDRESS` tells."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.finding import Check, Place, Severity, Source, check
+
+_SMTP: Final = Place(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
+_SET_UP: Final = "Name a mail server and an account there; then try it with: companion mail-test ADDRESS"
+
+
+@check(
+    "mail.off",
+    Severity.BROKEN,
+    means="Registration is open, and no mail is sent.",
+    why="Nobody can register: the code that proves an address is sent by mail.",
+    do=_SET_UP,
+    where=_SMTP,
+)
+def nobody_can_register(facts: Facts) -> Iterator[str]:
+    if facts.config.registration.open and not facts.sends_mail:
+        yield _why_off(facts)
+
+
+@check(
+    "mail.no_links",
+    Severity.RISKY,
+    means="Registration is closed, and no mail is sent.",
+    why="Who forgets a password can get no link for another, and nobody is told of a ban or an approval.",
+    do=_SET_UP,
+    where=_SMTP,
+)
+def nobody_gets_links(facts: Facts) -> Iterator[str]:
+    if not facts.config.registration.open and not facts.sends_mail:
+        yield _why_off(facts)
+
+
+@check(
+    "mail.folder",
+    Severity.RISKY,
+    means="Mails are written to files (mail.backend is folder).",
+    why="Players get none, unless another program sends what lies there.",
+    do=_SET_UP,
+    where=_SMTP,
+)
+def mails_stay_here(facts: Facts) -> Iterator[str]:
+    if facts.config.mail.backend == "folder":
+        yield f"Mails are written to {facts.config.mail.folder}."
+
+
+CHECKS: Final[tuple[Check, ...]] = (nobody_can_register, nobody_gets_links, mails_stay_here)
+
+
+def _why_off(facts: Facts) -> str:
+    if facts.config.mail.backend == "off":
+        return 'mail.backend is "off".'
+    return 'mail.backend is "auto", and AuthMe has no mail account of its own (Email.mailAccount, Email.mailPassword).'

@@ -1,0 +1,134 @@
+"""Names and passwords: where the web and the game would not take the same ones."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from plugin_bridge.authme.patterns import compile_pattern
+from plugin_bridge.authme.rules import ANYTHING, JavaPattern, NameRule, compile_java_pattern
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+
+_NAME_KEY: Final = "settings.restrictions.allowedNicknameCharacters"
+_LENGTH_KEY: Final = "settings.restrictions.maxNicknameLength"
+_PASSWORD_KEY: Final = "settings.restrictions.allowedPasswordCharacters"  # noqa: S105 - a key of AuthMe's
+_SIMPLE: Final = {_NAME_KEY: "[a-zA-Z0-9_]*", _PASSWORD_KEY: "[!-~]*"}
+# What hosts allow beyond letters and digits, tried one by one in the middle of a name or a password.
+_TRIED: Final = (*"""_-.+*~!?#$%&/\\|:;,'"`^<>=()[]{}@ """, "é", "ß", "ж", "字")
+_LONGEST_BEDROCK_NAME: Final = 16  # Floodgate cuts prefix and name there
+
+
+@check(
+    "rules.unusable_pattern",
+    Severity.RISKY,
+    means="A regular expression of AuthMe's config is invalid, or only Java understands it.",
+    why="The web allows everything then, and so does AuthMe where the expression is invalid to it, too.",
+    do="Write a simple one: one set of characters, repeated.",
+    where=Place(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SIMPLE.items())),
+)
+def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
+    authme = facts.authme
+    for key, pattern in ((_NAME_KEY, authme.name_rule.pattern), (_PASSWORD_KEY, authme.password_rule.pattern)):
+        if pattern is ANYTHING:
+            where = facts.name_of(Place(Source.AUTHME, f"{key}: '{_SIMPLE[key]}'"))
+            yield Symptom(f"{key} cannot be used as a regular expression.", where=where)
+
+
+@check(
+    "rules.names",
+    Severity.RISKY,
+    means="registration.username_regex takes names that AuthMe does not let join.",
+    why="Players register, are approved and are kicked when they join.",
+    do='Leave it "" to have AuthMe\'s own rule, or allow these names in AuthMe.',
+    where=Place(Source.OURS, '[registration] username_regex = ""'),
+)
+def names_differ(facts: Facts) -> Iterator[str]:
+    ours = facts.config.registration.username_regex
+    refused = _taken_here_alone(ours, facts.authme.name_rule.pattern)
+    if refused:
+        yield f"registration.username_regex takes names with {refused}, and AuthMe's {_NAME_KEY} does not."
+
+
+@check(
+    "rules.passwords",
+    Severity.RISKY,
+    means="registration.password_regex takes passwords that AuthMe does not.",
+    why="Who chose such a password on the web can log in in the game, but cannot choose it there again.",
+    do='Leave it "" to have AuthMe\'s own rule, or allow these passwords in AuthMe.',
+    where=Place(Source.OURS, '[registration] password_regex = ""'),
+)
+def passwords_differ(facts: Facts) -> Iterator[str]:
+    ours = facts.config.registration.password_regex
+    refused = _taken_here_alone(ours, facts.authme.password_rule.pattern)
+    if refused:
+        yield f"registration.password_regex takes passwords with {refused}, and AuthMe's {_PASSWORD_KEY} does not."
+
+
+@check(
+    "bedrock.refused_by_authme",
+    Severity.BROKEN,
+    means="Bedrock players may register, and AuthMe's rule for names refuses Floodgate's prefix or longest names.",
+    why="They register, are approved and are kicked when they join.",
+    do="Allow the prefix and 16 characters, and reload AuthMe.",
+    where=Place(Source.AUTHME, f"{_NAME_KEY}: '[a-zA-Z0-9_.]*' (with your prefix), {_LENGTH_KEY}: 16"),
+)
+def bedrock_names_are_refused(facts: Facts) -> Iterator[str]:
+    bedrock, rule = facts.config.bedrock, facts.authme.name_rule
+    if not bedrock.enabled:
+        return
+    name = f"{bedrock.prefix}Steve_the_Second"[:_LONGEST_BEDROCK_NAME]
+    fault = _fault(rule, name)
+    if fault is not None:
+        yield f"Bedrock players are called like {name}, and AuthMe {fault}."
+
+
+@check(
+    "bedrock.refused_by_us",
+    Severity.BROKEN,
+    means="Bedrock players may register, and bedrock.username_regex refuses Floodgate's prefix.",
+    why="No Bedrock player can register.",
+    do="Allow the prefix.",
+    where=Place(Source.OURS, '[bedrock] username_regex = "^[a-zA-Z0-9._-]{3,16}$" (with your prefix)'),
+)
+def bedrock_prefix_is_refused(facts: Facts) -> Iterator[str]:
+    bedrock = facts.config.bedrock
+    if bedrock.enabled and not compile_pattern(bedrock.username_regex).fullmatch(f"{bedrock.prefix}Steve"):
+        yield f"bedrock.username_regex does not take the name {bedrock.prefix}Steve."
+
+
+@check(
+    "bedrock.no_prefix",
+    Severity.RISKY,
+    means="Bedrock players may register, and nothing stands before their names.",
+    why="A player of the Java edition can take the name of a Bedrock player, and the other way round.",
+    do="Give them a prefix that no Java name can have, in Floodgate's config.yml (username-prefix) and here.",
+    where=Place(Source.OURS, '[bedrock] prefix = "."'),
+)
+def bedrock_has_no_prefix(facts: Facts) -> Iterator[str]:
+    if facts.config.bedrock.enabled and not facts.config.bedrock.prefix:
+        yield 'bedrock.prefix is "".'
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *(pattern_is_unusable, names_differ, passwords_differ),
+    *(bedrock_names_are_refused, bedrock_prefix_is_refused, bedrock_has_no_prefix),
+)
+
+
+def _taken_here_alone(ours: str, theirs: JavaPattern) -> str:
+    """The characters that our expression takes and AuthMe's does not; "" for none, or without one of ours."""
+    if not ours:
+        return ""
+    pattern = compile_java_pattern(ours, "ours")
+    words = {character: f"abcd12{character}345" for character in _TRIED}
+    refused = [name for name, word in words.items() if pattern.matches(word) and not theirs.matches(word)]
+    return " or ".join("a space" if character == " " else character for character in refused)
+
+
+def _fault(rule: NameRule, name: str) -> str | None:
+    """What AuthMe objects to in a name, in words."""
+    fault = rule.find_fault(name)
+    if fault is None:
+        return None
+    if fault == "forbidden_characters":
+        return f"refuses the characters ({_NAME_KEY} is {rule.pattern.text})"
+    return f"wants {rule.min_length} to {rule.max_length} characters"

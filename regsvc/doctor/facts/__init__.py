@@ -1,0 +1,1 @@
+"""The doctor's sources of facts."""

@@ -1,0 +1,262 @@
+"""What is known of this installation: looked up when the first check asks for it, and only once.
+
+A property raises `CannotTell` where its fact cannot be had; what keeps it from being had is the finding of another
+check, which asks for the `…_problem`.
+"""
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from peewee import Database, MySQLDatabase
+
+from plugin_bridge.authme.config import AuthMeConfig, Backend
+from plugin_bridge.server.files import (
+    HIGHEST_LEVEL,
+    ServerFileError,
+    ServerProperties,
+    read_operators,
+    read_server_properties,
+)
+from regsvc.auth.keys import UnusableKey, find_installation_key
+from regsvc.config.sections import Config, ConfigError
+from regsvc.database.location import Home, read_authme, resolve_home
+from regsvc.doctor.facts.databases import Databases, OwnSide, PlayerSide, look_at_databases
+from regsvc.doctor.facts.host import Machine
+from regsvc.doctor.facts.own_tables import OwnTables
+from regsvc.doctor.facts.player_rows import PlayerRows
+from regsvc.doctor.facts.player_table import PlayerTable
+from regsvc.doctor.facts.readonly_db import Unreadable
+from regsvc.doctor.facts.running_daemon import RunningCompanion, find_running
+from regsvc.doctor.finding import CannotTell, Place, Source
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
+
+
+class Facts:
+    """`config` is the config, or what is wrong with it; `inside`: the companion that looks at itself."""
+
+    def __init__(self, config: Config | ConfigError, machine: Machine, inside: RunningCompanion | None = None) -> None:
+        self._config = config
+        self.machine = machine
+        self._inside = inside
+
+    # --- our config ---
+
+    @property
+    def config_problems(self) -> tuple[str, ...]:
+        """What keeps the config from being used; each a sentence."""
+        return self._config.problems if isinstance(self._config, ConfigError) else ()
+
+    @property
+    def config(self) -> Config:
+        if isinstance(self._config, ConfigError):
+            raise CannotTell("everything that the config tells of: it is broken")
+        return self._config
+
+    def name_of(self, place: Place) -> str:
+        """The place in the words of this installation: with the file's own name where it is known."""
+        file = None if self.config_problems else self._file_of(place.source)
+        name = str(file or place.source)
+        return f"{name}: {place.key}" if place.key else name
+
+    def _file_of(self, source: Source) -> Path | None:
+        config = self.config
+        files = {
+            Source.OURS: config.file,
+            Source.AUTHME: config.authme_config_path,
+            Source.PROPERTIES: config.game.server_properties_path,
+            Source.OPERATORS: config.game.ops_path,
+        }
+        return files.get(source)
+
+    # --- the game server's files ---
+
+    @cached_property
+    def _authme(self) -> AuthMeConfig | ConfigError | None:
+        return _tried(lambda: read_authme(self.config), ConfigError)
+
+    @property
+    def authme_problem(self) -> str | None:
+        """Why AuthMe's config cannot be used; None if it can, or if there is none."""
+        return str(self._authme) if isinstance(self._authme, ConfigError) else None
+
+    @property
+    def has_authme(self) -> bool:
+        """Whether there is a config of AuthMe's, usable or not."""
+        return self._authme is not None
+
+    @property
+    def authme(self) -> AuthMeConfig:
+        if isinstance(self._authme, ConfigError):
+            raise CannotTell("AuthMe's config and its table: the config cannot be read")
+        if self._authme is None:
+            raise CannotTell
+        return self._authme
+
+    @cached_property
+    def _properties(self) -> ServerProperties | ServerFileError | None:
+        path = self.config.game.server_properties_path
+        return None if path is None else _tried(lambda: read_server_properties(path), ServerFileError)
+
+    @property
+    def properties_problem(self) -> str | None:
+        return str(self._properties) if isinstance(self._properties, ServerFileError) else None
+
+    @property
+    def properties(self) -> ServerProperties:
+        if not isinstance(self._properties, ServerProperties):
+            raise CannotTell
+        return self._properties
+
+    @cached_property
+    def _operators(self) -> dict[str, int] | ServerFileError:
+        path = self.config.game.ops_path
+        return {} if path is None else _tried(lambda: read_operators(path), ServerFileError)
+
+    @property
+    def operators_problem(self) -> str | None:
+        return str(self._operators) if isinstance(self._operators, ServerFileError) else None
+
+    @property
+    def operator_levels(self) -> dict[str, int]:
+        """By lower-case name: of ops.json, and those the config names."""
+        if isinstance(self._operators, ServerFileError):
+            raise CannotTell("who is an operator: ops.json cannot be read")
+        named = {name.lower(): HIGHEST_LEVEL for name in self.config.game.operators}
+        return self._operators | named
+
+    # --- where we live ---
+
+    @property
+    def state_dir(self) -> Path:
+        """Raises `CannotTell` where we may not look into it."""
+        self._need_state_dir()
+        return self.config.server.state_dir
+
+    def _need_state_dir(self) -> None:
+        folder = self.config.server.state_dir
+        if folder.exists() and not folder.is_dir():
+            raise CannotTell("the state directory: it is not a folder")
+        if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+            raise CannotTell("the state directory: we may not look into it")
+
+    @cached_property
+    def _home(self) -> Home | ConfigError:
+        return _tried(lambda: resolve_home(self.config, self.authme if self.has_authme else None), ConfigError)
+
+    @property
+    def home_problem(self) -> str | None:
+        """Why it is not known which database is ours."""
+        return str(self._home) if isinstance(self._home, ConfigError) else None
+
+    @property
+    def home(self) -> Home:
+        if isinstance(self._home, ConfigError):
+            raise CannotTell("the databases: it is not known which one is ours")
+        return self._home
+
+    @property
+    def server_database(self) -> MySQLDatabase:
+        """Our database, if it is on a server."""
+        database: Database = self.home.database
+        if not isinstance(database, MySQLDatabase):
+            raise CannotTell
+        return database
+
+    @property
+    def own_file(self) -> Path:
+        """Our own SQLite file, there or not."""
+        database: Database = self.home.database
+        if isinstance(database, MySQLDatabase):
+            raise CannotTell
+        self._need_state_dir()  # where it is, as a rule
+        return Path(database.database)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether AuthMe's table is on the server our own tables are on."""
+        return self.has_authme and self.authme.backend in (Backend.MYSQL, Backend.MARIADB)
+
+    @cached_property
+    def installation_key(self) -> bytes | UnusableKey | None:
+        """The key codes and links derive from, or what is wrong with our keys; None: the first start makes it."""
+        auth, state_dir = self.config.auth, self.state_dir
+        return _tried(lambda: find_installation_key(auth, state_dir), UnusableKey)
+
+    @property
+    def sends_mail(self) -> bool:
+        """Whether mails leave the house in any way."""
+        backend = self.config.mail.backend
+        if backend == "auto":
+            return self.has_authme and self.authme.mail.is_set_up
+        return backend != "off"
+
+    @cached_property
+    def running(self) -> RunningCompanion | None:
+        """The companion that serves at this moment; None if none does."""
+        return self._inside or find_running(self.config, self.machine)
+
+    # --- the databases ---
+
+    @cached_property
+    def databases(self) -> Databases:
+        if not isinstance(self.home.database, MySQLDatabase):
+            self._need_state_dir()
+        authme = self.authme if self.has_authme else None
+        return look_at_databases(self.home, authme, self.machine.now, is_inside=self._inside is not None)
+
+    @property
+    def ours(self) -> OwnSide:
+        side = self.databases.ours
+        if isinstance(side, Unreadable):
+            raise CannotTell("our own tables: the database cannot be read")
+        return side
+
+    @property
+    def login(self) -> str:
+        """Who we are to the database server, as a GRANT names it."""
+        return self.ours.login
+
+    @property
+    def own_tables(self) -> OwnTables:
+        """Raises `CannotTell` also before the first start has made them."""
+        tables = self.ours.tables
+        if tables is None:
+            raise CannotTell
+        return tables
+
+    @property
+    def players(self) -> PlayerSide:
+        side = self.databases.players
+        if isinstance(side, Unreadable):
+            raise CannotTell("AuthMe's table and the rights on it: its database cannot be read")
+        if side is None:
+            raise CannotTell
+        return side
+
+    @property
+    def player_table(self) -> PlayerTable:
+        """Raises `CannotTell` also where there is none, or where not all of it may be seen."""
+        table = self.players.table
+        if table is None or "SELECT" in self.players.missing_rights:
+            raise CannotTell
+        return table
+
+    @property
+    def player_rows(self) -> PlayerRows:
+        rows = self.player_table.rows
+        if rows is None:
+            raise CannotTell("the rows of AuthMe's table: there are too many for a quick look, or columns are missing")
+        return rows
+
+
+def _tried(look: Callable[[], T], problem: type[E]) -> T | E:
+    """What a function returns, or the exception of this kind that it raises."""
+    try:
+        return look()
+    except problem as error:
+        return error

@@ -1,0 +1,138 @@
+"""The rows of AuthMe's table, counted where they are: however many there are, none of them crosses the wire."""
+
+# ruff: noqa: S608 - the names come from AuthMe's config, whose reader takes nothing but plain words
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from plugin_bridge.authme.players import OLDEST_MS
+from regsvc.doctor.facts.readonly_db import MySqlReading, Reading, Row, StatementCutOff
+
+_PATIENCE: Final = 1.0  # seconds, for going through all rows
+_PAGE: Final = 10_000  # rows; a page holds AuthMe's SQLite file for some milliseconds
+_MOST_NAMES: Final = 100
+
+
+@dataclass(frozen=True)
+class PlayerRows:
+    """All rows in figures.
+
+    `mixed_case`: names that are not in lower case and stand alone; `twice`: those whose lower-case name has another row
+    (of both the first hundred). `undated`: neither registered nor logged in at any time; `old`: these, and rows whose
+    newest time is in seconds; `in_seconds`: rows with any time in seconds.
+    """
+
+    mixed_case: tuple[str, ...]
+    twice: tuple[str, ...]
+    undated: int
+    old: int
+    in_seconds: int
+
+
+def look_at_rows(reading: Reading, place: str, username: str, times: list[str]) -> PlayerRows | None:
+    """None when it takes too long. `place` is the table in SQL, `times` its columns with a time in milliseconds.
+
+    Raises `Unreadable`.
+    """
+    if isinstance(reading, MySqlReading):
+        return _rows_in_mysql(reading, place, username, times)
+    return _rows_in_sqlite(reading, place, username, times)
+
+
+def _newest(times: list[str]) -> str:
+    """SQL for the newest time of a row, 0 where there is none."""
+    values = [f"COALESCE(CAST(`{name}` AS SIGNED), 0)" for name in times]
+    return {0: "0", 1: values[0] if values else "0"}.get(len(values), f"GREATEST({', '.join(values)})")
+
+
+def _figures(times: list[str], *, is_sqlite: bool) -> str:
+    """SQL for the columns `undated`, `old` and `in_seconds`."""
+    newest = _newest(times)
+    any_in_seconds = " OR ".join(f"CAST(`{name}` AS SIGNED) BETWEEN 1 AND {OLDEST_MS}" for name in times) or "0 = 1"
+    figures = {
+        "undated": f"{newest} <= 0",
+        "old": f"{newest} < {OLDEST_MS}",
+        "in_seconds": any_in_seconds,
+    }
+    selected = ", ".join(f"SUM(CASE WHEN {sql} THEN 1 ELSE 0 END) AS {name}" for name, sql in figures.items())
+    if is_sqlite:
+        return selected.replace("AS SIGNED", "AS INTEGER").replace("GREATEST(", "MAX(")
+    return selected
+
+
+def _rows_in_mysql(reading: MySqlReading, place: str, username: str, times: list[str]) -> PlayerRows | None:
+    is_mixed = f"BINARY `{username}` <> BINARY LOWER(`{username}`)"
+    try:
+        with reading.cut_off_after(_PATIENCE):
+            mixed = reading.rows(f"SELECT `{username}` AS name FROM {place} WHERE {is_mixed} LIMIT {_MOST_NAMES}")
+            sums = reading.row(f"SELECT {_figures(times, is_sqlite=False)} FROM {place}") or {}
+    except StatementCutOff:
+        return None
+    names = [str(row["name"]) for row in mixed]
+    return _summed(names, _list_twice(reading, place, username, names), [sums])
+
+
+def _rows_in_sqlite(reading: Reading, place: str, username: str, times: list[str]) -> PlayerRows | None:
+    ends_at = time.monotonic() + _PATIENCE
+    names: list[str] = []
+    pages: list[Row] = []
+    for page in _pages(reading, place, username, times):
+        if time.monotonic() > ends_at:
+            return None
+        pages.append(page)
+        if page["mixed"] and len(names) < _MOST_NAMES:
+            names += _mixed_names(reading, place, username, page)
+    return _summed(names, _list_twice(reading, place, username, names), pages)
+
+
+def _pages(reading: Reading, place: str, username: str, times: list[str]) -> Iterator[Row]:
+    """The figures of some thousand rows at a time; `first` and `last` are the page's ends."""
+    last = 0
+    columns = "".join(f", `{name}`" for name in times)
+    while True:
+        page = reading.row(
+            f"SELECT {_figures(times, is_sqlite=True)}, MIN(rowid) AS first, MAX(rowid) AS last,"
+            f" SUM(`{username}` <> LOWER(`{username}`)) AS mixed FROM (SELECT rowid AS rowid, `{username}`{columns}"
+            f" FROM {place} WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE})",
+            last,
+        )
+        if page is None or page["last"] is None:
+            return
+        yield page
+        last = page["last"]
+
+
+def _mixed_names(reading: Reading, place: str, username: str, page: Row) -> list[str]:
+    rows = reading.rows(
+        f"SELECT `{username}` AS name FROM {place} WHERE rowid BETWEEN ? AND ?"
+        f" AND `{username}` <> LOWER(`{username}`) LIMIT {_MOST_NAMES}",
+        page["first"],
+        page["last"],
+    )
+    return [str(row["name"]) for row in rows]
+
+
+def _list_twice(reading: Reading, place: str, username: str, names: list[str]) -> list[str]:
+    """Those of these names that are not the only row of their lower-case name."""
+    keys = [name.lower() for name in names]
+    if not names:
+        return []
+    marks = ", ".join("?" for _name in names)
+    rows = reading.rows(f"SELECT `{username}` AS name FROM {place} WHERE `{username}` IN ({marks})", *keys)
+    lower = {str(row["name"]) for row in rows}
+    return [name for name in names if name.lower() in lower or keys.count(name.lower()) > 1]
+
+
+def _summed(names: list[str], twice: list[str], sums: list[Row]) -> PlayerRows:
+    def total(figure: str) -> int:
+        return sum(int(page.get(figure) or 0) for page in sums)
+
+    return PlayerRows(
+        mixed_case=tuple(name for name in names if name not in twice)[:_MOST_NAMES],
+        twice=tuple(twice)[:_MOST_NAMES],
+        undated=total("undated"),
+        old=total("old"),
+        in_seconds=total("in_seconds"),
+    )

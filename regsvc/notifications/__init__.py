@@ -1,0 +1,1 @@
+"""The outbox and its transports: mail, webhook, RCON."""

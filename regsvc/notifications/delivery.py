@@ -1,0 +1,221 @@
+"""Brings what the outbox promises out of the house, in the background. No request waits for it."""
+
+import asyncio
+import contextlib
+import logging
+from datetime import timedelta
+from typing import Final
+
+from regsvc.core.errors import DatabaseAway, Overloaded
+from regsvc.core.exceptions import describe_bug
+from regsvc.database.engine import Worker
+from regsvc.notifications.outbox import Errand
+from regsvc.notifications.outbox_store import OutboxDesk
+from regsvc.notifications.transport import Away, Carrier, Pointless, Postponed, Refused
+
+log = logging.getLogger(__name__)
+
+_PARALLEL: Final = 4
+_POLL: Final = timedelta(seconds=15)
+_DATABASE_POLL: Final = timedelta(seconds=2)
+_FIRST_PAUSE: Final = timedelta(seconds=1)
+_LONGEST_PAUSE: Final = timedelta(minutes=1)
+_FAREWELL: Final = timedelta(seconds=5)
+
+
+class _Pause:
+    """How long to leave a server alone that is away: doubling, and one attempt at a time."""
+
+    def __init__(self, first: timedelta) -> None:
+        self._first = first
+        self._length = timedelta(0)
+        self._until = 0.0  # on the loop's clock
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the last attempt found the server away."""
+        return bool(self._length)
+
+    def begin_or_extend(self) -> None:
+        if self.remaining() > 0:
+            return  # several attempts met the same outage
+        self._length = min(max(self._first, self._length * 2), _LONGEST_PAUSE)
+        self._until = asyncio.get_running_loop().time() + self._length.total_seconds()
+
+    def end(self) -> None:
+        self._length = timedelta(0)
+        self._until = 0.0
+
+    def remaining(self) -> float:
+        """Seconds; 0 when an attempt may be made."""
+        return max(0.0, self._until - asyncio.get_running_loop().time())
+
+
+class Delivery:
+    """The background job for one kind: `run` until `stop`. Several recipients at once, each one's errands in order.
+
+    `first_pause` is how long a server that is away is left alone at first, `farewell` how long a stop waits for what
+    is under way.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        desk: OutboxDesk,
+        carrier: Carrier,
+        *,
+        first_pause: timedelta = _FIRST_PAUSE,
+        farewell: timedelta = _FAREWELL,
+    ) -> None:
+        self._worker = worker
+        self._desk = desk
+        self._carrier = carrier
+        self._noun = carrier.noun
+        self._pause = _Pause(first_pause)
+        self._farewell = farewell
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._something_happened = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopping = False
+        self._is_database_away = False
+
+    async def run(self) -> None:
+        """Deliver until `stop`; then finish what is under way, for some seconds at most, and come back."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            while not self._is_stopping:
+                self._something_happened.clear()
+                await self._begin_due()
+                await self._wait()
+        finally:
+            self._loop = None
+            await self._finish()
+
+    def stop(self) -> None:
+        """Begin nothing further; `run` comes back. Called on the loop."""
+        self._is_stopping = True
+        self._something_happened.set()
+
+    def wake(self) -> None:
+        """Look into the outbox now. From any thread, after the transaction that put something there."""
+        loop = self._loop
+        if loop is None:
+            return  # not running yet: it looks as soon as it does
+        with contextlib.suppress(RuntimeError):  # the loop has just been closed
+            loop.call_soon_threadsafe(self._something_happened.set)
+
+    async def _begin_due(self) -> None:
+        limit = 1 if self._pause.is_on else _PARALLEL
+        free = limit - len(self._in_flight)
+        if free <= 0 or self._pause.remaining() > 0:
+            return
+        for errand in await self._claim(free):
+            task = asyncio.create_task(self._deliver(errand))
+            self._in_flight.add(task)
+            task.add_done_callback(self._end)
+
+    async def _claim(self, limit: int) -> list[Errand]:
+        try:
+            claimed = await self._worker.run(self._desk.claim_due, limit)
+        except (DatabaseAway, Overloaded):
+            self._wait_for_database("it cannot be reached")
+            return []
+        except Exception as error:  # whatever it is, everything must leave again once it is over
+            self._wait_for_database(describe_bug(error))
+            return []
+        self._is_database_away = False
+        return claimed
+
+    def _wait_for_database(self, why: str) -> None:
+        """Told once, until it works again."""
+        if not self._is_database_away:
+            log.error("%ss wait for the database: %s", self._noun, why)
+        self._is_database_away = True
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
+        self._something_happened.set()
+
+    async def _wait(self) -> None:
+        """Until something may have become due: woken, a delivery ended, the pause is over, or the poll's turn."""
+        poll = (_DATABASE_POLL if self._is_database_away else _POLL).total_seconds()
+        timeout = min(self._pause.remaining() or poll, poll)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._something_happened.wait(), timeout)
+
+    async def _deliver(self, errand: Errand) -> None:
+        """One attempt, whatever may happen. What is not recorded is due again when the claim runs out."""
+        try:
+            await self._attempt(errand)
+        except asyncio.CancelledError:
+            await self._worker.run(self._desk.put_back, errand, "the companion was stopped")
+            raise
+        except (DatabaseAway, Overloaded):
+            log.warning("%s %d (%s): how it went cannot be recorded now", self._noun, errand.id, errand.template)
+        except Exception as bug:
+            log.error("%s %d (%s) met a bug: %s", self._noun, errand.id, errand.template, describe_bug(bug))
+            await self._worker.run(self._desk.record_failure, errand, f"a bug: {type(bug).__name__}")
+
+    async def _attempt(self, errand: Errand) -> None:
+        run, desk = self._worker.run, self._desk
+        try:
+            await self._carrier.carry(errand)
+        except Pointless as reason:
+            await run(desk.drop, errand, str(reason))
+            return
+        except Away as error:
+            await self._put_back(errand, str(error))
+            return
+        except Refused as error:
+            await run(desk.record_failure, errand, str(error), is_final=True)
+        except Postponed as error:
+            self._look_again_after(await run(desk.record_failure, errand, str(error), retry_after=error.retry_after))
+        else:
+            await run(desk.record_sent, errand)
+        if self._pause.is_on:
+            log.info("%ss get out again", self._noun)
+            self._pause.end()
+
+    def _look_again_after(self, wait: timedelta | None) -> None:
+        """Sooner than the poll's turn, if something is due sooner."""
+        if wait is not None and wait < _POLL:
+            asyncio.get_running_loop().call_later(wait.total_seconds(), self._something_happened.set)
+
+    async def _put_back(self, errand: Errand, reason: str) -> None:
+        if not self._pause.is_on:
+            log.warning("%ss wait, none gets out: %s", self._noun, reason)
+        self._pause.begin_or_extend()
+        await self._worker.run(self._desk.put_back, errand, reason)
+
+    async def _finish(self) -> None:
+        if not self._in_flight:
+            return
+        _done, late = await asyncio.wait(self._in_flight, timeout=self._farewell.total_seconds())
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+
+class Deliveries:
+    """All kinds side by side: one that is held up does not hold up another."""
+
+    def __init__(self) -> None:
+        self._deliveries: list[Delivery] = []
+
+    def add(self, delivery: Delivery) -> None:
+        """One more kind; before `run`."""
+        self._deliveries.append(delivery)
+
+    async def run(self) -> None:
+        """Deliver until `stop`; see `Delivery.run`."""
+        await asyncio.gather(*(delivery.run() for delivery in self._deliveries))
+
+    def stop(self) -> None:
+        """Begin nothing further. Called on the loop."""
+        for delivery in self._deliveries:
+            delivery.stop()
+
+    def wake(self) -> None:
+        """Look into the outbox now. From any thread."""
+        for delivery in self._deliveries:
+            delivery.wake()

@@ -1,0 +1,178 @@
+"""The texts of mails: `emails/<name>.<language>.txt` and `.html`, and a host's own folder on top of them.
+
+The first line of the `.txt` is its subject. `$names` are filled in; a line with a name that has no value this time is
+left out. In HTML every value is escaped, and `layout.html` goes around. Without its own `.html` a mail is text alone.
+"""
+
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from regsvc.core.text import clean
+
+FALLBACK_LANGUAGE: Final = "en"
+
+MAILS: Final[Mapping[str, frozenset[str]]] = {
+    "verification_code": frozenset({"code", "minutes"}),
+    "unlink_code": frozenset({"username", "code", "minutes"}),
+    "already_registered": frozenset({"username"}),
+    "approved": frozenset({"username", "reason"}),
+    "approved_set_password": frozenset({"username", "reason", "link", "days"}),
+    "rejected": frozenset({"username", "reason"}),
+    "banned": frozenset({"username", "reason", "until"}),
+    "unbanned": frozenset({"username", "reason"}),
+    "reset_password": frozenset({"username", "link", "minutes"}),
+    "password_link": frozenset({"username", "link", "minutes"}),
+    "email_changed": frozenset({"username"}),
+    "account_deleted": frozenset({"username"}),
+    "digest": frozenset({"count", "names", "more"}),
+    "mail_test": frozenset(),
+}
+"""Every mail, and the names its text may use beside `$server` and `$language`."""
+
+Values = Mapping[str, str | None]
+
+_COMMON_NAMES: Final = frozenset({"server", "language"})
+_LAYOUT: Final = "layout.html"
+_TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt")
+_SUBJECT: Final = "Subject: "
+
+
+class BrokenTemplate(ValueError):
+    """A text that cannot be used; `str()` is a sentence with the file's name."""
+
+
+@dataclass(frozen=True)
+class FilledMail:
+    """The words of one mail. `html` is None where there is text alone."""
+
+    subject: str
+    text: str
+    html: str | None
+
+
+@dataclass(frozen=True)
+class MailTemplate:
+    """The text of one mail in one language."""
+
+    language: str
+    subject: str
+    text: str
+    html: str | None
+    layout: str
+
+    def fill(self, values: Values) -> FilledMail:
+        """`values`: one for each name of the mail and `server`; None leaves out the lines that use it."""
+        named = {**values, "language": self.language}
+        return FilledMail(
+            subject=" ".join(_fill(self.subject, named, clean).split()),
+            text=_fill(self.text, named, clean),
+            html=None if self.html is None else self._fill_html(self.html, named),
+        )
+
+    def _fill_html(self, content: str, values: Values) -> str:
+        inner = _fill(content, values, _escape)
+        return Template(self.layout).substitute(
+            server=_escape(values["server"] or ""), language=_escape(self.language), content=inner
+        )
+
+
+class MailTemplates:
+    """All texts, read and checked once."""
+
+    def __init__(self, templates: Mapping[tuple[str, str], MailTemplate]) -> None:
+        """By name and language in lower case; every mail is there in English."""
+        self._templates = dict(templates)
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages that at least one mail is written in, in alphabetical order."""
+        return sorted({language for _name, language in self._templates})
+
+    def get(self, name: str, language: str) -> MailTemplate:
+        """The text for a language tag: its own, that of its first part ("zh-CN": "zh"), or the English one.
+
+        Raises KeyError for an unknown mail: that is a bug.
+        """
+        tag = language.lower().replace("_", "-")
+        for candidate in (tag, tag.partition("-")[0]):
+            if (name, candidate) in self._templates:
+                return self._templates[name, candidate]
+        return self._templates[name, FALLBACK_LANGUAGE]
+
+
+def load_mail_templates(folder: Path | None) -> MailTemplates:
+    """The built-in texts, replaced by those in a host's own folder (None: he has none).
+
+    Raises `BrokenTemplate`, and OSError for a folder that cannot be read.
+    """
+    builtin = files("regsvc.notifications.mail") / "texts"
+    layout = _read(builtin / _LAYOUT)
+    if folder is not None and (folder / _LAYOUT).is_file():
+        layout = _read(folder / _LAYOUT)
+        _check(folder / _LAYOUT, layout, _COMMON_NAMES | {"content"})
+    templates = dict(_load_folder(builtin, layout))
+    if folder is not None:
+        templates.update(_load_folder(folder, layout))
+    return MailTemplates(templates)
+
+
+def _load_folder(folder: Traversable, layout: str) -> Iterator[tuple[tuple[str, str], MailTemplate]]:
+    for file in folder.iterdir():
+        match = _TEXT_FILE.fullmatch(file.name)
+        if match is None:
+            continue
+        if match["name"] not in MAILS:
+            raise BrokenTemplate(f"{file}: no mail is called that; there are {', '.join(MAILS)}.")
+        language = match["language"].lower()
+        html_file = folder / f"{file.name.removesuffix('.txt')}.html"
+        yield (match["name"], language), _load(file, html_file, MAILS[match["name"]], language, layout)
+
+
+def _load(
+    text_file: Traversable, html_file: Traversable, names: frozenset[str], language: str, layout: str
+) -> MailTemplate:
+    subject, newline, text = _read(text_file).partition("\n")
+    if not subject.startswith(_SUBJECT) or not newline:
+        raise BrokenTemplate(f'{text_file}: the first line must be "{_SUBJECT}…", then comes the text.')
+    content = _read(html_file) if html_file.is_file() else None
+    for file, written in ((text_file, subject), (text_file, text), (html_file, content or "")):
+        _check(file, written, names | _COMMON_NAMES)
+    return MailTemplate(language, subject.removeprefix(_SUBJECT), text.strip("\n"), content, layout)
+
+
+def _check(file: Traversable, written: str, names: frozenset[str]) -> None:
+    template = Template(written)
+    unknown = set(template.get_identifiers()) - names
+    if not template.is_valid() or unknown:
+        found = ", ".join(f"${name}" for name in sorted(unknown)) or "a lone $ (write $$)"
+        known = ", ".join(f"${name}" for name in sorted(names))
+        raise BrokenTemplate(f"{file}: {found} is unknown here; there are {known}.")
+
+
+def _read(file: Traversable) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BrokenTemplate(f"{file}: this is not UTF-8.") from error
+
+
+def _fill(text: str, values: Values, escape: Callable[[str], str]) -> str:
+    filled = []
+    for line in text.splitlines():
+        template = Template(line)
+        present = {name: values[name] for name in template.get_identifiers()}
+        words = {name: escape(value) for name, value in present.items() if value is not None}
+        if len(words) == len(present):
+            filled.append(template.substitute(words))
+    return "\n".join(filled) + "\n"
+
+
+def _escape(value: str) -> str:
+    return html.escape(clean(value)).replace("\n", "<br>")

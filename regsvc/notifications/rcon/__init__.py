@@ -1,0 +1,1 @@
+"""RCON commands to the game server as outbox messages."""

@@ -1,0 +1,92 @@
+"""Carries orders to the game's remote console. Neither the password nor what the game answers gets into the log."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import ClassVar, Final
+
+from plugin_bridge.server.console_commands import LIST, UnspeakableName, ban, is_surely_offline, kick, pardon
+from plugin_bridge.server.rcon import RconAddress, RconError, converse
+from regsvc.core.clock import Clock
+from regsvc.core.i18n import Translations
+from regsvc.notifications.outbox import Errand, Patience
+from regsvc.notifications.rcon.console import KICK_FIRST
+from regsvc.notifications.transport import Carrier, Pointless, Postponed, Refused
+
+log = logging.getLogger(__name__)
+
+PATIENCE: Final = Patience(
+    first_retry=timedelta(seconds=1),
+    longest_retry=timedelta(minutes=5),
+    max_age=timedelta(days=1),  # for what stays in the game's list of bans
+    claim=timedelta(seconds=20),
+)
+
+_KICK_AGE: Final = timedelta(minutes=1)
+"""After that a kick meets somebody who came back for another reason."""
+_MOST_TRIES_BEFORE_ROW: Final = 3
+"""A few seconds; a server that is away for longer is mostly one that nobody plays on."""
+
+
+class RconCarrier(Carrier):
+    """One conversation for each order."""
+
+    noun: ClassVar[str] = "console command"
+
+    def __init__(
+        self, find_address: Callable[[], RconAddress | None], translations: Translations, server_name: str, now: Clock
+    ) -> None:
+        """`find_address` is asked anew each time, on a thread; None: the console is off."""
+        self._find_address = find_address
+        self._translations = translations
+        self._server_name = server_name
+        self._now = now
+        self._is_away = False
+
+    async def carry(self, errand: Errand) -> None:
+        age = self._now() - errand.created_at
+        if errand.template == "kick" and age >= _KICK_AGE:
+            raise Pointless("nobody was there to kick the player while it mattered")
+        address = await asyncio.to_thread(self._find_address)
+        if address is None:
+            raise Pointless("the game's remote console is off")
+        try:
+            command = self._compose(errand)
+            await self._tell(address, errand, command)
+        except UnspeakableName as error:
+            raise Refused(str(error)) from None
+        except RconError as error:
+            self._note_away(error)
+            if errand.template == KICK_FIRST and errand.attempts >= _MOST_TRIES_BEFORE_ROW:
+                raise Refused(f"the row is inserted without a kick: {error}") from None
+            raise Postponed(str(error)) from None
+        self._note_there()
+
+    async def _tell(self, address: RconAddress, errand: Errand, command: str) -> None:
+        async with converse(address) as console:
+            # many plugins kick whoever's name begins like this when nobody has it: only who may be there is kicked
+            is_kick = errand.template in ("kick", KICK_FIRST)
+            if is_kick and is_surely_offline(errand.recipient, await console.ask(LIST)):
+                return
+            await console.ask(command)
+
+    def _compose(self, errand: Errand) -> str:
+        """Raises `UnspeakableName`."""
+        if errand.template == "pardon":
+            return pardon(errand.recipient)
+        told = json.loads(errand.payload or "{}")
+        key = f"game.{told['cause']}_because" if told["reason"] else f"game.{told['cause']}"
+        words = self._translations.text(key, errand.language, server=self._server_name, reason=told["reason"])
+        return ban(errand.recipient, words) if errand.template == "ban" else kick(errand.recipient, words)
+
+    def _note_away(self, error: RconError) -> None:
+        if not self._is_away:
+            log.warning("the game's remote console does not take commands: %s", error)
+        self._is_away = True
+
+    def _note_there(self) -> None:
+        if self._is_away:
+            log.info("the game's remote console takes commands again")
+        self._is_away = False

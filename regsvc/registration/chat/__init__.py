@@ -1,0 +1,1 @@
+"""Linking a chat account during registration and afterwards."""

@@ -1,0 +1,203 @@
+"""Linking a chat account from the first click to the finished link.
+
+A player is sent to the provider with a state of ours and comes back with the provider's code. Everything about who may
+finish what stands in `chat_requests`, everything about whose account it then is in `chat`.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from peewee import Database
+
+from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.core.caller import Caller, Session
+from regsvc.core.errors import ChatDenied, InvalidField, NotEnabled, Overloaded, ProviderAway, UserNotFound
+from regsvc.core.units import RateLimit
+from regsvc.database.engine import Worker
+from regsvc.database.models import User
+from regsvc.registration.chat.auth_requests import AuthorizationRequests, Spent, Starter, new_secret
+from regsvc.registration.chat.provider import ChatProvider
+from regsvc.registration.chat.unlinking import ChatUnlinking, UnlinkProof
+from regsvc.users.chat_links import ChatAccount, ChatLinks
+from regsvc.users.transitions import Actor
+
+_ASKED_AT_ONCE: Final = 32
+"""Players whom the provider is asked about at a time: one that hangs must not pile them up."""
+_LONGEST_CODE: Final = 2048
+
+
+@dataclass(frozen=True)
+class BegunLink:
+    """Where the player goes, and what claims the link that comes of it. Both carry secrets."""
+
+    auth_url: str = field(repr=False)
+    link_token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ProviderAnswer:
+    """What the provider sent the browser back with; `error` is its word for why there is no code."""
+
+    state: str | None = field(default=None, repr=False)
+    code: str | None = field(default=None, repr=False)
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class FinishedLink:
+    """A proven account; `is_claimed`: it is a user's already, and waits for nobody."""
+
+    account: ChatAccount
+    is_claimed: bool
+
+
+@dataclass(frozen=True)
+class ChatStatus:
+    """Whether something is linked; `account` only for those who may see it."""
+
+    is_linked: bool
+    account: ChatAccount | None = None
+
+
+class ChatLinking:
+    """What the chat routes do."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        worker: Worker,
+        provider: ChatProvider,
+        requests: AuthorizationRequests,
+        links: ChatLinks,
+        unlinking: ChatUnlinking,
+        limits: MemoryLimits,
+        limits_per_client: Sequence[RateLimit],
+    ) -> None:
+        self._database = database
+        self._worker = worker
+        self._provider = provider
+        self._requests = requests
+        self._links = links
+        self._unlinking = unlinking
+        self._limits = limits
+        self._limits_per_client = limits_per_client
+        self._asking = 0
+
+    async def begin(self, username: str | None, session: Session | None, caller: Caller) -> BegunLink:
+        """A new authorization request. Raises `RateLimited`.
+
+        Begun with the owner's own session, the link will be his at once; otherwise it waits to be claimed.
+        """
+        self._limits.hit("chat.begin", caller.limit_key, self._limits_per_client)
+        is_owners = session is not None and (username is None or username.lower() == session.username.lower())
+        return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
+
+    async def finish(self, answer: ProviderAnswer, starter: Starter, caller: Caller) -> FinishedLink:
+        """The player is back. The state is used up, whatever comes of it, unless another one than its starter shows it.
+
+        Raises `InvalidState`, `ChatDenied`, `ProviderAway`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField` where
+        there is no code, and `Overloaded` with the state unspent.
+        """
+        with self._place():
+            spent = await self._worker.run(self._spend, answer.state, starter)
+            account = await self._provider.fetch_account(_code_of(answer), spent.verifier)
+            return await self._worker.run(self._store, account, spent, caller)
+
+    async def find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
+        """What may be told of this name to whoever shows this session and these link tokens.
+
+        An unclaimed link counts as linked for whoever holds its token, unless the name has an account linked already.
+        """
+        return await self._worker.run(self._find_status, username, session, tokens)
+
+    async def claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
+        """Give an unclaimed link to the user who just logged in. Raises `LinkTokenInvalid` and `ChatAccountTaken`."""
+        return await self._worker.run(self._claim, username, link_token, caller)
+
+    async def unlink(self, username: str, proof: UnlinkProof, session: Session | None, caller: Caller) -> None:
+        """See `ChatUnlinking.unlink`."""
+        await self._unlinking.unlink(username, proof, session, caller)
+
+    def _begin(self, session_jti: str | None) -> BegunLink:
+        link_token = new_secret()
+        with self._database.atomic():
+            state = self._requests.begin(session_jti, self._links.token_hash(link_token))
+        verifier = self._requests.verifier_of(state)
+        return BegunLink(self._provider.authorization_url(state, verifier), link_token)
+
+    def _spend(self, state: str | None, starter: Starter) -> Spent:
+        token_hashes = [self._links.token_hash(token) for token in starter.link_tokens]
+        with self._database.atomic():
+            return self._requests.spend(state, token_hashes, starter.session_jti)
+
+    def _store(self, account: ChatAccount, spent: Spent, caller: Caller) -> FinishedLink:
+        with self._database.atomic():
+            user = self._requests.find_beginner(spent)
+            if user is None:
+                self._links.require_free(account)
+                self._links.keep(account, spent.token_hash)
+            else:
+                self._links.give(account, spent.token_hash, user, Actor(user.username, caller.address))
+        return FinishedLink(account, is_claimed=user is not None)
+
+    def _find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
+        linked = self._links.find_by_name(username)
+        if linked is None:
+            held = self._links.find_unclaimed(tokens)
+            return ChatStatus(held is not None, held)
+        is_whole = session is not None and (session.is_admin or session.user_id == linked.user_id)
+        is_whole = is_whole or self._links.is_shown(linked.user_id, tokens)
+        return ChatStatus(True, linked.account if is_whole else None)
+
+    def _claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
+        with self._database.atomic():
+            user = User.get_or_none(User.username_key == username.lower())
+            if user is None:
+                raise UserNotFound
+            return self._links.claim([link_token], user, Actor(user.username, caller.address))
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if self._asking >= _ASKED_AT_ONCE:
+            raise Overloaded
+        self._asking += 1
+        try:
+            yield
+        finally:
+            self._asking -= 1
+
+
+class NoChat:
+    """What the chat routes do where no platform is set."""
+
+    async def begin(self, username: str | None, session: Session | None, caller: Caller) -> BegunLink:
+        raise NotEnabled
+
+    async def finish(self, answer: ProviderAnswer, starter: Starter, caller: Caller) -> FinishedLink:
+        raise NotEnabled
+
+    async def find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
+        return ChatStatus(is_linked=False)
+
+    async def claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
+        raise NotEnabled
+
+    async def unlink(self, username: str, proof: UnlinkProof, session: Session | None, caller: Caller) -> None:
+        raise NotEnabled
+
+
+Chat = ChatLinking | NoChat
+
+
+def _code_of(answer: ProviderAnswer) -> str:
+    """What is to be exchanged. Raises what the provider's error means."""
+    if answer.error == "access_denied":
+        raise ChatDenied
+    if answer.error is not None:
+        raise ProviderAway
+    if not answer.code or len(answer.code) > _LONGEST_CODE:
+        raise InvalidField("code")
+    return answer.code

@@ -1,0 +1,209 @@
+"""Chat providers: where a player proves which chat account is his (OAuth 2.0, RFC 6749, with PKCE, RFC 7636).
+
+Discord is a description with its usual addresses filled in; any other provider is described by the config.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from regsvc.config.sections import ChatSection
+from regsvc.core.errors import ChatNotMember
+from regsvc.core.http_client import Answer, Conversation
+from regsvc.core.text import clean
+from regsvc.users.chat_links import ChatAccount
+
+CALLBACK_PATH: Final = "/api/chat/callback"
+
+# https://discord.com/developers/docs/topics/oauth2 and …/resources/user
+_DISCORD_AUTHORIZE: Final = "https://discord.com/oauth2/authorize"
+_DISCORD_TOKEN: Final = "https://discord.com/api/v10/oauth2/token"  # noqa: S105 - an address
+_DISCORD_PROFILE: Final = "https://discord.com/api/v10/users/@me"
+_DISCORD_SCOPE: Final = "identify"
+_DISCORD_MEMBER_SCOPE: Final = "guilds.members.read"
+
+_ACCESS_TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
+_ACCOUNT_ID: Final = re.compile(r"[\x21-\x7e]{1,255}")
+_LONGEST_NAME: Final = 255
+_LONGEST_DISCRIMINATOR: Final = 16
+
+
+@dataclass(frozen=True)
+class ProviderDescription:
+    """How to talk to a provider. `guild_id` empty: membership is not asked for; `role_ids` empty: any role will do.
+
+    `takes_secret_in_body`: whether the application proves itself in the body of the token request, and not in its
+    `Authorization` header, as providers that follow the standard understand it.
+    """
+
+    platform: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    redirect_url: str
+    authorize_url: str
+    token_url: str
+    profile_url: str
+    scopes: str
+    id_field: str
+    name_field: str
+    takes_secret_in_body: bool = False
+    guild_id: str = ""
+    role_ids: tuple[str, ...] = ()
+
+    @property
+    def member_url(self) -> str:
+        """Where Discord tells what the player is in the guild; it lies below the profile."""
+        return f"{self.profile_url}/guilds/{quote(self.guild_id, safe='')}/member"
+
+
+def describe_provider(chat: ChatSection, base_url: str) -> ProviderDescription:
+    """The provider of the config, whose `platform` is not empty. What it leaves empty is as Discord has it."""
+    is_discord = chat.platform == "discord"
+    discord_scopes = f"{_DISCORD_SCOPE} {_DISCORD_MEMBER_SCOPE}" if chat.guild_id else _DISCORD_SCOPE
+    return ProviderDescription(
+        platform=chat.platform,
+        client_id=chat.client_id,
+        client_secret=chat.client_secret,
+        redirect_url=chat.redirect_url or f"{base_url}{CALLBACK_PATH}",
+        authorize_url=chat.authorize_url or _DISCORD_AUTHORIZE,
+        token_url=chat.token_url or _DISCORD_TOKEN,
+        profile_url=chat.profile_url or _DISCORD_PROFILE,
+        scopes=discord_scopes if is_discord else chat.scopes,
+        id_field="id" if is_discord else chat.id_field,
+        name_field="username" if is_discord else chat.name_field,
+        takes_secret_in_body=chat.token_auth == "body",  # noqa: S105 - a mode
+        guild_id=chat.guild_id,
+        role_ids=chat.role_ids,
+    )
+
+
+class ChatProvider:
+    """Sends players to a provider, and asks it who came back. For the event loop; nothing it learns is stored."""
+
+    def __init__(self, description: ProviderDescription, timeout: timedelta) -> None:
+        """`timeout`: for everything that is asked about one player together."""
+        self._description = description
+        self._timeout = timeout
+
+    @property
+    def platform(self) -> str:
+        return self._description.platform
+
+    def authorization_url(self, state: str, verifier: str) -> str:
+        """Where the player's browser is sent, to come back with the state and a code."""
+        described = self._description
+        asked = {
+            "response_type": "code",
+            "client_id": described.client_id,
+            "redirect_uri": described.redirect_url,
+            "state": state,
+            "code_challenge": code_challenge(verifier),
+            "code_challenge_method": "S256",
+        } | ({"scope": described.scopes} if described.scopes else {})
+        parts = urlsplit(described.authorize_url)
+        query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *asked.items()], quote_via=quote)
+        return urlunsplit(parts._replace(query=query, fragment=""))
+
+    async def fetch_account(self, code: str, verifier: str) -> ChatAccount:
+        """Whose the code is.
+
+        Raises `ProviderAway` for every answer that is none, and `ChatNotMember` where the guild or the role lacks.
+        """
+        described = self._description
+        with Conversation(self._timeout) as conversation:
+            credentials = {"Authorization": f"Bearer {await self._redeem(conversation, code, verifier)}"}
+            profile = await conversation.get("profile", described.profile_url, credentials)
+            account = _read_account(described, profile)
+            if described.guild_id:
+                await self._check_membership(conversation, credentials)
+        return account
+
+    async def _redeem(self, conversation: Conversation, code: str, verifier: str) -> str:
+        """The access token that the code is exchanged for; nobody keeps it."""
+        described = self._description
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": described.redirect_url,
+            "code_verifier": verifier,
+        }
+        headers: dict[str, str] = {}
+        if described.takes_secret_in_body:
+            form |= {"client_id": described.client_id, "client_secret": described.client_secret}
+        else:
+            headers["Authorization"] = _basic(described.client_id, described.client_secret)
+        answer = await conversation.post("token", described.token_url, form, headers)
+        token, kind = answer.fields.get("access_token"), answer.fields.get("token_type", "bearer")
+        if not (answer.is_ok and isinstance(token, str) and isinstance(kind, str)):
+            raise answer.unusable()
+        if kind.lower() != "bearer" or not _ACCESS_TOKEN.fullmatch(token):
+            raise answer.unusable()
+        return token
+
+    async def _check_membership(self, conversation: Conversation, credentials: Mapping[str, str]) -> None:
+        """404 is Discord's word for a guild that the player is not in."""
+        answer = await conversation.get("membership", self._description.member_url, credentials)
+        if answer.status == 404:
+            raise ChatNotMember("not_in_guild")
+        roles = answer.fields.get("roles")
+        if not answer.is_ok or not isinstance(roles, list):
+            raise answer.unusable()
+        wanted = self._description.role_ids
+        if wanted and not any(role in wanted for role in roles):
+            raise ChatNotMember("lacks_role")
+
+
+def code_challenge(verifier: str) -> str:
+    """What the provider learns of the verifier first (RFC 7636, S256)."""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode("ascii")).digest()).rstrip(b"=").decode("ascii")
+
+
+def _basic(client_id: str, client_secret: str) -> str:
+    """RFC 6749 2.3.1: both are form-encoded first. A space as %20, for there are servers that do not know it as +."""
+    both = f"{quote(client_id, safe='')}:{quote(client_secret, safe='')}"
+    return f"Basic {base64.b64encode(both.encode('ascii')).decode('ascii')}"
+
+
+def _read_account(described: ProviderDescription, answer: Answer) -> ChatAccount:
+    """Raises `ProviderAway` for a profile without a usable id."""
+    profile = answer.fields
+    account_id = _text(_find(profile, described.id_field))
+    if not answer.is_ok or account_id is None or not _ACCOUNT_ID.fullmatch(account_id):
+        raise answer.unusable()
+    username = _name(_find(profile, described.name_field)) or account_id
+    if described.platform != "discord":
+        return ChatAccount(described.platform, account_id, username)
+    return ChatAccount(
+        platform=described.platform,
+        id=account_id,
+        username=username,
+        discriminator=(_name(profile.get("discriminator")) or "0")[:_LONGEST_DISCRIMINATOR],
+        avatar=_name(profile.get("avatar")),
+        global_name=_name(profile.get("global_name")),
+    )
+
+
+def _find(profile: Mapping[str, Any], path: str) -> object:
+    """The value of a field; dots lead into objects inside. None: there is none."""
+    value: object = profile
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _text(value: object) -> str | None:
+    """Providers write ids as numbers and as texts; None for everything else."""
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= 64:
+        return str(value)
+    return value if isinstance(value, str) else None
+
+
+def _name(value: object) -> str | None:
+    """A name on one line, shortened to what the database takes."""
+    words = " ".join(clean(_text(value) or "").split())
+    return words[:_LONGEST_NAME] or None

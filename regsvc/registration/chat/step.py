@@ -1,0 +1,45 @@
+"""The chat account as a step of the registration: required or welcome, and claimed with the user it is for."""
+
+from collections.abc import Sequence
+
+from regsvc.core.errors import ChatLinkRequired, LinkTokenInvalid
+from regsvc.database.models import User
+from regsvc.registration.steps import Application
+from regsvc.users.chat_links import ChatLinks
+from regsvc.users.transitions import Actor
+
+
+class ChatStep:
+    """A `RegistrationStep`. Where no link is required, one that the browser's cookie carries is taken along."""
+
+    def __init__(self, links: ChatLinks, *, is_required: bool) -> None:
+        self._links = links
+        self._is_required = is_required
+
+    def check(self, application: Application) -> None:
+        """Raises `ChatLinkRequired`, `LinkTokenInvalid` for a dead token that was shown, and `ChatAccountTaken`."""
+        account = self._links.find_unclaimed(_tokens(application))
+        if account is None:
+            self._refuse_missing(application)
+        else:
+            self._links.require_free(account)
+
+    def redeem(self, application: Application, user_id: int) -> bool:
+        """Claim the link for the new user. Raises the same."""
+        user = User.get_by_id(user_id)
+        try:
+            self._links.claim(_tokens(application), user, Actor(user.username, user.registration_ip))
+        except LinkTokenInvalid:
+            self._refuse_missing(application)
+        return True
+
+    def _refuse_missing(self, application: Application) -> None:
+        if self._is_required:
+            raise ChatLinkRequired
+        if application.link_token is not None:
+            raise LinkTokenInvalid
+
+
+def _tokens(application: Application) -> Sequence[str]:
+    """A token that was shown on purpose counts alone."""
+    return application.browser_link_tokens if application.link_token is None else [application.link_token]

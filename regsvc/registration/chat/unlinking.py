@@ -1,0 +1,126 @@
+"""Taking a chat link back: by a token, by the password, by a mailed code, or before anybody has claimed it."""
+
+from dataclasses import dataclass, field
+
+from peewee import Database
+
+from regsvc.accounts.login import Logins
+from regsvc.accounts.login_lookup import Candidate
+from regsvc.auth.totp import spend_step
+from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.core.caller import Caller, Session
+from regsvc.core.clock import epoch_ms
+from regsvc.core.errors import (
+    BadCredentials,
+    Banned,
+    ChatNotLinked,
+    InvalidCode,
+    ProofRequired,
+    TotpRequired,
+    UserNotFound,
+)
+from regsvc.database.engine import Worker
+from regsvc.database.models import BANNED, User
+from regsvc.users.chat_links import ChatLinks
+from regsvc.users.transitions import Actor
+
+_NOBODYS_ADDRESS = "@"
+"""What no user has: a code for an unknown name is looked up as one for a known name is."""
+
+
+@dataclass(frozen=True)
+class UnlinkProof:
+    """What a request without a token shows instead; the first that is there counts.
+
+    `totp` goes with the password, where the player has a second factor.
+    """
+
+    password: str | None = field(default=None, repr=False)
+    totp: str | None = field(default=None, repr=False)
+    code: str | None = field(default=None, repr=False)
+    link_token: str | None = field(default=None, repr=False)
+
+
+class ChatUnlinking:
+    """Ends links. A banned user's stays his: else the same person would come back under another name."""
+
+    def __init__(
+        self, database: Database, worker: Worker, links: ChatLinks, logins: Logins, codes: VerificationCodes
+    ) -> None:
+        self._database = database
+        self._worker = worker
+        self._links = links
+        self._logins = logins
+        self._codes = codes
+
+    async def unlink(self, username: str, proof: UnlinkProof, session: Session | None, caller: Caller) -> None:
+        """End the link of this name, or with a link token the unclaimed link it opens.
+
+        Raises `ProofRequired`, `BadCredentials`, `TotpRequired`, `RateLimited`, `InvalidCode`, `LinkTokenInvalid`; and
+        to whoever has proven enough `ChatNotLinked`, `Banned`, and to admins `UserNotFound`.
+        """
+        run = self._worker.run
+        if session is not None and (session.is_admin or session.username.lower() == username.lower()):
+            await run(self._end_by_session, username, session, caller)
+        elif proof.password is not None:
+            candidate = await self._logins.check_with_totp(username, proof.password, proof.totp, caller)
+            await run(self._end_by_password, candidate, caller)
+        elif proof.code is not None:
+            if not await run(self._is_code_right, username, proof.code):
+                raise InvalidCode
+            await run(self._end_by_code, username, proof.code, caller)
+        elif proof.link_token is not None:
+            await run(self._forget, proof.link_token)
+        else:
+            raise ProofRequired
+
+    def _end_by_session(self, username: str, session: Session, caller: Caller) -> None:
+        with self._database.atomic():
+            user = _find_user(username)
+            if user is None:
+                raise UserNotFound
+            self._links.end(user, Actor(session.username, caller.address))
+
+    def _end_by_password(self, candidate: Candidate, caller: Caller) -> None:
+        with self._database.atomic():
+            user = User.get_or_none(User.id == candidate.user_id)
+            if user is None:  # only AuthMe knows the name, or the user was deleted since
+                raise ChatNotLinked
+            if user.token_generation != candidate.token_generation:  # the password was changed since it was looked up
+                raise BadCredentials
+            if candidate.totp_step is not None and not spend_step(user.id, candidate.totp_step):
+                raise TotpRequired
+            self._end_own(user, caller)
+
+    def _is_code_right(self, username: str, code: str) -> bool:
+        with self._database.atomic():
+            return self._codes.is_right(_proven_address(_find_user(username)), "unlink", code)
+
+    def _end_by_code(self, username: str, code: str, caller: Caller) -> None:
+        with self._database.atomic():
+            user = _find_user(username)
+            self._codes.redeem(_proven_address(user), "unlink", code)
+            if user is None:  # nobody's address has a code
+                raise InvalidCode
+            self._end_own(user, caller)
+
+    def _end_own(self, user: User, caller: Caller) -> None:
+        if user.status == BANNED:
+            raise Banned(user.reason, epoch_ms(user.ban_expires_at) if user.ban_expires_at else None)
+        self._links.end(user, Actor(user.username, caller.address))
+
+    def _forget(self, link_token: str) -> None:
+        with self._database.atomic():
+            self._links.forget(link_token)
+
+
+def _find_user(username: str) -> User | None:
+    user: User | None = User.get_or_none(User.username_key == username.lower())
+    return user
+
+
+def _proven_address(user: User | None) -> str:
+    """The address whose code proves this user."""
+    if user is None or user.email_key is None or not user.is_email_verified:
+        return _NOBODYS_ADDRESS
+    return str(user.email_key)

@@ -1,0 +1,1 @@
+"""The questionnaire: file, scoring and results."""

@@ -1,0 +1,151 @@
+"""Reading the questionnaire's file (TOML; `conf/questionnaire.toml` is a sample). It is read once, at the start.
+
+Every problem is found before anything starts, each a sentence with the file, the question and what to do.
+"""
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from regsvc.config.sections import ConfigError
+from regsvc.config.value_checks import why_unreadable
+from regsvc.registration.questionnaire.questions import (
+    NO_WORDS,
+    ChoiceQuestion,
+    Option,
+    Question,
+    Questionnaire,
+    TextQuestion,
+)
+from regsvc.registration.questionnaire.table import Table
+
+_MAX_FILE: Final = 1024 * 1024
+_MAX_QUESTIONS: Final = 100
+_MAX_OPTIONS: Final = 50
+_MAX_ID: Final = 999_999
+_MAX_POINTS: Final = 10_000
+_LONGEST_QUESTION: Final = 2000
+_LONGEST_OPTION: Final = 500
+_LONGEST_PLACEHOLDER: Final = 200
+_LONGEST_RULE: Final = 4000
+_LONGEST_ANSWER: Final = 4000
+_USUAL_LONGEST_ANSWER: Final = 1000
+
+_COMMON_KEYS: Final = ("id", "type", "text", "required")
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "single_choice": ("option",),
+    "multiple_choice": ("option", "min_selections", "max_selections"),
+    "text": ("min_length", "max_length", "multiline", "placeholder", "max_score", "scoring_rule"),
+}
+
+
+def load_questionnaire(file: Path, pass_score: int) -> Questionnaire:
+    """The questions in the file. Raises `ConfigError` with every problem found."""
+    problems: list[str] = []
+    root = Table(_read(file), str(file), problems)
+    root.refuse_others(("question",))
+    tables = enumerate(root.tables("question", at_least=1, at_most=_MAX_QUESTIONS), 1)
+    read = (_read_question(table, file, place) for place, table in tables)
+    questions = tuple(question for question in read if question is not None)
+    questionnaire = Questionnaire(questions, pass_score)
+    problems += _list_repeated_ids(questions, file)
+    if not problems and questionnaire.max_score < pass_score:
+        problems.append(
+            f"{file}: nobody could pass: the questions bring {questionnaire.max_score} points at most, and "
+            f"questionnaire.pass_score is {pass_score}; give right answers more points, or lower it."
+        )
+    if problems:
+        raise ConfigError(problems)
+    return questionnaire
+
+
+def _read(file: Path) -> dict[str, object]:
+    if reason := why_unreadable(file):
+        raise ConfigError([f"[questionnaire] file: {reason}."])
+    if file.stat().st_size > _MAX_FILE:
+        raise ConfigError([f"{file}: this is too long for a questionnaire; 1 MiB is enough for everybody."])
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ConfigError([f"{file}: this is not UTF-8 text; save it as UTF-8."]) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError([f"{file}: this is not proper TOML: {error}; mend that line."]) from None
+
+
+def _list_repeated_ids(questions: tuple[Question, ...], file: Path) -> list[str]:
+    times = Counter(question.id for question in questions)
+    return [
+        f"{file}: question {number}: this id is given {count} times; give each question one of its own."
+        for number, count in times.items()
+        if count > 1
+    ]
+
+
+def _read_question(table: Table, file: Path, place: int) -> Question | None:
+    """None where something is wrong with it; at least one problem is noted then."""
+    before = len(table.problems)
+    table.where = f"{file}: [[question]] number {place}"
+    number = table.integer("id", 1, _MAX_ID)
+    if len(table.problems) == before:
+        table.where = f"{file}: question {number}"
+    kind = table.choice("type", tuple(_KEYS))
+    if kind is None:
+        table.refuse_others((*_COMMON_KEYS, *chain(*_KEYS.values())))
+        return None
+    table.refuse_others((*_COMMON_KEYS, *_KEYS[kind]), _explain)
+    question = _read_text(table, number) if kind == "text" else _read_choice(table, number, kind)
+    return question if len(table.problems) == before else None
+
+
+def _explain(key: str) -> str | None:
+    """For a key that only another kind of question has; None for one that none has."""
+    kinds = [kind for kind, keys in _KEYS.items() if key in keys]
+    return f"only questions of the type {' and '.join(kinds)} have it; remove it" if kinds else None
+
+
+def _read_choice(table: Table, number: int, kind: str) -> ChoiceQuestion:
+    options = tuple(_read_option(option) for option in table.tables("option", at_least=2, at_most=_MAX_OPTIONS))
+    is_single = kind == "single_choice"
+    low, high = (1, 1) if is_single else _read_bounds(table, max(1, len(options)))
+    return ChoiceQuestion(
+        id=number,
+        text=table.words("text", _LONGEST_QUESTION),
+        is_required=table.flag("required", default=True),
+        options=options,
+        is_single=is_single,
+        min_selections=low,
+        max_selections=high,
+    )
+
+
+def _read_bounds(table: Table, most: int) -> tuple[int, int]:
+    """How many of `most` options may be chosen."""
+    low = table.integer("min_selections", 1, most, default=1)
+    return low, table.integer("max_selections", low, most, default=most)
+
+
+def _read_option(table: Table) -> Option:
+    table.refuse_others(("text", "score"))
+    return Option(table.words("text", _LONGEST_OPTION), table.integer("score", -_MAX_POINTS, _MAX_POINTS, default=0))
+
+
+def _read_text(table: Table, number: int) -> TextQuestion:
+    max_score = table.integer("max_score", 0, _MAX_POINTS, default=0)
+    scoring_rule = table.line("scoring_rule", _LONGEST_RULE)
+    if scoring_rule and not max_score:
+        table.complain("scoring_rule", "without points there is nothing to score; write max_score too")
+    low = table.integer("min_length", 0, _LONGEST_ANSWER, default=0)
+    return TextQuestion(
+        id=number,
+        text=table.words("text", _LONGEST_QUESTION),
+        is_required=table.flag("required", default=True),
+        min_length=low,
+        max_length=table.integer("max_length", max(1, low), _LONGEST_ANSWER, max(low, _USUAL_LONGEST_ANSWER)),
+        is_multiline=table.flag("multiline", default=False),
+        placeholder=table.words("placeholder", _LONGEST_PLACEHOLDER, default=NO_WORDS),
+        max_score=max_score,
+        scoring_rule=scoring_rule,
+    )

@@ -1,0 +1,164 @@
+"""Questionnaires that were answered, kept as rows. Who answered shows a token; what it stands for is ours alone.
+
+The token is derived from its row (`regsvc.auth.derived_secrets`) and good once, for a while. The registration that shows it takes
+the row over: from then on it is the user's, and stays for the review.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from regsvc.auth.derived_secrets import DerivedSecrets, find_row_id, new_nonce
+from regsvc.core.clock import Clock
+from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
+from regsvc.database.models import StoredQuestionnaire, User
+from regsvc.registration.questionnaire.questions import JudgedAnswer, Judgement
+
+_PURPOSE: Final = "questionnaire"
+_LONGEST_SUMMARY: Final = 1000
+_PURGED_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True)
+class AnsweredQuestion:
+    """A question as it was asked, in the host's language, and its answer.
+
+    `answers` are the options chosen, or the one text; empty: it was left out. `points` None: somebody has to read it.
+    `note` is what the scoring service said, perhaps nothing.
+    """
+
+    question_id: int
+    type: str
+    question: str
+    answers: tuple[str, ...]
+    points: int | None
+    max_points: int
+    note: str
+
+
+@dataclass(frozen=True)
+class QuestionnaireResult:
+    """What a user answered before registering; it can be shown whatever has become of the questions since."""
+
+    score: int
+    max_score: int
+    pass_score: int
+    is_passed: bool
+    requires_review: bool
+    summary: str
+    submitted_at: datetime
+    answers: tuple[AnsweredQuestion, ...]
+
+
+@dataclass(frozen=True)
+class KeptResult:
+    """The token of a result just kept, and until when it is good."""
+
+    token: str
+    submitted_at: datetime
+    expires_at: datetime
+
+
+class QuestionnaireResults:
+    """The rules of results; every method works inside the caller's transaction. `valid`: how long a token is good."""
+
+    def __init__(self, secrets: DerivedSecrets, now: Clock, valid: timedelta) -> None:
+        self._secrets = secrets
+        self._now = now
+        self._valid = valid
+
+    def keep(self, judgement: Judgement, answers: Sequence[AnsweredQuestion], summary: str) -> KeptResult:
+        """A new result, nobody's yet. One that did not pass is kept, too: its token says why it is refused."""
+        moment = self._now()
+        row = StoredQuestionnaire.create(
+            nonce=new_nonce(),
+            score=judgement.score,
+            max_score=judgement.max_score,
+            pass_score=judgement.pass_score,
+            is_passed=judgement.is_passed,
+            requires_review=judgement.requires_review,
+            summary=summary[:_LONGEST_SUMMARY],
+            answers=msgspec.json.encode(answers).decode(),
+            submitted_at=moment,
+            expires_at=moment + self._valid,
+        )
+        return KeptResult(self._secrets.link_token(row.id, row.nonce, _PURPOSE), moment, moment + self._valid)
+
+    def check(self, token: str | None) -> StoredQuestionnaire:
+        """The row that could be redeemed now. Spends nothing.
+
+        Raises `QuestionnaireRequired` for a token that is missing, unknown, expired or used, and `QuestionnaireFailed`.
+        """
+        row_id = None if token is None else find_row_id(token)
+        row = None if row_id is None else StoredQuestionnaire.get_or_none(StoredQuestionnaire.id == row_id)
+        if row is None or token is None or not self._is_its_token(token, row) or not self._is_alive(row):
+            raise QuestionnaireRequired
+        if not row.is_passed:
+            raise QuestionnaireFailed
+        result: StoredQuestionnaire = row
+        return result
+
+    def redeem(self, token: str | None, user_id: int) -> StoredQuestionnaire:
+        """Spend the token: the result is this user's. Raises as `check` does, also for who comes second."""
+        row = self.check(token)
+        is_free = (StoredQuestionnaire.id == row.id) & StoredQuestionnaire.user.is_null()
+        if not StoredQuestionnaire.update(user=user_id, expires_at=None).where(is_free).execute():
+            raise QuestionnaireRequired
+        return row
+
+    def find_of(self, user_id: int) -> QuestionnaireResult | None:
+        """What this user answered; None: nothing, because nobody asked."""
+        row = StoredQuestionnaire.get_or_none(StoredQuestionnaire.user == user_id)
+        if row is None:
+            return None
+        return QuestionnaireResult(
+            score=row.score,
+            max_score=row.max_score,
+            pass_score=row.pass_score,
+            is_passed=row.is_passed,
+            requires_review=row.requires_review,
+            summary=row.summary,
+            submitted_at=row.submitted_at,
+            answers=msgspec.json.decode(row.answers, type=tuple[AnsweredQuestion, ...]),
+        )
+
+    def purge_dead(self) -> int:
+        """Delete what expired unused, and what belonged to a user deleted by SQL; how many they were."""
+        expired = StoredQuestionnaire.delete().where(StoredQuestionnaire.expires_at < self._now()).execute()
+        return int(expired) + self._purge_orphans()
+
+    def _purge_orphans(self) -> int:
+        """Looked for without a lock, for there are hardly ever any."""
+        user_id = StoredQuestionnaire._meta.fields["user"]
+        orphans = (
+            StoredQuestionnaire.select(StoredQuestionnaire.id)
+            .where(user_id.is_null(False), user_id.not_in(User.select(User.id)))
+            .limit(_PURGED_AT_ONCE)
+        )
+        ids = [row.id for row in orphans]
+        return int(StoredQuestionnaire.delete().where(StoredQuestionnaire.id.in_(ids)).execute()) if ids else 0
+
+    def _is_its_token(self, token: str, row: StoredQuestionnaire) -> bool:
+        return self._secrets.is_link_token(token, row.id, row.nonce, _PURPOSE)
+
+    def _is_alive(self, row: StoredQuestionnaire) -> bool:
+        """Whether nobody has registered with it and nobody was too slow to."""
+        return row.expires_at is not None and bool(row.expires_at > self._now())
+
+
+def record_answer(judged: JudgedAnswer, language: str) -> AnsweredQuestion:
+    """An answer as it is kept, with the words of this language."""
+    question = judged.question
+    chosen = tuple(option.text.in_language(language) for option in judged.options)
+    return AnsweredQuestion(
+        question_id=question.id,
+        type=question.type,
+        question=question.text.in_language(language),
+        answers=chosen or ((judged.text,) if judged.text else ()),
+        points=judged.points,
+        max_points=question.max_points,
+        note=judged.note,
+    )

@@ -1,0 +1,1 @@
+"""The running process: jobs, reload, health, metrics, live events."""

@@ -1,0 +1,45 @@
+"""What the process writes while it runs: plain lines on a terminal, JSON lines elsewhere."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+from regsvc.config.sections import LogSection
+from regsvc.core.exceptions import describe_bug
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and the frames of an exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            line["exception"] = describe_bug(record.exc_info[1])
+        return json.dumps(line, ensure_ascii=False)
+
+
+class PlainLines(logging.Formatter):
+    """A line for people. An exception is told without its message, which may quote SQL or a secret."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 - the library's name
+        error = ei[1] if isinstance(ei, tuple) else None
+        return describe_bug(error) if isinstance(error, BaseException) else ""
+
+
+def set_up_logging(config: LogSection) -> None:
+    """Write to standard error, as the config says."""
+    is_plain = config.format == "plain" or (config.format == "auto" and sys.stderr.isatty())
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PlainLines() if is_plain else JsonLines())
+    logging.basicConfig(level=config.level.upper(), handlers=[handler], force=True)
+    # at "debug" it writes every statement with its values, hashes among them
+    logging.getLogger("peewee").setLevel(logging.INFO)

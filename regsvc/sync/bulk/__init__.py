@@ -1,0 +1,1 @@
+"""Synchronization of many accounts at once."""

@@ -1,0 +1,302 @@
+"""The steps that come by the thousand, taken for a page of names at once, in one transaction with a few statements.
+
+What is decided is what `plan.decide` says, and what is done is what `steps` does for one name; here stand only the
+plain cases of it. Everything else is settled name by name. After a step a name's records are what they became, and the
+plan is asked again, so that a page is brought to its end without being read twice.
+
+Only where one transaction holds both sides.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from peewee import Database, InternalError, OperationalError
+
+from plugin_bridge.authme.players import PlayerRefused, Players, lock_text
+from regsvc.core.errors import WrongStatus
+from regsvc.database.bulk import update_rows
+from regsvc.database.engine import lost_a_race
+from regsvc.database.failpoints import pass_point
+from regsvc.database.models import BANNED, Player, Session, User
+from regsvc.sync import decisions as d
+from regsvc.sync.plan import decide
+from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import AGREED, GONE, PRESENT, Agreement, Subject, UserRecord
+from regsvc.sync.steps import RestoreStep
+from regsvc.sync.sync_records import NO_LOCK, NO_WISH
+from regsvc.users.transitions import find_transition
+
+Case = tuple[Subject, Any]
+"""A name and what is decided for it."""
+
+_MOST_STEPS: Final = 6
+
+
+@dataclass
+class Taken:
+    """What was done, by name in order, and the names where nothing is left to be done."""
+
+    done: dict[str, list[d.Decision]] = field(default_factory=lambda: defaultdict(list))
+    quiet: set[str] = field(default_factory=set)
+
+
+class BulkSteps:
+    """Works on pages of names. Blocking."""
+
+    def __init__(self, database: Database, players: Players, reconciler: Reconciler) -> None:
+        self._database = database
+        self._players = players
+        self._reconciler = reconciler
+        self._world = reconciler.world
+
+    def take(self, keys: Collection[str], kinds: tuple[type, ...]) -> Taken:
+        """Take the steps of these kinds for the names that are plain cases; nothing where they came to be none.
+
+        Raises `PlayersAway`.
+        """
+        if len(keys) < 2 or not self._reconciler.is_one_transaction:
+            return Taken()
+        try:
+            with self._database.atomic():
+                return self._take(keys, kinds)
+        except (PlayerRefused, WrongStatus):
+            return Taken()  # one of them is no plain case after all
+        except (OperationalError, InternalError) as error:
+            if not lost_a_race(error):
+                raise
+            return Taken()
+
+    def _take(self, keys: Collection[str], kinds: tuple[type, ...]) -> Taken:
+        taken, policy = Taken(), self._reconciler.policy
+        subjects = self._reconciler.hold(keys)
+        for _step in range(_MOST_STEPS):
+            cases: dict[type, list[Case]] = defaultdict(list)
+            for subject in subjects:
+                decision = decide(subject, policy)
+                if decision is None:
+                    taken.quiet.add(subject.key)
+                elif isinstance(decision, kinds) and _IS_PLAIN.get(type(decision), _never)(subject, decision):
+                    cases[type(decision)].append((subject, decision))
+            subjects = []
+            for kind, of_kind in cases.items():
+                became = _STEPS[kind](self, of_kind)
+                decisions = {subject.key: decision for subject, decision in of_kind}
+                for subject in became:
+                    taken.done[subject.key].append(decisions[subject.key])
+                subjects += became
+            if not subjects:
+                break
+        self._note_looked_at([key for key in taken.quiet if key in taken.done])
+        return taken
+
+    def _note_looked_at(self, keys: Sequence[str]) -> None:
+        """Our own writes marked these rows, and the plan has been asked what follows: nothing."""
+        if keys:
+            for table in (User, Player):
+                table.update(changed_at=None).where(table.username_key.in_(keys)).execute()
+
+    # --- the steps; each comes back with what the names became, those left out that were not as seen ---
+
+    def _carry_out_edits(self, cases: Sequence[Case]) -> list[Subject]:
+        ids = [subject.user.id for subject, _decision in cases if subject.user is not None]
+        rows = {row.id: row for row in User.select().where(User.id.in_(ids))}
+        self._world.transitions.carry_out_edits(list(rows.values()))
+        became = []
+        for subject, _decision in cases:
+            user = _user(subject)
+            expires_at = user.ban_expires_at if user.status == BANNED else None
+            became.append(replace(subject, user=replace(user, applied_status=user.status, ban_expires_at=expires_at)))
+        return became
+
+    def _lock(self, cases: Sequence[Case]) -> list[Subject]:
+        became, kept, by_reason = [], [], defaultdict(list)
+        pass_point("before player write")
+        for subject, decision in cases:
+            player = decision.player
+            locked: dict[str, Any] = {"hash": lock_text(player.hash), "has_session": 0, "premium_uuid": None}
+            if not self._players.update(player, locked):
+                continue
+            known = replace(
+                _agreement(subject),
+                lock_reason=decision.reason,
+                locked_at=subject.now,
+                kept_hash=player.hash,
+                kept_origin=AGREED,
+                plugin_state="locked",
+            )
+            if player.premium_uuid:
+                kept.append({"username_key": subject.key, "kept_premium_uuid": player.premium_uuid})
+            by_reason[decision.reason].append(_user(subject))
+            became.append(replace(subject, agreement=known, player=replace(player, **locked)))
+        pass_point("after player write")
+        for reason, users in by_reason.items():
+            self._note_locks(reason, users, became[0])
+        update_rows(self._database, Player, kept)
+        return became
+
+    def _note_locks(self, reason: str, users: Sequence[UserRecord], of_page: Subject) -> None:
+        """The kept hash is the base's, since the row has that one; a ban has an audit entry of its own."""
+        changes = {"lock_reason": reason, "locked_at": of_page.now, "kept_hash": Player.base_hash}
+        changes |= {"kept_origin": AGREED, "plugin_state": "locked", "plugin_since": self._world.now()}
+        keys = [user.username_key for user in users]
+        Player.update(changes).where(Player.username_key.in_(keys)).execute()
+        if reason != BANNED:
+            names = [user.username for user in users]
+            self._world.audit.record_each("sync.player_locked", "sync", names, {"reason": reason})
+
+    def _restore(self, cases: Sequence[Case]) -> list[Subject]:
+        became = []
+        pass_point("before player write")
+        for subject, decision in cases:
+            written = RestoreStep.written(subject, decision)
+            if self._players.update(decision.player, written):
+                known = replace(_agreement(subject), **NO_LOCK, plugin_state="synced")
+                became.append(replace(subject, agreement=known, player=replace(decision.player, **written)))
+        pass_point("after player write")
+        changes = {**NO_LOCK, "plugin_state": "synced", "plugin_since": self._world.now()}
+        keys = [subject.key for subject in became]
+        Player.update(changes).where(Player.username_key.in_(keys)).execute()
+        return became
+
+    def _note_gone(self, cases: Sequence[Case]) -> list[Subject]:
+        nothing: dict[str, Any] = {**NO_LOCK, **NO_WISH}
+        changes = {"presence": GONE, "plugin_state": "absent", "plugin_since": self._world.now(), **nothing}
+        keys = [subject.key for subject, _decision in cases]
+        Player.update(changes).where(Player.username_key.in_(keys)).execute()
+        names = [_user(subject).username for subject, _decision in cases]
+        self._world.audit.record_each("sync.player_removed", "sync", names)
+        gone: dict[str, Any] = {"presence": GONE, "plugin_state": "absent", **nothing}
+        return [replace(subject, agreement=replace(_agreement(subject), **gone)) for subject, _decision in cases]
+
+    def _take_passwords(self, cases: Sequence[Case]) -> list[Subject]:
+        users = [_user(subject) for subject, _decision in cases]
+        ids = [user.id for user in users]
+        User.update(
+            password_hash=None,
+            password_salt=None,
+            password_algorithm=None,
+            password_set_at=None,
+            token_generation=User.token_generation + 1,
+        ).where(User.id.in_(ids)).execute()
+        Session.delete().where(Session.user.in_(ids)).execute()
+        names = [user.username for user in users]
+        self._world.audit.record_each("user.password_changed", "sync", names, {"where": "in the game"})
+        bases = [
+            {
+                "username_key": row.username,
+                "base_hash": row.hash,
+                "base_salt": row.salt,
+                "base_email": row.email,
+                "base_realname": row.realname,
+                "base_regdate": row.regdate,
+            }
+            for row in (merge.player for _subject, merge in cases)
+        ]
+        update_rows(self._database, Player, bases)
+        return [
+            replace(
+                subject,
+                user=replace(_user(subject), password=None),
+                agreement=replace(_agreement(subject), **base),
+            )
+            for (subject, _merge), base in zip(cases, bases, strict=True)
+        ]
+
+
+_STEPS: Final[dict[type, Callable[[BulkSteps, Sequence[Case]], list[Subject]]]] = {
+    d.CarryOutEdit: BulkSteps._carry_out_edits,
+    d.Lock: BulkSteps._lock,
+    d.Restore: BulkSteps._restore,
+    d.NoteGone: BulkSteps._note_gone,
+    d.Merge: BulkSteps._take_passwords,
+}
+
+
+# --- what a plain case is ---
+
+
+def _never(subject: Subject, decision: Any) -> bool:
+    return False
+
+
+def _is_plain_edit(subject: Subject, decision: d.CarryOutEdit) -> bool:
+    """A legal one that asks nothing of the row."""
+    user = _user(subject)
+    return decision.wish is None and find_transition(user.applied_status, user.status) is not None
+
+
+def _is_plain_lock(subject: Subject, decision: d.Lock) -> bool:
+    """Of the row agreed on, with the password agreed on, and not locked before."""
+    known = subject.agreement
+    return (
+        known is not None
+        and subject.user is not None
+        and known.user_id == subject.user.id
+        and (decision.origin, decision.state) == (AGREED, "locked")
+        and known.base_hash == decision.player.hash
+        and known.locked_at is None
+        and known.plugin_state != "locked"
+    )
+
+
+def _is_plain_restoration(subject: Subject, decision: d.Restore) -> bool:
+    """Of the row agreed on, back to the password agreed on."""
+    known, password = subject.agreement, decision.password
+    return (
+        known is not None
+        and subject.user is not None
+        and known.user_id == subject.user.id
+        and (known.base_hash, known.base_salt) == (password.hash, password.salt)
+        and known.base_regdate == decision.player.regdate
+        and known.presence == PRESENT
+        and known.conflict is None
+        and known.wish is None
+        and known.tombstone_at is None
+        and known.plugin_state != "synced"
+    )
+
+
+def _is_plain_loss(subject: Subject, decision: d.NoteGone) -> bool:
+    """Of a row that nobody asked for since."""
+    known = subject.agreement
+    return subject.user is not None and known is not None and known.wish is None and known.plugin_state != "absent"
+
+
+def is_password_alone(decision: d.Decision) -> bool:
+    """Whether all there is to do is to take over the game's password."""
+    return isinstance(decision, d.Merge) and decision == d.Merge(decision.player, takes_password=True)
+
+
+def _is_plain_password(subject: Subject, decision: d.Merge) -> bool:
+    """Nothing but the base is to be written down: no wish, no lock, no disagreement, no tombstone."""
+    known = subject.agreement
+    return (
+        is_password_alone(decision)
+        and known is not None
+        and known.plugin_state == "synced"
+        and known.conflict is None
+        and known.wish is None
+        and known.locked_at is None
+        and known.tombstone_at is None
+    )
+
+
+_IS_PLAIN: Final[dict[type, Callable[[Subject, Any], bool]]] = {
+    d.CarryOutEdit: _is_plain_edit,
+    d.Lock: _is_plain_lock,
+    d.Restore: _is_plain_restoration,
+    d.NoteGone: _is_plain_loss,
+    d.Merge: _is_plain_password,
+}
+
+
+def _user(subject: Subject) -> UserRecord:
+    assert subject.user is not None
+    return subject.user
+
+
+def _agreement(subject: Subject) -> Agreement:
+    assert subject.agreement is not None
+    return subject.agreement

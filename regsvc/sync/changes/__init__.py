@@ -1,0 +1,1 @@
+"""Detection of the accounts that a sync run has to look at."""

@@ -1,0 +1,44 @@
+"""A hash of a legacy algorithm gives way to one of the configured algorithm, as in AuthMe itself at a login.
+
+It is the same password. Nothing may look as if somebody had changed it, so that what we keep of it moves along.
+"""
+
+from regsvc.database.failpoints import pass_point
+from regsvc.database.models import User
+from regsvc.sync.records import StoredPassword, Subject
+from regsvc.sync.steps import World
+
+
+def replace_hash(world: World, subject: Subject, stored: StoredPassword, rehashed: StoredPassword) -> bool:
+    """Write the row by compare-and-set, then our own side. False: the row is not the one agreed on with `stored`.
+
+    Runs in one transaction of ours, with AuthMe on SQLite too, where the row is committed first. So no run of the sync
+    sees the new hash before the new base, and takes it for a password changed in the game. After a crash between the
+    two it does, as it does when AuthMe itself was first.
+    """
+    agreement, player = subject.agreement, subject.player
+    if agreement is None or player is None or not agreement.is_playable(player):
+        return False
+    if not (player.hash, player.salt) == (agreement.base_hash, agreement.base_salt) == (stored.hash, stored.salt):
+        return False
+    pass_point("before player write")
+    is_written = world.players.update(player, {"hash": rehashed.hash, "salt": rehashed.salt})
+    pass_point("after player write")
+    if is_written:
+        world.agreements.save(subject.key, base_hash=rehashed.hash, base_salt=rehashed.salt)
+        _move_own_password(subject, stored, rehashed)
+    return is_written
+
+
+def _move_own_password(subject: Subject, stored: StoredPassword, rehashed: StoredPassword) -> None:
+    """The password set through us, where it is this very hash; else it would count as changed here."""
+    user = subject.user
+    own = user.password if user is not None else None
+    if user is None or own is None or (own.hash, own.salt) != (stored.hash, stored.salt):
+        return
+    moved = {
+        "password_hash": rehashed.hash,
+        "password_salt": rehashed.salt,
+        "password_algorithm": rehashed.algorithm,
+    }
+    User.update(moved).where(User.id == user.id).execute()

@@ -1,0 +1,48 @@
+"""Unlocks every player we locked, for a host who leaves us: nothing of ours stays in AuthMe's table."""
+
+from peewee import Database
+
+from plugin_bridge.authme.players import PlayerRow, Players, locked_hash
+from regsvc.sync.records import Agreement
+from regsvc.sync.sync_records import NO_LOCK, Agreements
+
+_PAGE = 500
+
+
+class Release:
+    """Blocking, and works without our own database knowing anything: the hash stands in the lock."""
+
+    def __init__(self, database: Database, players: Players, agreements: Agreements) -> None:
+        self._database = database
+        self._players = players
+        self._agreements = agreements
+
+    def run(self) -> tuple[int, list[str]]:
+        """How many rows were unlocked, and the names of those whose hash is known nowhere any more.
+
+        Raises `PlayersAway`.
+        """
+        unlocked, hopeless = 0, []
+        for page in self._players.pages(_PAGE):
+            for row in page:
+                if not row.is_locked:
+                    continue
+                agreement = self._agreements.find_many([row.username]).get(row.username)
+                hash_ = locked_hash(row.hash) or (agreement.kept_hash if agreement else None)
+                if hash_ is None:
+                    hopeless.append(row.username)
+                elif self._unlock(row, hash_, agreement):
+                    unlocked += 1
+        return unlocked, hopeless
+
+    def _unlock(self, row: PlayerRow, hash_: str, agreement: Agreement | None) -> bool:
+        """False: the row has changed since it was read, so that nobody's lock stands there any more."""
+        changes: dict[str, str | int | None] = {"hash": hash_}
+        if agreement is not None and agreement.kept_premium_uuid:
+            changes["premium_uuid"] = agreement.kept_premium_uuid
+        if not self._players.update(row, changes):
+            return False
+        if agreement is not None:
+            with self._database.atomic():
+                self._agreements.save(row.username, **NO_LOCK)
+        return True

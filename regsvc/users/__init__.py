@@ -1,0 +1,1 @@
+"""Our side alone: users, their statuses, lists and names."""

@@ -1,0 +1,32 @@
+"""Who may have an e-mail address: whoever proves it, unless somebody proved it before.
+
+All of it runs inside the caller's transaction.
+"""
+
+from regsvc.core.email_address import EmailAddress
+from regsvc.core.errors import EmailTaken
+from regsvc.database.audit import Audit
+from regsvc.database.models import REJECTED, User
+
+
+def find_owner(address: EmailAddress) -> User | None:
+    """The user who keeps others from this address; None: it is free for whoever proves it."""
+    owner: User | None = User.get_or_none(
+        (User.email_key == address.key) & User.is_email_verified & (User.status != REJECTED)
+    )
+    return owner
+
+
+def claim(address: EmailAddress, audit: Audit, *, claimant_id: int | None = None) -> None:
+    """Take a proven address from a rejected record, or from a player who never proved it. Raises `EmailTaken`.
+
+    `claimant_id`: the user it is for, where there is one already.
+    """
+    owner = find_owner(address)
+    if owner is not None and owner.id != claimant_id:
+        raise EmailTaken
+    loser = User.get_or_none((User.email_key == address.key) & (User.id != (claimant_id or 0)))
+    if loser is None:
+        return
+    User.update(email=None, email_key=None, is_email_verified=False).where(User.id == loser.id).execute()
+    audit.record("user.email_changed", loser.username, loser.username, {"why": "proven by another"})

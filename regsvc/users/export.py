@@ -1,0 +1,176 @@
+"""Everything we hold on one user, for its owner to take away.
+
+Other people stay out of it: operators are called so and not named, and an address is told only of what the owner did.
+No secret is in it, in no form.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from regsvc.core.caller import Session
+from regsvc.core.clock import Clock
+from regsvc.core.errors import Unauthorized
+from regsvc.database.audit import Audit, Entry
+from regsvc.database.models import User
+from regsvc.notifications.mail.history import MailEntry
+from regsvc.registration.questionnaire.results import QuestionnaireResult
+from regsvc.users.chat_links import ChatAccount
+from regsvc.users.transitions import MACHINES
+from regsvc.users.user_records import (
+    ClientRecord,
+    PlayerRecord,
+    ReviewRecord,
+    SessionRecord,
+    find_player,
+    list_clients,
+    list_mails,
+    list_own_reviews,
+    list_sessions,
+)
+
+AT_MOST: Final = 1000
+"""How many records of one kind are told."""
+
+YOU: Final = "you"
+OPERATOR: Final = "operator"
+SYSTEM: Final = "system"
+NOBODY: Final = "nobody"
+_BEGINNINGS: Final = ("user.registered", "user.adopted", "user.deleted")
+
+
+@dataclass(frozen=True)
+class OwnUser:
+    """The user's own row."""
+
+    username: str
+    email: str | None
+    is_email_verified: bool
+    status: str
+    language: str | None
+    platform: str
+    origin: str
+    registered_at: datetime
+    registration_ip: str | None
+    reason: str | None
+    reviewed_at: datetime | None
+    password_set_at: datetime | None
+    last_login_at: datetime | None
+
+
+@dataclass(frozen=True)
+class OwnAudit:
+    """An entry of the log. `by`: "you", "operator", "system", or "nobody" for somebody we do not know."""
+
+    action: str
+    by: str
+    timestamp: datetime
+    ip: str | None
+    occurrences: int
+    detail: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Export:
+    """All of it, newest first; of the kinds in `truncated` there is more than was told."""
+
+    exported_at: datetime
+    user: OwnUser
+    reviews: list[ReviewRecord]
+    sessions: list[SessionRecord]
+    clients: list[ClientRecord]
+    mails: list[MailEntry]
+    audits: list[OwnAudit]
+    chat: ChatAccount | None
+    questionnaire: QuestionnaireResult | None
+    player: PlayerRecord | None
+    truncated: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UserExport:
+    """Makes the export. Blocking: a rule for a worker thread."""
+
+    audit: Audit
+    find_chat: Callable[[int], ChatAccount | None]
+    find_answers: Callable[[int], QuestionnaireResult | None]
+    now: Clock
+
+    def export(self, session: Session) -> Export:
+        """Of the session's owner. Raises `Unauthorized` if he is gone since."""
+        user = User.get_or_none(User.id == session.user_id)
+        if user is None:
+            raise Unauthorized
+        lists: dict[str, list[Any]] = {
+            "reviews": list_own_reviews(user, AT_MOST),
+            "sessions": list_sessions(user, self.now(), AT_MOST, current_jti=session.jti),
+            "clients": list_clients(user, AT_MOST),
+            "mails": list_mails(user, AT_MOST),
+            "audits": self._list_audits(user),
+        }
+        return Export(
+            exported_at=self.now(),
+            user=_own_user(user),
+            chat=self.find_chat(user.id),
+            questionnaire=self.find_answers(user.id),
+            player=find_player(user),
+            truncated=tuple(name for name, found in lists.items() if len(found) >= AT_MOST),
+            **lists,
+        )
+
+    def _list_audits(self, user: User) -> list[OwnAudit]:
+        """What was done to the user, and by him; not what happened to whoever had the name before."""
+        since, first_id = user.created_at, self._find_beginning(user)
+        done_to = self.audit.list_entries(1, AT_MOST, target=user.username, since=since).entries
+        done_by = self.audit.list_entries(1, AT_MOST, operator=user.username, since=since).entries
+        if user.username_key in MACHINES:  # a player from the game; what the program did to others is not his
+            done_by = ()
+        entries = {entry.id: entry for entry in (*done_to, *done_by) if entry.id >= first_id}
+        newest = sorted(entries.values(), key=lambda entry: entry.id, reverse=True)
+        return [_own_audit(entry, user) for entry in newest[:AT_MOST]]
+
+    def _find_beginning(self, user: User) -> int:
+        """The id of the entry with which this user began, or the one before went; 0: nobody had the name before.
+
+        `created_at` alone does not tell: that of an adopted player may lie years before others used the name here.
+        """
+        marks = (self.audit.list_entries(1, 1, action=action, target=user.username) for action in _BEGINNINGS)
+        return max((entry.id for mark in marks for entry in mark.entries), default=0)
+
+
+def _own_user(user: User) -> OwnUser:
+    return OwnUser(
+        username=user.username,
+        email=user.email,
+        is_email_verified=bool(user.is_email_verified),
+        status=user.status,
+        language=user.language,
+        platform=user.platform,
+        origin=user.origin,
+        registered_at=user.created_at,
+        registration_ip=user.registration_ip,
+        reason=user.reason,
+        reviewed_at=user.reviewed_at,
+        password_set_at=user.password_set_at,
+        last_login_at=user.last_login_at,
+    )
+
+
+def _own_audit(entry: Entry, user: User) -> OwnAudit:
+    is_own_doing = entry.operator.lower() == user.username_key and user.username_key not in MACHINES
+    is_about_owner = entry.target is None or entry.target.lower() == user.username_key
+    return OwnAudit(
+        action=entry.action,
+        by=YOU if is_own_doing else _kind_of(entry.operator),
+        timestamp=entry.created_at,
+        ip=entry.ip if is_own_doing else None,
+        occurrences=entry.occurrences,
+        detail=entry.detail if is_about_owner else None,
+    )
+
+
+def _kind_of(operator: str) -> str:
+    if not operator:
+        return NOBODY
+    return SYSTEM if operator.lower() in MACHINES or operator.startswith("cli:") else OPERATOR

@@ -1,0 +1,158 @@
+"""Removes what the host does not want kept any longer (`retention.*`), a little at a time, so that nobody waits."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from peewee import Database
+
+from regsvc.config.sections import RetentionSection
+from regsvc.core.clock import Clock
+from regsvc.database.audit import Audit
+from regsvc.database.models import AuditEntry, Installation, KnownClient, OutboxEntry, Session, Table, User
+
+_AT_ONCE: Final = 500
+
+AUDIT: Final = "audit entries"
+OUTBOX: Final = "mails and calls that are over"
+_ADDRESSES: Final = "addresses of clients: "
+REGISTRATIONS: Final = f"{_ADDRESSES}registrations"
+SESSIONS: Final = f"{_ADDRESSES}sessions"
+AUDITS: Final = f"{_ADDRESSES}audit entries"
+CLIENTS: Final = f"{_ADDRESSES}known ones"
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Rows of one kind that are due, and what happens to a batch of them: the ids, how many were done."""
+
+    what: str
+    key: Any
+    due: Any
+    carry_out: Callable[[list[Any]], int]
+
+
+@dataclass
+class Sweep:
+    """One go through everything that is due. `counts`: how many of what so far."""
+
+    tasks: list[_Task]
+    counts: dict[str, int] = field(default_factory=dict)
+    _after: Any = None
+
+    def run_batch(self) -> bool:
+        """Do the next little bit; False when there is none left. Blocking; what failed is done by the next call."""
+        if not self.tasks:
+            return False
+        task = self.tasks[0]
+        beyond = () if self._after is None else (task.key > self._after,)
+        query = task.key.model.select(task.key).where(task.due, *beyond).order_by(task.key).limit(_AT_ONCE)
+        keys = [key for (key,) in query.tuples()]
+        if keys:
+            self.counts[task.what] = self.counts.get(task.what, 0) + task.carry_out(keys)
+        if len(keys) < _AT_ONCE:
+            self.tasks.pop(0)
+            self._after = None
+        else:
+            self._after = keys[-1]
+        return True
+
+    def batches(self) -> Iterator[int]:
+        """All of it, on this thread; how many were done at each step."""
+        before = 0
+        while self.run_batch():
+            done = sum(self.counts.values())
+            yield done - before
+            before = done
+
+
+class Retention:
+    """What is kept how long (section `retention` of the config)."""
+
+    def __init__(self, database: Database, config: RetentionSection, audit: Audit, now: Clock) -> None:
+        self._database = database
+        self._config = config
+        self._audit = audit
+        self._now = now
+
+    def begin(self) -> Sweep:
+        """Whoever calls it goes through the batches."""
+        return Sweep(self._tasks())
+
+    def count(self) -> dict[str, int]:
+        """How many of what are due. Nothing is changed."""
+        found = {task.what: task.key.model.select().where(task.due).count() for task in self._tasks()}
+        return {what: count for what, count in found.items() if count}
+
+    def note(self, sweep: Sweep, by: str) -> None:
+        """An entry that tells what is no longer there, if anything is not."""
+        if sweep.counts:
+            with self._database.atomic():
+                self._audit.record("data.purged", by, detail=dict(sweep.counts))
+
+    def _tasks(self) -> list[_Task]:
+        moment = self._now()
+        audit, addresses = moment - self._config.audit, moment - self._config.addresses
+        return [
+            _Task(AUDIT, AuditEntry.id, AuditEntry.created_at < audit, self._deleting_audits(audit)),
+            _Task(
+                AUDITS,
+                AuditEntry.id,
+                AuditEntry.ip.is_null(False) & (AuditEntry.created_at < addresses) & (AuditEntry.created_at >= audit),
+                self._blanking_audits(addresses),
+            ),
+            _Task(
+                REGISTRATIONS,
+                User.id,
+                User.registration_ip.is_null(False) & (User.created_at < addresses),
+                self._changing(User.id, registration_ip=None),
+            ),
+            _Task(
+                SESSIONS,
+                Session.jti,
+                Session.ip.is_null(False) & (Session.created_at < addresses),
+                self._changing(Session.jti, ip=None),
+            ),
+            _Task(CLIENTS, KnownClient.id, KnownClient.last_login_at < addresses, self._deleting(KnownClient.id)),
+            _Task(
+                OUTBOX,
+                OutboxEntry.id,
+                OutboxEntry.done_at < moment - self._config.outbox,
+                self._deleting(OutboxEntry.id),
+            ),
+        ]
+
+    def _deleting(self, key: Any) -> Callable[[list[Any]], int]:
+        def delete(keys: list[Any]) -> int:
+            model: type[Table] = key.model
+            with self._database.atomic():
+                return int(model.delete().where(key.in_(keys)).execute())
+
+        return delete
+
+    def _changing(self, key: Any, **changes: Any) -> Callable[[list[Any]], int]:
+        def change(keys: list[Any]) -> int:
+            model: type[Table] = key.model
+            with self._database.atomic():
+                return int(model.update(changes).where(key.in_(keys)).execute())
+
+        return change
+
+    def _deleting_audits(self, before: datetime) -> Callable[[list[Any]], int]:
+        return self._as_purge(before, self._deleting(AuditEntry.id))
+
+    def _blanking_audits(self, before: datetime) -> Callable[[list[Any]], int]:
+        return self._as_purge(before, self._changing(AuditEntry.id, ip=None))
+
+    def _as_purge(self, before: datetime, carry_out: Callable[[list[Any]], int]) -> Callable[[list[Any]], int]:
+        """The triggers that guard the audit log let pass what is older than this, and only in this transaction."""
+
+        def run(keys: list[Any]) -> int:
+            with self._database.atomic():
+                Installation.update(purging_audit_before=before).execute()
+                done = carry_out(keys)
+                Installation.update(purging_audit_before=None).execute()
+                return done
+
+        return run

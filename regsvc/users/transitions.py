@@ -1,0 +1,309 @@
+"""The state machine of a user's status, as data, and what follows from each transition on our side.
+
+Whoever changes a status — an admin, the command line, the clock, somebody typing SQL — goes through here, so that the
+review, the audit entry, the mail and the end of the sessions are the same. The player's row follows by the sync.
+All of it runs inside the caller's transaction.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from regsvc.core.clock import Clock, epoch_ms
+from regsvc.core.errors import UserNotFound, WrongStatus
+from regsvc.database.audit import Audit
+from regsvc.database.bulk import insert_rows
+from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
+from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.rcon.console import GameConsole
+from regsvc.notifications.webhook.events import Event, Webhook
+
+DELETED: Final = "deleted"
+"""What is said instead of the status of a user who is gone."""
+
+
+@dataclass(frozen=True)
+class Transition:
+    """From which statuses it may start, where it ends (None: the user is gone), and what it is called once done."""
+
+    sources: frozenset[str]
+    target: str | None
+    event: Event
+
+    @property
+    def action(self) -> str:
+        """The audit action it leaves."""
+        return f"user.{self.event}"
+
+
+TRANSITIONS: Final[dict[str, Transition]] = {
+    "approve": Transition(frozenset({PENDING, REJECTED}), APPROVED, "approved"),
+    "reject": Transition(frozenset({PENDING}), REJECTED, "rejected"),
+    "ban": Transition(frozenset({PENDING, APPROVED, REJECTED}), BANNED, "banned"),
+    "unban": Transition(frozenset({BANNED}), APPROVED, "unbanned"),
+    "delete": Transition(frozenset(STATUSES), None, "deleted"),
+}
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who changes something: an operator's name, `cli:<unix user>`, `sql` or `sync`; `ip` where there is a client."""
+
+    name: str
+    ip: str | None = None
+
+
+SQL: Final = Actor("sql")
+SYNC: Final = Actor("sync")
+AUTOMATIC: Final = Actor("registration")
+"""Who approves where `registration.approval` is off."""
+MACHINES: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name})
+"""Nobody registers under these names: the audit log would not tell him from the program."""
+
+
+@dataclass(frozen=True)
+class Decree:
+    """What an actor says with a transition. `expires_at` only matters for a ban; None: for good."""
+
+    reason: str | None = None
+    expires_at: datetime | None = None
+    is_silent: bool = False
+    keeps_end: bool = False
+    """Whether a ban that stands ends when it would have; `expires_at` is for a new one."""
+
+
+def find_transition(source: str, target: str) -> str | None:
+    """The transition between two statuses, or None where there is none."""
+    for name, transition in TRANSITIONS.items():
+        if source in transition.sources and transition.target == target:
+            return name
+    return None
+
+
+class Transitions:
+    """Carries out transitions on our side."""
+
+    def __init__(self, audit: Audit, mails: Mails, webhook: Webhook, console: GameConsole, now: Clock) -> None:
+        self._audit = audit
+        self._console = console
+        self._mails = mails
+        self._webhook = webhook
+        self._now = now
+
+    def change(self, user: User, name: str, by: Actor, decree: Decree) -> User:
+        """Carry out approve, reject, ban or unban. Raises `WrongStatus`, also when another actor was faster."""
+        transition = TRANSITIONS[name]
+        if user.status not in transition.sources:
+            raise WrongStatus(user.status)
+        changes: dict[str, Any] = {"status": transition.target, "applied_status": transition.target}
+        condition = (User.id == user.id) & (User.status == user.status) & (User.applied_status == user.applied_status)
+        return self._follow(user, name, by, decree, changes, condition)
+
+    def approve_again(self, user: User, by: Actor, decree: Decree) -> User:
+        """An approved user whose row left the game, or came back in a stranger's hands, is meant to play."""
+        condition = (User.id == user.id) & (User.status == APPROVED)
+        return self._follow(user, "approve", by, decree, {}, condition)
+
+    def change_ban(self, user: User, by: Actor, decree: Decree) -> User:
+        """Another reason or another end for a ban that stands. Raises `WrongStatus` when it says nothing new."""
+        reason = decree.reason or user.reason
+        expires_at = user.ban_expires_at if decree.keeps_end else decree.expires_at
+        if user.status != BANNED or (reason, expires_at) == (user.reason, user.ban_expires_at):
+            raise WrongStatus(user.status)
+        changed = Decree(reason, expires_at, decree.is_silent)
+        return self._follow(user, "ban", by, changed, {}, (User.id == user.id) & (User.status == BANNED))
+
+    def carry_out_edit(self, user: User, by: Actor = SQL) -> str | None:
+        """What a status typed in SQL stands for. Returns the transition, or None: it was illegal and is put back."""
+        name = find_transition(user.applied_status, user.status)
+        condition = (User.id == user.id) & (User.status == user.status)
+        if name is None:
+            User.update(status=user.applied_status).where(condition).execute()
+            detail = {"status": user.status, "appliedStatus": user.applied_status}
+            self._audit.record("sync.edit_refused", by.name, user.username, detail)
+            return None
+        before = user.status
+        user.status = user.applied_status
+        decree = Decree(_typed_reason(user), user.ban_expires_at)
+        self._follow(user, name, by, decree, {"status": before, "applied_status": before}, condition)
+        return name
+
+    def carry_out_edits(self, users: Collection[User], by: Actor = SQL) -> None:
+        """The same for many, each with a legal edit, by few statements. Raises `WrongStatus`: one is another by now."""
+        groups: dict[tuple[str, str, str, Decree], list[User]] = {}
+        reasons = _typed_reasons(users)
+        for user in users:
+            name = find_transition(user.applied_status, user.status)
+            assert name is not None, "an illegal edit is put back by itself"
+            decree = Decree(reasons.get(user.id), user.ban_expires_at)
+            groups.setdefault((name, user.applied_status, user.status, decree), []).append(user)
+        for (name, before, target, decree), group in groups.items():
+            self._follow_many(group, name, before, target, by, decree)
+
+    def _follow_many(
+        self, users: Sequence[User], name: str, before: str, target: str, by: Actor, decree: Decree
+    ) -> None:
+        moment, ids = self._now(), [user.id for user in users]
+        changes = _changes(name, before, by, decree, moment) | {"applied_status": target}
+        as_seen = (User.status == target) & (User.applied_status == before)
+        if User.update(changes).where(User.id.in_(ids) & as_seen).execute() != len(ids):
+            raise WrongStatus(target)
+        insert_rows(
+            User._meta.database, Review, [_review(user, name, before, target, by, decree, moment) for user in users]
+        )
+        newest: Any = (
+            Review.select(Review.user_id, Review.id).where(Review.user_id.in_(ids)).order_by(Review.id).tuples()
+        )
+        review_ids: dict[int, int] = dict(newest)
+        names = [user.username for user in users]
+        self._audit.record_each(TRANSITIONS[name].action, by.name, names, _detail(decree, before), by.ip)
+        with self._webhook.gathered(), self._mails.gathered():
+            for user in users:
+                user.reason, user.ban_expires_at = decree.reason, changes["ban_expires_at"]
+                self._webhook.tell(TRANSITIONS[name].event, user.username, target, decree.reason, user.ban_expires_at)
+                self._tell_game(name, before, user)
+                self._mail(name, user, review_ids[user.id])
+
+    def end_ban(self, user: User, by: Actor = SYNC) -> User:
+        """The ban's time is over: back to where it came from."""
+        target = user.banned_from or APPROVED
+        changes: dict[str, Any] = {"status": target, "applied_status": target}
+        condition = (User.id == user.id) & (User.status == BANNED)
+        decree = Decree("the ban has ended", is_silent=True)
+        return self._follow(user, "unban", by, decree, changes, condition)
+
+    def reject_taken(self, user: User, by: Actor = SYNC) -> User:
+        """The name belongs to a player who was there before the registration."""
+        return self.change(user, "reject", by, Decree("name_taken_in_game"))
+
+    def note_registration(self, user: User, by: Actor) -> None:
+        """There is a new user."""
+        self._audit.record("user.registered", by.name, user.username, ip=by.ip)
+        self._webhook.tell("registered", user.username, user.status)
+
+    def note_deletion(self, key: str) -> None:
+        """Somebody deleted the user of this name with SQL."""
+        self._audit.record("user.deleted", SQL.name, key)
+        self._webhook.tell("deleted", key, DELETED)
+        self._console.follow_deletion(key, None, was_banned=_was_banned(key))
+
+    def delete(self, user: User, by: Actor, decree: Decree) -> None:
+        """The user goes, and the sessions with it; the reviews stay."""
+        self._write_review(user, "delete", None, by, decree)
+        if not User.delete().where(User.id == user.id).execute():
+            raise UserNotFound
+        self._audit.record("user.deleted", by.name, user.username, _detail(decree, user.status), by.ip)
+        self._webhook.tell("deleted", user.username, DELETED, decree.reason)
+        self._console.follow_deletion(user.username, user.id, was_banned=user.status == BANNED)
+
+    def _follow(
+        self, user: User, name: str, by: Actor, decree: Decree, changes: dict[str, Any], condition: Any
+    ) -> User:
+        """Write the change if `condition` still holds, and everything that follows from it."""
+        moment = self._now()
+        target = changes.get("status", user.status)
+        changes |= _changes(name, user.status, by, decree, moment)
+        if not User.update(changes).where(condition).execute():
+            raise WrongStatus(_status_now(user))
+        review = self._write_review(user, name, target, by, decree)
+        self._audit.record(TRANSITIONS[name].action, by.name, user.username, _detail(decree, user.status), by.ip)
+        changed = User.get_by_id(user.id)
+        self._webhook.tell(
+            TRANSITIONS[name].event, changed.username, changed.status, decree.reason, changed.ban_expires_at
+        )
+        self._tell_game(name, user.status, changed)
+        if not decree.is_silent:
+            self._mail(name, changed, review.id)
+        return changed
+
+    def _tell_game(self, name: str, before: str, changed: User) -> None:
+        """Also of silent decisions: whoever is banned does not play on."""
+        if name == "ban" and before != BANNED:
+            self._console.follow_ban(changed.username, changed.id, changed.reason)
+        elif name == "unban":
+            self._console.follow_unban(changed.username, changed.id)
+
+    def _write_review(self, user: User, name: str, target: str | None, by: Actor, decree: Decree) -> Review:
+        review: Review = Review.create(**_review(user, name, user.status, target, by, decree, self._now()))
+        return review
+
+    def _mail(self, name: str, user: User, review_id: int) -> None:
+        if name == "approve":
+            # an adopted player has a password in the game
+            needs_password = user.password_hash is None and user.origin != "adopted"
+            self._mails.send_approved(user, review_id, needs_password=needs_password)
+        elif name == "reject":
+            self._mails.send_rejected(user, review_id)
+        elif name == "ban":
+            self._mails.send_banned(user, review_id)
+        elif name == "unban":
+            self._mails.send_unbanned(user, review_id)
+
+
+def _changes(name: str, before: str, by: Actor, decree: Decree, moment: datetime) -> dict[str, Any]:
+    """The columns of the user that a transition writes beside the status."""
+    changes: dict[str, Any] = {"reason": decree.reason, "reviewed_by": by.name, "reviewed_at": moment}
+    if name != "ban":
+        return changes | {"ban_expires_at": None, "banned_from": None}
+    changes |= {"ban_expires_at": decree.expires_at, "token_generation": User.token_generation + 1}
+    return changes if before == BANNED else changes | {"banned_from": before}
+
+
+def _review(
+    user: User, name: str, before: str, target: str | None, by: Actor, decree: Decree, moment: datetime
+) -> dict[str, Any]:
+    return {
+        "user_id": user.id,
+        "username": user.username,
+        "username_key": user.username_key,
+        "transition": name,
+        "status_before": before,
+        "status_after": target,
+        "reason": decree.reason,
+        "ban_expires_at": decree.expires_at if name == "ban" else None,
+        "operator": by.name,
+        "reviewed_at": moment,
+        "email_key": user.email_key,
+    }
+
+
+def _typed_reasons(users: Collection[User]) -> dict[int, str]:
+    """The same as `_typed_reason` for many, by id; those without one are left out."""
+    ids = [user.id for user in users if user.reason]
+    if not ids:
+        return {}
+    reviews: Any = (
+        Review.select(Review.user_id, Review.reason).where(Review.user_id.in_(ids)).order_by(Review.id).tuples()
+    )
+    last: dict[int, str | None] = dict(reviews)
+    return {user.id: str(user.reason) for user in users if user.reason and last.get(user.id) != user.reason}
+
+
+def _typed_reason(user: User) -> str | None:
+    """The reason typed together with a status; the one of the last review is an old story."""
+    last = Review.select(Review.reason).where(Review.user_id == user.id).order_by(Review.id.desc()).first()
+    is_new = last is None or user.reason != last.reason
+    return str(user.reason) if user.reason and is_new else None
+
+
+def _was_banned(key: str) -> bool:
+    """Of a name whose user is gone: what the last review made of him."""
+    last = Review.select(Review.status_after).where(Review.username_key == key).order_by(Review.id.desc()).first()
+    return last is not None and last.status_after == BANNED
+
+
+def _status_now(user: User) -> str:
+    row = User.get_or_none(User.id == user.id)
+    if row is None:
+        raise UserNotFound
+    return str(row.status)
+
+
+def _detail(decree: Decree, status_before: str) -> dict[str, Any]:
+    detail: dict[str, Any] = {"statusBefore": status_before}
+    if decree.reason is not None:
+        detail["reason"] = decree.reason
+    if decree.expires_at is not None:
+        detail["expiresAt"] = epoch_ms(decree.expires_at)
+    return detail

@@ -1,0 +1,348 @@
+"""The list of users that admins see: filtered, sorted and paged, by number or by key."""
+
+import base64
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from peewee import JOIN, fn
+
+from regsvc.core.clock import Clock
+from regsvc.core.errors import InvalidField
+from regsvc.database.models import PENDING, STATUSES, ChatLink, Player, StoredQuestionnaire, User
+from regsvc.users.chat_links import ChatAccount
+from regsvc.users.rejections import Rejections, find_rejections
+
+PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
+"""What `plugin` may be: how the user's player stands in AuthMe's table, or that nobody looks there."""
+
+_ALL: Final = "all"
+_MAX_SIZE: Final = 100
+_USUAL_SIZE: Final = 20
+_REVIEW_QUEUE_SIZE: Final = 100
+_MAX_ID: Final = 2**63 - 1
+
+_COUNT_KEPT_FROM: Final = 100_000
+_COUNT_KEPT_FOR: Final = timedelta(seconds=30)
+_COUNTS_KEPT: Final = 64
+
+
+@dataclass(frozen=True)
+class UserQuery:
+    """What is asked for. `page` starts at 1, `after` is the cursor of a page before; None: what is usual."""
+
+    page: int | None = None
+    size: int | None = None
+    search: str = ""
+    status: str = _ALL
+    plugin: str = _ALL
+    sort: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class UserEntry:
+    """A user as admins see him, without anything secret. Times are UTC; None is "not known" or "never"."""
+
+    username: str
+    email: str | None
+    status: str
+    registered_at: datetime
+    language: str | None
+    platform: str
+    reason: str | None
+    reviewed_by: str | None
+    reviewed_at: datetime | None
+    ban_expires_at: datetime | None
+    plugin: str
+    plugin_since: datetime | None
+    last_login_at: datetime | None
+    chat: ChatAccount | None = None
+    discord_id: str | None = None
+    questionnaire_score: int | None = None
+    questionnaire_passed: bool | None = None
+    questionnaire_review_summary: str | None = None
+    rejections: Rejections | None = None  # earlier ones, of who waits for a review
+
+
+@dataclass(frozen=True)
+class UserPage:
+    """One page. `page` is None when it was reached by a cursor; `next_cursor` is None on the last one."""
+
+    entries: tuple[UserEntry, ...]
+    page: int | None
+    size: int
+    total: int
+    has_next: bool
+    has_prev: bool
+    next_cursor: str | None
+
+    @property
+    def total_pages(self) -> int:
+        return math.ceil(self.total / self.size)
+
+
+@dataclass(frozen=True)
+class _Sort:
+    """An order that a unique index serves."""
+
+    name: str
+    column: Any
+    is_descending: bool
+
+    def order(self, *, is_reversed: bool = False) -> Any:
+        return self.column.desc() if self.is_descending != is_reversed else self.column.asc()
+
+    def is_past(self, value: int | str) -> Any:
+        """The condition that a row comes after the one with this value."""
+        return self.column < value if self.is_descending else self.column > value
+
+
+# Ids count up and are never used twice: they order users by when we got to know them.
+_SORTS: Final = {
+    sort.name: sort
+    for sort in (
+        _Sort("newest", User.id, is_descending=True),
+        _Sort("oldest", User.id, is_descending=False),
+        _Sort("name", User.username_key, is_descending=False),
+    )
+}
+
+
+class UserList:
+    """Answers `UserQuery`s, on worker threads. With the bridge off every user's `plugin` is "off"."""
+
+    def __init__(self, now: Clock, *, is_bridge_on: bool) -> None:
+        self._is_bridge_on = is_bridge_on
+        self._counts = _KeptCounts(now)
+
+    def list_users(self, query: UserQuery) -> UserPage:
+        """The page asked for; one past the end is empty. Raises `InvalidField`, named as the parameter is."""
+        _validate(query)
+        is_queue = query.status == PENDING
+        sort = _SORTS[query.sort or ("oldest" if is_queue else "newest")]
+        size = query.size or (_REVIEW_QUEUE_SIZE if is_queue else _USUAL_SIZE)
+        if query.after is not None:
+            return self._page_after(query, sort, size, query.after)
+        return self._numbered_page(query, sort, size, query.page or 1)
+
+    def find_user(self, username: str) -> UserEntry | None:
+        """The line of one user, whatever the case of the name; None: there is nobody of that name."""
+        row = _full_rows().where(User.username_key == username.lower()).first()
+        return None if row is None else self._entries([row])[0]
+
+    def _numbered_page(self, query: UserQuery, sort: _Sort, size: int, page: int) -> UserPage:
+        total = self._count(query)
+        offset = (page - 1) * size
+        ids = _ids_by_number(self._matching(query, User.id), sort, offset, size, total)
+        has_next = offset + size < total
+        return self._page(ids, sort, size, total, has_next=has_next, page=page)
+
+    def _page_after(self, query: UserQuery, sort: _Sort, size: int, after: str) -> UserPage:
+        past = sort.is_past(_parse_cursor(after, sort))
+        matching = self._matching(query, User.id).where(past).order_by(sort.order()).limit(size + 1)
+        ids = [row.id for row in matching]
+        return self._page(ids[:size], sort, size, self._count(query), has_next=len(ids) > size)
+
+    def _page(
+        self,
+        ids: Sequence[int],
+        sort: _Sort,
+        size: int,
+        total: int,
+        *,
+        has_next: bool,
+        page: int | None = None,
+    ) -> UserPage:
+        """Rows for ids, which were sought alone: skipping is cheap in an index and dear in the table."""
+        rows = {row.id: row for row in _full_rows().where(User.id.in_(ids))} if ids else {}
+        found = [rows[user_id] for user_id in ids if user_id in rows]
+        return UserPage(
+            entries=self._entries(found),
+            page=page,
+            size=size,
+            total=total,
+            has_next=has_next,
+            has_prev=page != 1,
+            next_cursor=_cursor(found[-1], sort) if has_next and found else None,
+        )
+
+    def _entries(self, rows: Sequence[Any]) -> tuple[UserEntry, ...]:
+        rejections = find_rejections([row for row in rows if row.status == PENDING])
+        return tuple(self._entry(row, rejections.get(row.id)) for row in rows)
+
+    def _entry(self, row: Any, rejections: Rejections | None) -> UserEntry:
+        account = _chat_account(row)
+        return UserEntry(
+            username=row.username,
+            email=row.email,
+            status=row.status,
+            registered_at=row.created_at,
+            language=row.language,
+            platform=row.platform,
+            reason=row.reason,
+            reviewed_by=row.reviewed_by,
+            reviewed_at=row.reviewed_at,
+            ban_expires_at=row.ban_expires_at,
+            plugin=(row.plugin_state or "pending") if self._is_bridge_on else "off",
+            plugin_since=row.plugin_since if self._is_bridge_on else None,
+            last_login_at=row.last_login_at,
+            chat=account,
+            discord_id=account.id if account is not None and account.platform == "discord" else None,
+            questionnaire_score=row.score,
+            questionnaire_passed=row.is_passed,
+            questionnaire_review_summary=row.summary,
+            rejections=rejections,
+        )
+
+    def _matching(self, query: UserQuery, selected: Any) -> Any:
+        """`selected` of the users that the query's filters let through."""
+        users = User.select(selected)
+        if query.status != _ALL:
+            users = users.where(User.status == query.status)
+        if query.search:
+            text = query.search.lower()
+            # INSTR knows no wildcards, so there is nothing to escape.
+            users = users.where((fn.INSTR(User.username_key, text) > 0) | (fn.INSTR(User.email_key, text) > 0))
+        if query.plugin == _ALL:
+            return users
+        if (query.plugin == "off") == self._is_bridge_on:
+            return users.where(User.id < 0)  # nobody
+        return users if query.plugin == "off" else _in_plugin_state(users, query.plugin)
+
+    def _count(self, query: UserQuery) -> int:
+        filters = (query.search.lower(), query.status, query.plugin)
+        total = self._counts.find(filters)
+        if total is None:
+            total = int(self._matching(query, fn.COUNT(User.id)).scalar())
+            self._counts.keep(filters, total)
+        return total
+
+
+class _KeptCounts:
+    """Large counts, kept for half a minute: counting a million rows costs more than showing twenty."""
+
+    def __init__(self, now: Clock) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, ...], tuple[int, datetime]] = OrderedDict()
+
+    def find(self, filters: tuple[str, ...]) -> int | None:
+        """The count, or None if there is none or it is too old."""
+        with self._lock:
+            total, counted_at = self._kept.get(filters, (0, None))
+        if counted_at is None or abs(self._now() - counted_at) >= _COUNT_KEPT_FOR:
+            return None
+        return total
+
+    def keep(self, filters: tuple[str, ...], total: int) -> None:
+        with self._lock:
+            self._kept.pop(filters, None)
+            if total > _COUNT_KEPT_FROM:
+                self._kept[filters] = (total, self._now())
+            while len(self._kept) > _COUNTS_KEPT:
+                self._kept.popitem(last=False)
+
+
+def _validate(query: UserQuery) -> None:
+    is_valid = {
+        "page": query.page is None or query.page >= 1,
+        "size": query.size is None or 1 <= query.size <= _MAX_SIZE,
+        "status": query.status in (_ALL, *STATUSES),
+        "plugin": query.plugin in (_ALL, *PLUGIN_STATES),
+        "sort": query.sort is None or query.sort in _SORTS,
+        "after": query.after is None or query.page is None,
+    }
+    for field, is_fine in is_valid.items():
+        if not is_fine:
+            raise InvalidField(field)
+
+
+def _full_rows() -> Any:
+    """Users with what their player row says; one without has a `plugin_state` of None."""
+    return (
+        _joined(
+            User.select(
+                User.id,
+                User.username,
+                User.username_key,
+                User.email,
+                User.email_key,
+                User.status,
+                User.created_at,
+                User.language,
+                User.platform,
+                User.reason,
+                User.reviewed_by,
+                User.reviewed_at,
+                User.ban_expires_at,
+                User.last_login_at,
+                Player.plugin_state,
+                Player.plugin_since,
+                StoredQuestionnaire.score,
+                StoredQuestionnaire.is_passed,
+                StoredQuestionnaire.summary,
+                ChatLink.platform.alias("chat_platform"),
+                ChatLink.account_id.alias("chat_id"),
+                ChatLink.username.alias("chat_username"),
+            )
+        )
+        .switch(User)
+        .join(StoredQuestionnaire, JOIN.LEFT_OUTER, on=(StoredQuestionnaire.user == User.id))
+        .switch(User)
+        .join(ChatLink, JOIN.LEFT_OUTER, on=(ChatLink.user == User.id))
+        .objects()
+    )
+
+
+def _chat_account(row: Any) -> ChatAccount | None:
+    return None if row.chat_id is None else ChatAccount(row.chat_platform, row.chat_id, row.chat_username)
+
+
+def _joined(users: Any) -> Any:
+    return users.join(Player, JOIN.LEFT_OUTER, on=(Player.username_key == User.username_key))
+
+
+def _in_plugin_state(users: Any, state: str) -> Any:
+    """A user whom no sync has looked at yet is as pending as one that says so."""
+    is_in_state = Player.plugin_state == state
+    if state == "pending":
+        is_in_state = is_in_state | Player.plugin_state.is_null()
+    return _joined(users).where(is_in_state)
+
+
+def _ids_by_number(matching: Any, sort: _Sort, offset: int, size: int, total: int) -> list[int]:
+    """Past the middle the rows are sought from the far end, where fewer have to be skipped."""
+    if offset >= total:
+        return []
+    length = min(size, total - offset)
+    if offset <= total // 2:
+        return [row.id for row in matching.order_by(sort.order()).limit(length).offset(offset)]
+    from_the_end = matching.order_by(sort.order(is_reversed=True)).limit(length).offset(total - offset - length)
+    return [row.id for row in from_the_end][::-1]
+
+
+def _cursor(row: Any, sort: _Sort) -> str:
+    return _encode_cursor(sort.name, row.username_key if sort.name == "name" else row.id)
+
+
+def _encode_cursor(sort: str, value: int | str) -> str:
+    return base64.urlsafe_b64encode(f"{sort}:{value}".encode()).decode().rstrip("=")
+
+
+def _parse_cursor(cursor: str, sort: _Sort) -> int | str:
+    """Where the page before ended. Raises `InvalidField` on what is no cursor of ours and of this order."""
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+        name, written = text.split(":", maxsplit=1)
+        value = written if sort.name == "name" else int(written)
+    except ValueError as error:
+        raise InvalidField("after") from error
+    is_ours = name == sort.name and _encode_cursor(name, value) == cursor
+    if not is_ours or (isinstance(value, int) and not 0 <= value <= _MAX_ID):
+        raise InvalidField("after")
+    return value

@@ -1,0 +1,1 @@
+"""Our own pages and the host's front end."""

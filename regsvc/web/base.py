@@ -1,0 +1,91 @@
+"""What all pages and their files have in common: they are read, in the visitor's language, under one strict policy."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Awaitable, Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+from tornado.httputil import HTTPServerRequest
+
+from regsvc.api.base import BaseHandler
+from regsvc.core.errors import InternalFault, MalformedRequest, MethodNotAllowed
+from regsvc.core.refusal import Refusal
+
+LANGUAGE_COOKIE: Final = "companion_language"
+"""What the visitor chose; a page's own script writes it."""
+
+_SMALLEST_COMPRESSED: Final = 1000  # bytes
+
+
+def content_security_policy(image_sources: Iterable[str] = ()) -> str:
+    """What a browser may do on a page: scripts, styles and requests of ours alone, nothing inline, nothing framed."""
+    sources = " ".join(("data:", *image_sources))  # the empty icon, and captchas, are data
+    return "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "connect-src 'self'",
+            f"img-src {sources}",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+        )
+    )
+
+
+CONTENT_SECURITY_POLICY: Final = content_security_policy()
+
+
+class ReadOnlyHandler(BaseHandler):
+    """Answers GET and HEAD; what goes wrong is told in one plain sentence."""
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        self.set_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+
+    @property
+    def language(self) -> str:
+        """The one the link names, else the visitor's choice on a page of ours, the browser's, or the host's."""
+        translations = self.services.translations
+        named = self.request.query_arguments.get("language", [b""])[-1].decode("utf-8", "replace")
+        chosen = translations.find(named) or translations.find(self.get_cookie(LANGUAGE_COOKIE) or "")
+        accepted = self.request.headers.get("Accept-Language")
+        return translations.pick(chosen, accepted, self.services.config.server.language)
+
+    def head(self) -> Awaitable[None] | None:
+        return self.get()
+
+    def send_page(self, html: bytes, language: str) -> None:
+        """The page, and the end of the request."""
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.set_header("Content-Language", language)
+        self.set_header("Vary", "Accept-Language, Accept-Encoding, Cookie")
+        if accepts_gzip(self.request) and len(html) >= _SMALLEST_COMPRESSED:
+            self.set_header("Content-Encoding", "gzip")
+            html = gzip.compress(html, compresslevel=6, mtime=0)
+        self.finish(html)
+
+    def write_error(self, status_code: int, **_kwargs: Any) -> None:
+        refusal = self._refusal_for(status_code)
+        if isinstance(refusal, MethodNotAllowed):
+            self.set_header("Allow", ", ".join(refusal.allowed))
+        self.set_status(refusal.category)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(self.services.translations.refusal(refusal, self.language) + "\n")
+
+    def _refusal_for(self, status_code: int) -> Refusal:
+        if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            return MethodNotAllowed(["GET", "HEAD"])
+        if status_code < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado objects to a form it cannot read
+            return MalformedRequest()
+        return InternalFault(self.request_id)
+
+
+def accepts_gzip(request: HTTPServerRequest) -> bool:
+    """Whether the client takes compressed answers."""
+    codings = request.headers.get("Accept-Encoding", "")
+    return re.search(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))", codings, re.IGNORECASE) is not None

@@ -1,0 +1,330 @@
+"""A challenge from the picture to its end, beside whatever request it lets pass."""
+
+import asyncio
+import dataclasses
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaPolicy, CaptchaProof, Captchas, Use
+from regsvc.accounts.captcha.pictures import draw
+from regsvc.accounts.captcha.puzzles import Question, ask_characters
+from regsvc.accounts.captcha.store import OutstandingChallenges
+from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.core import errors
+from regsvc.core.bounded_pool import BoundedPool
+from regsvc.core.caller import Caller
+from regsvc.core.units import RateLimit
+from tests.support.manual_clock import StandingClock
+
+ALICE = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
+MALLORY = Caller("203.0.113.9", "203.0.113.9", "en", "request-2")
+EVERYTHING: tuple[Use, ...] = ("register", "verify_send", "login")
+MAX_WAITING = 2
+
+
+class Booth:
+    """Captchas whose questions the test overhears."""
+
+    def __init__(self, clock: StandingClock, policy: CaptchaPolicy, draw: Callable[[str], bytes] = draw) -> None:
+        self.heard: list[Question] = []
+        self.pool = BoundedPool("captcha", 1, MAX_WAITING)
+        self.outstanding = OutstandingChallenges(clock, 100, 10)
+        self.captchas = Captchas(
+            policy=policy,
+            ask=self._ask,
+            draw=draw,
+            pool=self.pool,
+            outstanding=self.outstanding,
+            limits=MemoryLimits(clock),
+            now=clock,
+        )
+
+    def _ask(self) -> Question:
+        self.heard.append(ask_characters(4))
+        return self.heard[-1]
+
+    def proof(self, caller: Caller = ALICE) -> CaptchaProof:
+        """Of a new challenge, the right one."""
+        challenge = asyncio.run(self.captchas.generate(caller))
+        return CaptchaProof(challenge.token, self.heard[-1].answer)
+
+    def succeed(self, use: Use, proof: CaptchaProof, caller: Caller = ALICE) -> None:
+        """A request that is done; raises what the captcha is refused with."""
+        with self.captchas.guard(use, proof, caller):
+            pass
+
+    def be_refused(self, use: Use, proof: CaptchaProof) -> None:
+        """A request that is refused for another reason."""
+        with pytest.raises(errors.UsernameTaken), self.captchas.guard(use, proof, ALICE):
+            raise errors.UsernameTaken
+
+
+@pytest.fixture
+def policy() -> CaptchaPolicy:
+    return CaptchaPolicy(frozenset(EVERYTHING), timedelta(minutes=5), (), ())
+
+
+@pytest.fixture
+def booth(clock: StandingClock, policy: CaptchaPolicy) -> Iterator[Booth]:
+    booth = Booth(clock, policy)
+    yield booth
+    booth.pool.close()
+
+
+def wrong(proof: CaptchaProof) -> CaptchaProof:
+    return CaptchaProof(proof.token, "wrong")
+
+
+# --- the challenge ---
+
+
+def test_a_challenge_has_a_picture_a_token_and_an_end(booth: Booth, clock: StandingClock) -> None:
+    challenge = asyncio.run(booth.captchas.generate(ALICE))
+    assert challenge.picture.startswith(b"\x89PNG")
+    assert challenge.expires_at == clock() + timedelta(minutes=5)
+    assert len(challenge.token) >= 22
+    assert challenge.token not in repr(challenge)
+    assert "PNG" not in repr(challenge)
+
+
+def test_no_two_challenges_share_a_token(booth: Booth) -> None:
+    assert len({booth.proof().token for _challenge in range(50)}) == 50
+
+
+def test_an_answer_is_not_printed(booth: Booth) -> None:
+    proof = booth.proof()
+    assert repr(proof) == "CaptchaProof()"
+
+
+# --- the answer ---
+
+
+@pytest.mark.parametrize("use", EVERYTHING)
+def test_a_right_answer_serves_one_success(booth: Booth, use: Use) -> None:
+    proof = booth.proof()
+    booth.succeed(use, proof)
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed(use, proof)
+
+
+@pytest.mark.parametrize("use", EVERYTHING)
+def test_a_wrong_answer_ends_the_challenge(booth: Booth, use: Use) -> None:
+    proof = booth.proof()
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed(use, wrong(proof))
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed(use, proof)
+
+
+def test_a_refused_registration_leaves_the_answer_good_for_four_more(booth: Booth) -> None:
+    proof = booth.proof()
+    for _use in range(MAX_USES - 1):
+        booth.be_refused("register", proof)
+    booth.succeed("register", proof)
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("register", proof)
+
+
+def test_five_refusals_end_it(booth: Booth) -> None:
+    proof = booth.proof()
+    for _use in range(MAX_USES):
+        booth.be_refused("register", proof)
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("register", proof)
+
+
+@pytest.mark.parametrize("use", ["login", "verify_send"])
+def test_elsewhere_a_refusal_spends_it(booth: Booth, use: Use) -> None:
+    proof = booth.proof()
+    booth.be_refused(use, proof)
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("register", proof)
+
+
+def test_a_wrong_answer_between_refusals_ends_it_too(booth: Booth) -> None:
+    proof = booth.proof()
+    booth.be_refused("register", proof)
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("register", wrong(proof))
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("register", proof)
+
+
+def test_a_request_that_ended_nobody_knows_how_has_spent_it(booth: Booth) -> None:
+    """What was cancelled may yet be done: its captcha must not serve a second success."""
+    proof = booth.proof()
+    with pytest.raises(asyncio.CancelledError), booth.captchas.guard("register", proof, ALICE):
+        raise asyncio.CancelledError
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("register", proof)
+
+
+def test_an_expired_challenge_is_refused(booth: Booth, clock: StandingClock) -> None:
+    proof = booth.proof()
+    clock.advance(minutes=5)
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("login", proof)
+
+
+def test_a_refusal_does_not_make_a_challenge_live_longer(booth: Booth, clock: StandingClock) -> None:
+    proof = booth.proof()
+    clock.advance(minutes=4)
+    booth.be_refused("register", proof)
+    clock.advance(minutes=1)
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("register", proof)
+
+
+@pytest.mark.parametrize("spelling", [str.lower, lambda answer: f"  {answer}\t", lambda answer: wide(answer)])
+def test_spelling_does_not_matter(booth: Booth, spelling: Callable[[str], str]) -> None:
+    proof = booth.proof()
+    assert proof.answer is not None
+    booth.succeed("login", CaptchaProof(proof.token, spelling(proof.answer)))
+
+
+def wide(answer: str) -> str:
+    """As a Chinese keyboard may type it."""
+    return "".join(chr(ord(character) + 0xFEE0) for character in answer)
+
+
+@pytest.mark.parametrize("answer", ["x" * 60_000, "\0", "\ud800", "ſ", "²"])
+def test_odd_answers_are_wrong_ones(booth: Booth, answer: str) -> None:
+    with pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("login", CaptchaProof(booth.proof().token, answer))
+
+
+@pytest.mark.parametrize("token", ["nonsense", "", "\ud800", "x" * 60_000])
+def test_odd_tokens_are_unknown(booth: Booth, token: str) -> None:
+    with pytest.raises((errors.InvalidCaptcha, errors.CaptchaRequired)):
+        booth.succeed("login", CaptchaProof(token, "KXPA"))
+
+
+# --- where it is asked for ---
+
+
+@pytest.mark.parametrize("use", EVERYTHING)
+def test_it_asks_for_what_is_missing_and_ends_nothing(booth: Booth, use: Use) -> None:
+    proof = booth.proof()
+    for incomplete, field in [
+        (CaptchaProof(), "captchaToken"),
+        (CaptchaProof(None, "KXPA"), "captchaToken"),
+        (CaptchaProof("", "KXPA"), "captchaToken"),
+        (CaptchaProof(proof.token, None), "captchaAnswer"),
+        (CaptchaProof(proof.token, " "), "captchaAnswer"),
+    ]:
+        with pytest.raises(errors.CaptchaRequired) as refused:
+            booth.succeed(use, incomplete)
+        assert refused.value.field == field
+    booth.succeed(use, proof)
+
+
+def test_where_none_is_asked_for_nothing_is_looked_at(clock: StandingClock, policy: CaptchaPolicy) -> None:
+    booth = Booth(clock, dataclasses.replace(policy, required_for=frozenset({"login"})))
+    proof = booth.proof()
+    for sent in (CaptchaProof(), wrong(proof), proof):
+        booth.succeed("register", sent)
+    booth.succeed("login", proof)
+    booth.pool.close()
+
+
+# --- many at once ---
+
+
+def test_while_one_request_holds_it_others_are_refused(booth: Booth) -> None:
+    proof = booth.proof()
+    with booth.captchas.guard("register", proof, ALICE), pytest.raises(errors.InvalidCaptcha):
+        booth.succeed("register", proof)
+
+
+@pytest.mark.parametrize("use", EVERYTHING)
+def test_fifty_parallel_requests_are_one_success(booth: Booth, use: Use) -> None:
+    proof = booth.proof()
+
+    async def request() -> str:
+        try:
+            with booth.captchas.guard(use, proof, ALICE):
+                await asyncio.sleep(0)
+        except errors.InvalidCaptcha as refusal:
+            return refusal.code
+        return "success"
+
+    async def all_at_once() -> list[str]:
+        return await asyncio.gather(*(request() for _request in range(50)))
+
+    outcomes = asyncio.run(all_at_once())
+    assert outcomes.count("success") == 1
+    assert outcomes.count("invalid_captcha") == 49
+
+
+# --- bounds ---
+
+
+def test_challenges_are_bounded_for_each_client_and_in_all(booth: Booth) -> None:
+    kept = booth.proof(ALICE)
+    for _challenge in range(20):
+        booth.proof(MALLORY)
+    assert len(booth.outstanding) == 1 + 10
+    booth.succeed("login", kept)
+
+
+def test_pictures_are_limited_for_each_client(clock: StandingClock, policy: CaptchaPolicy) -> None:
+    booth = Booth(clock, dataclasses.replace(policy, picture_limits=(RateLimit.parse("2 per minute"),)))
+    booth.proof(MALLORY)
+    booth.proof(MALLORY)
+    with pytest.raises(errors.RateLimited):
+        booth.proof(MALLORY)
+    booth.proof(ALICE)
+    clock.advance(minutes=1)
+    booth.proof(MALLORY)
+    booth.pool.close()
+
+
+def test_answers_are_limited_for_each_client_so_that_guessing_is_slow(
+    clock: StandingClock, policy: CaptchaPolicy
+) -> None:
+    booth = Booth(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("2 per minute"),)))
+    for _guess in range(2):
+        with pytest.raises(errors.InvalidCaptcha):
+            booth.succeed("login", wrong(booth.proof()), MALLORY)
+    right = booth.proof()
+    with pytest.raises(errors.RateLimited):
+        booth.succeed("login", right, MALLORY)
+    clock.advance(minutes=1)
+    booth.succeed("login", right, MALLORY)  # what was not looked at is not spent
+    booth.pool.close()
+
+
+def test_what_names_no_challenge_does_not_count_as_an_answer(clock: StandingClock, policy: CaptchaPolicy) -> None:
+    booth = Booth(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("1 per minute"),)))
+    for _request in range(10):
+        with pytest.raises(errors.InvalidCaptcha):
+            booth.succeed("login", CaptchaProof("unknown", "KXPA"))
+    booth.succeed("login", booth.proof())
+    booth.pool.close()
+
+
+def test_too_many_waiting_pictures_are_refused_at_once(clock: StandingClock, policy: CaptchaPolicy) -> None:
+    brush = threading.Event()
+
+    def draw_slowly(text: str) -> bytes:
+        assert brush.wait(10)
+        return draw(text)
+
+    booth = Booth(clock, policy, draw_slowly)
+
+    async def crowd() -> None:
+        begun: list[Awaitable[object]] = [
+            asyncio.ensure_future(booth.captchas.generate(ALICE)) for _picture in range(1 + MAX_WAITING)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(errors.Overloaded):
+            await booth.captchas.generate(ALICE)
+        brush.set()
+        assert len(await asyncio.gather(*begun)) == 1 + MAX_WAITING
+
+    asyncio.run(crowd())
+    assert len(booth.outstanding) == 1 + MAX_WAITING
+    booth.pool.close()

@@ -1,0 +1,140 @@
+"""Access tokens that are not ours, or not as we made them: all are refused, in the same way."""
+
+import base64
+import json
+from typing import Any
+
+import jwt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from regsvc.auth.keys import SigningKeys
+from regsvc.auth.sessions import Tokens
+from regsvc.core.caller import Caller
+from regsvc.core.errors import Unauthorized
+from regsvc.database.models import User
+from tests.support.database_fixtures import KEY, MakeTokens
+
+LONG_KEY = KEY * 2
+FOREIGN_KEY = b"a stranger's key, of more than thirty-two bytes"
+
+
+def forged(token: str, **claims: object) -> str:
+    """The token with other claims (None: without that one), signed by us."""
+    changed = jwt.decode(token, options={"verify_signature": False}) | claims
+    present = {name: value for name, value in changed.items() if value is not None}
+    return jwt.encode(present, KEY, "HS256", {"kid": jwt.get_unverified_header(token)["kid"]})
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": "root"},
+        {"aud": "admin"},
+        {"aud": ["user", "admin"]},
+        {"sub": "999"},
+        {"sub": 1},
+        {"jti": "0" * 32},
+        {"jti": ["0"]},
+        {"exp": 0},
+        {"exp": "soon"},
+        {"sub": None},
+        {"aud": None},
+        {"jti": None},
+        {"iat": None},
+        {"exp": None},
+    ],
+    ids=str,
+)
+def test_it_refuses_other_claims_even_if_signed(
+    tokens: Tokens, alice: User, caller: Caller, claims: dict[str, Any]
+) -> None:
+    token = tokens.issue(alice, "user", caller).token
+    assert tokens.authenticate(forged(token)).username == "Alice"
+
+    with pytest.raises(Unauthorized):
+        tokens.authenticate(forged(token, **claims))
+
+
+@pytest.mark.parametrize("algorithm", ["none", "HS384", "HS512"])
+def test_it_refuses_other_algorithms(make_tokens: MakeTokens, alice: User, caller: Caller, algorithm: str) -> None:
+    tokens = make_tokens(SigningKeys(LONG_KEY))
+    token = tokens.issue(alice, "user", caller).token
+    claims = jwt.decode(token, options={"verify_signature": False})
+    key = "" if algorithm == "none" else LONG_KEY
+    other = jwt.encode(claims, key, algorithm, {"kid": SigningKeys(LONG_KEY).current_kid})
+
+    with pytest.raises(Unauthorized):
+        tokens.authenticate(other)
+
+
+def test_it_refuses_an_edited_payload(tokens: Tokens, alice: User, olivia: User, caller: Caller) -> None:
+    header, payload, signature = tokens.issue(alice, "user", caller).token.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=="))
+    claims["sub"] = str(olivia.id)
+    edited = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+
+    with pytest.raises(Unauthorized):
+        tokens.authenticate(f"{header}.{edited}.{signature}")
+
+
+@pytest.mark.parametrize("kid", [None, "", "0123456789abcdef", SigningKeys(FOREIGN_KEY).current_kid])
+def test_it_refuses_a_foreign_kid(tokens: Tokens, alice: User, caller: Caller, kid: str | None) -> None:
+    token = tokens.issue(alice, "user", caller).token
+    claims = jwt.decode(token, options={"verify_signature": False})
+    headers = None if kid is None else {"kid": kid}
+
+    for key in (KEY, FOREIGN_KEY):
+        with pytest.raises(Unauthorized):
+            tokens.authenticate(jwt.encode(claims, key, "HS256", headers))
+
+
+def test_it_refuses_a_stranger_who_names_our_kid(tokens: Tokens, alice: User, caller: Caller) -> None:
+    token = tokens.issue(alice, "user", caller).token
+    claims = jwt.decode(token, options={"verify_signature": False})
+    headers = {"kid": SigningKeys(KEY).current_kid}
+
+    with pytest.raises(Unauthorized):
+        tokens.authenticate(jwt.encode(claims, FOREIGN_KEY, "HS256", headers))
+
+
+def with_header(header: bytes, payload: str = "e30") -> str:
+    return f"{base64.urlsafe_b64encode(header).decode().rstrip('=')}.{payload}.AA"
+
+
+JUNK = [
+    None,
+    "",
+    ".",
+    "..",
+    "a.b.c",
+    "Bearer",
+    "é" * 40,
+    "\ud800",
+    "\x00",
+    "x" * 1_000_000,
+    with_header(b"[" * 300),
+    with_header(b"[" * 100_000),
+    with_header(b"{"),
+    with_header(b"[]"),
+    with_header(b'{"alg":"HS256","kid":["a"]}'),
+    with_header(b'{"alg":"HS256","kid":null}'),
+    with_header(b'{"alg":{},"kid":"a"}'),
+    with_header(b'{"alg":"HS256","b64":false,"crit":["b64"]}', payload=""),
+]
+
+
+def test_it_refuses_junk(tokens: Tokens) -> None:
+    for junk in JUNK:
+        with pytest.raises(Unauthorized):
+            tokens.authenticate(junk)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(junk=st.text(max_size=600), place=st.integers(0, 300))
+def test_it_refuses_whatever_is_put_into_a_token(tokens: Tokens, junk: str, place: int) -> None:
+    kid = SigningKeys(KEY).current_kid
+    token = jwt.encode({"sub": "1", "aud": "user", "jti": "x", "iat": 1, "exp": 2}, KEY, "HS256", {"kid": kid})
+    with pytest.raises(Unauthorized):
+        tokens.authenticate(token[:place] + junk + token[place:])

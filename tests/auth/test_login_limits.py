@@ -1,0 +1,50 @@
+"""How often one may try to log in, and what a right password gives back."""
+
+import pytest
+
+from regsvc.auth.login_delays import LoginDelays
+from regsvc.auth.login_limits import LoginLimits
+from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.core.caller import Caller
+from regsvc.core.errors import RateLimited
+from regsvc.core.units import RateLimit
+from tests.support.manual_clock import StandingClock
+
+MALLORY = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
+
+
+@pytest.fixture
+def limits() -> LoginLimits:
+    clock = StandingClock()
+    return LoginLimits(MemoryLimits(clock), LoginDelays(clock), [RateLimit.parse("5 per minute")])
+
+
+def fail(limits: LoginLimits, name: str) -> None:
+    limits.hit(name, MALLORY)
+
+
+def succeed(limits: LoginLimits, name: str) -> None:
+    limits.hit(name, MALLORY)
+    limits.succeeded(name, name, MALLORY)
+
+
+def test_a_right_password_clears_what_its_owner_got_wrong(limits: LoginLimits) -> None:
+    for _time in range(3):
+        for _try in range(4):
+            fail(limits, "alice")
+        succeed(limits, "alice")
+
+
+def test_an_account_of_ones_own_pays_for_no_guesses_at_others(limits: LoginLimits) -> None:
+    for name in ("alice", "bob"):
+        fail(limits, name)
+        fail(limits, name)
+        succeed(limits, "mallory")
+    fail(limits, "carol")
+    with pytest.raises(RateLimited):
+        fail(limits, "dave")
+
+
+def test_logging_in_often_is_no_failure(limits: LoginLimits) -> None:
+    for _time in range(20):
+        succeed(limits, "alice")

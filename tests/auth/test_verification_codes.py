@@ -1,0 +1,245 @@
+"""Verification codes: one living code for each address and purpose, few tries, one winner."""
+
+import sqlite3
+from threading import Barrier
+
+import pytest
+from peewee import Database, SqliteDatabase
+
+from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.core.errors import InvalidCode
+from regsvc.database.models import MODELS, Verification
+from tests.support.database_fixtures import InParallel
+from tests.support.mail_parts import PostOffice, rows_of
+from tests.support.manual_clock import StandingClock
+
+ALICE = "alice@example.org"
+BOB = "bob@example.org"
+
+
+@pytest.fixture
+def codes(our_database: Database, clock: StandingClock) -> VerificationCodes:
+    return PostOffice(our_database, clock).codes
+
+
+def issue(codes: VerificationCodes, email_key: str = ALICE) -> str:
+    """What Alice will find in her mailbox."""
+    row = codes.find_to_mail(codes.issue(email_key, "register"))
+    assert row is not None
+    return codes.code_of(row)
+
+
+def other_than(code: str) -> str:
+    return f"{(int(code) + 1) % 1_000_000:06}"
+
+
+def tries() -> int:
+    used: int = Verification.get().tries
+    return used
+
+
+def test_a_right_code_is_redeemed(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    assert codes.is_right(ALICE, "register", code)
+    codes.redeem(ALICE, "register", code)
+
+
+def test_a_code_works_once(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    codes.redeem(ALICE, "register", code)
+    assert not codes.is_right(ALICE, "register", code)
+    with pytest.raises(InvalidCode):
+        codes.redeem(ALICE, "register", code)
+
+
+def test_asking_whether_a_code_is_right_costs_no_try(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    for attempt in range(10):
+        assert codes.is_right(ALICE, "register", code), attempt
+    assert tries() == 0
+
+
+def test_a_code_is_bound_to_its_address_and_purpose(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    issue(codes, BOB)
+    codes.issue(ALICE, "change_email")
+    assert not codes.is_right(BOB, "register", code)
+    assert not codes.is_right(ALICE, "change_email", code)
+    with pytest.raises(InvalidCode):
+        codes.redeem(ALICE, "unlink", code)
+
+
+def test_nobody_guesses_where_nothing_was_sent(codes: VerificationCodes) -> None:
+    assert not codes.is_right(ALICE, "register", "123456")
+    with pytest.raises(InvalidCode):
+        codes.redeem(ALICE, "register", "123456")
+
+
+def test_five_wrong_tries_are_the_end_of_a_code(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    for attempt in range(4):
+        assert not codes.is_right(ALICE, "register", other_than(code)), attempt
+    assert codes.is_right(ALICE, "register", code)
+    assert not codes.is_right(ALICE, "register", other_than(code))
+    assert not codes.is_right(ALICE, "register", code)
+    with pytest.raises(InvalidCode):
+        codes.redeem(ALICE, "register", code)
+
+
+def test_fifty_wrong_tries_at_once_count_five(
+    codes: VerificationCodes, our_database: Database, in_parallel: InParallel
+) -> None:
+    wrong = other_than(issue(codes))
+
+    def guess() -> bool:
+        with our_database.atomic():
+            return codes.is_right(ALICE, "register", wrong)
+
+    assert in_parallel(guess, 50) == [False] * 50
+    assert tries() == 5
+
+
+def test_of_fifty_tries_at_once_no_sixth_is_compared(
+    codes: VerificationCodes, our_database: Database, in_parallel: InParallel
+) -> None:
+    """Each with the right code after five wrong ones: had one been compared, it would have been right."""
+    code = issue(codes)
+    for attempt in range(5):
+        assert not codes.is_right(ALICE, "register", other_than(code)), attempt
+
+    def guess() -> bool:
+        with our_database.atomic():
+            return codes.is_right(ALICE, "register", code)
+
+    assert in_parallel(guess, 20) == [False] * 20
+
+
+def test_one_code_in_two_hands_has_one_winner(
+    codes: VerificationCodes, our_database: Database, in_parallel: InParallel
+) -> None:
+    rounds = 500
+    addresses = [f"alice{number}@example.org" for number in range(rounds)]
+    with our_database.atomic():
+        shown = {address: issue(codes, address) for address in addresses}
+    both = Barrier(2)
+
+    def redeem_each() -> list[bool]:
+        return [meet_and_redeem(address) for address in addresses]
+
+    def meet_and_redeem(address: str) -> bool:
+        both.wait()
+        try:
+            with our_database.atomic():
+                codes.redeem(address, "register", shown[address])
+        except InvalidCode:
+            return False
+        return True
+
+    one, other = in_parallel(redeem_each, 2)
+    assert [first + second for first, second in zip(one, other, strict=True)] == [1] * rounds
+
+
+def test_a_refused_registration_burns_no_code(codes: VerificationCodes, our_database: Database) -> None:
+    code = issue(codes)
+    with our_database.atomic() as transaction:
+        codes.redeem(ALICE, "register", code)
+        transaction.rollback()
+    codes.redeem(ALICE, "register", code)
+
+
+def test_while_a_code_lives_asking_again_brings_the_same(codes: VerificationCodes, clock: StandingClock) -> None:
+    code = issue(codes)
+    assert not codes.is_right(ALICE, "register", other_than(code))
+    clock.advance(minutes=4)
+    assert issue(codes) == code
+    assert tries() == 1
+
+
+def test_tries_used_up_stay_used_up(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    for attempt in range(5):
+        assert not codes.is_right(ALICE, "register", other_than(code)), attempt
+    assert issue(codes) == code
+    assert not codes.is_right(ALICE, "register", code)
+
+
+def test_a_later_code_ends_the_earlier(codes: VerificationCodes, clock: StandingClock) -> None:
+    first = codes.issue(ALICE, "register")
+    old = issue(codes)
+    codes.handed_over(first)
+    clock.advance(minutes=5)
+    new = issue(codes)
+    assert new != old
+    assert not codes.is_right(ALICE, "register", old)
+    assert codes.is_right(ALICE, "register", new)
+
+
+def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: StandingClock) -> None:
+    code = issue(codes)
+    clock.advance(minutes=8)
+    codes.handed_over(Verification.get().id)
+    clock.advance(minutes=4, seconds=59)
+    assert codes.is_right(ALICE, "register", code)
+    clock.advance(seconds=1)
+    assert not codes.is_right(ALICE, "register", code)
+    with pytest.raises(InvalidCode):
+        codes.redeem(ALICE, "register", code)
+
+
+def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: StandingClock) -> None:
+    code = issue(codes)
+    clock.advance(minutes=14)
+    codes.handed_over(Verification.get().id)
+    clock.advance(seconds=59)
+    assert codes.is_right(ALICE, "register", code)
+    clock.advance(seconds=1)
+    assert not codes.is_right(ALICE, "register", code)
+
+
+def test_a_code_mailed_again_has_its_five_minutes_again(codes: VerificationCodes, clock: StandingClock) -> None:
+    row_id = codes.issue(ALICE, "register")
+    codes.handed_over(row_id)
+    clock.advance(minutes=4, seconds=59)
+    assert codes.issue(ALICE, "register") == row_id
+    clock.advance(seconds=30)
+    assert codes.find_to_mail(row_id) is not None
+    codes.handed_over(row_id)
+    clock.advance(minutes=4, seconds=59)
+    assert codes.find_to_mail(row_id) is not None
+    clock.advance(seconds=1)
+    assert codes.find_to_mail(row_id) is None
+
+
+def test_what_cannot_be_redeemed_is_not_worth_mailing(codes: VerificationCodes, clock: StandingClock) -> None:
+    row_id = codes.issue(ALICE, "register")
+    clock.advance(minutes=15)
+    assert codes.find_to_mail(row_id) is None
+    assert codes.find_to_mail(row_id + 1) is None
+    later = codes.issue(ALICE, "register")
+    assert codes.find_to_mail(row_id) is None
+    assert codes.find_to_mail(later) is not None
+
+
+@pytest.mark.parametrize("shown", ["", " ", "12345", "1234567", "abcdef", "１２３４５６", "\ud800", "0" * 10_000])
+def test_whatever_is_shown_as_a_code_is_just_wrong(codes: VerificationCodes, shown: str) -> None:
+    issue(codes)
+    assert not codes.is_right(ALICE, "register", shown)
+
+
+def test_the_code_stands_nowhere_in_the_database(codes: VerificationCodes, our_database: Database) -> None:
+    code = issue(codes)
+    for model in MODELS:
+        for row in rows_of(model):
+            assert not any(code == str(value) for value in row.values())
+    if isinstance(our_database, SqliteDatabase):
+        with sqlite3.connect(our_database.database) as connection:
+            assert code not in "\n".join(connection.iterdump())
+        connection.close()
+
+
+def test_the_dead_are_purged(codes: VerificationCodes, clock: StandingClock) -> None:
+    issue(codes)
+    clock.advance(minutes=16)
+    living = issue(codes, BOB)
+    assert codes.purge_dead() == 1
+    assert codes.is_right(BOB, "register", living)

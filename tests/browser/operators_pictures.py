@@ -1,0 +1,131 @@
+"""The scenes of `make pictures` that show the operators' page."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.operator import Operator
+from tests.support.questions import applies, token_for
+from tests.support.stack import NO_LIMIT, Person, Village
+
+Take = Callable[..., None]
+
+QUESTIONS = """
+[[question]]
+id = 1
+type = "single_choice"
+text = "Somebody has built right beside your house. What do you do?"
+[[question.option]]
+text = "I talk to him"
+score = 40
+[[question.option]]
+text = "I tear it down"
+score = -20
+
+[[question]]
+id = 2
+type = "multiple_choice"
+required = false
+text = "What is allowed here?"
+max_selections = 3
+[[question.option]]
+text = "Building together"
+score = 20
+[[question.option]]
+text = "X-ray texture packs"
+score = -40
+[[question.option]]
+text = "Trading"
+score = 20
+
+[[question]]
+id = 3
+type = "text"
+text = "Why do you want to play here?"
+min_length = 5
+max_length = 400
+multiline = true
+max_score = 20
+"""
+
+BUILDER = "A friend of mine plays here, and I liked the harbour she showed me.\nI mostly build: bridges, if I may."
+
+
+def operators_page(page: Page, place: Village, address: str = "") -> Operator:
+    page.goto(f"{place.daemon.base_url}/admin{address}")
+    return Operator(page).come_in()
+
+
+def operators_login(page: Page, place: Village, take: Take) -> None:
+    page.goto(f"{place.daemon.base_url}/admin")
+    expect(page.get_by_label("Password")).to_be_visible()
+    take("admin-login")
+
+
+def review_queue(page: Page, place: Village, take: Take) -> None:
+    desk = operators_page(page, place)
+    page.keyboard.press("j")
+    expect(desk.card.get_by_text("bridges, if I may")).to_be_visible()
+    expect(desk.card.locator(".history")).to_be_visible()
+    take("admin-queue", is_whole=False)
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    page.keyboard.press("r")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    take("admin-queue-reject", is_whole=False)
+    page.keyboard.press("Enter")
+    expect(desk.tray).to_contain_text("Not sent yet: 2")
+    take("admin-queue-undo", is_whole=False)
+    page.keyboard.press("u")
+    page.keyboard.press("u")
+    if page.locator(".card-pager").is_visible():
+        page.locator(".card-pager button").nth(1).click()
+    page.locator(".people input").nth(3).check()
+    page.locator(".people input").nth(4).check()
+    take("admin-queue-many", is_whole=False)
+
+
+OPERATORS_SCENES = (operators_login, review_queue)
+
+
+@contextmanager
+def operators_village() -> Iterator[Village]:
+    """One where several wait, of whom one has been here before."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        file = directory / "questions.toml"
+        file.write_text(QUESTIONS, encoding="utf-8")
+        config: dict[str, dict[str, Any]] = {
+            "questionnaire": {"file": str(file), "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
+            "server": {"name": "Willow Valley"},
+        }
+        village = stack.enter_context(Village("sqlite", directory / "village", config=config))
+        fill_queue(village)
+        yield village
+
+
+def fill_queue(village: Village) -> None:
+    apply(village, village.newcomer("alice"), "I want to build a farm.")
+    bob = apply(village, village.newcomer("bob"), "dunno lol")
+    village.decides("reject", bob, reason="Please tell us a little more about you.")
+    apply(village, replace(village.newcomer("bobby"), email=bob.email), BUILDER)
+    for name in ("carla", "dmitri", "emma", "farid", "greta", "hugo", "ines", "jonas"):
+        apply(village, village.newcomer(name), f"I am {name.capitalize()}, and I like mines.")
+
+
+def apply(village: Village, person: Person, words: str) -> Person:
+    answers = {
+        "1": {"selectedOptionIds": [0]},
+        "2": {"selectedOptionIds": [0, 2]},
+        "3": {"textAnswer": words},
+    }
+    reply = applies(village, person, token_for(village, answers))
+    assert reply.status == 201, reply.text
+    return person

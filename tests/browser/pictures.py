@@ -1,0 +1,184 @@
+"""`make pictures`: every page of ours as people see it, in two sizes, under `docs/pictures`. Made to be looked at.
+
+`python -m tests.browser.pictures review_queue` takes those of one scene alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+
+from tests.browser.admin_pictures import ADMIN_SCENES, admin_village
+from tests.browser.applicant import Applicant
+from tests.browser.conftest import SIZES, find_chromium
+from tests.browser.operators_pictures import OPERATORS_SCENES, operators_village
+from tests.support.chat_stack import ChatVillage
+from tests.support.oauth_server import OAuthServer
+from tests.support.questions import asking
+from tests.support.stack import Village
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
+COLOURS = 64
+LONGEST = 1600  # pixels; a page that goes on below looks no different there
+
+Take = Callable[..., None]
+
+
+def registering(page: Page, place: ChatVillage, take: Take) -> None:
+    """All the way, with everything a host may ask for."""
+    village = place.village
+    alice = Applicant(page, village, village.newcomer("alice"))
+    page.goto(f"{village.daemon.base_url}/register")
+    expect(page.get_by_label("E-mail address")).to_be_visible()
+    take("register-email")
+    alice.give_email()
+    alice.expect_step("Code")
+    take("register-code")
+    alice.give_code()
+    alice.fill_name()
+    take("register-name")
+    alice.press("Next")
+    alice.expect_step("Questions")
+    take("register-questions")
+    page.get_by_label("Talk").check()
+    page.get_by_label("Building").check()
+    alice.press("Next")
+    alice.expect_step("Chat account")
+    take("register-chat")
+    person = place.person("alice.chat")
+    page.context.add_cookies([{"name": "account", "value": person.id, "url": place.provider.address}])
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Link Discord").click()
+    opened.value.wait_for_url("**/chat-linked?*")
+    opened.value.close()
+    page.bring_to_front()
+    alice.press("Register")
+    expect(page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    take("register-done")
+
+
+def account(page: Page, place: ChatVillage, take: Take) -> None:
+    village = place.village
+    bob = village.newcomer("bob")
+    village.authme.register(bob.name, bob.password)
+    village.sync()
+    page.goto(f"{village.daemon.base_url}/account")
+    expect(page.get_by_label("Name or e-mail address")).to_be_visible()
+    take("login")
+    page.get_by_label("Name or e-mail address").fill(bob.name)
+    page.get_by_label("Password").fill(bob.password)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
+    page.locator("summary").first.click()
+    expect(page.get_by_label("Current password")).to_be_visible()
+    take("account")
+
+
+def running(route: Route) -> None:
+    """As if the game server were there: on this machine none answers under the name of the pictures' host."""
+    reply = route.fetch()
+    told = reply.json()
+    told["data"] |= {"online": True, "players": {"online": 7, "max": 40}, "version": "1.21.4", "motd": "Willow Valley"}
+    route.fulfill(response=reply, json=told)
+
+
+def small_pages(page: Page, place: ChatVillage, take: Take) -> None:
+    page.route("**/api/server/status*", running)
+    base_url = place.village.daemon.base_url
+    for name, path, seen in (
+        ("server", "/server", "Downloads"),
+        ("forgot-password", "/forgot-password", "Send the link"),
+        ("set-password", "/set-password#token=1.sesame", "Repeat the password"),
+        ("chat-linked", "/chat-linked?outcome=waiting", "is confirmed"),
+        ("docs", "/docs", "openapi.json"),
+    ):
+        page.goto(base_url + path)
+        expect(page.get_by_text(seen).first).to_be_visible()
+        take(name)
+
+
+SCENES = (registering, account, small_pages)
+
+
+def main(*wanted: str) -> None:
+    """Writes `docs/pictures/<page>-<size>.png`; `wanted`: scenes by their names, else all."""
+    FOLDER.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        places = ((village, SCENES), (operators_village, OPERATORS_SCENES), (admin_village, ADMIN_SCENES))
+        for make_place, scenes in places:
+            chosen = [scene for scene in scenes if not wanted or scene.__name__ in wanted]
+            if chosen:
+                show_all(browser, make_place, chosen)
+        browser.close()
+
+
+def show_all(browser: Browser, make_place: Callable[[], Any], scenes: Sequence[Any]) -> None:
+    """Scenes that are all played at one place, in every size."""
+    with make_place() as place:
+        for size in SIZES:
+            for scene in scenes:
+                play(browser, partial(scene, place=place), size)
+
+
+def play(browser: Browser, scene: Callable[..., None], size: str) -> None:
+    # phones are shown by night, desktops by day: so all that can differ is seen
+    look: dict[str, Any] = {"viewport": SIZES[size], "color_scheme": "dark" if size == "phone" else "light"}
+    with browser.new_context(locale="en", reduced_motion="reduce", **look) as context:
+        page = context.new_page()
+
+        def take(name: str, *, is_whole: bool = True) -> None:
+            """`is_whole`: with what one has to scroll to."""
+            file = FOLDER / f"{name}-{size}.png"
+            if not is_whole:
+                page.screenshot(path=file)
+                make_small(file)
+                return
+            height = min(LONGEST, page.evaluate("document.documentElement.scrollHeight"))
+            part: Any = {"x": 0, "y": 0, "width": SIZES[size]["width"], "height": max(height, SIZES[size]["height"])}
+            page.screenshot(path=file, full_page=True, clip=part)
+            make_small(file)
+
+        scene(page, take=take)
+
+
+def make_small(file: Path) -> None:
+    with Image.open(file) as opened:
+        flat = opened.convert("RGB").quantize(COLOURS)
+    flat.save(file, optimize=True)
+
+
+@contextmanager
+def village() -> Iterator[ChatVillage]:
+    """A host that asks for everything, and tells everything."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        provider = stack.enter_context(OAuthServer())
+        config: dict[str, dict[str, Any]] = {
+            **asking(directory),
+            "chat": provider.config(required=True),
+            "server": {"name": "Willow Valley", "announcement": "The new world opens on Saturday at 18:00."},
+            "game": {"address": "play.example.org"},
+            "downloads": {
+                "client": {
+                    "name": "Client",
+                    "description": "With all the mods that are played here.",
+                    "version": "1.21.4",
+                    "size": "120 MB",
+                    "url": "https://example.org/client.zip",
+                }
+            },
+        }
+        yield ChatVillage(stack.enter_context(Village("sqlite", directory / "village", config=config)), provider)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,55 @@
+"""What is understood of a command line, and what is asked for where nothing stands in it."""
+
+import getpass
+import warnings
+from pathlib import Path
+
+import pytest
+
+from regsvc.cli import commands
+from tests.support.command_line import companion_here
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--config", "F", "users", "list"],
+        ["users", "--config", "F", "list"],
+        ["users", "list", "--config", "F"],
+        ["--config", "other", "users", "list", "--config", "F"],
+        ["--config", "F", "sync"],
+        ["sync", "--config", "F"],
+        ["--config", "F"],
+        ["serve", "--config", "F"],
+    ],
+    ids=" ".join,
+)
+def test_the_config_may_be_named_anywhere(arguments: list[str]) -> None:
+    assert commands.parse(arguments).config == "F"
+
+
+def test_the_game_directory_as_well() -> None:
+    given = commands.parse(["--game-dir", "D", "users", "ban", "Bob"])
+    assert (given.game_dir, given.config, given.command) == ("D", None, "users")
+
+
+def test_nothing_said_is_serve() -> None:
+    given = commands.parse([])
+    assert (given.command, given.config, given.game_dir) == ("serve", None, None)
+
+
+@pytest.mark.parametrize("action", ["create", "password"])
+def test_a_password_is_not_asked_for_where_nobody_sits(
+    action: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from cron, where it would be shown as it is typed."""
+
+    def ask_without_terminal(prompt: str) -> str:
+        warnings.warn("Can not control echo on the terminal.", getpass.GetPassWarning, stacklevel=2)
+        raise AssertionError("it was asked for")
+
+    monkeypatch.setattr(getpass, "getpass", ask_without_terminal)
+    config = tmp_path / "companion.toml"
+    config.write_text(f'[server]\nstate_dir = "{tmp_path}/state"\n', encoding="utf-8")
+    with pytest.raises(SystemExit, match="no terminal to ask for the password; use --password-stdin"):
+        companion_here("users", action, "Alice", config=config)

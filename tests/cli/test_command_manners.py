@@ -1,0 +1,92 @@
+"""What the `companion` command line owes whoever types it, whatever the command: names, mistakes, pipes, refusals."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from regsvc.cli.commands import parse
+from tests.conftest import MakeDaemon
+from tests.support.authme_database import DatabaseKind
+from tests.support.authme_tables import AuthMeTable
+from tests.support.command_line import Finished, companion
+from tests.support.daemon import Daemon, clean_environment
+from tests.support.mariadb import MariaDBServer
+from tests.support.quick_start import PROGRAM
+
+EX_USAGE = 2
+EX_PIPE = 141
+EX_CONFIG = 78
+
+
+@pytest.fixture
+def database_kind() -> DatabaseKind:
+    return "sqlite"
+
+
+@pytest.fixture
+def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
+    """A daemon on AuthMe's table that nobody has started."""
+    return daemon({"sync": {"every": "1 hour"}})
+
+
+def test_help_leaves_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, word in (("sync", "with AuthMe's players once."), ("export", "as CSV or JSON.")):
+        with pytest.raises(SystemExit):
+            parse([command, "--help"])
+        assert word in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_folder_without_authme_is_told_of(place: Daemon, tmp_path: Path) -> None:
+    told = companion("check-config", "--game-dir", str(tmp_path / "tpyo"), config=place.config_file)
+    assert f"AuthMe's config is not at {tmp_path}/tpyo/plugins/AuthMe/config.yml" in told.errors
+    assert (told.status, "AuthMe: none" in told.output) == (0, True)
+
+
+def test_a_source_without_a_target_is_a_mistake() -> None:
+    told = companion("migrate", "--from", "mysql://a:s3cr3t@b/c")
+    assert (told.status, "--from is of use with --to alone" in told.errors) == (EX_USAGE, True)
+    assert "s3cr3t" not in told.errors
+
+
+def test_a_reader_that_has_enough_is_no_error(place: Daemon) -> None:
+    with subprocess.Popen(
+        [sys.executable, str(PROGRAM), "check-config", "--config", str(place.config_file)],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as told:
+        assert told.stdout is not None
+        assert told.stderr is not None
+        told.stdout.close()
+        assert told.stderr.read() == b""
+    assert told.returncode == EX_PIPE
+
+
+def test_a_login_that_may_not_make_tables_is_told_so(daemon: MakeDaemon, mariadb: MariaDBServer) -> None:
+    with mariadb.fresh_database() as schema:
+        mariadb.run_as_keeper(
+            "CREATE USER 'reader'@'%' IDENTIFIED BY 's3cr3t'", f"GRANT SELECT ON {schema.name}.* TO 'reader'@'%'"
+        )
+        url = f"mysql://reader:s3cr3t@{schema.host}:{schema.port}/{schema.name}"
+        place = daemon({"database": {"url": url}})
+        for command in (("users", "list"), ("serve",)):
+            told = companion(*command, config=place.config_file)
+            assert (told.status, "Traceback" in told.errors) == (EX_CONFIG, False), told
+            assert f"/{schema.name}) cannot be used: CREATE command denied to user 'reader'" in told.errors
+            assert "s3cr3t" not in told.errors
+        mariadb.run_as_keeper("DROP USER 'reader'@'%'")
+
+
+def test_release_is_for_who_leaves(place: Daemon, daemon: MakeDaemon) -> None:
+    place.start()  # it would lock them again at its next run of the sync
+    told = companion("release", config=place.config_file)
+    assert (told.status, told.output, "stop it first" in told.errors) == (1, "", True)
+    place.stop()
+    assert companion("release", config=place.config_file) == Finished(0, "unlocked 0 players\n", "")
+    elsewhere = daemon({"game": {"directory": ""}}, directory=place.directory.parent / "elsewhere")
+    told = companion("release", config=elsewhere.config_file)
+    assert (told.status, "there is no AuthMe here" in told.errors) == (1, True)
+    told = companion("sync", config=elsewhere.config_file)
+    assert (told.status, "there is no AuthMe here" in told.errors) == (0, True)

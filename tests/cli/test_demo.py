@@ -1,0 +1,52 @@
+"""A newcomer's first command."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from regsvc.cli.demo import AUTHME_TABLE, OPERATOR, prepare
+from tests.support.authme_database import SqliteFile
+from tests.support.authme_like import AuthMeLike
+from tests.support.authme_tables import AuthMeTable, create_table
+
+
+def test_the_operator_can_play_with_the_password_shown(tmp_path: Path) -> None:
+    password = prepare(tmp_path)
+    assert password
+    game = tmp_path / "demo-server"
+    plugin = AuthMeLike(AuthMeTable(SqliteFile(game / "plugins" / "AuthMe" / "authme.db")))
+    assert plugin.login(OPERATOR, password)
+    assert [entry["name"] for entry in json.loads((game / "ops.json").read_text())] == [OPERATOR]
+
+
+def test_a_second_run_keeps_everything(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert prepare(tmp_path) is None
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+def test_a_start_that_broke_off_is_made_good(tmp_path: Path) -> None:
+    unfinished = tmp_path / "demo-server" / "plugins" / "AuthMe" / "authme.new"
+    unfinished.parent.mkdir(parents=True)
+    unfinished.write_bytes(b"half a file")
+    assert prepare(tmp_path)
+
+
+def test_the_config_points_at_the_made_up_server(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    config = tomllib.loads((tmp_path / "demo.toml").read_text(encoding="utf-8"))
+    assert config["game"]["directory"] == str(tmp_path / "demo-server")
+    assert config["mail"]["backend"] == "log"
+    authme = yaml.safe_load((tmp_path / "demo-server" / "plugins" / "AuthMe" / "config.yml").read_text())
+    assert authme["DataSource"]["caching"] is False
+
+
+def test_its_table_is_the_one_authme_makes(tmp_path: Path) -> None:
+    real, demo = SqliteFile(tmp_path / "real.db"), SqliteFile(tmp_path / "demo.db")
+    create_table(AuthMeTable(real))
+    demo.execute(AUTHME_TABLE)
+    columns = "SELECT * FROM pragma_table_info('authme')"
+    assert demo.query(columns) == real.query(columns)

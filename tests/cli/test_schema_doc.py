@@ -1,0 +1,318 @@
+"""docs/schema.md is current, leaves nothing out, and what it promises of SQL is so."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pymysql
+import pytest
+from peewee import Database
+
+from regsvc.cli.docs.example_queries import WORKED_QUERIES
+from regsvc.cli.docs.schema import SCHEMA_FILE, main, schema_doc
+from regsvc.core.errors import BadCredentials, Unauthorized
+from regsvc.database.models import MODELS, MomentField, User
+from regsvc.database.schema import list_tables, list_views
+from regsvc.users.transitions import TRANSITIONS
+from tests.support.authme_database import Row
+from tests.support.authme_tables import AuthMeTable, find_player
+from tests.support.game_server import GameServer
+from tests.support.manual_clock import StandingClock
+from tests.support.services import PASSWORD, House, open_house
+
+QUERIES = {query.name: query.sql for query in WORKED_QUERIES}
+
+REFUSED_BY_THE_DATABASE = (sqlite3.IntegrityError, pymysql.err.OperationalError)
+
+Ask = Callable[[str], list[Row]]
+
+
+@pytest.fixture
+def house(game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path) -> Iterator[House]:
+    opened = open_house(game_server, authme_table, clock, tmp_path / "state")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def ask(house: House) -> Ask:
+    """What a worked query answers somebody who types it into a shell of the database."""
+    return lambda name: house.ours.query(QUERIES[name])
+
+
+def type_sql(house: House, name: str) -> None:
+    """Type a worked query that changes one row."""
+    assert house.ours.execute(QUERIES[name]) == 1
+
+
+# --- the page ---
+
+
+def test_the_page_in_the_repository_is_current() -> None:
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_doc(), "run: make sample"
+
+
+def test_check_notices_a_page_that_is_not_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "docs" / "schema.md"
+    assert main(["--check"], file) == 1
+    assert "make sample" in capsys.readouterr().err
+    assert main([], file) == 0
+    assert main(["--check"], file) == 0
+
+
+def test_every_column_of_every_table_is_explained(our_database: Database) -> None:
+    explained = {table.name: [column.name for column in table.columns] for table in list_tables()}
+    models = {model._meta.table_name: [field.column_name for field in model._meta.sorted_fields] for model in MODELS}
+    assert {name: sorted(columns) for name, columns in explained.items()} == {
+        name: sorted(columns) for name, columns in models.items()
+    }
+    assert set(our_database.get_tables()) - {"sqlite_sequence"} == set(explained)
+    for table, columns in explained.items():
+        assert columns_of(our_database, table) == columns
+
+
+def test_every_column_of_every_view_is_explained(our_database: Database) -> None:
+    explained = {view.name: [column.name for column in view.columns] for view in list_views()}
+    assert sorted(view.name for view in our_database.get_views()) == sorted(explained)
+    for view, columns in explained.items():
+        assert columns_of(our_database, view) == columns
+
+
+def columns_of(database: Database, relation: str) -> list[str]:
+    return [column[0] for column in database.execute_sql(f"SELECT * FROM {relation}").description]
+
+
+def test_the_types_and_choices_are_those_of_the_database() -> None:
+    users = next(table for table in list_tables() if table.name == "regsvc_user")
+    columns = {column.name: column for column in users.columns}
+    assert (columns["id"].type, columns["username"].type, columns["created_at"].type) == (
+        "BIGINT",
+        "VARCHAR(255)",
+        "DATETIME(3)",
+    )
+    assert columns["status"].choices == ("pending", "approved", "rejected", "banned")
+    assert [name for name in ("username", "email") if columns[name].may_be_empty] == ["email"]
+
+
+def test_every_note_reads_in_the_page_as_it_was_written() -> None:
+    page = schema_doc()
+    assert "| `status` | VARCHAR(16) | what should be; operators may edit it; one of `pending`, `approved`" in page
+    assert r"cli:\<unix user>" in page
+
+
+def test_every_worked_query_has_its_story() -> None:
+    assert len(QUERIES) == len(WORKED_QUERIES) >= 10
+    assert not [name for name in QUERIES if f"test_query_{name}" not in globals()]
+
+
+# --- the worked queries that read ---
+
+
+def test_query_review_queue(house: House, ask: Ask) -> None:
+    house.register("Bob")
+    house.clock.advance(minutes=1)
+    house.register("Alice")
+    house.approved("Carol")
+    waiting = ask("review_queue")
+    assert [row["username"] for row in waiting] == ["Bob", "Alice"]
+    assert MomentField().python_value(waiting[1]["registered_at"]) == house.clock()
+
+
+def test_query_banned(house: House, ask: Ask) -> None:
+    for name, days in (("Alice", None), ("Bob", 9), ("Carol", 2)):
+        house.approved(name)
+        house.decide("ban", name, reason="griefing", expires_at=house.clock() + timedelta(days=days) if days else None)
+    house.approved("Dora")
+    banned = ask("banned")
+    assert [row["username"] for row in banned] == ["Carol", "Bob", "Alice"]
+    assert MomentField().python_value(banned[0]["ban_expires_at"]) == house.clock() + timedelta(days=2)
+    assert (banned[2]["ban_expires_at"], banned[2]["reason"], banned[2]["reviewed_by"]) == (None, "griefing", "Olivia")
+
+
+def test_query_story_of_alice(house: House, ask: Ask) -> None:
+    house.approved("Alice")
+    house.approved("Bob")
+    house.decide("ban", "Alice", reason="griefing")
+    type_sql(house, "delete")
+    house.sync()
+    story = ask("story_of_alice")
+    assert [(row["action"], row["operator"]) for row in story] == [
+        ("user.registered", "Alice"),
+        ("user.approved", "Olivia"),
+        ("user.banned", "Olivia"),
+        ("user.deleted", "sql"),
+    ]
+    assert '"reason":"griefing"' in story[2]["detail"]
+
+
+def test_query_undelivered_mails(house: House, ask: Ask) -> None:
+    for name in ("Alice", "Bob", "Carol"):
+        house.approved(name)
+    outbox = house.app.mail_room.outbox
+    alice, bob = outbox.claim_due(2)
+    outbox.mark_sent(alice.id)
+    outbox.mark_failed(bob, "550 no such mailbox", is_final=True)
+    mails = ask("undelivered_mails")
+    assert [(row["recipient"], row["state"]) for row in mails] == [
+        ("bob@example.org", "failed"),
+        ("carol@example.org", "waiting"),
+    ]
+    assert mails[0]["last_error"] == "550 no such mailbox"
+
+
+def test_query_drift(house: House, ask: Ask) -> None:
+    house.approved("Alice")
+    house.approved("Bob")
+    house.decide("ban", "Bob")
+    house.authme.unregister_from_console("Alice")
+    house.sync()
+    assert [(row["username"], row["difference"], row["why"]) for row in ask("drift")] == [
+        ("Alice", "absent", "the player was there and is gone: unregistered in the game, or purged"),
+        ("Bob", "locked", "locked until the ban ends"),
+    ]
+
+
+def test_query_rejected_names(house: House, ask: Ask) -> None:
+    house.register("Alice")
+    house.decide("reject", "Alice", reason="too young")
+    house.decide("approve", "Alice")
+    house.register("Bob")
+    house.decide("reject", "Bob")
+    house.decide("delete", "Bob")
+    assert [(row["username"], row["reason"], row["status_now"]) for row in ask("rejected_names")] == [
+        ("Bob", None, None),
+        ("Alice", "too young", "approved"),
+    ]
+
+
+def test_query_logins_by_address(house: House, ask: Ask) -> None:
+    house.approved("Alice")
+    for _time in range(2):
+        house.clock.advance(days=1)
+        house.login("Alice", PASSWORD)
+    house.clock.advance(minutes=1)
+    for _time in range(3):
+        with pytest.raises(BadCredentials):
+            house.login("Alice", "a guess")
+    guesses, logins = ask("logins_by_address")
+    assert (guesses["action"], int(guesses["times"])) == ("user.login_failed", 3)
+    assert (logins["action"], int(logins["times"]), logins["ip"]) == ("user.logged_in", 2, "198.51.100.7")
+    first, last = (MomentField().python_value(logins[name]) for name in ("first_at", "last_at"))
+    assert first is not None
+    assert last == first + timedelta(days=1)
+
+
+def test_query_approvals_by_month(house: House, ask: Ask) -> None:
+    for name in ("Alice", "Bob"):
+        house.approved(name)
+    house.clock.advance(days=31)
+    house.approved("Carol")
+    house.register("Dora")
+    house.ours.execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'dora'")
+    house.sync()
+    months = [(row["month"], row["operator"], row["approvals"]) for row in ask("approvals_by_month")]
+    assert sorted(months[:2]) == [("2031-06", "Olivia", 1), ("2031-06", "sql", 1)]
+    assert months[2:] == [("2031-05", "Olivia", 2)]
+
+
+# --- the worked queries that write, and what follows from them within one run ---
+
+
+def test_query_ban(house: House) -> None:
+    house.approved("Alice")
+    token = house.login("Alice", PASSWORD).token
+    type_sql(house, "ban")
+    with pytest.raises(Unauthorized):
+        house.app.desk.tokens.authenticate(token)
+    house.sync()
+    alice = house.user("Alice")
+    assert (alice.status, alice.applied_status, alice.reason) == ("banned", "banned", "griefing")
+    assert not house.authme.login("Alice", PASSWORD)
+    assert [entry.operator for entry in house.audits("user.banned", "Alice")] == ["sql"]
+    assert house.mails("Alice") == ["approved", "banned"]
+
+
+def test_a_typed_ban_may_have_an_end(house: House) -> None:
+    house.approved("Alice")
+    house.ours.execute(
+        "UPDATE regsvc_user SET status = 'banned', ban_expires_at = '2031-06-01 00:00:00' WHERE username_key = 'alice'"
+    )
+    house.sync()
+    assert house.user("Alice").status == "banned"
+    house.clock.advance(days=30)
+    house.sync()
+    assert house.user("Alice").status == "approved"
+    assert house.authme.login("Alice", PASSWORD)
+
+
+def test_query_unban(house: House) -> None:
+    house.approved("Alice")
+    house.decide("ban", "Alice")
+    type_sql(house, "unban")
+    house.sync()
+    assert house.user("Alice").applied_status == "approved"
+    assert house.authme.login("Alice", PASSWORD)
+    assert [entry.operator for entry in house.audits("user.unbanned", "Alice")] == ["sql"]
+    assert house.mails("Alice") == ["approved", "banned", "unbanned"]
+
+
+def test_query_delete(house: House) -> None:
+    house.approved("Alice")
+    token = house.login("Alice", PASSWORD).token
+    type_sql(house, "delete")
+    with pytest.raises(Unauthorized):
+        house.app.desk.tokens.authenticate(token)
+    house.sync()
+    assert find_player(house.table, "alice") is None
+    assert [entry.operator for entry in house.audits("user.deleted")] == ["sql"]
+    assert house.ours.query("SELECT transition FROM regsvc_review") == [{"transition": "approve"}]
+
+
+# --- what is put back ---
+
+
+def test_every_edit_that_the_page_lists_is_carried_out(house: House) -> None:
+    edits = [
+        (source, change.target) for change in TRANSITIONS.values() if change.target for source in sorted(change.sources)
+    ]
+    for number, (source, target) in enumerate(edits):
+        house.approved(f"Player{number}")
+        User.update(status=source, applied_status=source).where(User.username == f"Player{number}").execute()
+        house.ours.execute("UPDATE regsvc_user SET status = ? WHERE username_key = ?", (target, f"player{number}"))
+    house.sync()
+    assert [user.applied_status for user in User.select().order_by(User.id)] == [target for _source, target in edits]
+    assert house.audits("sync.edit_refused") == []
+
+
+@pytest.mark.parametrize(
+    "edit", ["status = 'pending'", "status = 'rejected'", "username_key = 'mallory'", "username = 'Mallory'"]
+)
+def test_any_other_edit_is_put_back(house: House, edit: str) -> None:
+    house.approved("Alice")
+    house.ours.execute(f"UPDATE regsvc_user SET {edit} WHERE username_key = 'alice'")
+    house.sync()
+    alice = house.user("Alice")
+    assert (alice.username, alice.status, alice.applied_status) == ("Alice", "approved", "approved")
+    assert [entry.operator for entry in house.audits("sync.edit_refused", "Alice")] == ["sql"]
+    assert house.authme.login("Alice", PASSWORD)
+
+
+def test_the_database_itself_refuses_nonsense_and_a_changed_log(house: House) -> None:
+    house.approved("Alice")
+    with pytest.raises(REFUSED_BY_THE_DATABASE, match=r"(?i)constraint"):
+        house.ours.execute("UPDATE regsvc_user SET status = 'friend'")
+    with pytest.raises(REFUSED_BY_THE_DATABASE, match="append-only"):
+        house.ours.execute("DELETE FROM regsvc_audit")
+
+
+def test_an_edit_without_where_waits_for_a_word(house: House) -> None:
+    for number in range(21):
+        house.approved(f"Player{number}")
+    assert house.ours.execute("UPDATE regsvc_user SET status = 'banned'") == 21
+    house.sync()
+    assert {row["difference"] for row in house.ours.query(QUERIES["drift"])} == {"edited"}
+    assert house.authme.login("Player7", PASSWORD)
+    house.ours.execute("UPDATE regsvc_user SET status = applied_status")
+    assert house.sync().braked is None
+    assert house.ours.query(QUERIES["drift"]) == []

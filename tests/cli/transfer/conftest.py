@@ -1,0 +1,50 @@
+"""What the tests of moving, backing up and handing out may ask for, beside what every test may.
+
+clock       a clock that stands still until the test moves it
+house       the services on `authme_table`, at their first start
+place       a daemon on AuthMe's table that nobody has started; `run` runs a command on its config
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MakeDaemon
+from tests.support.authme_tables import AuthMeTable
+from tests.support.command_line import Finished, companion, companion_here
+from tests.support.daemon import Daemon
+from tests.support.game_server import GameServer
+from tests.support.manual_clock import StandingClock
+from tests.support.services import House, open_house
+
+Run = Callable[..., Finished]
+
+
+@pytest.fixture
+def clock() -> StandingClock:
+    return StandingClock()
+
+
+@pytest.fixture
+def house(game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path) -> Iterator[House]:
+    opened = open_house(game_server, authme_table, clock, tmp_path / "state")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
+    return daemon({"sync": {"every": "1 hour"}})
+
+
+@pytest.fixture
+def run(place: Daemon) -> Run:
+    """`run("users", "list")` on the place's config, in a process of its own where it is given an environment."""
+
+    def run_command(*arguments: str, typed: str = "", **environment: str) -> Finished:
+        if environment:
+            return companion(*arguments, config=place.config_file, typed=typed, environment=environment)
+        return companion_here(*arguments, config=place.config_file, typed=typed)
+
+    return run_command

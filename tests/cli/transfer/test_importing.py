@@ -1,0 +1,161 @@
+"""`companion import`: who keeps the rules comes in, who does not is told of by line, and a rerun harms nobody."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from plugin_bridge.hashers.catalogue import HASHERS
+from regsvc.cli.commands import parse
+from regsvc.cli.data import run_data_command
+from regsvc.database.models import OutboxEntry, User
+from tests.support.services import House
+
+Captured = pytest.CaptureFixture[str]
+
+
+def run(house: House, *arguments: str) -> int:
+    return run_data_command(parse(arguments), house.app)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "users.csv"
+
+
+def names() -> set[str]:
+    return {user.username for user in User.select()}
+
+
+def test_who_is_imported_plays(house: House, file: Path, capsys: Captured) -> None:
+    hashed = HASHERS["SHA256"].hash("alices-secret", "Alice").hash
+    file.write_text(
+        "username,email,is_email_verified,status,reason,registered_at,hash,algorithm\n"
+        f"Alice,Alice@Example.org,yes,approved,,2020-02-03T04:05:06Z,{hashed},SHA256\n"
+        "Bob,bob@example.org,no,pending,,1580702706000,,\n"
+        "Mallory,,,banned,griefing,,,\n"
+    )
+    assert run(house, "import", str(file)) == 0
+    assert capsys.readouterr().out.startswith("imported 3, updated 0, there already 0, refused 0\n")
+    house.sync()
+    assert house.authme.login("Alice", "alices-secret")
+    assert house.login("Alice", "alices-secret").username == "Alice"
+    alice, bob, mallory = house.user("Alice"), house.user("Bob"), house.user("Mallory")
+    assert (alice.email_key, bool(alice.is_email_verified)) == ("alice@example.org", True)
+    assert alice.created_at == bob.created_at.replace(microsecond=0)
+    assert (mallory.status, mallory.reason, mallory.banned_from) == ("banned", "griefing", "approved")
+    assert [entry.operator[:4] for entry in house.audits("user.imported")] == ["cli:"] * 3
+    assert OutboxEntry.select().count() == 0
+
+    assert run(house, "import", str(file)) == 0
+    assert capsys.readouterr().out == "imported 0, updated 0, there already 3, refused 0\n"
+    assert len(house.audits("user.imported")) == 3
+
+
+REFUSED = """username,email,status,registered_at,hash,algorithm
+Carol,carol@example.org,approved,,,
+a b,a@example.org,approved,,,
+Dora,no address,approved,,,
+Dave,CAROL@example.org,approved,,,
+Ed,,approved,,,
+Fred,,dancing,,,
+Gina,,approved,last year,,
+Hans,,approved,,abc,ROT13
+Ivan,,approved,,!locked!abc,SHA256
+carol,,pending,,,
+Jo"e,x
+"""
+
+
+def test_who_breaks_a_rule_is_told_by_line(house: House, file: Path, capsys: Captured) -> None:
+    file.write_text(REFUSED.replace('Jo"e,x\n', "Joe,x\n"))
+    for arguments in (("--dry-run",), ()):
+        assert run(house, "import", str(file), *arguments) == 1
+        told = capsys.readouterr()
+        assert told.err.splitlines() == [
+            "line 3: 'a b': invalid_username",
+            "line 4: 'Dora': invalid_email",
+            "line 5: 'Dave': email_taken",
+            "line 6: 'Ed': invalid_username",
+            "line 7: 'Fred': invalid_status",
+            "line 8: 'Gina': invalid_registered_at",
+            "line 9: 'Hans': unknown_algorithm",
+            "line 10: 'Ivan': invalid_hash",
+            "line 12: '': not_a_record",
+        ]
+        assert "1, updated 0, there already 1, refused 9\n" in told.out
+        assert names() == (set() if arguments else {"Carol"})
+
+
+def test_nobody_who_is_there_is_changed(house: House, file: Path, capsys: Captured) -> None:
+    house.approved("Alice")
+    house.authme.register("Bob", "bobs-password", email=None)
+    file.write_text("username;email;status\nALICE;other@example.org;banned\nBob;bob@example.org;banned\n")
+    assert run(house, "import", str(file)) == 0
+    assert "there already 2" in capsys.readouterr().out
+    assert (house.user("Alice").status, house.user("Alice").email) == ("approved", "alice@example.org")
+    assert (house.user("Bob").origin, house.user("Bob").email) == ("adopted", None)
+    assert run(house, "import", str(file), "--update") == 0
+    assert "updated 1, there already 1" in capsys.readouterr().out
+    assert (house.user("Alice").email, house.user("Bob").email) == ("alice@example.org", "bob@example.org")
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_our_own_export_comes_back_as_it_was(house: House, tmp_path: Path, capsys: Captured, form: str) -> None:
+    house.approved("Alice")
+    house.register("Bob")
+    house.approved("Mallory")
+    house.decide("ban", "Mallory", reason='\'=1+1\n"quoted", and more')
+    first, second = tmp_path / f"first.{form}", tmp_path / f"second.{form}"
+    assert run(house, "export", "--format", form, "--with-hashes", "--output", str(first)) == 0
+    User.delete().execute()
+    house.sync()
+    assert run(house, "import", str(first)) == 0, capsys.readouterr()
+    assert run(house, "export", "--format", form, "--with-hashes", "--output", str(second)) == 0
+    assert comparable(second, form) == comparable(first, form)
+
+
+def comparable(file: Path, form: str) -> object:
+    """Without what an import cannot bring: the history, and where somebody registered from."""
+    lost = ("reviews", "registration_ip", "password_set_at", "last_login_at")
+    text = file.read_text("utf-8")
+    users = list(csv.DictReader(text.splitlines(keepends=True))) if form == "csv" else json.loads(text)["users"]
+    return [{name: value for name, value in user.items() if name not in lost} for user in users]
+
+
+def test_a_list_as_other_programs_keep_it(house: House, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "users"
+    people = [
+        {"username": f"Player{number}", "email": None, "status": "approved", "regTime": 1580702706000 + number}
+        for number in range(450)
+    ]
+    file.write_text(json.dumps(people, indent=2), "utf-8")
+    assert run(house, "import", str(file)) == 0, capsys.readouterr()
+    assert User.select().count() == 450
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        ("", "has to be username"),
+        ("name,mail\nx,y\n", ""),
+        ('{"players": []}', 'no list called "users"'),
+        ('[{"username": "Alice"}', "ends too early"),
+        ('[{"username": "Alice",}]', "Line 1: this is not JSON"),
+        ('username\n"Alice', "not CSV"),
+        (b"username\n\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_a_file_that_is_none_is_explained(
+    house: House, tmp_path: Path, capsys: Captured, content: str | bytes, word: str
+) -> None:
+    file = tmp_path / "users.txt"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert run(house, "import", str(file)) == 1
+    assert word in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_explained(house: House, tmp_path: Path, capsys: Captured) -> None:
+    assert run(house, "import", str(tmp_path / "users.csv")) == 1
+    assert "cannot be read" in capsys.readouterr().err

@@ -1,0 +1,371 @@
+"""Reading the config: values arrive typed, and every mistake is told with its place and its cure."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from regsvc.config.key_types import keys_of
+from regsvc.config.layers import SECTIONS
+from regsvc.config.loader import find_config_file, load_config
+from regsvc.config.sections import Config
+from regsvc.core.units import ChangeLimit, RateLimit
+from tests.support.config_text import Load, loader, problems, write
+
+LONG_KEY = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    return loader(tmp_path)
+
+
+# --- what is read ---
+
+
+def test_without_a_file_everything_is_at_its_default() -> None:
+    config = load_config(None, {})
+    assert config == Config()
+    assert config.server.port == 8080
+    assert config.verification.code_valid == timedelta(minutes=5)
+    assert config.auth.login_limits == (RateLimit(5, timedelta(minutes=1)),)
+    assert config.sync.max_changes == ChangeLimit(20, 5)
+    assert config.http.max_body == 65_536
+    assert config.mail.templates is None
+    assert config.warnings == ()
+
+
+def test_the_file_is_read_into_typed_values(load: Load) -> None:
+    config = load(
+        """
+        [server]
+        host = "0.0.0.0"
+        base_url = "https://play.example.org/"
+        [http]
+        trusted_proxies = ["10.0.0.0/8", "::1"]
+        status_limit = []
+        [game]
+        rcon = false
+        on_ban = "ban"
+        [authme]
+        backend = "mysql"
+        columns.email = "mail"
+        columns.salt = ""
+        [registration]
+        methods = ["email", "captcha"]
+        email_domains = ["Bücher.Example"]
+        [verification]
+        limits_total = ["2 per hour"]
+        """
+    )
+    assert config.server.base_url == "https://play.example.org"
+    assert config.http.trusted_proxies == (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("::1"))
+    assert config.http.status_limit == ()
+    assert config.game.rcon is False
+    assert config.authme.overrides == {"backend": "MYSQL", "columns": {"email": "mail", "salt": ""}}
+    assert config.registration.methods == ("email", "captcha")
+    assert config.registration.email_domains == ("xn--bcher-kva.example",)
+    assert config.verification.limits_total == (RateLimit(2, timedelta(hours=1)),)
+
+
+def test_downloads_are_a_table_of_tables(load: Load) -> None:
+    config = load(
+        '[downloads.client]\nname = "Client"\nurl = "/files/client.zip"\n[downloads.map]\nname="Map"\nurl="/m"'
+    )
+    assert list(config.downloads) == ["client", "map"]
+    assert config.downloads["client"].url == "/files/client.zip"
+
+
+def test_a_byte_order_mark_is_no_mistake(load: Load) -> None:
+    assert load("\ufeff[server]\nport = 9000\n").server.port == 9000
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "companion.toml", "[server]\nport = 1\nname = 'file'\nhost = '::1'\n")
+    environ = {"COMPANION_SERVER_PORT": "2", "COMPANION_SERVER_NAME": "environment"}
+    server = load_config(file, environ, {"server.port": 3}).server
+    assert (server.port, server.name, server.host) == (3, "environment", "::1")
+
+
+def test_the_environment_writes_every_kind_of_value() -> None:
+    config = load_config(
+        None,
+        {
+            "COMPANION_HTTP_LEGACY_STATUS": "true",
+            "COMPANION_GAME_RCON": "false",
+            "COMPANION_AUTHME_ENABLED": "auto",
+            "COMPANION_HTTP_TRUSTED_PROXIES": "10.0.0.1, 10.0.0.2",
+            "COMPANION_AUTH_LOGIN_LIMITS": '["5 per minute", "50 per day"]',
+            "COMPANION_VERIFICATION_LIMITS_TOTAL": "",
+            "COMPANION_AUTHME_COLUMNS_LAST_LOGIN": "seen",
+            "COMPANION_DOWNLOADS_MY_CLIENT_NAME": "Client",
+            "COMPANION_DOWNLOADS_MY_CLIENT_URL": "/client.zip",
+            "COMPANION_TEST_COMMIT_HOOK": "the config leaves test hooks alone",
+            "PATH": "/bin",
+        },
+    )
+    assert config.http.legacy_status is True
+    assert config.game.rcon is False
+    assert config.authme.enabled == "auto"
+    assert config.http.trusted_proxies == (ipaddress.ip_network("10.0.0.1"), ipaddress.ip_network("10.0.0.2"))
+    assert [str(limit) for limit in config.auth.login_limits] == ["5 per minute", "50 per day"]
+    assert config.verification.limits_total == ()
+    assert config.authme.columns == {"last_login": "seen"}
+    assert config.downloads["my_client"].name == "Client"
+
+
+def test_columns_from_the_environment_join_those_of_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "companion.toml", '[authme.columns]\nemail = "mail"\nip = "address"\n')
+    config = load_config(file, {"COMPANION_AUTHME_COLUMNS_IP": "ip_address"})
+    assert config.authme.columns == {"email": "mail", "ip": "ip_address"}
+
+
+def test_every_key_can_be_given_by_the_environment() -> None:
+    for section, declaring in SECTIONS.items():
+        for name, key in keys_of(declaring).items():
+            if isinstance(key.default, str | int):
+                written = str(key.default).lower() if isinstance(key.default, bool) else str(key.default)
+                environ = {f"COMPANION_{section}_{name}".upper(): written}
+                assert load_config(None, environ) == Config(), environ
+
+
+# --- where things belong ---
+
+
+def test_systemd_tells_the_state_directory_and_mail_moves_along() -> None:
+    config = load_config(None, {"STATE_DIRECTORY": "/var/lib/companion:/var/lib/other"})
+    assert config.server.state_dir == Path("/var/lib/companion")
+    assert config.mail.folder == Path("/var/lib/companion/mail")
+
+
+def test_a_written_state_directory_wins_over_systemds(tmp_path: Path) -> None:
+    file = write(tmp_path / "companion.toml", '[server]\nstate_dir = "/srv/state"\n[mail]\nfolder = "/srv/mail"\n')
+    config = load_config(file, {"STATE_DIRECTORY": "/var/lib/companion"})
+    assert (config.server.state_dir, config.mail.folder) == (Path("/srv/state"), Path("/srv/mail"))
+
+
+def test_files_of_the_game_are_found_from_its_directory() -> None:
+    config = load_config(None, {}, {"game.directory": "/srv/game"})
+    assert config.game.ops_path == Path("/srv/game/ops.json")
+    assert config.game.server_properties_path == Path("/srv/game/server.properties")
+    assert config.authme_config_path == Path("/srv/game/plugins/AuthMe/config.yml")
+    assert Config().game.ops_path is None
+    assert Config().authme_config_path is None
+
+
+@pytest.mark.parametrize(
+    ("server", "bound_port", "address"),
+    [
+        ({}, None, "http://127.0.0.1:8080"),
+        ({"port": 0}, 40123, "http://127.0.0.1:40123"),
+        ({"host": "::1"}, None, "http://[::1]:8080"),
+        ({"host": "0.0.0.0"}, None, "http://localhost:8080"),
+        ({"base_url": "https://play.example.org"}, 40123, "https://play.example.org"),
+    ],
+)
+def test_the_address_of_links_is_made_from_host_and_port(
+    server: Mapping[str, object], bound_port: int | None, address: str
+) -> None:
+    overrides = {f"server.{name}": value for name, value in server.items()}
+    assert load_config(None, {}, overrides).base_url(bound_port) == address
+
+
+def test_the_config_file_is_looked_for_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("regsvc.config.loader.DEFAULT_FILES", (Path("conf/companion.toml"), Path("etc/companion.toml")))
+    assert find_config_file(None) is None
+    (tmp_path / "etc").mkdir()
+    write(tmp_path / "etc" / "companion.toml", "")
+    assert find_config_file(None) == Path("etc/companion.toml")
+    (tmp_path / "conf").mkdir()
+    write(tmp_path / "conf" / "companion.toml", "")
+    assert find_config_file(None) == Path("conf/companion.toml")
+    assert find_config_file("etc/companion.toml") == Path("etc/companion.toml")
+    assert "no such file" in problems(lambda: find_config_file("missing.toml"))
+
+
+# --- what is wrong ---
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[server]\nport = 70000", "[server] port = 70000: this must be a whole number from 0 to 65535."),
+        ('[server]\nport = "80"', '[server] port = "80": this must be a whole number without quotes'),
+        ("[server]\nport = true", "[server] port = true: this must be a whole number"),
+        ("[server]\nname = 5", "[server] name = 5: this must be text in quotes"),
+        ('[server]\nname = "two\\nlines"', "one line without control characters"),
+        ('[server]\nhost = ""', "this must not be empty"),
+        ('[server]\nbase_url = "play.example.org"', "this must be a web address"),
+        ('[server]\nbase_url = "http://host:port"', "this must be a web address"),
+        ('[server]\nlogo_url = "javascript:alert(1)"', "this must be a web address"),
+        ('[server]\nstate_dir = ""', "this must name a file or folder"),
+        ('[server]\nlanguage = "English!"', "this must be a language"),
+        ('[http]\nlegacy_status = "yes"', "this must be true or false"),
+        ('[http]\nmax_body = "1 GiB"', "this must be from 1 KiB to 64 MiB"),
+        ("[http]\nmax_body = 65536", "this must be text in quotes"),
+        ('[http]\nbody_timeout = "0 seconds"', "this must be from 100 milliseconds to 1 hour"),
+        ('[http]\nbody_timeout = "soon"', 'such as "30 seconds"'),
+        ('[http]\ntrusted_proxies = ["10.0.0.1/8"]', "has host bits set"),
+        ('[http]\ntrusted_proxies = ["0.0.0.0/0"]', "trust the whole internet"),
+        ('[http]\ntrusted_proxies = "all"', "this must be a list in square brackets"),
+        ('[http]\nallowed_origins = ["*"]', "this must be scheme and host alone"),
+        ('[http]\nallowed_origins = ["https://play.example.org/"]', "this must be scheme and host alone"),
+        ('[http]\nstatus_limit = "600 per minute"', "this must be a list in square brackets"),
+        ('[http]\nstatus_limit = ["fast"]', 'such as "10 per day"'),
+        ("[database]\nthreads = 65", "this must be a whole number from 1 to 64"),
+        ('[game]\nrcon = "on"', 'this must be true, false or "auto"'),
+        ('[game]\non_ban = "shout"', 'this must be "kick", "ban" or "none"'),
+        ('[authme]\nbackend = "POSTGRESQL"', 'this must be "", "SQLITE", "MYSQL" or "MARIADB"'),
+        ('[authme]\ntable = "authme; drop table"', "letters, digits and underscores"),
+        ('[authme.columns]\nnickname = "name"', 'there is no column "nickname"'),
+        ('[authme.columns]\nusername = ""', "letters, digits and underscores"),
+        ('[authme.columns]\nusername = "a`b"', "letters, digits and underscores"),
+        ("[authme]\nbcrypt_log2_rounds = 17", "from 0 to 16"),
+        ('[sync]\nconflict = "both"', 'this must be "plugin" or "companion"'),
+        ('[sync]\nmax_changes = "20"', 'such as "20 and 5%"'),
+        ('[registration]\nmethods = ["email", "email"]', "this must not name anything twice"),
+        ('[registration]\nusername_regex = "["', "not a regular expression"),
+        ('[registration]\nusername_regex = "^(a+)+$"', "can take for ever"),
+        ('[registration]\nemail_domains = ["not a domain"]', "this must be a domain"),
+        ("[verification]\ncode_digits = 3", "from 4 to 10"),
+        ("[captcha]\nlength = 40", "from 3 to 8"),
+        ('[mail]\nadmins = ["nobody"]', "this must be an e-mail address"),
+        ('[mail]\nsender = "Server"', "this must be an e-mail address"),
+        ('[webhook]\nsecret = "whsec_not base64"', 'behind "whsec_" this must be base64'),
+        ('[log]\nlevel = "loud"', 'this must be "debug", "info", "warning" or "error"'),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_place_and_what_to_do(load: Load, text: str, told: str) -> None:
+    told_all = problems(lambda: load(text))
+    assert told in told_all
+    section = re.findall(r"\w+", text)[0]
+    assert f"companion.toml: [{section}] " in told_all
+    assert told_all.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[sever]\n", 'there is no section [sever]; did you mean "server"?'),
+        ("[server]\nprot = 80", '[server] has no key "prot"; did you mean "port"?'),
+        ("[server]\nrcon = true", '[server] has no key "rcon"; it belongs to [game].'),
+        ("[log]\nxyzzy = 1", '[log] has no key "xyzzy"; the keys are level, format.'),
+        ("port = 8080", "port must be a section; write its keys below a header, such as [server]."),
+        ("[server]\nhost = 127.0.0.1", "is not TOML"),
+        ("[downloads]\nclient = 1", "downloads.client must be a section"),
+        ('[downloads."a b"]\nname = "x"', "the id of a download has letters"),
+    ],
+)
+def test_what_does_not_belong_is_refused(load: Load, text: str, told: str) -> None:
+    assert told in problems(lambda: load(text))
+
+
+def test_a_toml_mistake_is_told_with_its_line(load: Load) -> None:
+    assert "line 2" in problems(lambda: load("[server]\nhost = 127.0.0.1\n"))
+
+
+def test_a_file_that_is_no_text_or_no_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "companion.toml"
+    file.write_bytes(b"\xff\xfe")
+    assert "UTF-8" in problems(lambda: load_config(file, {}))
+    assert "cannot be read (Is a directory)" in problems(lambda: load_config(tmp_path, {}))
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "companion.toml", '[server]\nport = -1\n[mail]\nbackend = "smtp"\n[http]\nnonsense = 1\n')
+    told = problems(lambda: load_config(file, {"COMPANION_LOG_LEVEL": "loud"})).splitlines()
+    assert len(told) == 4
+    assert 'environment variable COMPANION_LOG_LEVEL: [log] level = "loud": ' in "\n".join(told)
+
+
+@pytest.mark.parametrize(
+    "variable", ["COMPANION_FOO", "COMPANION_MAIL_HOSTT", "COMPANION_SERVER", "COMPANION_DOWNLOADS_X"]
+)
+def test_an_unknown_variable_is_refused_without_its_value(variable: str) -> None:
+    told = problems(lambda: load_config(None, {variable: "hunter2"}))
+    assert told.startswith(f"environment variable {variable}")
+    assert "hunter2" not in told
+
+
+def test_an_unknown_override_is_refused() -> None:
+    assert "command line: [game] has no key" in problems(lambda: load_config(None, {}, {"game.dir": "/srv"}))
+
+
+# --- rules between keys ---
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[database]\nurl = "postgresql://a@b/c"', "[database] url: write"),
+        ('[database]\nurl = "mysql://a:b@host:port/name"', "[database] url: write"),
+        ('[database]\nurl = "mysql://a:b@host"', "[database] url: write"),
+        ('[database]\nurl = "mysql://a:12/b@host/name"', "(percent-encode what is special in the password"),
+        ('[database]\nurl = "sqlite://"', "[database] url: write"),
+        ('[database]\nurl = "mysql://a:changeme@host/name"', "is a placeholder"),
+        ("[game]\nrcon = true", "it needs game.rcon_password"),
+        ("[authme]\nenabled = true", "set game.directory"),
+        ('[auth]\nadmin_token = "1 hour"\nadmin_idle = "2 hours"', "not be longer than auth.admin_token"),
+        ("[registration]\nmethods = []", "a code by e-mail is what proves who registers"),
+        ('[registration]\nmethods = ["captcha"]', "a code by e-mail is what proves who registers"),
+        ('[registration]\nemail_domains = ["a.org"]\nblocked_email_domains = ["A.org"]', "a.org stands in"),
+        ('[questionnaire]\nscorer_url = "http://scorer.example.org"', "use https://"),
+        ("[chat]\nrequired = true", "set chat.platform"),
+        ('[chat]\nplatform = "discord"', "it needs chat.client_id and chat.client_secret;"),
+        (
+            '[chat]\nplatform = "custom"\nclient_id = "a"\nclient_secret = "b"',
+            "it needs chat.authorize_url and",
+        ),
+        (
+            '[chat]\nplatform = "discord"\nclient_id = "a"\nclient_secret = "b"\nrole_ids = ["1"]',
+            "set chat.guild_id",
+        ),
+        ('[mail]\nbackend = "smtp"', "set mail.host"),
+        ('[mail]\nbackend = "smtp"\nhost = "mail"\nusername = "me"', "needs its password"),
+        ('[downloads.client]\nname = "Client"', "[downloads.client] url"),
+    ],
+)
+def test_keys_that_do_not_go_together_are_refused(load: Load, text: str, told: str) -> None:
+    assert told in problems(lambda: load(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[database]\nurl = "sqlite:///var/companion.db"',
+        '[database]\nurl = "mysql://a:p%40ss@127.0.0.1:3307/name"',
+        '[questionnaire]\nscorer_url = "http://127.0.0.1:9000/score"',
+        '[chat]\nplatform = "discord"\nclient_id = "a"\nclient_secret = "b"',
+        '[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = 2525\nsecurity = "none"',
+        '[mail]\nsender = "Example Server <noreply@example.org>"',
+        '[mail]\nadmins = ["olivia@example.org"]',
+        '[webhook]\nurl = "https://hooks.example.org/token"\nsecret = "whsec_AAECAw=="',
+        '[webhook]\nurl = "http://127.0.0.1:9000/token"\nallow_private = true',
+        "[registration]\npassword_regex = '^(?=.*[A-Z])(?=.*[0-9]).{8,}$'",
+        "[registration]\nusername_regex = '^(?:[A-Za-z0-9]_?){3,16}$'",
+        '[game]\nrcon = true\nrcon_password = "a-long-secret"',
+    ],
+)
+def test_what_does_go_together_is_accepted(load: Load, text: str) -> None:
+    assert load(text).warnings == ()
+
+
+def test_certificate_and_key_come_together_and_the_key_is_private(tmp_path: Path, load: Load) -> None:
+    certificate = write(tmp_path / "cert.pem", "certificate", 0o644)
+    private_key = write(tmp_path / "key.pem", "key", 0o644)
+    both = f'[server]\ntls_cert_file = "{certificate}"\ntls_key_file = "{private_key}"\n'
+    assert "set server.tls_key_file too" in problems(lambda: load(both.split("tls_key_file")[0]))
+    assert f"chmod 600 {private_key}" in problems(lambda: load(both))
+    private_key.chmod(0o600)
+    assert load(both).base_url() == "https://127.0.0.1:8080"
+    private_key.unlink()
+    assert f"there is no file {private_key}" in problems(lambda: load(both))
+
+
+def test_a_bad_value_is_not_followed_by_rules_about_its_default(load: Load) -> None:
+    told = problems(lambda: load('[auth]\nadmin_token = "soon"\nadmin_idle = "20 hours"\n'))
+    assert len(told.splitlines()) == 1

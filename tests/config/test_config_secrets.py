@@ -1,0 +1,108 @@
+"""Secrets in the config: where they may stand, and that nothing shows them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from regsvc.config.key_types import keys_of
+from regsvc.config.layers import SECTIONS
+from regsvc.config.loader import load_config
+from regsvc.config.sections import Config
+from tests.support.config_text import Load, loader, problems, write
+
+LONG_KEY = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    return loader(tmp_path)
+
+
+def test_a_secret_may_stand_in_a_file_of_its_own(tmp_path: Path, load: Load) -> None:
+    secret = write(tmp_path / "password", " s3cret \n")
+    assert load(f'[mail]\npassword_file = "{secret}"').mail.password == " s3cret "
+    keys = write(tmp_path / "keys", f"{LONG_KEY}\n{LONG_KEY[::-1]}\n")
+    assert load(f'[auth]\nprevious_keys_file = "{keys}"').auth.previous_keys == (LONG_KEY, LONG_KEY[::-1])
+
+
+def test_the_environment_may_name_the_secrets_file_and_wins(tmp_path: Path) -> None:
+    secret = write(tmp_path / "password", "from the file\n")
+    file = write(tmp_path / "companion.toml", '[mail]\npassword = "from the config"\n')
+    assert load_config(file, {"COMPANION_MAIL_PASSWORD_FILE": str(secret)}).mail.password == "from the file"
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "told"),
+    [("s3cret", 0o644, "run: chmod 600"), ("", 0o600, "is empty"), (None, 0o600, "there is no file")],
+)
+def test_a_bad_secrets_file_is_refused(tmp_path: Path, load: Load, content: str | None, mode: int, told: str) -> None:
+    secret = tmp_path / "password"
+    if content is not None:
+        write(secret, content, mode)
+    text = problems(lambda: load(f'[mail]\npassword_file = "{secret}"'))
+    assert told in text
+    assert "[mail] password_file" in text
+    assert "s3cret" not in text
+
+
+def test_a_secret_is_given_once(tmp_path: Path, load: Load) -> None:
+    secret = write(tmp_path / "password", "s3cret")
+    text = f'[mail]\npassword = "s3cret"\npassword_file = "{secret}"'
+    assert "has both password and password_file" in problems(lambda: load(text))
+
+
+def test_only_secrets_have_files(load: Load) -> None:
+    assert 'no key "host_file"' in problems(lambda: load('[mail]\nhost_file = "/etc/hostname"'))
+
+
+@pytest.mark.parametrize(
+    "secret", ["changeme", "CHANGE_ME", "change-me-123", "changeme" * 5, "<your password>", "your-token-here"]
+)
+def test_placeholders_are_refused(load: Load, secret: str) -> None:
+    told = problems(lambda: load(f'[mail]\npassword = "{secret}"'))
+    assert "[mail] password: this is a placeholder" in told
+    assert secret not in told
+
+
+def test_short_keys_are_refused_without_being_shown(load: Load) -> None:
+    told = problems(
+        lambda: load('[auth]\nsigning_key = "hunter2"\nprevious_keys = ["hunter3"]\ninstallation_key = "hunter4"')
+    )
+    assert told.count("at least 32 characters") == 3
+    assert "hunter" not in told
+    assert load(f'[auth]\nsigning_key = "{LONG_KEY}"').auth.signing_key == LONG_KEY
+
+
+def test_no_secret_is_shown_by_a_message_or_a_repr() -> None:
+    for section, declaring in SECTIONS.items():
+        for name, key in keys_of(declaring).items():
+            if key.is_secret:
+                told = problems(lambda: load_config(None, {}, {f"{section}.{name}": {"hunter2": "hunter2"}}))  # noqa: B023
+                assert f"[{section}] {name}: " in told
+                assert "hunter2" not in told
+                shown = repr(replace(Config(), **{section: replace(getattr(Config(), section), **{name: "hunter2"})}))
+                assert "hunter2" not in shown
+
+
+def test_a_config_that_shows_its_secrets_is_warned_about(tmp_path: Path) -> None:
+    text = '[mail]\npassword = "s3cret"\n[database]\nurl = "sqlite:///var/companion.db"\n'
+    file = write(tmp_path / "companion.toml", text, 0o644)
+    [warning] = load_config(file, {}).warnings
+    assert warning == f"{file} holds mail.password and everybody on this machine may read it; run: chmod 600 {file}"
+    file.chmod(0o640)
+    assert load_config(file, {}).warnings == ()
+
+
+def test_mail_to_the_log_and_passwords_in_clear_are_warned_about(load: Load) -> None:
+    assert "printed to the log" in load('[mail]\nbackend = "log"').warnings[0]
+    clear = '[mail]\nbackend = "smtp"\nhost = "mail.test"\nsecurity = "none"\nusername = "a"\npassword = "b"'
+    assert "in clear" in load(clear).warnings[0]
+
+
+def test_a_webhook_that_cannot_work_or_shows_its_token_is_warned_about(load: Load) -> None:
+    [warning] = load('[webhook]\nurl = "http://127.0.0.1:9000/a-token"').warnings
+    assert "webhook.allow_private" in warning
+    [warning] = load('[webhook]\nurl = "http://hooks.example.org/a-token"').warnings
+    assert "in clear" in warning
+    assert "a-token" not in warning

@@ -1,0 +1,126 @@
+"""How e-mail addresses are read, compared and judged."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.core.errors import DomainNotAllowed, InvalidEmail
+from regsvc.core.refusal import Refusal
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("alice@example.org", "alice@example.org"),
+        ("Alice@Example.ORG", "alice@example.org"),
+        ("alice+minecraft@example.org", "alice+minecraft@example.org"),
+        ("JOSÉ@example.org", "josé@example.org"),
+        ("jose\u0301@example.org", "josé@example.org"),
+        ("alice@Bücher.example", "alice@xn--bcher-kva.example"),
+        ("alice@xn--bcher-kva.example", "alice@xn--bcher-kva.example"),
+        ("爱丽丝@例子.中国", "爱丽丝@xn--fsqu00a.xn--fiqs8s"),
+        ('"Alice B"@example.org', '"alice b"@example.org'),
+        ('"a@b"@example.org', '"a@b"@example.org'),
+        ('"alice"@example.org', "alice@example.org"),
+        ("alice@mail.game.test", "alice@mail.game.test"),
+    ],
+)
+def test_addresses_that_reach_one_mailbox_compare_alike(written: str, key: str) -> None:
+    assert parse_email(written).key == key
+
+
+def test_the_owners_way_of_writing_is_kept() -> None:
+    assert parse_email("Alice.B@Bücher.Example").display == "Alice.B@bücher.example"
+
+
+def test_a_mail_server_is_told_the_domain_in_ascii() -> None:
+    assert parse_email("Alice@Bücher.example").envelope == "Alice@xn--bcher-kva.example"
+    assert parse_email('"A@b"@example.org').envelope == '"A@b"@example.org'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "alice",
+        "alice@",
+        "@example.org",
+        "alice@localhost",
+        "alice@@example.org",
+        "alice@example..org",
+        ".alice@example.org",
+        "alice b@example.org",
+        "Alice <alice@example.org>",
+        "alice@example.org\r\nBcc: bob@example.org",
+        "alice@example.org\n",
+        '"alice\r\nBcc: bob"@example.org',
+        "alice@exa\x00mple.org",
+        "alice\u202e@example.org",
+        "alice@example.org,bob@example.org",
+        "a" * 65 + "@example.org",
+        "alice@" + "a" * 64 + ".org",
+        "alice@" + "abcdefgh." * 30 + "org",
+        "é" * 130 + "@example.org",
+        "\ud800@example.org",
+    ],
+)
+def test_it_refuses_what_is_no_address(written: str) -> None:
+    with pytest.raises(InvalidEmail):
+        parse_email(written)
+
+
+@pytest.mark.parametrize("written", ["alice@[192.0.2.7]", "alice@[IPv6:2001:db8::7]"])
+def test_it_refuses_machines_in_brackets(written: str) -> None:
+    with pytest.raises(DomainNotAllowed):
+        parse_email(written)
+
+
+@given(st.text() | st.emails())
+def test_every_text_is_an_address_or_a_refusal(written: str) -> None:
+    try:
+        address = parse_email(written)
+    except Refusal:
+        return
+    assert parse_email(address.display).key == address.key
+    assert len(address.key) <= 320
+    assert not set("\r\n\0") & set(address.display + address.key + address.envelope)
+
+
+def policy(domains: list[str] | None = None, blocked: list[str] | None = None, aliases: bool = True) -> EmailPolicy:
+    return EmailPolicy(domains or [], blocked or [], accepts_aliases=aliases)
+
+
+@pytest.mark.parametrize(
+    ("rules", "written"),
+    [
+        (policy(), "alice@example.org"),
+        (policy(domains=["example.org"]), "Alice@EXAMPLE.org"),
+        (policy(domains=["xn--bcher-kva.example"]), "alice@bücher.example"),
+        (policy(blocked=["example.org"]), "alice@notexample.org"),
+        (policy(aliases=False), "alice@example.org"),
+    ],
+)
+def test_a_host_takes(rules: EmailPolicy, written: str) -> None:
+    rules.check(parse_email(written))
+
+
+@pytest.mark.parametrize(
+    ("rules", "written"),
+    [
+        (policy(domains=["example.org"]), "alice@example.com"),
+        (policy(domains=["example.org"]), "alice@mail.example.org"),
+        (policy(blocked=["example.org"]), "alice@example.org"),
+        (policy(blocked=["example.org"]), "alice@a.b.example.org"),
+    ],
+)
+def test_a_host_refuses_a_domain(rules: EmailPolicy, written: str) -> None:
+    with pytest.raises(DomainNotAllowed):
+        rules.check(parse_email(written))
+
+
+def test_a_host_may_refuse_aliases() -> None:
+    address: EmailAddress = parse_email("alice+2@example.org")
+    with pytest.raises(InvalidEmail) as refused:
+        policy(aliases=False).check(address)
+    assert refused.value.facts == {"fault": "alias"}

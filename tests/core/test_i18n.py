@@ -1,0 +1,134 @@
+"""Words for people: complete in every language, chosen by what the caller asks for."""
+
+from __future__ import annotations
+
+import string
+import time
+from pathlib import Path
+
+import pytest
+
+from regsvc.core.errors import InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
+from regsvc.core.i18n import Translations, load_translations
+from regsvc.core.refusal import REFUSALS
+
+BUILT_IN = load_translations()
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _text, name, _spec, _conversion in string.Formatter().parse(text) if name}
+
+
+def test_english_and_chinese_are_built_in() -> None:
+    assert BUILT_IN.languages == ["en", "zh"]
+
+
+@pytest.mark.parametrize("language", BUILT_IN.languages)
+def test_every_language_has_the_same_keys(language: str) -> None:
+    assert BUILT_IN.keys(language) == BUILT_IN.keys("en")
+
+
+@pytest.mark.parametrize("key", sorted(BUILT_IN.keys("en")))
+def test_every_language_says_the_same(key: str) -> None:
+    texts = {language: BUILT_IN.text(key, language) for language in BUILT_IN.languages}
+    assert all(text.strip() for text in texts.values())
+    assert len({frozenset(placeholders(text)) for text in texts.values()}) == 1
+    assert len(set(texts.values())) == len(texts)
+
+
+def test_every_refusal_has_words_and_no_words_are_idle() -> None:
+    worded = {key.removeprefix("refusal.") for key in BUILT_IN.keys("en") if key.startswith("refusal.")}
+    assert worded == set(REFUSALS)
+
+
+def test_every_fault_belongs_to_a_refusal() -> None:
+    codes = {key.split(".")[1] for key in BUILT_IN.keys("en") if key.startswith("fault.")}
+    assert codes <= set(REFUSALS)
+
+
+def test_facts_stand_in_the_words() -> None:
+    assert BUILT_IN.refusal(RateLimited(42), "en") == "Too many tries. Please try again in 42 seconds."
+    assert BUILT_IN.refusal(RateLimited(42), "zh") == "操作过于频繁，请在 42 秒后重试。"
+
+
+def test_a_status_is_told_in_the_language() -> None:
+    assert BUILT_IN.refusal(WrongStatus("banned"), "en") == "This cannot be done while the user's status is banned."
+    assert BUILT_IN.refusal(WrongStatus("banned"), "zh") == "用户当前状态为“已封禁”，无法执行此操作。"
+
+
+def test_a_fault_is_told_exactly() -> None:
+    refusal = InvalidPassword("too_short", min_length=5)
+    assert BUILT_IN.refusal(refusal, "en") == "The password is too short; it needs at least 5 characters."
+
+
+def test_a_fault_without_words_of_its_own_is_told_in_general() -> None:
+    assert BUILT_IN.refusal(InvalidEmail("new"), "en") == "This is not a valid e-mail address."
+
+
+def test_a_missing_fact_does_not_fail_the_reply() -> None:
+    assert BUILT_IN.text("message.approved", "en") == "{username} was approved."
+
+
+def test_facts_may_have_any_name() -> None:
+    assert BUILT_IN.text("message.approved", "en", key=1, language=2, self=3, username="Al{ice}") == (
+        "Al{ice} was approved."
+    )
+
+
+def test_an_unknown_key_is_a_bug() -> None:
+    with pytest.raises(KeyError):
+        BUILT_IN.text("message.nothing", "en")
+
+
+@pytest.mark.parametrize(
+    ("requested", "accept_language", "language"),
+    [
+        (None, None, "en"),
+        ("zh", None, "zh"),
+        ("zh", "en", "zh"),
+        ("ZH_hans_CN", None, "zh"),
+        ("fr", "zh", "en"),
+        ("", "zh", "zh"),
+        (None, "zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        (None, "en;q=0.5, zh;q=0.7", "zh"),
+        (None, "fr, de;q=0.9, zh;q=0.1", "zh"),
+        (None, "zh;q=0, en", "en"),
+        (None, "zh;q=often, fr", "en"),
+        (None, "*", "en"),
+        (None, ";;,,q=1;\xff", "en"),
+        (None, "x," * 5000 + "zh", "en"),
+    ],
+)
+def test_the_language_is_the_requested_else_the_browsers(
+    requested: str | None, accept_language: str | None, language: str
+) -> None:
+    assert BUILT_IN.pick(requested, accept_language, "en") == language
+
+
+@pytest.mark.parametrize("piece", ["-", "_", "a-", "zh-"])
+def test_a_long_tag_costs_no_more_than_a_short_one(piece: str) -> None:
+    tag = piece * 500_000
+    begin = time.perf_counter()
+    BUILT_IN.pick(tag, tag, tag)
+    assert time.perf_counter() - begin < 0.1
+
+
+@pytest.mark.parametrize(("default", "language"), [("zh", "zh"), ("zh-CN", "zh"), ("fr", "en")])
+def test_the_hosts_language_is_for_those_who_name_none(default: str, language: str) -> None:
+    assert BUILT_IN.pick(None, "fr", default) == language
+
+
+def test_a_host_adds_a_language_and_changes_words(tmp_path: Path) -> None:
+    (tmp_path / "fr.toml").write_text('[refusal]\nusername_taken = "Ce nom est pris."\n', encoding="utf-8")
+    (tmp_path / "en.toml").write_text('[refusal]\nemail_taken = "Taken!"\n', encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("not words", encoding="utf-8")
+    translations = load_translations(tmp_path)
+    assert translations.languages == ["en", "fr", "zh"]
+    assert translations.refusal(UsernameTaken(), "fr") == "Ce nom est pris."
+    assert translations.text("refusal.email_taken", "fr") == "Taken!"
+    assert translations.pick("fr-CA", None, "en") == "fr"
+
+
+def test_english_must_be_there() -> None:
+    with pytest.raises(ValueError, match="without 'en'"):
+        Translations({"zh": {}})

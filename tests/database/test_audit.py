@@ -1,0 +1,193 @@
+"""The audit log: an entry for every deed, none that can be taken back, and a page of it in no time."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from peewee import Database, DatabaseError
+
+from regsvc.database import id_pages
+from regsvc.database.audit import ACTIONS, Audit, Entry
+from regsvc.database.models import Review, User
+from tests.support.database_fixtures import InParallel, MakeUser
+from tests.support.manual_clock import StandingClock
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def audit(our_database: Database, clock: StandingClock) -> Audit:
+    return Audit(clock)
+
+
+def targets(entries: tuple[Entry, ...]) -> list[str | None]:
+    return [entry.target for entry in entries]
+
+
+def test_it_records_who_did_what_to_whom(audit: Audit, clock: StandingClock) -> None:
+    audit.record("user.banned", "Olivia", "Bob", {"reason": "griefing ⛏", "expiresAt": None}, "203.0.113.7")
+
+    page = audit.list_entries(1, 20)
+
+    assert page.total == 1
+    assert not page.has_next
+    entry = page.entries[0]
+    assert (entry.action, entry.operator, entry.target, entry.ip) == (
+        "user.banned",
+        "Olivia",
+        "Bob",
+        "203.0.113.7",
+    )
+    assert entry.detail == {"reason": "griefing ⛏", "expiresAt": None}
+    assert entry.created_at == clock()
+    assert entry.occurrences == 1
+
+
+def test_an_entry_goes_with_its_deed(our_database: Database, audit: Audit) -> None:
+    with our_database.atomic() as transaction:
+        audit.record("user.approved", "Olivia", "Alice")
+        transaction.rollback()
+    assert audit.list_entries(1, 20).total == 0
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        {"password": "x"},
+        {"newPassword": "x"},
+        {"password_hash": "x"},
+        {"users": [{"accessToken": "x"}]},
+        {"verification": {"code": "x"}},
+    ],
+)
+def test_it_refuses_to_keep_a_secret(audit: Audit, detail: dict[str, object]) -> None:
+    with pytest.raises(AssertionError, match="looks like a secret"):
+        audit.record("user.password_changed", "Olivia", "Alice", detail)
+
+
+def test_it_refuses_an_action_that_is_not_on_the_list(audit: Audit) -> None:
+    with pytest.raises(AssertionError, match="not an audit action"):
+        audit.record("user.hugged", "Olivia")
+    with pytest.raises(AssertionError, match="not an audit action"):
+        audit.tally("user.hugged", "Olivia", per=HOUR)
+
+
+def test_failed_logins_are_counted_in_one_entry_an_hour(audit: Audit, clock: StandingClock) -> None:
+    for _attempt in range(3):
+        audit.tally("user.login_failed", "", "Alice", "203.0.113.7", per=HOUR)
+    audit.tally("user.login_failed", "", "Alice", "203.0.113.8", per=HOUR)
+    clock.advance(hours=1)
+    audit.tally("user.login_failed", "", "Alice", "203.0.113.7", per=HOUR)
+
+    entries = audit.list_entries(1, 20).entries
+
+    assert [(entry.ip, entry.occurrences) for entry in entries] == [
+        ("203.0.113.7", 1),
+        ("203.0.113.8", 1),
+        ("203.0.113.7", 3),
+    ]
+
+
+def test_addresses_of_one_client_are_counted_together(audit: Audit) -> None:
+    audit.tally("user.login_failed", "", "Alice", "2001:db8::1", client="2001:db8::/64", per=HOUR)
+    audit.tally("user.login_failed", "", "ALICE", "2001:db8::2", client="2001:db8::/64", per=HOUR)
+
+    entries = audit.list_entries(1, 20).entries
+    assert [(entry.ip, entry.occurrences) for entry in entries] == [("2001:db8::1", 2)]
+
+
+def test_a_tally_loses_none_of_fifty_at_once(our_database: Database, audit: Audit, in_parallel: InParallel) -> None:
+    def fail() -> None:
+        with our_database.atomic():
+            audit.tally("user.login_failed", "", "Alice", "203.0.113.7", per=HOUR)
+
+    assert in_parallel(fail, 50) == [None] * 50
+    assert [entry.occurrences for entry in audit.list_entries(1, 20).entries] == [50]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM regsvc_audit",
+        "UPDATE regsvc_audit SET operator = 'nobody'",
+        "UPDATE regsvc_audit SET detail = '{}' WHERE tally IS NOT NULL",
+        "UPDATE regsvc_audit SET occurrences = 1 WHERE tally IS NOT NULL",
+        "UPDATE regsvc_audit SET occurrences = 9 WHERE tally IS NULL",
+    ],
+)
+def test_nobody_takes_an_entry_back(our_database: Any, audit: Audit, statement: str) -> None:
+    audit.record("user.banned", "Olivia", "Bob")
+    audit.tally("admin.denied", "Mallory", per=HOUR)
+    audit.tally("admin.denied", "Mallory", per=HOUR)
+
+    with pytest.raises(DatabaseError, match="append-only"):
+        our_database.execute_sql(statement)
+    assert [entry.occurrences for entry in audit.list_entries(1, 20).entries] == [2, 1]
+
+
+def test_pages_are_newest_first(audit: Audit) -> None:
+    for name in ("Alice", "Bob", "Carol", "Dave", "Eve"):
+        audit.record("user.approved", "Olivia", name)
+
+    first, last, beyond = (audit.list_entries(page, 2) for page in (1, 3, 4))
+
+    assert targets(first.entries) == ["Eve", "Dave"]
+    assert first.has_next
+    assert targets(last.entries) == ["Alice"]
+    assert not last.has_next
+    assert (beyond.entries, beyond.total, beyond.has_next) == ((), 5, False)
+    assert audit.list_entries(10**30, 100).entries == ()
+
+
+def test_it_filters_by_action_people_and_time(audit: Audit, clock: StandingClock) -> None:
+    start = clock()
+    audit.record("user.approved", "Olivia", "Alice")
+    clock.advance(minutes=1)
+    audit.record("user.banned", "Olivia", "Alice")
+    clock.advance(minutes=1)
+    audit.record("user.banned", "Oscar", "Bob")
+
+    def found(**filters: str | datetime) -> list[tuple[str, str | None]]:
+        page = audit.list_entries(1, 20, **filters)  # type: ignore[arg-type]
+        assert page.total == len(page.entries)
+        return [(entry.action, entry.target) for entry in page.entries]
+
+    assert found(action="user.banned") == [("user.banned", "Bob"), ("user.banned", "Alice")]
+    assert found(operator="Olivia", action="user.banned") == [("user.banned", "Alice")]
+    assert found(target="Alice", until=start) == [("user.approved", "Alice")]
+    assert found(since=start + timedelta(minutes=2)) == [("user.banned", "Bob")]
+    assert found(target="Mallory") == []
+
+
+def test_names_match_however_they_were_written(audit: Audit, make_user: MakeUser, clock: StandingClock) -> None:
+    make_user("Olivia")
+    Review.create(
+        user_id=99,
+        username="ALiCE",
+        username_key="alice",
+        transition="delete",
+        status_before="approved",
+        operator="Olivia",
+        reviewed_at=clock(),
+    )
+    audit.record("user.deleted", "Olivia", "ALiCE")
+
+    assert audit.list_entries(1, 20, target="alice", operator="OLIVIA").total == 1
+    assert User.select().count() == 1
+
+
+def test_a_long_log_is_not_counted_to_its_end(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(id_pages, "COUNTED_TO", 3)
+    for number in range(4):
+        audit.record("user.approved", "Olivia", f"Player{number}")
+
+    page = audit.list_entries(1, 2)
+
+    assert page.total is None
+    assert page.has_next
+    assert audit.list_entries(1, 2, target="Player1").total == 1
+
+
+def test_every_action_fits_its_column() -> None:
+    assert max(map(len, ACTIONS)) <= 40
+    assert len(set(ACTIONS)) == len(ACTIONS) == 27

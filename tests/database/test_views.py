@@ -1,0 +1,324 @@
+"""The views answer what an operator asks, hold nothing secret, and are made wherever the login may make them."""
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from peewee import Database, SqliteDatabase
+
+from regsvc.core.email_address import parse_email
+from regsvc.database.engine import open_database
+from regsvc.database.migrations import m0002_views
+from regsvc.database.migrator import migrate
+from regsvc.database.models import Link, Migration, MomentField, Player, User, Verification, bind_models
+from regsvc.database.schema import list_views
+from tests.support.authme_database import Row
+from tests.support.authme_tables import AuthMeTable
+from tests.support.database_fixtures import MakeUser
+from tests.support.game_server import GameServer
+from tests.support.manual_clock import StandingClock
+from tests.support.mariadb import Database as Schema
+from tests.support.mariadb import MariaDBServer
+from tests.support.services import House, open_house
+
+VIEWS = [view.name for view in list_views()]
+WEEK = timedelta(days=7)
+
+mariadb_only = pytest.mark.parametrize("database_kind", ["mariadb"])
+sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])
+
+
+@pytest.fixture
+def house(game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path) -> Iterator[House]:
+    opened = open_house(game_server, authme_table, clock, tmp_path / "state")
+    yield opened
+    opened.close()
+
+
+def moment(value: object) -> datetime | None:
+    """A time as either database gives it to people who type SQL."""
+    return MomentField().python_value(value)
+
+
+# --- the review queue ---
+
+
+def test_the_queue_has_who_waits_and_since_when(house: House) -> None:
+    came_at = house.clock()
+    house.register("Alice")
+    house.clock.advance(hours=1)
+    house.register("Bob")
+    house.decide("approve", "Bob")
+    [waiting] = house.ours.query("SELECT * FROM regsvc_v_review_queue")
+    assert (waiting["username"], waiting["email"]) == ("Alice", "alice@example.org")
+    assert moment(waiting["registered_at"]) == came_at
+    assert (waiting["plugin_state"], waiting["times_rejected"], waiting["last_rejected_at"]) == ("absent", 0, None)
+
+
+def test_the_queue_tells_that_somebody_took_the_name_in_the_game(house: House) -> None:
+    house.register("Alice")
+    house.clock.advance(hours=1)
+    house.authme.register("Alice", "a-stranger's-password")
+    house.clock.advance(minutes=1)
+    house.sync()
+    [waiting] = house.ours.query("SELECT * FROM regsvc_v_review_queue")
+    assert (waiting["plugin_state"], moment(waiting["plugin_since"])) == ("conflict", house.clock())
+
+
+def test_the_queue_remembers_earlier_rejections(house: House) -> None:
+    house.register("Alice")
+    house.decide("reject", "Alice", reason="come back when you are twelve")
+    rejected_at = house.clock()
+    house.decide("delete", "Alice")
+    house.clock.advance(days=1)
+    house.register("Alice")
+    [waiting] = house.ours.query("SELECT * FROM regsvc_v_review_queue")
+    assert (waiting["times_rejected"], moment(waiting["last_rejected_at"])) == (1, rejected_at)
+
+
+# --- users ---
+
+
+def test_the_users_show_status_player_and_ban(house: House) -> None:
+    house.approved("Alice")
+    house.approved("Bob", password=None)
+    house.decide("ban", "Alice", reason="griefing", expires_at=house.clock() + WEEK)
+    alice, bob = house.ours.query("SELECT * FROM regsvc_v_users ORDER BY username_key")
+    assert (alice["status"], alice["banned_from"], alice["reason"]) == ("banned", "approved", "griefing")
+    assert (alice["reviewed_by"], moment(alice["ban_expires_at"])) == ("Olivia", house.clock() + WEEK)
+    assert (alice["plugin_state"], alice["has_password"]) == ("locked", 1)
+    assert (bob["status"], bob["plugin_state"], bob["has_password"]) == ("approved", "absent", 0)
+
+
+def test_a_user_whom_no_run_has_looked_at_is_shown_as_pending(our_database: Database, make_user: MakeUser) -> None:
+    make_user("Alice")
+    assert [row[0] for row in our_database.execute_sql("SELECT plugin_state FROM regsvc_v_users")] == ["pending"]
+
+
+# --- the drift ---
+
+
+def drift(house: House) -> dict[str, Row]:
+    """By name; one name differs in one way in these stories."""
+    return {row["username"]: row for row in house.ours.query("SELECT * FROM regsvc_v_sync_drift")}
+
+
+def test_where_both_sides_agree_there_is_no_drift(house: House) -> None:
+    house.approved("Alice")
+    house.register("Bob")
+    house.approved("Carol")
+    house.decide("delete", "Carol")
+    house.sync()
+    assert drift(house) == {}
+
+
+def test_the_drift_has_a_name_that_came_back(house: House) -> None:
+    house.approved("Alice")
+    house.approved("Bob")  # an empty table would not be believed
+    house.authme.unregister_from_console("Alice")
+    house.clock.advance(hours=1)
+    house.sync()
+    gone = drift(house)["Alice"]
+    assert (gone["difference"], moment(gone["found_at"])) == ("absent", house.clock())
+    assert gone["why"] == "the player was there and is gone: unregistered in the game, or purged"
+    house.clock.advance(hours=1)
+    house.authme.register("Alice", "a-stranger's-password")
+    house.sync()
+    back = drift(house)["Alice"]
+    assert (back["difference"], back["lock_reason"]) == ("returned", "returned")
+    assert (moment(back["found_at"]), moment(back["locked_at"])) == (house.clock(), house.clock())
+
+
+def test_the_drift_has_who_has_no_password_yet(house: House) -> None:
+    house.approved("Alice", password=None)
+    house.register("Bob")
+    assert {name: row["difference"] for name, row in drift(house).items()} == {"Alice": "absent"}
+    assert "mailed link" in drift(house)["Alice"]["why"]
+
+
+def test_the_drift_has_locks_with_their_reason(house: House) -> None:
+    house.approved("Alice")
+    house.decide("ban", "Alice")
+    assert (drift(house)["Alice"]["difference"], drift(house)["Alice"]["lock_reason"]) == ("locked", "banned")
+    assert drift(house)["Alice"]["why"] == "locked until the ban ends"
+
+
+def test_the_drift_has_rows_that_are_not_the_applicants(house: House) -> None:
+    house.register("Alice")
+    house.clock.advance(hours=1)
+    house.authme.register("Alice", "a-stranger's-password")
+    house.sync()
+    assert drift(house)["Alice"]["difference"] == "conflict"
+    assert drift(house)["Alice"]["why"] == "the game has a row of this name that is not this user's"
+
+
+def test_the_drift_has_fields_that_cannot_be_agreed_on(house: House) -> None:
+    house.approved("Alice")
+    house.authme.set_email("Alice", "another@example.org")
+    house.sync()
+    assert (drift(house)["Alice"]["difference"], drift(house)["Alice"]["conflict"]) == ("conflict", "email")
+    assert "neither gives way" in drift(house)["Alice"]["why"]
+
+
+def test_the_drift_has_what_is_about_to_be_written(house: House) -> None:
+    """As a crash leaves it between the promise and the row."""
+    house.approved("Alice")
+    Player.update(plugin_state="pending", wish="provision").execute()
+    assert (drift(house)["Alice"]["difference"], drift(house)["Alice"]["wish"]) == ("pending", "provision")
+
+
+def test_the_drift_has_what_was_typed_and_not_carried_out_yet(house: House) -> None:
+    house.approved("Alice")
+    house.approved("Bob")
+    house.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'alice'")
+    house.ours.execute("DELETE FROM regsvc_user WHERE username_key = 'bob'")
+    typed = drift(house)
+    assert {name: row["difference"] for name, row in typed.items()} == {"Alice": "edited", "bob": "deleted"}
+    assert typed["Alice"]["found_at"] is None
+    house.sync()
+    assert {name: row["difference"] for name, row in drift(house).items()} == {"Alice": "locked"}
+
+
+# --- the audit log and the outbox ---
+
+
+def test_the_recent_audit_is_the_newest_thousand(house: House) -> None:
+    audit = house.app.desk.audit
+    with house.app.ground.home.database.atomic():
+        for number in range(1005):
+            audit.record("user.logged_in", "Alice", "Alice", {"number": number})
+    recent = house.ours.query("SELECT * FROM regsvc_v_recent_audit ORDER BY id DESC")
+    assert [json.loads(row["detail"])["number"] for row in recent] == list(range(1004, 4, -1))
+    assert (recent[0]["action"], recent[0]["operator"], recent[0]["target"]) == ("user.logged_in", "Alice", "Alice")
+
+
+def test_the_outbox_tells_what_became_of_each_mail(house: House) -> None:
+    outbox = house.app.mail_room.outbox
+    outbox.put("verification_code", parse_email("alice@example.org"), "en", row_id=1)
+    house.register("Alice")
+    house.decide("reject", "Alice")
+    house.decide("approve", "Alice")
+    house.decide("ban", "Alice")
+    outbox.mark_dropped(outbox.claim_due(1)[0].id, "the code has expired")
+    outbox.mark_sent(outbox.claim_due(1)[0].id)
+    outbox.mark_failed(outbox.claim_due(1)[0], "550 no such mailbox", is_final=True)
+    outbox.mark_failed(outbox.claim_due(1)[0], "450 try again", is_final=False)
+    rows = house.ours.query("SELECT * FROM regsvc_v_outbox ORDER BY id")
+    assert [row["state"] for row in rows] == ["dropped", "sent", "failed", "waiting"]
+    assert [row["template"] for row in rows] == ["verification_code", "rejected", "approved", "banned"]
+    assert [row["username"] for row in rows] == [None, "Alice", "Alice", "Alice"]
+    assert rows[2]["last_error"] == "550 no such mailbox"
+    assert (rows[2]["next_attempt_at"], rows[2]["done_at"] is not None) == (None, True)
+    assert (rows[3]["next_attempt_at"] is not None, rows[3]["done_at"]) == (True, None)
+
+
+# --- what they must not show, and where they come from ---
+
+
+def test_nothing_secret_stands_in_a_view(house: House) -> None:
+    house.approved("Alice")
+    house.decide("ban", "Alice", reason="griefing")
+    house.approved("Bob")
+    house.login("Bob", "the-web-password")
+    shown = "\n".join(str(list(row.values())) for view in VIEWS for row in house.ours.query(f"SELECT * FROM {view}"))
+    assert "griefing" in shown
+    user, player, code = User.get(), Player.get(), Verification.get()
+    secrets = [user.password_hash, user.password_salt, player.base_hash, player.kept_hash, code.nonce]
+    secrets += [row["jti"] for row in house.ours.query("SELECT jti FROM regsvc_session")]
+    secrets += [link.nonce for link in Link.select()]
+    assert player.kept_hash
+    assert [secret for secret in secrets if secret and secret in shown] == []
+
+
+def test_no_view_has_a_column_for_a_secret() -> None:
+    secret = re.compile(r"hash|salt|nonce|jti|tally|premium|token")
+    columns = {f"{view.name}.{column.name}" for view in list_views() for column in view.columns}
+    assert not [column for column in columns if secret.search(column)]
+
+
+def test_views_read_our_tables_alone() -> None:
+    read = set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", m0002_views.VIEWS))
+    assert read == {"regsvc_user", "regsvc_player", "regsvc_review", "regsvc_audit", "regsvc_outbox"}
+
+
+# --- how they are made ---
+
+
+def names_of_views(database: Database) -> list[str]:
+    return sorted(view.name for view in database.get_views())
+
+
+def forget_the_views(database: Database, *views: str) -> None:
+    """The database as an interrupted migration leaves it, or as it was before."""
+    for view in views:
+        database.execute_sql(f"DROP VIEW {view}")
+    Migration.delete().where(Migration.name == "views").execute()
+
+
+def test_a_database_of_the_first_version_gets_its_views(our_database: Database, clock: StandingClock) -> None:
+    forget_the_views(our_database, *VIEWS)
+    assert migrate(our_database, clock) == ["0002 views"]
+    assert names_of_views(our_database) == sorted(VIEWS)
+    assert migrate(our_database, clock) == []
+
+
+@sqlite_only
+def test_sqlite_is_copied_before_it_gets_its_views(
+    our_database: Database, make_user: MakeUser, clock: StandingClock
+) -> None:
+    make_user("Alice")
+    forget_the_views(our_database, *VIEWS)
+    migrate(our_database, clock)
+    assert isinstance(our_database, SqliteDatabase)
+    copy = Path(our_database.database).with_name("companion.db.before-0002")
+    copied = open_database(f"sqlite:///{copy}", timedelta(seconds=1))
+    with copied.connection_context():
+        assert copied.execute_sql("SELECT username FROM regsvc_user").fetchall() == [("Alice",)]
+        assert names_of_views(copied) == []
+
+
+@mariadb_only
+def test_a_migration_that_was_interrupted_goes_on(our_database: Database, clock: StandingClock) -> None:
+    forget_the_views(our_database, *VIEWS[2:])
+    assert migrate(our_database, clock) == ["0002 views"]
+    assert names_of_views(our_database) == sorted(VIEWS)
+
+
+@mariadb_only
+def test_every_migration_may_be_interrupted_before_it_is_recorded(our_database: Database, clock: StandingClock) -> None:
+    before = our_database.get_tables()
+    Migration.delete().execute()
+    assert migrate(our_database, clock)[:2] == ["0001 first_tables", "0002 views"]
+    assert our_database.get_tables() == before
+
+
+@mariadb_only
+def test_whoever_asks_a_view_asks_with_their_own_rights(our_database: Database) -> None:
+    rows = our_database.execute_sql(
+        "SELECT security_type FROM information_schema.views WHERE table_schema = DATABASE()"
+    ).fetchall()
+    assert set(rows) == {("INVOKER",)}
+
+
+def test_a_login_that_may_not_make_views_goes_without(
+    mariadb: MariaDBServer, database: Schema, clock: StandingClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    right = f"CREATE VIEW ON `{database.name}`.*"
+    mariadb.run_as_keeper(f"REVOKE {right} FROM '{database.user}'@'%'")
+    ours = open_database(database.url, timedelta(seconds=20))
+    bind_models(ours)
+    with ours.connection_context(), caplog.at_level(logging.WARNING):
+        assert migrate(ours, clock)[1] == "0002 views"
+        assert names_of_views(ours) == []
+        [advice] = re.findall(r"DELETE FROM .*'", caplog.text)
+        mariadb.run_as_keeper(f"GRANT {right} TO '{database.user}'@'%'")
+    with closing(database.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(advice)
+    with ours.connection_context():
+        migrate(ours, clock)
+        assert names_of_views(ours) == sorted(VIEWS)

@@ -1,0 +1,381 @@
+"""Mails leave in the background: at least once, in order, whatever the mail server does meanwhile."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from email.message import EmailMessage
+from typing import ParamSpec, TypeVar
+
+import pytest
+from peewee import Database
+
+from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.database.engine import Worker
+from regsvc.database.models import OutboxEntry, User, Verification
+from regsvc.notifications.delivery import Delivery
+from regsvc.notifications.mail.backends import Mailer, NoMail, SmtpAccount, SmtpMailer
+from regsvc.notifications.mail.transport import MailCarrier
+from tests.support.mail_parts import ALICE, BOB, PostOffice
+from tests.support.manual_clock import StandingClock
+from tests.support.smtp import MailServer
+
+WAIT = 10.0  # seconds until a test fails
+Condition = Callable[[], bool]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@pytest.fixture
+def office(our_database: Database, clock: StandingClock) -> PostOffice:
+    return PostOffice(our_database, clock)
+
+
+class WatchedMailer(SmtpMailer):
+    """A real one that tells how many conversations began and ended."""
+
+    def __init__(self, server: MailServer) -> None:
+        super().__init__("companion@example.org", SmtpAccount(server.host, server.port, "none"))
+        self.begun = 0
+        self.ended = 0
+        self.changed = asyncio.Condition()
+
+    async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
+        await self._count(begun=1)
+        try:
+            await super().send(message, recipient)
+        finally:
+            await self._count(ended=1)
+
+    async def until(self, is_so: Condition) -> None:
+        async with asyncio.timeout(WAIT), self.changed:
+            await self.changed.wait_for(is_so)
+
+    async def _count(self, begun: int = 0, ended: int = 0) -> None:
+        async with self.changed:
+            self.begun += begun
+            self.ended += ended
+            self.changed.notify_all()
+
+
+class WatchedWorker(Worker):
+    """A real one that lets a test wait for what a rule leaves behind."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, 2)
+        self.is_open = True
+        self.rule_ended = asyncio.Condition()
+
+    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await super().run(rule, *args, **kwargs)
+        finally:
+            async with self.rule_ended:
+                self.rule_ended.notify_all()
+
+    async def until(self, is_so: Condition) -> None:
+        async with asyncio.timeout(WAIT), self.rule_ended:
+            await self.rule_ended.wait_for(is_so)
+
+
+@dataclass
+class UnderWay:
+    """A delivery that runs, and the worker it runs on."""
+
+    delivery: Delivery
+    worker: WatchedWorker
+
+
+@asynccontextmanager
+async def delivering(office: PostOffice, database: Database, mailer: Mailer) -> AsyncIterator[UnderWay]:
+    """Runs until the block ends, and has finished what was under way when it comes back."""
+    worker = WatchedWorker(database)
+    carrier = MailCarrier(worker, office.desk, mailer)
+    delivery = Delivery(
+        worker, office.desk, carrier, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
+    )
+    running = asyncio.create_task(delivery.run())
+    try:
+        yield UnderWay(delivery, worker)
+    finally:
+        delivery.stop()
+        async with asyncio.timeout(WAIT):
+            await running
+        await asyncio.to_thread(worker.close)
+
+
+def outcome_of(template: str) -> str | None:
+    """Of the only mail of that kind."""
+    outcome: str | None = OutboxEntry.get(OutboxEntry.template == template).outcome
+    return outcome
+
+
+def test_a_promised_mail_arrives_and_no_log_tells_its_code(
+    office: PostOffice, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def story() -> str:
+        async with delivering(office, our_database, WatchedMailer(smtp)) as under_way:
+            code = office.ask_for_code()
+            under_way.delivery.wake()
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
+            return code
+
+    code = asyncio.run(story())
+    assert code in smtp.letters[0].text
+    ours = [record.getMessage() for record in caplog.records if record.name != "mail.log"]  # the mail server's
+    assert not [message for message in ours if code in message]
+    assert outcome_of("verification_code") == "sent"
+
+
+def test_what_waited_before_the_start_arrives(office: PostOffice, our_database: Database, smtp: MailServer) -> None:
+    code = office.ask_for_code()
+
+    async def story() -> None:
+        async with delivering(office, our_database, WatchedMailer(smtp)):
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
+
+    asyncio.run(story())
+    assert code in smtp.letters[0].text
+
+
+def test_a_codes_minutes_run_from_the_hand_over(
+    office: PostOffice, our_database: Database, smtp: MailServer, clock: StandingClock
+) -> None:
+    code = office.ask_for_code()
+    clock.advance(minutes=9)
+
+    async def story() -> None:
+        async with delivering(office, our_database, WatchedMailer(smtp)):
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
+
+    asyncio.run(story())
+    assert Verification.get().handed_over_at == clock()
+    clock.advance(minutes=4, seconds=59)
+    assert office.codes.is_right(ALICE.key, "register", code)
+
+
+def test_each_recipients_mails_arrive_in_order(
+    office: PostOffice, our_database: Database, smtp: MailServer, alice: User
+) -> None:
+    templates = ["rejected", "approved", "banned", "unbanned"]
+    review_id = office.review(alice, "approve")
+    for template in templates:
+        office.outbox.put(template, ALICE, "en", user_id=alice.id, row_id=review_id)
+
+    async def story() -> None:
+        async with delivering(office, our_database, WatchedMailer(smtp)):
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org", len(templates))
+
+    asyncio.run(story())
+    subjects = [letter.subject for letter in smtp.letters_to("Alice@example.org")]
+    assert [subject.split()[-1] for subject in subjects] == ["Craft", "Alice", "banned", "again"]
+    assert office.outbox.backlog().oldest_at is None
+
+
+def test_a_slow_recipient_holds_nobody_up_but_himself(
+    office: PostOffice, our_database: Database, smtp: MailServer
+) -> None:
+    smtp.postpone("Bob@example.org")
+    office.ask_for_code(BOB)
+    office.ask_for_code(ALICE)
+
+    async def story() -> None:
+        async with delivering(office, our_database, WatchedMailer(smtp)):
+            await asyncio.to_thread(smtp.wait_for_refusal, "Bob@example.org")
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
+
+    asyncio.run(story())
+
+
+# R44
+def test_an_outage_loses_nothing(
+    office: PostOffice,
+    our_database: Database,
+    smtp: MailServer,
+    alice: User,
+    clock: StandingClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "regsvc")
+    recipients = [parse_email(f"player{number}@example.org") for number in range(6)]
+    for recipient in recipients:
+        for template in ("rejected", "approved"):
+            office.outbox.put(template, recipient, "en", user_id=alice.id, row_id=office.review(alice, template))
+    smtp.stop()
+
+    async def story() -> None:
+        mailer = WatchedMailer(smtp)
+        async with delivering(office, our_database, mailer) as under_way:
+            await mailer.until(lambda: mailer.ended >= 6)
+            clock.advance(hours=1)
+            smtp.start()
+            under_way.delivery.wake()
+            for recipient in recipients:
+                await asyncio.to_thread(smtp.wait_for, recipient.envelope, 2)
+
+    asyncio.run(story())
+    for recipient in recipients:
+        subjects = [letter.subject for letter in smtp.letters_to(recipient.envelope)]
+        assert subjects == ["Your registration on Example Craft", "Welcome to Example Craft, Alice"]
+    assert {entry.attempts for entry in OutboxEntry.select()} == {1}
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+# R44
+def test_what_expired_in_an_outage_is_not_mailed(
+    office: PostOffice, our_database: Database, smtp: MailServer, alice: User, clock: StandingClock
+) -> None:
+    office.ask_for_code()
+    clock.advance(minutes=15)
+    office.outbox.put("approved", ALICE, "en", user_id=alice.id, row_id=office.review(alice, "approve"))
+
+    async def story() -> None:
+        async with delivering(office, our_database, WatchedMailer(smtp)):
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
+
+    asyncio.run(story())
+    assert [letter.subject for letter in smtp.letters] == ["Welcome to Example Craft, Alice"]
+    assert outcome_of("verification_code") == "dropped"
+
+
+def test_a_postponed_mail_is_tried_again(
+    office: PostOffice, our_database: Database, smtp: MailServer, clock: StandingClock
+) -> None:
+    smtp.postpone("Alice@example.org", times=1)
+    office.ask_for_code()
+
+    async def story() -> None:
+        mailer = WatchedMailer(smtp)
+        async with delivering(office, our_database, mailer) as under_way:
+            await under_way.worker.until(lambda: bool(OutboxEntry.get().last_error))
+            clock.advance(minutes=1)
+            under_way.delivery.wake()
+            await mailer.until(lambda: mailer.ended == 2)
+
+    asyncio.run(story())
+    assert len(smtp.letters) == 1
+    assert OutboxEntry.get().attempts == 2
+
+
+def test_a_refused_mail_is_given_up_at_once_and_says_no_secret(
+    office: PostOffice, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    smtp.refuse("Alice@example.org")
+    code = office.ask_for_code()
+
+    async def story() -> None:
+        async with delivering(office, our_database, WatchedMailer(smtp)):
+            await asyncio.to_thread(smtp.wait_for_refusal, "Alice@example.org")
+
+    asyncio.run(story())
+    assert outcome_of("verification_code") == "failed"
+    assert OutboxEntry.get().last_error == "550 5.1.1 No such mailbox"
+    assert code not in caplog.text
+
+
+def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
+    office: PostOffice, our_database: Database
+) -> None:
+    code = office.ask_for_code()
+
+    async def quote(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Takes everything but the mail itself, whose last line it repeats."""
+        writer.write(b"220 mail.test\r\n")
+        while not (line := await reader.readline()).startswith(b"DATA"):
+            writer.write(b"250 OK\r\n")
+        writer.write(b"354 go on\r\n")
+        while line.rstrip() != b".":
+            line = await reader.readline()
+        writer.write(f"554 spam: {code}\r\n".encode())
+        while await reader.readline():
+            writer.write(b"250 OK\r\n")
+        writer.close()
+
+    async def story() -> None:
+        async with await asyncio.start_server(quote, "127.0.0.1") as server:
+            port = server.sockets[0].getsockname()[1]
+            mailer = SmtpMailer("companion@example.org", SmtpAccount("127.0.0.1", port, "none"))
+            async with delivering(office, our_database, mailer) as under_way:
+                await under_way.worker.until(lambda: outcome_of("verification_code") == "failed")
+
+    asyncio.run(story())
+    assert OutboxEntry.get().last_error == "554 spam: …"
+
+
+def test_an_unknown_address_gets_no_mail(
+    office: PostOffice, our_database: Database, smtp: MailServer, alice: User
+) -> None:
+    office.mails.send_reset_password(BOB, "en", None)
+    office.mails.send_reset_password(ALICE, "en", alice.id)
+
+    async def story() -> None:
+        async with delivering(office, our_database, WatchedMailer(smtp)):
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
+
+    asyncio.run(story())
+    assert smtp.letters_to("Bob@example.org") == []
+    outcomes = {entry.recipient_key: entry.outcome for entry in OutboxEntry.select()}
+    assert outcomes == {ALICE.key: "sent", BOB.key: "dropped"}
+
+
+def test_a_stop_waits_for_the_mail_under_way(office: PostOffice, our_database: Database, smtp: MailServer) -> None:
+    smtp.hold()
+    office.ask_for_code()
+
+    async def story() -> None:
+        mailer = WatchedMailer(smtp)
+        async with delivering(office, our_database, mailer) as under_way:
+            await mailer.until(lambda: mailer.begun == 1)
+            under_way.delivery.stop()
+            smtp.release()
+
+    asyncio.run(story())
+    assert outcome_of("verification_code") == "sent"
+    assert len(smtp.letters) == 1
+
+
+def test_a_stop_does_not_wait_for_ever(
+    office: PostOffice, our_database: Database, smtp: MailServer, clock: StandingClock
+) -> None:
+    smtp.hold()
+    office.ask_for_code()
+
+    async def story() -> None:
+        mailer = WatchedMailer(smtp)
+        async with delivering(office, our_database, mailer):
+            await mailer.until(lambda: mailer.begun == 1)
+
+    asyncio.run(story())
+    entry = OutboxEntry.get()
+    assert (entry.outcome, entry.attempts, entry.next_attempt_at) == (None, 0, clock())
+
+
+def test_with_mail_off_nothing_piles_up(office: PostOffice, our_database: Database) -> None:
+    office.ask_for_code()
+
+    async def story() -> None:
+        async with delivering(office, our_database, NoMail()) as under_way:
+            await under_way.worker.until(lambda: office.outbox.backlog().oldest_at is None)
+
+    asyncio.run(story())
+    assert outcome_of("verification_code") == "dropped"
+
+
+def test_a_bug_in_one_mail_stops_no_other(
+    office: PostOffice, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    office.outbox.put("nobody_wrote_this", BOB, "en")
+    office.ask_for_code(ALICE)
+
+    async def story() -> None:
+        async with delivering(office, our_database, WatchedMailer(smtp)):
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
+
+    asyncio.run(story())
+    entry = OutboxEntry.get(OutboxEntry.template == "nobody_wrote_this")
+    assert (entry.outcome, entry.attempts, entry.last_error) == (None, 1, "a bug: KeyError")
+    assert "KeyError" in caplog.text

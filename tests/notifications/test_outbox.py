@@ -1,0 +1,186 @@
+"""The outbox: promised with its cause, delivered at least once and in order, or visibly given up."""
+
+import logging
+from datetime import timedelta
+
+import pytest
+from peewee import Database
+
+from regsvc.app.mail import patience_with_mails
+from regsvc.core.email_address import EmailAddress
+from regsvc.database.models import OutboxEntry, User
+from regsvc.notifications.mail.renderer import recipient_of
+from regsvc.notifications.outbox import Backlog, Outbox
+from tests.support.database_fixtures import InParallel, MakeUser
+from tests.support.mail_parts import ALICE, BOB, PostOffice, rows_of
+from tests.support.manual_clock import StandingClock
+
+
+@pytest.fixture
+def outbox(our_database: Database, clock: StandingClock) -> Outbox:
+    return PostOffice(our_database, clock).outbox  # gives up after three attempts
+
+
+def test_what_was_put_is_claimed(outbox: Outbox) -> None:
+    outbox.put("approved", ALICE, "zh", user_id=7, row_id=8)
+    [mail] = outbox.claim_due(10)
+    assert (
+        mail.template,
+        recipient_of(mail),
+        mail.language,
+        mail.user_id,
+        mail.row_id,
+        mail.link_id,
+        mail.attempts,
+    ) == (
+        "approved",
+        ALICE,
+        "zh",
+        7,
+        8,
+        None,
+        1,
+    )
+
+
+# R42
+def test_a_promise_goes_with_its_cause(outbox: Outbox, our_database: Database) -> None:
+    with our_database.atomic() as transaction:
+        outbox.put("approved", ALICE, "en")
+        transaction.rollback()
+    assert outbox.claim_due(10) == []
+
+
+def test_each_recipient_gets_one_mail_at_a_time_and_in_order(outbox: Outbox) -> None:
+    for template in ("rejected", "approved"):
+        outbox.put(template, ALICE, "en")
+    outbox.put("banned", BOB, "en")
+    first, bobs = outbox.claim_due(10)
+    assert (first.template, bobs.template) == ("rejected", "banned")
+    assert outbox.claim_due(10) == []
+    outbox.mark_sent(first.id)
+    [second] = outbox.claim_due(10)
+    assert second.template == "approved"
+
+
+def test_a_mail_that_waits_for_its_next_attempt_holds_the_later_ones(outbox: Outbox, clock: StandingClock) -> None:
+    outbox.put("rejected", ALICE, "en")
+    outbox.put("approved", ALICE, "en")
+    [first] = outbox.claim_due(10)
+    outbox.mark_failed(first, "451 later", is_final=False)
+    assert outbox.claim_due(10) == []
+    clock.advance(minutes=1)
+    [again] = outbox.claim_due(10)
+    assert (again.id, again.attempts) == (first.id, 2)
+
+
+def test_nothing_claimed_is_claimed_twice(outbox: Outbox, our_database: Database, in_parallel: InParallel) -> None:
+    for number in range(30):
+        outbox.put("approved", EmailAddress(f"b{number}@x.org", f"b{number}@x.org"), "en")
+
+    def claim() -> list[int]:
+        with our_database.atomic():
+            return [mail.id for mail in outbox.claim_due(10)]
+
+    claimed = [mail_id for ids in in_parallel(claim, 8) for mail_id in ids]
+    assert len(claimed) == len(set(claimed))
+    assert len(claimed) + len(outbox.claim_due(100)) == 30
+
+
+def test_what_a_crashed_process_claimed_is_due_again(outbox: Outbox, clock: StandingClock) -> None:
+    outbox.put("approved", ALICE, "en")
+    outbox.claim_due(10)
+    clock.advance(minutes=2, seconds=59)
+    assert outbox.claim_due(10) == []
+    clock.advance(seconds=1)
+    assert [mail.attempts for mail in outbox.claim_due(10)] == [2]
+
+
+def test_attempts_come_further_and_further_apart(our_database: Database, clock: StandingClock) -> None:
+    outbox = Outbox(clock, "mail", patience_with_mails(max_attempts=20))
+    outbox.put("approved", ALICE, "en")
+    waits = []
+    for attempt in range(1, 20):
+        [mail] = outbox.claim_due(1)
+        assert mail.attempts == attempt
+        outbox.mark_failed(mail, "451 later", is_final=False)
+        waits.append(OutboxEntry.get().next_attempt_at - clock())
+        clock.advance(seconds=waits[-1].total_seconds())
+    assert timedelta(seconds=24) <= waits[0] <= timedelta(seconds=36)
+    assert sum(waits[:7], timedelta()) > timedelta(hours=2)  # the eight attempts of the default config
+    assert max(waits) <= timedelta(hours=4) * 1.2
+
+
+# R42
+def test_after_the_last_attempt_it_is_given_up_and_seen(
+    outbox: Outbox, clock: StandingClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    outbox.put("approved", ALICE, "en")
+    for attempt in range(3):
+        [mail] = outbox.claim_due(1)
+        outbox.mark_failed(mail, f"451 not the {attempt}. time", is_final=False)
+        clock.advance(hours=1)
+    assert outbox.claim_due(1) == []
+    entry = OutboxEntry.get()
+    assert (entry.outcome, entry.next_attempt_at, entry.last_error) == ("failed", None, "451 not the 2. time")
+    assert entry.done_at is not None
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert "alice" not in caplog.text.lower()
+
+
+def test_a_final_answer_ends_it_at_once(outbox: Outbox) -> None:
+    outbox.put("approved", ALICE, "en")
+    [mail] = outbox.claim_due(1)
+    outbox.mark_failed(mail, "550 no such mailbox " + "x" * 1000, is_final=True)
+    entry = OutboxEntry.get()
+    assert entry.outcome == "failed"
+    assert entry.last_error is not None
+    assert len(entry.last_error) == 500
+
+
+def test_an_outage_costs_no_attempts(outbox: Outbox) -> None:
+    outbox.put("approved", ALICE, "en")
+    for outage in range(10):
+        [mail] = outbox.claim_due(1)
+        assert mail.attempts == 1, outage
+        outbox.put_back(mail, "connection refused")
+
+
+def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: StandingClock) -> None:
+    assert outbox.backlog() == Backlog(0, None)
+    outbox.put("approved", ALICE, "en")
+    promised_at = clock()
+    clock.advance(minutes=1)
+    outbox.put("approved", BOB, "en")
+    assert outbox.backlog() == Backlog(2, promised_at)
+    for mail in outbox.claim_due(10):
+        outbox.mark_sent(mail.id)
+    assert outbox.backlog() == Backlog(0, None)
+
+
+def test_only_what_is_over_is_purged(outbox: Outbox, clock: StandingClock) -> None:
+    outbox.put("rejected", ALICE, "en")
+    outbox.put("approved", BOB, "en")
+    [mail] = outbox.claim_due(1)
+    outbox.mark_dropped(mail.id, "its code expired")
+    clock.advance(days=1)
+    assert outbox.purge_done(clock()) == 1
+    assert OutboxEntry.get().template == "approved"
+
+
+def test_a_forgotten_password_writes_the_same_for_everybody(
+    our_database: Database, clock: StandingClock, alice: User
+) -> None:
+    office = PostOffice(our_database, clock)
+    office.mails.send_reset_password(ALICE, "en", alice.id)
+    office.mails.send_reset_password(BOB, "en", None)
+    known, unknown = rows_of(OutboxEntry)
+    different = {name for name in known if known[name] != unknown[name]}
+    assert different == {"id", "recipient", "recipient_key", "user_id"}
+
+
+def test_who_has_no_email_is_told_nothing(our_database: Database, clock: StandingClock, make_user: MakeUser) -> None:
+    office = PostOffice(our_database, clock)
+    carol = make_user("Carol", email=None)
+    office.mails.send_rejected(carol, office.review(carol, "reject"))
+    assert OutboxEntry.select().count() == 0

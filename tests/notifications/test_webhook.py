@@ -1,0 +1,152 @@
+"""What a webhook is told: every registration and every decision, whoever decides, and nothing that did not happen."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regsvc.core.errors import UsernameTaken, WrongStatus
+from regsvc.database.models import OutboxEntry, Review, User
+from regsvc.users.transitions import TRANSITIONS, Actor
+from tests.support.authme_tables import AuthMeTable
+from tests.support.game_server import GameServer
+from tests.support.manual_clock import StandingClock
+from tests.support.services import PASSWORD, House, open_house
+
+URL = "https://hooks.example.org/hooks/a-secret-token"
+
+
+@pytest.fixture
+def house(game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path) -> Iterator[House]:
+    opened = open_house(game_server, authme_table, clock, tmp_path / "state", webhook__url=URL)
+    yield opened
+    opened.close()
+
+
+def told() -> list[dict[str, Any]]:
+    """Everything so far, oldest first."""
+    query = OutboxEntry.select().where(OutboxEntry.kind == "webhook").order_by(OutboxEntry.id)
+    return [json.loads(entry.payload or "") for entry in query]
+
+
+def events() -> list[tuple[str, str, str]]:
+    """What, to whom, and the status afterwards."""
+    return [(event["event"], event["username"], event["status"]) for event in told()]
+
+
+def test_a_life_in_events(house: House) -> None:
+    house.register("Alice")
+    house.decide("reject", "Alice", reason="too young")
+    for transition in ("approve", "ban", "unban", "delete"):
+        house.decide(transition, "Alice")
+    assert events() == [
+        ("registered", "Alice", "pending"),
+        ("rejected", "Alice", "rejected"),
+        ("approved", "Alice", "approved"),
+        ("banned", "Alice", "banned"),
+        ("unbanned", "Alice", "approved"),
+        ("deleted", "Alice", "deleted"),
+    ]
+    assert {name for name, *_rest in events()} == {"registered", *(rule.event for rule in TRANSITIONS.values())}
+
+
+def test_an_event_says_what_when_and_why_and_no_more(house: House, clock: StandingClock) -> None:
+    """R23: no password, no address, no e-mail."""
+    house.approved("Alice")
+    end = clock() + timedelta(days=1)
+    house.decide("ban", "Alice", reason="griefing", expires_at=end)
+    event = told()[-1]
+    delivery = event.pop("delivery")
+    assert event == {
+        "event": "banned",
+        "username": "Alice",
+        "status": "banned",
+        "reason": "griefing",
+        "at": round(clock().timestamp() * 1000),
+        "expiresAt": round(end.timestamp() * 1000),
+    }
+    assert len({event["delivery"] for event in told()} | {delivery}) == 3
+    written = json.dumps(told())
+    assert "@" not in written
+    assert "198.51.100" not in written
+    assert PASSWORD not in written
+    assert URL not in repr(list(OutboxEntry.select().dicts()))
+
+
+def test_a_silent_decision_mails_nobody_and_is_told_to_the_host(house: House) -> None:
+    house.register("Alice")
+    house.decide("approve", "Alice", is_silent=True)
+    assert house.mails("Alice") == []
+    assert events()[-1] == ("approved", "Alice", "approved")
+
+
+def test_what_was_refused_is_not_told(house: House) -> None:
+    house.approved("Alice")
+    before = events()
+    with pytest.raises(WrongStatus):
+        house.decide("approve", "Alice")
+    with pytest.raises(UsernameTaken):
+        house.register("Alice", email="other@example.org")
+    assert events() == before
+
+
+# R42
+def test_an_event_goes_with_its_cause(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.register("Alice")
+    before = events()
+    with monkeypatch.context() as broken:
+        broken.setattr(house.app.mail_room.mails, "send_approved", lambda *args, **kwargs: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            house.decide("approve", "Alice")
+    assert (house.user("Alice").status, events()) == ("pending", before)
+
+
+def test_without_a_review_both_steps_are_told(house: House) -> None:
+    house.restart(registration__approval=False)
+    house.register("Alice")
+    assert events() == [("registered", "Alice", "pending"), ("approved", "Alice", "approved")]
+
+
+def test_what_was_typed_as_sql_is_told(house: House) -> None:
+    house.approved("Alice")
+    house.approved("Bob")
+    before = len(events())
+    house.ours.execute("UPDATE regsvc_user SET status = 'banned', reason = 'griefing' WHERE username_key = 'alice'")
+    house.ours.execute("DELETE FROM regsvc_user WHERE username_key = 'bob'")
+    house.sync()
+    assert sorted(events()[before:]) == [("banned", "Alice", "banned"), ("deleted", "bob", "deleted")]
+
+
+def test_the_clock_lifts_a_ban_and_it_is_told(house: House, clock: StandingClock) -> None:
+    house.approved("Alice")
+    house.decide("ban", "Alice", expires_at=clock() + timedelta(hours=1))
+    clock.advance(hours=2)
+    house.sync()
+    assert events()[-1] == ("unbanned", "Alice", "approved")
+
+
+def test_the_command_line_tells_it_too(house: House) -> None:
+    app = house.app
+    stored = app.hash_room.passwords.hash(PASSWORD, "Olaf")
+    app.registration.create("Olaf", None, stored, Actor("cli:root"))
+    assert events() == [("registered", "Olaf", "pending"), ("approved", "Olaf", "approved")] or events() == [
+        ("registered", "Olaf", "pending")
+    ]
+
+
+def test_players_who_were_there_before_us_are_no_news(house: House) -> None:
+    for name in ("Alice", "Bob"):
+        house.authme.register(name, "a-password")
+    house.sync()
+    assert User.select().count() == 2
+    assert events() == []
+
+
+def test_without_an_address_nothing_is_written(house: House) -> None:
+    house.restart(webhook__url="")
+    house.approved("Alice")
+    assert events() == []
+    assert Review.select().count() == 1

@@ -1,0 +1,415 @@
+"""Webhook calls leave in the background: signed, at least once, in order, and to nobody inside the house."""
+
+import asyncio
+import base64
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar
+
+import pytest
+from peewee import Database
+
+from regsvc.core.i18n import load_translations
+from regsvc.database.engine import Worker
+from regsvc.database.models import OutboxEntry
+from regsvc.notifications.delivery import Delivery
+from regsvc.notifications.outbox import Errand, Outbox
+from regsvc.notifications.outbox_store import OutboxDesk
+from regsvc.notifications.transport import Carrier
+from regsvc.notifications.webhook.events import Webhook
+from regsvc.notifications.webhook.message import WebhookMessages
+from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookCarrier, WebhookCarrier
+from tests.support.certificate import Certificate
+from tests.support.manual_clock import StandingClock
+from tests.support.webhook_receiver import PATH, Answer, WebhookReceiver
+
+WAIT = 10.0  # seconds until a test fails
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@pytest.fixture
+def receiver() -> Iterator[WebhookReceiver]:
+    with_port = WebhookReceiver()
+    with_port.start()
+    yield with_port
+    with_port.stop()
+
+
+class CountingDesk(OutboxDesk):
+    """A real one that counts what is written down of attempts."""
+
+    recorded = 0
+
+    def record_sent(self, errand: Errand) -> None:
+        super().record_sent(errand)
+        self.recorded += 1
+
+    def record_failure(self, errand: Errand, error: str, **how: Any) -> timedelta | None:
+        wait = super().record_failure(errand, error, **how)
+        self.recorded += 1
+        return wait
+
+    def put_back(self, errand: Errand, reason: str) -> None:
+        super().put_back(errand, reason)
+        self.recorded += 1
+
+    def drop(self, errand: Errand, reason: str) -> None:
+        super().drop(errand, reason)
+        self.recorded += 1
+
+
+class Desk:
+    """Where events are told, and how they leave; on whatever database is open."""
+
+    def __init__(self, database: Database, clock: StandingClock) -> None:
+        self._database = database
+        self._clock = clock
+        self.outbox = Outbox(clock, "webhook", PATIENCE)
+        self.books = CountingDesk(database, self.outbox)
+        self.webhook = Webhook(self.outbox, "en", clock)
+
+    def carrier(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookCarrier:
+        messages = WebhookMessages(load_translations(), "Example Craft")
+        return WebhookCarrier(url, secret, messages, self._clock, allows_private=allows_private)
+
+    @asynccontextmanager
+    async def delivering(self, carrier: Carrier) -> AsyncIterator["WatchedWorker"]:
+        """Runs until the block ends, and has finished what was under way when it comes back."""
+        worker = WatchedWorker(self._database)
+        delivery = Delivery(
+            worker,
+            self.books,
+            carrier,
+            first_pause=timedelta(milliseconds=20),
+            farewell=timedelta(seconds=1),
+        )
+        worker.wake = delivery.wake
+        running = asyncio.create_task(delivery.run())
+        try:
+            yield worker
+        finally:
+            delivery.stop()
+            async with asyncio.timeout(WAIT):
+                await running
+            await asyncio.to_thread(worker.close)
+
+    def attempt(self, carrier: Carrier) -> OutboxEntry:
+        """One attempt at what is due; the only entry, as it is then."""
+        before = self.books.recorded
+
+        async def story() -> None:
+            async with self.delivering(carrier) as worker:
+                await worker.until(lambda: self.books.recorded > before)
+
+        asyncio.run(story())
+        return entry()
+
+
+class WatchedWorker(Worker):
+    """A real one that lets a test wait for what a rule leaves behind."""
+
+    wake: Callable[[], None]
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, 2)
+        self.is_open = True
+        self.rule_ended = asyncio.Condition()
+
+    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await super().run(rule, *args, **kwargs)
+        finally:
+            async with self.rule_ended:
+                self.rule_ended.notify_all()
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WAIT), self.rule_ended:
+            await self.rule_ended.wait_for(is_so)
+
+
+@pytest.fixture
+def desk(our_database: Database, clock: StandingClock) -> Desk:
+    return Desk(our_database, clock)
+
+
+def entry() -> OutboxEntry:
+    """The only one."""
+    [only] = OutboxEntry.select()
+    return only
+
+
+# --- what is posted ---
+
+
+def test_an_event_is_posted_for_people_and_for_programs(
+    desk: Desk, receiver: WebhookReceiver, clock: StandingClock
+) -> None:
+    desk.webhook.tell("rejected", "Alice", "rejected", "too young")
+    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+    [call] = receiver.calls
+    assert call.path == PATH
+    assert call.headers["content-type"] == "application/json"
+    assert call.headers["user-agent"].startswith("companion/")
+    delivery = call.headers["webhook-id"]
+    assert call.json == {
+        "content": "**Alice** was rejected.",
+        "embeds": [{"description": "too young"}],
+        "allowed_mentions": {"parse": []},
+        "companion": {
+            "server": "Example Craft",
+            "event": "rejected",
+            "delivery": delivery,
+            "username": "Alice",
+            "status": "rejected",
+            "reason": "too young",
+            "at": round(clock().timestamp() * 1000),
+        },
+    }
+
+
+def test_no_name_and_no_reason_can_ping_format_or_link(desk: Desk, receiver: WebhookReceiver) -> None:
+    """R34"""
+    nasty = "@everyone <@80351110224678912> **_`~|\u202e\x1b[1m\r\n# https://evil.example [x](y)"
+    desk.webhook.tell("banned", nasty, "banned", nasty + "x" * 5000)
+    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+    message = receiver.calls[0].json
+    shown = message["embeds"][0]["description"]
+    assert message["allowed_mentions"] == {"parse": []}
+    assert message["content"].startswith(r"**\@everyone \<\@80351110224678912\> \*\*\_\`\~\|\[1m \# https\:\/\/evil")
+    assert shown.startswith(
+        r"\@everyone \<\@80351110224678912\> \*\*\_\`\~\|\[1m \# https\:\/\/evil\.example \[x\]\(y\)"
+    )
+    assert len(shown) <= 4096
+    assert len(message["content"]) <= 2000
+    assert message["companion"]["username"] == nasty, "programs get what it is"
+
+
+def test_it_speaks_the_hosts_language(desk: Desk, receiver: WebhookReceiver, clock: StandingClock) -> None:
+    Webhook(desk.outbox, "zh", clock).tell("approved", "Alice", "approved")
+    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+    assert receiver.calls[0].json["content"] == "**Alice** 已通过审核。"
+
+
+@pytest.mark.parametrize(
+    ("secret", "key"),
+    [
+        ("a secret as people write it: ä", "a secret as people write it: ä".encode()),
+        (f"whsec_{base64.b64encode(bytes(range(32))).decode()}", bytes(range(32))),
+    ],
+    ids=["text", "whsec"],
+)
+def test_a_call_is_signed(desk: Desk, receiver: WebhookReceiver, clock: StandingClock, secret: str, key: bytes) -> None:
+    desk.webhook.tell("registered", "Алиса", "pending")
+    assert desk.attempt(desk.carrier(receiver.url, secret)).outcome == "sent"
+    [call] = receiver.calls
+    assert call.headers["webhook-timestamp"] == str(int(clock().timestamp()))
+    assert call.is_signed_with(key)
+    assert not call.is_signed_with(key + b"x")
+
+
+def test_without_a_secret_nothing_is_signed(desk: Desk, receiver: WebhookReceiver) -> None:
+    desk.webhook.tell("registered", "Alice", "pending")
+    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+    assert "webhook-signature" not in receiver.calls[0].headers
+
+
+# --- when it is difficult ---
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 408, 425, 429])
+def test_what_comes_again_is_tried_again_with_the_same_id(
+    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, status: int
+) -> None:
+    """R42"""
+    receiver.answer(Answer(status))
+    desk.webhook.tell("approved", "Alice", "approved")
+    carrier = desk.carrier(receiver.url, "secret")
+    waiting = desk.attempt(carrier)
+    assert str(waiting.last_error).startswith(f"HTTP {status} ")
+    assert timedelta(seconds=0.8) <= waiting.next_attempt_at - clock() <= timedelta(seconds=1.2)
+    clock.advance(seconds=2)
+    assert desk.attempt(carrier).outcome == "sent"
+    first, second = receiver.calls
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
+    assert second.is_signed_with(b"secret")
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("120", 120),
+        ("0.5", 1),
+        ("1000000", 3600),
+        ("Sun, 04 May 2031 12:10:00 GMT", 600),
+        ("Sun, 04 May 2031 12:10:00 +99999999999999", 1),
+        ("soon", 1),
+        ("-5", 1),
+    ],
+)
+def test_who_asks_to_be_left_alone_is(
+    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, written: str, seconds: int
+) -> None:
+    receiver.answer(Answer(429, {"Retry-After": written}))
+    desk.webhook.tell("approved", "Alice", "approved")
+    wait = (desk.attempt(desk.carrier(receiver.url)).next_attempt_at - clock()).total_seconds()
+    assert wait == pytest.approx(seconds, rel=0.2)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 410, 301, 307])
+def test_a_refusal_is_believed_the_third_time(
+    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, status: int
+) -> None:
+    """Discord answers 404 for a webhook that was deleted; redirections lead nowhere."""
+    receiver.always_answer(Answer(status, {"Location": f"{receiver.url}/elsewhere"}))
+    desk.webhook.tell("approved", "Alice", "approved")
+    for usual in (None, None, "failed"):
+        assert desk.attempt(desk.carrier(receiver.url)).outcome == usual
+        clock.advance(minutes=1)
+    assert [call.path for call in receiver.calls] == [PATH] * 3
+    assert str(status) in str(entry().last_error)
+
+
+def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
+    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R42"""
+    caplog.set_level(logging.INFO, "regsvc")
+    receiver.stop()
+    names = [f"Player{number}" for number in range(4)]
+    for name in names:
+        desk.webhook.tell("registered", name, "pending")
+
+    async def story() -> None:
+        async with desk.delivering(desk.carrier(receiver.url)) as worker:
+            await worker.until(lambda: OutboxEntry.get().last_error is not None)
+            clock.advance(hours=1)
+            receiver.start()
+            worker.wake()
+            await worker.until(lambda: desk.outbox.backlog().count == 0)
+
+    asyncio.run(story())
+    assert [call.event for call in receiver.calls] == [("registered", name) for name in names]
+    assert {row.attempts for row in OutboxEntry.select()} == {1}
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+def test_after_a_day_it_is_given_up_and_seen(
+    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.stop()
+    desk.webhook.tell("registered", "Alice", "pending")
+    clock.advance(days=1)
+    desk.webhook.tell("registered", "Bob", "pending")
+
+    async def story() -> None:
+        async with desk.delivering(desk.carrier(receiver.url)) as worker:
+            await worker.until(lambda: OutboxEntry.get().outcome == "failed")
+
+    asyncio.run(story())
+    alices, bobs = OutboxEntry.select().order_by(OutboxEntry.id)
+    assert (alices.outcome, bobs.outcome) == ("failed", None)
+    assert "ConnectionRefusedError" in str(alices.last_error)
+    assert "is given up" in caplog.text
+
+
+def test_a_receiver_that_never_answers_is_left_alone_after_a_while(
+    desk: Desk, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regsvc.notifications.webhook.transport._TIMEOUT", timedelta(milliseconds=300))
+    receiver.hold()
+    desk.webhook.tell("registered", "Alice", "pending")
+    waiting = desk.attempt(desk.carrier(receiver.url))
+    assert (waiting.outcome, waiting.last_error) == (None, "it took too long to answer")
+
+
+def test_a_head_without_end_is_no_answer(
+    desk: Desk, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.answer(Answer(200, {"X-Much": "x" * 200_000}))
+    desk.webhook.tell("registered", "Alice", "pending")
+    waiting = desk.attempt(desk.carrier(receiver.url))
+    assert (waiting.outcome, waiting.last_error) == (None, "UnsatisfiableReadError")
+    assert "bug" not in caplog.text
+
+
+def test_the_status_decides_however_long_the_answer_is(desk: Desk, receiver: WebhookReceiver) -> None:
+    receiver.answer(Answer(200, body=b"x" * 10_000_000))
+    desk.webhook.tell("registered", "Alice", "pending")
+    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+    assert len(receiver.calls) == 1
+
+
+def test_a_stranger_with_the_right_name_is_not_told(
+    desk: Desk, certificate: Certificate, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger = WebhookReceiver(certificate.server_context())
+    stranger.start()
+    desk.webhook.tell("registered", "Alice", "pending")
+    waiting = desk.attempt(desk.carrier(stranger.url))
+    stranger.stop()
+    assert stranger.calls == []
+    assert waiting.last_error == "its certificate is not valid: self-signed certificate"
+
+
+def test_what_was_promised_before_it_was_switched_off_is_dropped(desk: Desk) -> None:
+    desk.webhook.tell("registered", "Alice", "pending")
+    assert desk.attempt(NoWebhookCarrier()).outcome == "dropped"
+
+
+def test_the_address_stands_nowhere(
+    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R23: whoever knows it may write there."""
+    caplog.set_level(logging.DEBUG)
+    receiver.answer(Answer(500, body=receiver.url.encode()), Answer(301, {"Location": receiver.url}), Answer(200))
+    carrier = desk.carrier(receiver.url)
+    desk.webhook.tell("registered", "Alice", "pending")
+    for _attempt in range(2):
+        desk.attempt(carrier)
+        clock.advance(minutes=1)
+    receiver.stop()
+    desk.attempt(carrier)
+    seen = caplog.text + repr(list(OutboxEntry.select().dicts())) + repr(carrier)
+    assert "a-secret-token" not in seen
+    assert str(receiver.port) not in seen
+
+
+# --- inside the house ---
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1"])
+def test_a_private_address_is_refused(desk: Desk, receiver: WebhookReceiver, clock: StandingClock, host: str) -> None:
+    desk.webhook.tell("registered", "Alice", "pending")
+    carrier = desk.carrier(f"http://{host}:{receiver.port}{PATH}", allows_private=False)
+    for usual in (None, None, "failed"):
+        assert desk.attempt(carrier).outcome == usual
+        clock.advance(minutes=1)
+    assert receiver.calls == []
+    assert entry().last_error == "it leads to no public address; see webhook.allow_private"
+
+
+def test_a_name_is_looked_up_once_so_that_what_was_judged_is_what_is_used(
+    desk: Desk, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name may be public the first time and private the second; here 127.0.0.2 plays the public address."""
+    lookups: list[str] = []
+    really_look_up = socket.getaddrinfo
+
+    def look_up(host: str, port: int, *args: Any, **kwargs: Any) -> list[Any]:
+        if host != "rebinding.example":
+            return really_look_up(host, port, *args, **kwargs)
+        lookups.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{3 - len(lookups)}", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr("regsvc.core.public_addresses.is_public", lambda address: address == "127.0.0.2")
+    desk.webhook.tell("registered", "Alice", "pending")
+    waiting = desk.attempt(desk.carrier(f"http://rebinding.example:{receiver.port}{PATH}", allows_private=False))
+    assert "ConnectionRefusedError" in str(waiting.last_error)
+    assert lookups == ["rebinding.example"]
+    assert receiver.calls == []

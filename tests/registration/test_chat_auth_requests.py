@@ -1,0 +1,168 @@
+"""Authorization requests: only whoever began one finishes it, once, within ten minutes."""
+
+import pytest
+from peewee import Database
+
+from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.sessions import Tokens
+from regsvc.core.caller import Caller
+from regsvc.core.errors import InvalidState, Unauthorized
+from regsvc.database.models import BANNED, ChatRequest, Session, User
+from regsvc.registration.chat import auth_requests
+from regsvc.registration.chat.auth_requests import AuthorizationRequests
+from tests.support.database_fixtures import InParallel
+from tests.support.manual_clock import StandingClock
+
+MINE, OTHERS = "a" * 64, "b" * 64
+
+
+@pytest.fixture
+def requests(our_database: Database, clock: StandingClock) -> AuthorizationRequests:
+    return AuthorizationRequests(DerivedSecrets(b"k" * 32), clock)
+
+
+def log_in(tokens: Tokens, user: User, caller: Caller) -> str:
+    """The `jti` of a new session."""
+    tokens.issue(user, "user", caller)
+    newest = Session.select().where(Session.user == user).order_by(Session.created_at.desc()).first()
+    assert newest is not None
+    return str(newest.jti)
+
+
+def test_it_is_spent_once(requests: AuthorizationRequests) -> None:
+    state = requests.begin(None, MINE)
+    spent = requests.spend(state, [OTHERS, MINE], None)
+    assert (spent.token_hash, spent.session_jti) == (MINE, None)
+    assert spent.verifier == requests.verifier_of(state)
+    with pytest.raises(InvalidState):
+        requests.spend(state, [MINE], None)
+
+
+def test_the_verifier_belongs_to_the_state_and_the_installation(clock: StandingClock) -> None:
+    ours, theirs = (AuthorizationRequests(DerivedSecrets(key * 32), clock) for key in (b"k", b"K"))
+    assert len(ours.verifier_of("state")) == 43
+    assert ours.verifier_of("state") == ours.verifier_of("state")
+    assert len({ours.verifier_of("state"), ours.verifier_of("State"), theirs.verifier_of("state")}) == 3
+
+
+def test_the_state_is_not_stored(requests: AuthorizationRequests) -> None:
+    state = requests.begin(None, MINE)
+    stored = str(list(ChatRequest.select().dicts()))
+    assert state not in stored
+    assert requests.verifier_of(state) not in stored
+
+
+@pytest.mark.parametrize("hashes", [[], [OTHERS], ["", "a"], [MINE.upper()]])
+def test_nobody_else_spends_it(requests: AuthorizationRequests, hashes: list[str]) -> None:
+    state = requests.begin(None, MINE)
+    for jti in (None, "", "0" * 32):
+        with pytest.raises(InvalidState):
+            requests.spend(state, hashes, jti)
+    assert requests.spend(state, [MINE], None)
+
+
+def test_the_session_that_began_spends_it_too(
+    requests: AuthorizationRequests, tokens: Tokens, alice: User, olivia: User, caller: Caller
+) -> None:
+    hers, others = log_in(tokens, alice, caller), log_in(tokens, olivia, caller)
+    state = requests.begin(hers, MINE)
+    with pytest.raises(InvalidState):
+        requests.spend(state, [], others)
+    assert requests.spend(state, [], hers).session_jti == hers
+
+
+@pytest.mark.parametrize("state", [None, "", "x", "A" * 43, "A" * 101, "\ud800"])
+def test_what_is_no_state(requests: AuthorizationRequests, state: str | None) -> None:
+    requests.begin(None, MINE)
+    with pytest.raises(InvalidState):
+        requests.spend(state, [MINE], None)
+
+
+def test_it_lives_ten_minutes(requests: AuthorizationRequests, clock: StandingClock) -> None:
+    early, late = requests.begin(None, MINE), requests.begin(None, MINE)
+    clock.advance(minutes=10, milliseconds=-1)
+    assert requests.purge_dead() == 0
+    assert requests.spend(early, [MINE], None)
+    clock.advance(milliseconds=1)
+    with pytest.raises(InvalidState):
+        requests.spend(late, [MINE], None)
+    assert requests.purge_dead() == 1
+
+
+def test_many_who_come_at_once_spend_it_once(
+    requests: AuthorizationRequests, our_database: Database, in_parallel: InParallel
+) -> None:
+    for _round in range(20):
+        state = requests.begin(None, MINE)
+
+        def spend(state: str = state) -> object:
+            with our_database.atomic():
+                return requests.spend(state, [MINE], None)
+
+        outcomes = in_parallel(spend, 5)
+        assert sum(isinstance(outcome, InvalidState) for outcome in outcomes) == 4, outcomes
+
+
+def test_a_flood_of_strangers_ends_its_own_requests(
+    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth_requests, "MAX_OPEN", 5)
+    monkeypatch.setattr(auth_requests, "_ENDED_AT_ONCE", 2)
+    hers = log_in(tokens, alice, caller)
+    state_of_alice = requests.begin(hers, MINE)
+    flood = [requests.begin(None, OTHERS) for _request in range(20)]
+    state_of_bob = requests.begin(None, MINE)
+    assert ChatRequest.select().count() <= 5
+    with pytest.raises(InvalidState):
+        requests.spend(flood[0], [OTHERS], None)
+    assert requests.spend(state_of_alice, [], hers)
+    assert requests.spend(state_of_bob, [MINE], None)
+
+
+# --- Whose it is ---
+
+
+def test_the_beginner_is_who_owns_the_session(
+    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller
+) -> None:
+    jti = log_in(tokens, alice, caller)
+    assert requests.find_beginner(requests.spend(requests.begin(jti, MINE), [MINE], None)) == alice
+    assert requests.find_beginner(requests.spend(requests.begin(None, MINE), [MINE], None)) is None
+
+
+def test_a_request_goes_with_its_session(
+    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller
+) -> None:
+    jti = log_in(tokens, alice, caller)
+    state = requests.begin(jti, MINE)
+    tokens.end(jti)
+    assert ChatRequest.select().count() == 0
+    with pytest.raises(InvalidState):
+        requests.spend(state, [MINE], None)
+
+
+def test_a_session_that_has_just_ended_begins_nothing(requests: AuthorizationRequests) -> None:
+    with pytest.raises(Unauthorized):
+        requests.begin("0" * 32, MINE)
+
+
+@pytest.mark.parametrize("end", ["log out", "password", "password by SQL", "ban", "expiry", "delete"])
+def test_a_session_that_ends_while_the_platform_is_asked_gets_nothing(
+    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller, clock: StandingClock, end: str
+) -> None:
+    jti = log_in(tokens, alice, caller)
+    spent = requests.spend(requests.begin(jti, MINE), [MINE], None)
+    if end == "log out":
+        tokens.end(jti)
+    elif end == "password":
+        tokens.end_all(alice.id)
+    elif end == "password by SQL":
+        User.update(token_generation=User.token_generation + 1).where(User.id == alice.id).execute()
+    elif end == "ban":
+        User.update(status=BANNED, applied_status=BANNED).where(User.id == alice.id).execute()
+    elif end == "expiry":
+        clock.advance(days=30)
+    else:
+        User.delete().where(User.id == alice.id).execute()
+    with pytest.raises(InvalidState):
+        requests.find_beginner(spent)

@@ -1,0 +1,137 @@
+"""The way of a chat link through the services as they are wired, with a platform that answers when a test says so."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from regsvc.core.errors import InvalidState, Overloaded, ProviderAway
+from regsvc.database.models import ChatLink, ChatRequest
+from regsvc.registration.chat import linking
+from regsvc.registration.chat.auth_requests import Starter
+from regsvc.registration.chat.linking import BegunLink, ChatLinking, FinishedLink, ProviderAnswer
+from tests.support.authme_tables import AuthMeTable
+from tests.support.chat_browser import query_of
+from tests.support.game_server import GameServer
+from tests.support.manual_clock import StandingClock
+from tests.support.oauth_platform import ChatPerson, PlatformRequest
+from tests.support.oauth_server import OAuthServer, send
+from tests.support.services import CALLER, House, open_house
+
+REDIRECT_URL = "http://127.0.0.1:8080/api/chat/callback"
+
+
+@pytest.fixture
+def server() -> Iterator[OAuthServer]:
+    with OAuthServer() as server:
+        server.platform.redirect_urls.add(REDIRECT_URL)
+        yield server
+
+
+@pytest.fixture
+def house(
+    game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path, server: OAuthServer
+) -> Iterator[House]:
+    keys = {f"chat__{key}": value for key, value in server.config().items()}
+    house = open_house(game_server, authme_table, clock, tmp_path / "state", **keys)
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def chat(house: House) -> ChatLinking:
+    chat = house.app.services.chat
+    assert isinstance(chat, ChatLinking)
+    return chat
+
+
+def agree(server: OAuthServer, begun: BegunLink, person: ChatPerson) -> ProviderAnswer:
+    """What the platform sends a person back with who agrees."""
+    request = PlatformRequest("GET", begun.auth_url, query_of(begun.auth_url), {})
+    answer = query_of(server.platform.authorize(request, person).headers["Location"])
+    return ProviderAnswer(answer["state"], answer["code"])
+
+
+async def link(chat: ChatLinking, server: OAuthServer, person: ChatPerson) -> FinishedLink:
+    begun = await chat.begin(None, None, CALLER)
+    return await chat.finish(agree(server, begun, person), Starter([begun.link_token]), CALLER)
+
+
+def test_the_clock_ends_what_waits_and_the_job_removes_it(
+    house: House, chat: ChatLinking, server: OAuthServer, clock: StandingClock
+) -> None:
+    asyncio.run(link(chat, server, ChatPerson("1", "alice")))
+    begun = asyncio.run(chat.begin(None, None, CALLER))
+    answer = agree(server, begun, ChatPerson("2", "bob"))
+    clock.advance(minutes=10)
+    with pytest.raises(InvalidState):
+        asyncio.run(chat.finish(answer, Starter([begun.link_token]), CALLER))
+    house.app.purge_expired()
+    assert (ChatRequest.select().count(), ChatLink.select().count()) == (0, 1)
+    clock.advance(minutes=50)
+    house.app.purge_expired()
+    assert ChatLink.select().count() == 0
+
+
+def test_a_link_that_lasts_through_a_restart(
+    house: House, chat: ChatLinking, server: OAuthServer, clock: StandingClock
+) -> None:
+    begun = asyncio.run(chat.begin(None, None, CALLER))
+    answer = agree(server, begun, ChatPerson("1", "alice"))
+    house.restart()
+    again = house.app.services.chat
+    finished = asyncio.run(again.finish(answer, Starter([begun.link_token]), CALLER))
+    assert (finished.account.id, finished.is_claimed) == ("1", False)
+
+
+def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
+    house: House, chat: ChatLinking, server: OAuthServer
+) -> None:
+    alice = house.approved("Alice")
+    token = house.login("Alice", "the-web-password").token
+    session = house.app.worker.run_here(house.app.desk.tokens.authenticate, token)
+    begun = asyncio.run(chat.begin("Alice", session, CALLER))
+
+    def log_out_meanwhile(handler: BaseHTTPRequestHandler) -> None:
+        house.app.worker.run_here(house.app.accounts.log_out, session, CALLER.address)
+        house.app.worker.close_here()
+        send(handler, 200, ChatPerson("1", "alice").profile)
+
+    answer = agree(server, begun, ChatPerson("1", "alice"))
+    with server.fault("/users/@me", log_out_meanwhile), pytest.raises(InvalidState):
+        asyncio.run(chat.finish(answer, Starter([begun.link_token]), CALLER))
+    assert house.app.chat_room.links.find_of(alice.id) is None
+    assert ChatLink.select().count() == 0
+
+
+def test_only_so_many_wait_for_the_platform_at_a_time(
+    house: House, chat: ChatLinking, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more is told to come back, and may: the state is not spent."""
+    monkeypatch.setattr(linking, "_ASKED_AT_ONCE", 2)
+    arrived, may_go_on = threading.Semaphore(0), threading.Event()
+
+    def keep_waiting(handler: BaseHTTPRequestHandler) -> None:
+        arrived.release()
+        may_go_on.wait(10)
+        send(handler, 500, {})
+
+    async def story() -> None:
+        waiting = [asyncio.create_task(link(chat, server, ChatPerson(str(n), "alice"))) for n in range(2)]
+        for _task in waiting:
+            assert await asyncio.to_thread(arrived.acquire, timeout=10)
+        begun = await chat.begin(None, None, CALLER)
+        answer = agree(server, begun, ChatPerson("3", "bob"))
+        with pytest.raises(Overloaded):
+            await chat.finish(answer, Starter([begun.link_token]), CALLER)
+        may_go_on.set()
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [ProviderAway, ProviderAway]
+        server.mend("/token")
+        assert (await chat.finish(answer, Starter([begun.link_token]), CALLER)).account.username == "bob"
+
+    with server.fault("/token", keep_waiting):
+        asyncio.run(story())

@@ -1,0 +1,166 @@
+"""The game server's files change while we run: what can be is taken over, the rest is told, and nothing is lost."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from plugin_bridge.authme.config import AuthMeConfig
+from regsvc.config.loader import load_config
+from regsvc.config.sections import Config, ConfigError
+from regsvc.database.location import read_authme
+from regsvc.runtime.game_files import GameWatch
+from tests.support.game_server import GameServer
+
+SETTINGS = """
+DataSource:
+    backend: SQLITE
+    mySQLTablename: authme
+    mySQLPassword: a-secret
+settings:
+    security:
+        passwordHash: SHA256
+        minPasswordLength: 5
+"""
+
+
+class Watching:
+    """A watch on a folder; `taken` is what was taken over, in order."""
+
+    def __init__(self, game: GameServer) -> None:
+        self.file = game.authme_config
+        self.taken: list[AuthMeConfig] = []
+        self.refuses = False
+        config: Config = load_config(None, {}, {"game.directory": str(game.directory)})
+        self.watch = GameWatch(config, read_authme(config), self._take)
+        self.look()
+
+    def look(self) -> None:
+        """As often as it takes until a file that is not written any more is read."""
+
+        async def twice() -> None:
+            await self.watch.look()
+            await self.watch.look()
+
+        asyncio.run(twice())
+
+    def write(self, text: str) -> None:
+        """As editors do: another file in its place."""
+        new = self.file.with_suffix(".new")
+        new.write_text(text, encoding="utf-8")
+        new.replace(self.file)
+        self.look()
+
+    def _take(self, authme: AuthMeConfig) -> None:
+        if self.refuses:
+            raise ConfigError(["that algorithm cannot be used"])
+        self.taken.append(authme)
+
+
+@pytest.fixture
+def watching(game_server: GameServer, caplog: pytest.LogCaptureFixture) -> Watching:
+    caplog.set_level(logging.INFO)
+    game_server.authme_directory.mkdir(parents=True)
+    game_server.authme_config.write_text(SETTINGS, encoding="utf-8")
+    return Watching(game_server)
+
+
+def test_nothing_is_told_while_nothing_changes(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
+    watching.write("# AuthMe writes its comments anew at each start\n" + SETTINGS)
+    assert (watching.taken, caplog.messages, watching.watch.waits_for_restart) == ([], [], False)
+
+
+def test_rules_and_hashing_are_taken_over(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
+    watching.write(SETTINGS.replace("SHA256", "BCRYPT").replace("Length: 5", "Length: 9"))
+    [taken] = watching.taken
+    assert (taken.password_hash, taken.password_rule.min_length) == ("BCRYPT", 9)
+    assert caplog.messages == [
+        "AuthMe's config.yml has changed, and is followed in: settings.security.passwordHash, the rules for passwords"
+    ]
+    assert not watching.watch.waits_for_restart
+
+
+def test_another_table_waits_for_a_restart_and_is_told_once(
+    watching: Watching, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = SETTINGS.replace("mySQLTablename: authme", "mySQLTablename: players\n    mySQLColumnSalt: salt")
+    other = other.replace("a-secret", "another-secret")
+    watching.write(other)
+    watching.look()
+    watching.write(other.replace("Length: 5", "Length: 9"))
+    assert [taken.table for taken in watching.taken] == ["authme"]
+    assert not watching.taken[0].hashing.has_salt_column
+    told = [message for message in caplog.messages if "waits for a restart" in message]
+    assert told == [
+        "AuthMe's config.yml has changed, and waits for a restart of the companion in: "
+        "DataSource.mySQLPassword, DataSource.mySQLTablename, DataSource.mySQLColumnSalt"
+    ]
+    assert watching.watch.waits_for_restart
+    assert "another-secret" not in caplog.text
+    watching.write(SETTINGS)
+    assert not watching.watch.waits_for_restart
+
+
+def test_a_file_that_is_being_written_is_not_read(watching: Watching) -> None:
+    async def look_while_it_grows() -> None:
+        for length in range(20, len(SETTINGS), 20):
+            watching.file.write_text(SETTINGS[:length], encoding="utf-8")
+            await watching.watch.look()
+
+    asyncio.run(look_while_it_grows())
+    assert watching.taken == []
+
+
+@pytest.mark.parametrize("text", ["", "DataSource: [", "just words", "DataSource:\n  mySQLTablename: 'a b'"])
+def test_a_broken_file_changes_nothing_and_is_told_once(
+    watching: Watching, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    watching.write(text)
+    watching.look()
+    assert watching.taken == []
+    [told] = caplog.messages
+    assert "cannot be used, what it said before stays" in told
+    watching.write(SETTINGS.replace("Length: 5", "Length: 9"))
+    assert len(watching.taken) == 1
+
+
+def test_what_cannot_be_taken_over_is_told_and_tried_again_when_it_changes(
+    watching: Watching, caplog: pytest.LogCaptureFixture
+) -> None:
+    watching.refuses = True
+    watching.write(SETTINGS.replace("SHA256", "SALTEDSHA512"))
+    assert "that algorithm cannot be used" in caplog.text
+    watching.refuses = False
+    watching.write(SETTINGS.replace("SHA256", "BCRYPT"))
+    assert [taken.password_hash for taken in watching.taken] == ["BCRYPT"]
+
+
+def test_a_file_that_goes_is_told(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
+    watching.file.unlink()
+    watching.look()
+    assert watching.watch.waits_for_restart
+    assert "waits for a restart of the companion in: whether there is an AuthMe" in caplog.text
+
+
+def test_a_plugin_that_is_installed_later_is_told(game_server: GameServer, caplog: pytest.LogCaptureFixture) -> None:
+    watching = Watching(game_server)
+    game_server.authme_directory.mkdir(parents=True)
+    watching.write(SETTINGS)
+    assert watching.watch.waits_for_restart
+    assert watching.taken == []
+
+
+def test_the_servers_own_file_is_followed_by_name(
+    watching: Watching, game_server: GameServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    game_server.write_properties(enable_rcon="true", rcon_password="a-secret", online_mode="true")
+    watching.look()
+    assert caplog.messages == [
+        "server.properties has changed, and is followed in: online-mode, enable-rcon, rcon.password"
+    ]
+    Path(game_server.properties_file).unlink()
+    watching.look()
+    watching.look()
+    assert len(caplog.messages) == 2
+    assert "a-secret" not in caplog.text

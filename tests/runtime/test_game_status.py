@@ -1,0 +1,212 @@
+"""What is known of the game server, and how little it is asked."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from plugin_bridge.server.files import ServerFileError
+from regsvc.core.game_address import GameAddress, find_game_address, parse_game_address, public_game_address
+from regsvc.runtime.game_status import GameStatus, Heard
+from tests.support.game_server import GameServer
+from tests.support.manual_clock import StandingClock
+from tests.support.minecraft_server import MinecraftServer, silent
+from tests.support.ports import free_port
+
+T = TypeVar("T")
+
+ALWAYS_FRESH = timedelta(hours=1)
+NEVER_FRESH = timedelta(0)
+
+
+def status_of(server: MinecraftServer, clock: StandingClock, fresh: timedelta = ALWAYS_FRESH) -> GameStatus:
+    address = GameAddress("127.0.0.1", server.port)
+    return GameStatus(lambda: address, clock, fresh=fresh, patience=timedelta(milliseconds=300))
+
+
+def run(story: Callable[[], Awaitable[T]]) -> T:
+    async def told() -> T:
+        return await story()
+
+    return asyncio.run(told())
+
+
+# --- Who asks, and when ---
+
+
+def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: StandingClock) -> None:
+    with MinecraftServer() as server:
+        game = status_of(server, clock)
+
+        async def story() -> tuple[Heard, Heard]:
+            first = game.last_heard()
+            await game.ask()
+            return first, game.last_heard()
+
+        first, second = run(story)
+    assert first == Heard(None, None)
+    assert second.status is not None
+    assert second.at == clock()
+    assert len(server.handshakes) == 1
+
+
+def test_a_thousand_who_ask_make_one_ping(clock: StandingClock) -> None:
+    with MinecraftServer() as server:
+        game = status_of(server, clock)
+
+        async def story() -> None:
+            for _request in range(1000):
+                game.last_heard()
+            await asyncio.gather(*(game.ask() for _request in range(100)))
+            for _request in range(1000):
+                game.last_heard()
+
+        run(story)
+        assert len(server.handshakes) == 1
+
+
+def test_who_is_told_something_old_has_it_asked_anew(clock: StandingClock) -> None:
+    with MinecraftServer() as server:
+        game = status_of(server, clock, NEVER_FRESH)
+
+        async def story() -> tuple[Heard, Heard]:
+            await game.ask()
+            server.status["players"] = {"online": 17, "max": 20}
+            clock.advance(seconds=6)
+            old = game.last_heard()
+            await game.ask()
+            return old, game.last_heard()
+
+        old, new = run(story)
+    assert old.status is not None
+    assert new.status is not None
+    assert (old.status.online, new.status.online) == (2, 17)
+    assert len(server.handshakes) == 2
+
+
+def test_nobody_waits_for_a_silent_server(clock: StandingClock) -> None:
+    with MinecraftServer(answer=silent) as server:
+        game = status_of(server, clock)
+
+        async def story() -> tuple[float, Heard]:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            for _request in range(100):
+                game.last_heard()
+                await asyncio.sleep(0)
+            return loop.time() - began, await game.ask()
+
+        seconds, heard = run(story)
+    assert seconds < 0.2
+    assert heard == Heard(None, clock())
+    assert len(server.handshakes) == 1
+
+
+def test_who_hangs_up_does_not_take_the_answer_from_others(clock: StandingClock) -> None:
+    with MinecraftServer() as server:
+        game = status_of(server, clock)
+
+        async def story() -> Heard:
+            impatient = asyncio.create_task(game.ask())
+            patient = asyncio.create_task(game.ask())
+            await asyncio.sleep(0)
+            impatient.cancel()
+            return await patient
+
+        assert run(story).status is not None
+
+
+def test_it_comes_and_goes(clock: StandingClock) -> None:
+    port = free_port()
+    game = GameStatus(lambda: GameAddress("127.0.0.1", port), clock, fresh=NEVER_FRESH)
+    assert run(game.ask).status is None
+    with MinecraftServer(port=port):
+        assert run(game.ask).status is not None
+    assert run(game.ask).status is None
+
+
+def test_without_an_address_nobody_is_asked(clock: StandingClock) -> None:
+    assert run(GameStatus(lambda: None, clock).ask) == Heard(None, clock())
+
+
+def test_a_bug_is_told_and_the_server_silent(clock: StandingClock, caplog: pytest.LogCaptureFixture) -> None:
+    def find() -> GameAddress:
+        raise RuntimeError("hunter2")
+
+    with caplog.at_level(logging.ERROR):
+        assert run(GameStatus(find, clock).ask).status is None
+    assert "RuntimeError" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+# --- Where it is ---
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("play.example.org", ("play.example.org", 25565)),
+        ("play.example.org:25570", ("play.example.org", 25570)),
+        ("192.0.2.1:1", ("192.0.2.1", 1)),
+        ("[2001:db8::1]", ("2001:db8::1", 25565)),
+        ("[::1]:65535", ("::1", 65535)),
+        (" localhost ", ("localhost", 25565)),
+    ],
+)
+def test_an_address_is_written_as_players_do(written: str, address: tuple[str, int]) -> None:
+    assert parse_game_address(written) == address
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("play.example.org:25565", "play.example.org"),
+        ("play.example.org:25570", "play.example.org:25570"),
+        ("[2001:db8::1]:25565", "2001:db8::1"),
+        ("[2001:db8::1]:25570", "[2001:db8::1]:25570"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("127.0.0.1:25570", None),
+        ("localhost", None),
+        ("[::1]", None),
+        ("0.0.0.0", None),
+        ("", None),
+    ],
+)
+def test_players_are_told_what_they_can_join(written: str, shown: str | None) -> None:
+    assert public_game_address(written) == shown
+
+
+@pytest.mark.parametrize(
+    "written", ["", ":25565", "a:0", "a:65536", "a:b", "::1", "[::1", "[a]", "http://a/", "a b", "u@a", "a:1:2"]
+)
+def test_what_is_no_address_is_refused_with_an_example(written: str) -> None:
+    with pytest.raises(ValueError, match=r"play\.example\.org"):
+        parse_game_address(written)
+
+
+@pytest.mark.parametrize(
+    ("server_ip", "host"),
+    [("", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("192.0.2.5", "192.0.2.5")],
+)
+def test_the_servers_own_file_tells_where_it_listens(game_server: GameServer, server_ip: str, host: str) -> None:
+    game_server.write_properties(server_ip=server_ip, server_port=25599)
+    assert find_game_address("", game_server.properties_file) == (host, 25599)
+
+
+def test_the_config_comes_first(game_server: GameServer) -> None:
+    assert find_game_address("play.example.org:1", game_server.properties_file) == ("play.example.org", 1)
+
+
+def test_a_host_may_tell_neither(tmp_path: Path) -> None:
+    assert find_game_address("", None) is None
+    with pytest.raises(ServerFileError):
+        find_game_address("", tmp_path / "server.properties")
+
+
+def test_a_missing_file_is_a_silent_server(clock: StandingClock, tmp_path: Path) -> None:
+    game = GameStatus(lambda: find_game_address("", tmp_path / "server.properties"), clock)
+    assert run(game.ask) == Heard(None, clock())

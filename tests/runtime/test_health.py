@@ -1,0 +1,122 @@
+"""Looking after ourselves: cheaply, and without waiting for ever."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from peewee import Database
+
+from regsvc.app.mail import patience_with_mails
+from regsvc.core.errors import DatabaseAway
+from regsvc.database.engine import Worker
+from regsvc.database.models import OutboxEntry
+from regsvc.notifications.outbox import Backlog, Outbox
+from regsvc.runtime.health import Bridge, Health, Vitals
+from tests.support.mail_parts import ALICE
+from tests.support.manual_clock import StandingClock
+
+
+class CountedOutbox(Outbox):
+    """Counts how often it is asked, and keeps those who ask waiting until it may answer."""
+
+    def __init__(self, now: StandingClock) -> None:
+        super().__init__(now, "mail", patience_with_mails(max_attempts=3))
+        self.asked = 0
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def backlog(self) -> Backlog:
+        self.asked += 1
+        assert self.may_answer.wait(10)
+        return super().backlog()
+
+
+class NoSync:
+    """A sync that has not run yet."""
+
+    last_report = None
+
+
+@pytest.fixture
+def outbox(clock: StandingClock) -> CountedOutbox:
+    return CountedOutbox(clock)
+
+
+@pytest.fixture
+def worker(our_database: Database) -> Iterator[Worker]:
+    worker = Worker(our_database, 2)
+    worker.is_open = True
+    yield worker
+    worker.close()
+
+
+@pytest.fixture
+def health(worker: Worker, outbox: CountedOutbox, clock: StandingClock) -> Health:
+    sync: Any = NoSync()
+    return Health(worker, outbox, sync, clock, is_bridge_on=True, patience=timedelta(seconds=5))
+
+
+def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
+    async def ask() -> list[Vitals]:
+        told = await asyncio.gather(*(health.vitals() for _caller in range(50)))
+        return [*told, await health.vitals()]  # the last one comes within the same second
+
+    told = asyncio.run(ask())
+
+    assert outbox.asked == 1
+    assert all(vitals.is_ready for vitals in told)
+
+
+def test_it_tells_the_age_of_the_oldest_mail(health: Health, outbox: CountedOutbox, clock: StandingClock) -> None:
+    outbox.put("approved", ALICE, "en")
+    clock.advance(minutes=7)
+    vitals = asyncio.run(health.vitals())
+    assert (vitals.waiting_mails, vitals.oldest_mail_age) == (1, timedelta(minutes=7))
+    assert (vitals.bridge, vitals.is_braked) == (Bridge.UNKNOWN, False)
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_age(
+    health: Health, outbox: CountedOutbox, clock: StandingClock
+) -> None:
+    outbox.put("approved", ALICE, "en")
+    clock.advance(minutes=-7)
+    assert asyncio.run(health.vitals()).oldest_mail_age == timedelta(0)
+
+
+def test_a_database_that_does_not_answer_counts_as_away(
+    worker: Worker, outbox: CountedOutbox, clock: StandingClock
+) -> None:
+    sync: Any = NoSync()
+    health = Health(worker, outbox, sync, clock, is_bridge_on=False, patience=timedelta(milliseconds=50))
+    outbox.may_answer.clear()
+
+    async def ask() -> list[Vitals]:
+        try:
+            return [await health.vitals(), await health.vitals()]
+        finally:
+            outbox.may_answer.set()
+
+    for vitals in asyncio.run(ask()):
+        assert isinstance(vitals.refusal, DatabaseAway)
+        assert vitals.refusal.retry_after
+        assert (vitals.waiting_mails, vitals.oldest_mail_age) == (None, None)
+        assert vitals.bridge is Bridge.OFF
+    assert outbox.asked == 1, "the second waited for the same look"
+
+
+def test_before_the_migrations_it_is_not_ready(health: Health, worker: Worker, outbox: CountedOutbox) -> None:
+    worker.is_open = False
+    assert isinstance(asyncio.run(health.vitals()).refusal, DatabaseAway)
+    assert outbox.asked == 0
+
+
+def test_a_table_that_is_gone_is_told_and_is_no_crash(
+    health: Health, our_database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    our_database.drop_tables([OutboxEntry])
+    vitals = asyncio.run(health.vitals())
+    assert isinstance(vitals.refusal, DatabaseAway)
+    assert "does not answer as it should" in caplog.text

@@ -1,0 +1,178 @@
+"""What watchdogs and load balancers ask, of the real process and on both databases."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.authme_database import DatabaseKind, MariaDBSchema
+from tests.support.brief_outage import table_missing
+from tests.support.daemon import Reply
+from tests.support.mariadb import MariaDBServer
+from tests.support.our_tables import ago, our_database
+from tests.support.refusals import TRANSLATIONS
+from tests.support.stack import Village
+from tests.support.watching import ask_until, scrape
+
+ALIVE, READY = "/health/alive", "/health/ready"
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServer]:
+    """A server that may be stopped: the session's has other guests."""
+    server = MariaDBServer(tmp_path_factory.mktemp("own-mariadb"))
+    server.start()
+    yield server
+    server.stop()
+
+
+def is_ready(reply: Reply) -> bool:
+    return reply.status == 200
+
+
+def is_not_ready(reply: Reply) -> bool:
+    return reply.status == 503
+
+
+def oldest_mail(reply: Reply) -> int | None:
+    seconds: int | None = reply.json["oldestMailSeconds"]
+    return seconds
+
+
+def test_it_is_alive(village: Village) -> None:
+    reply = village.get(ALIVE)
+    assert (reply.status, reply.json) == (200, {"success": True, "status": "alive"})
+    assert reply.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert reply.headers["Cache-Control"] == "no-store"
+
+
+def test_it_is_ready(village: Village) -> None:
+    village.sync()
+    reply = ask_until(lambda: village.get(READY), lambda reply: oldest_mail(reply) is None)
+    assert reply.status == 200
+    assert reply.json == {
+        "success": True,
+        "status": "ready",
+        "bridge": "up",
+        "braked": False,
+        "oldestMailSeconds": None,
+    }
+
+
+@pytest.mark.parametrize("path", [ALIVE, READY])
+def test_head_answers_like_get(village: Village, path: str) -> None:
+    reply = village.daemon.request("HEAD", path)
+    assert (reply.status, reply.body) == (200, b"")
+
+
+@pytest.mark.parametrize("path", [ALIVE, READY])
+def test_nothing_else_is_answered(village: Village, path: str) -> None:
+    reply = village.post(path, {})
+    assert (reply.status, reply.code, reply.headers["Allow"]) == (405, "method_not_allowed", "GET, HEAD")
+
+
+@pytest.mark.parametrize("path", [ALIVE, READY])
+def test_a_token_is_not_looked_at(village: Village, path: str) -> None:
+    """Some watchdogs send one whatever they ask."""
+    assert village.get(path, token="somebody-elses").status == 200
+
+
+def test_it_tells_how_long_the_oldest_mail_waits(village: Village) -> None:
+    alice = village.newcomer()
+    village.smtp.hold()
+    assert village.post("/api/verify/send", {"email": alice.email}).status == 200
+    our_database(village).execute(
+        "UPDATE regsvc_outbox SET created_at = ? WHERE recipient_key = ?", (ago(minutes=10), alice.email)
+    )
+    waiting = ask_until(lambda: village.get(READY), lambda reply: (oldest_mail(reply) or 0) >= 600)
+    assert waiting.status == 200, "a mail server that is away is no reason to send nobody here"
+    assert alice.email not in waiting.text
+    assert scrape(village.daemon).of("companion_outbox_waiting") >= 1
+    assert scrape(village.daemon).of("companion_outbox_oldest_seconds") >= 600
+
+    village.smtp.release()
+    village.smtp.wait_for(alice.email)
+    ask_until(lambda: village.get(READY), lambda reply: oldest_mail(reply) is None)
+    figures = scrape(village.daemon)
+    assert (figures.of("companion_outbox_waiting"), figures.of("companion_outbox_oldest_seconds")) == (0, 0)
+
+
+def test_it_tells_that_authmes_table_is_away_and_stays_ready(village: Village) -> None:
+    token = village.olivia()
+    with table_missing(village):
+        village.post("/api/admin/sync", {}, token=token)
+        reply = village.get(READY)
+        assert (reply.status, reply.json["bridge"]) == (200, "away")
+        assert scrape(village.daemon).of("companion_bridge_up") == 0
+    village.sync()
+    assert village.get(READY).json["bridge"] == "up"
+    assert scrape(village.daemon).of("companion_bridge_up") == 1
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "mariadb"])
+def test_it_tells_of_the_brake(kind: DatabaseKind, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    server = request.getfixturevalue("mariadb") if kind == "mariadb" else None
+    with Village(kind, tmp_path, server, config={"sync": {"max_changes": "1 and 1%"}}) as careful:
+        people = [careful.approved(), careful.approved()]
+        careful.sync()
+        assert careful.get(READY).json["braked"] is False
+        for person in people:
+            careful.authme.unregister_from_console(person.name)
+        assert careful.sync()["braked"] is not None
+
+        reply = careful.get(READY)
+
+        assert (reply.status, reply.json["braked"]) == (200, True)
+        assert not [person.name for person in people if person.name in reply.text]
+        assert scrape(careful.daemon).of("companion_sync_braked") == 1
+
+
+def test_without_authme_there_is_no_bridge(tmp_path: Path) -> None:
+    with Village("sqlite", tmp_path, config={"authme": {"enabled": False}}) as village:
+        assert village.get(READY).json["bridge"] == "off"
+
+
+def test_the_database_goes_away_and_comes_back(own_server: MariaDBServer, tmp_path: Path) -> None:
+    with Village("mariadb", tmp_path, own_server) as village:
+        pid = village.daemon.pid
+        assert is_ready(village.get(READY))
+        own_server.stop()
+
+        away = ask_until(lambda: village.get(READY), is_not_ready)
+        assert away.code == "database_away"
+        assert away.json["message"] == TRANSLATIONS.text("refusal.database_away", "en")
+        assert int(away.headers["Retry-After"]) > 0
+        assert village.daemon.request("HEAD", READY).status == 503
+        assert is_ready(village.get(ALIVE))
+        assert scrape(village.daemon).of("companion_database_up") == 0
+        assert not [secret for secret in secrets_of(village) if secret in away.text]
+
+        own_server.start()
+        ask_until(lambda: village.get(READY), is_ready)
+        assert scrape(village.daemon).of("companion_database_up") == 1
+        assert village.daemon.pid == pid
+        village.approved()
+
+
+def test_a_start_without_database_is_alive_and_not_ready_until_it_comes(
+    own_server: MariaDBServer, tmp_path: Path
+) -> None:
+    with Village("mariadb", tmp_path, own_server) as village:
+        village.daemon.stop()
+        own_server.stop()
+        village.daemon.start()
+
+        assert is_ready(village.get(ALIVE))
+        assert is_not_ready(village.get(READY))
+        assert json.loads(village.get(READY).body)["code"] == "database_away"
+
+        own_server.start()
+        ask_until(lambda: village.get(READY), is_ready)
+
+
+def secrets_of(village: Village) -> list[str]:
+    """What a connection to the database is made of."""
+    place = village.table.database
+    assert isinstance(place, MariaDBSchema)
+    return [place.database.name, place.database.password]

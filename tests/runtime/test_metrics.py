@@ -1,0 +1,238 @@
+"""What Prometheus gets from the real process, and who else gets nothing."""
+
+import asyncio
+import math
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tornado.netutil import bind_unix_socket
+
+from regsvc import __version__
+from regsvc.api.application import make_application, make_server
+from regsvc.api.handlers.metrics import METRICS
+from regsvc.config.sections import Config
+from tests.support.daemon import Reply
+from tests.support.live_api import LiveApi, make_services
+from tests.support.stack import Village
+from tests.support.watching import Figures, ask_until, scrape
+
+TOKEN = "a-token-that-only-the-scraper-knows"
+FORWARDED = [
+    {"X-Forwarded-For": "203.0.113.7"},
+    {"X-Forwarded-Host": "play.example.org"},
+    {"Forwarded": "for=203.0.113.7"},
+    {"X-Real-IP": "203.0.113.7"},
+    {"Via": "1.1 proxy"},
+    {"X-Forwarded-For": "127.0.0.1"},
+    {"X-Forwarded-For": ""},
+]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+    """A village whose scraper has a token."""
+    with Village("sqlite", tmp_path_factory.mktemp("guarded"), config={"metrics": {"token": TOKEN}}) as village:
+        yield village
+
+
+def assert_nothing_here(village: Village, reply: Reply) -> None:
+    """Exactly what an unknown path gets."""
+    unknown = village.get("/nothing")
+    assert (reply.status, reply.body) == (404, unknown.body)
+    assert set(reply.headers) == set(unknown.headers)
+
+
+# --- Who may read it ---
+
+
+def test_a_scraper_on_this_machine_may(village: Village) -> None:
+    reply = village.get("/metrics")
+    assert reply.status == 200
+    assert reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert scrape(village.daemon).of("companion_build_info", version=__version__) == 1
+    assert village.daemon.request("HEAD", "/metrics").status == 200
+
+
+@pytest.mark.parametrize("headers", FORWARDED)
+def test_who_comes_through_a_proxy_may_not(village: Village, headers: dict[str, str]) -> None:
+    assert_nothing_here(village, village.get("/metrics", headers=headers))
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "OPTIONS", "BREW"])
+def test_no_method_tells_a_stranger_that_there_is_something(village: Village, method: str) -> None:
+    reply = village.daemon.request(method, "/metrics", headers=FORWARDED[0])
+    unknown = village.daemon.request(method, "/nothing", headers=FORWARDED[0])
+    assert (reply.status, reply.body) == (unknown.status, unknown.body)
+
+
+def test_a_socket_that_is_not_loopback_gets_nothing(tmp_path: Path) -> None:
+    with LiveOnUnixSocket(tmp_path / "http.sock") as live:
+        answer = live.raw(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert b"unknown_path" in answer
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+def test_the_scrape_token_opens_it_from_everywhere(guarded: Village, scheme: str) -> None:
+    headers = {"X-Forwarded-For": "203.0.113.7", "Authorization": f"{scheme} {TOKEN}"}
+    reply = guarded.get("/metrics", headers=headers)
+    assert reply.status == 200
+    assert TOKEN not in reply.text
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ", "Bearer", f"Basic {TOKEN}", TOKEN, "Bearer ä"],
+)
+def test_a_wrong_token_opens_nothing(guarded: Village, credentials: str) -> None:
+    headers = {"X-Forwarded-For": "203.0.113.7", "Authorization": credentials}
+    assert_nothing_here(guarded, guarded.get("/metrics", headers=headers))
+
+
+def test_an_admins_token_is_no_scrape_token(guarded: Village) -> None:
+    assert_nothing_here(guarded, guarded.get("/metrics", headers=FORWARDED[0], token=guarded.olivia()))
+
+
+def test_without_a_token_in_the_config_an_empty_one_opens_nothing(village: Village) -> None:
+    for credentials in ("Bearer", "Bearer ", "Bearer  "):
+        headers = {**FORWARDED[0], "Authorization": credentials}
+        assert_nothing_here(village, village.get("/metrics", headers=headers))
+
+
+def test_on_this_machine_a_token_is_not_looked_at(guarded: Village) -> None:
+    assert guarded.get("/metrics", token="wrong").status == 200
+
+
+def test_it_may_be_switched_off(tmp_path: Path) -> None:
+    with Village("sqlite", tmp_path, config={"metrics": {"enabled": False, "token": TOKEN}}) as village:
+        assert_nothing_here(village, village.get("/metrics"))
+        assert_nothing_here(village, village.get("/metrics", token=TOKEN))
+
+
+# --- What it tells ---
+
+
+def test_requests_are_counted_by_route(village: Village) -> None:
+    def told(figures: Figures) -> tuple[float, float]:
+        config = {"route": "/api/config", "method": "GET"}
+        return (
+            figures.of("companion_http_requests_total", status="200", **config),
+            figures.of("companion_http_request_seconds_count", **config),
+        )
+
+    before = told(scrape(village.daemon))
+    for _time in range(3):
+        village.get("/api/config")
+    after = told(scrape(village.daemon))
+    assert after == (before[0] + 3, before[1] + 3)
+
+
+def test_what_strangers_make_up_is_no_label(village: Village) -> None:
+    made_up = secrets.token_hex(8)
+    village.get(f"/api/{made_up}")
+    village.get(f"/{made_up}")
+    village.get(f"/api/user/status?username={made_up}")
+    village.daemon.request(made_up.upper(), "/api/config")
+    reply = village.get("/metrics")
+    assert made_up not in reply.text
+    assert made_up.upper() not in reply.text
+    figures = scrape(village.daemon)
+    assert figures.of("companion_http_requests_total", route="other", method="GET", status="404") >= 2
+    assert figures.of("companion_http_requests_total", route="/api/config", method="other", status="405") >= 1
+
+
+def test_refusals_are_counted_by_code(village: Village) -> None:
+    alice = village.newcomer()
+    before = scrape(village.daemon).of("companion_http_refusals_total", code="bad_credentials")
+    assert village.login(alice).code == "bad_credentials"
+    assert scrape(village.daemon).of("companion_http_refusals_total", code="bad_credentials") == before + 1
+
+
+def test_the_sync_is_counted(village: Village) -> None:
+    village.sync()
+    steve, before = village.newcomer("steve"), scrape(village.daemon)
+    village.authme.register(steve.name, steve.password)
+    report = village.sync()
+    assert report["adopted"] == 1
+
+    after = scrape(village.daemon)
+
+    assert after.of("companion_sync_seconds_count") == before.of("companion_sync_seconds_count") + 1
+    adopted = [figures.of("companion_sync_changes_total", kind="adopted") for figures in (before, after)]
+    assert adopted[1] == adopted[0] + 1
+    assert after.of("companion_sync_scanned") == report["scanned"]
+    assert abs(after.of("companion_sync_last_success_timestamp_seconds") - time.time()) < 60
+    assert (after.of("companion_sync_braked"), after.of("companion_bridge_up")) == (0, 1)
+
+
+def test_mails_are_counted_by_how_they_ended(village: Village) -> None:
+    alice, bob = village.newcomer(), village.newcomer("bob")
+    before = scrape(village.daemon)
+    village.code_for(alice.email)
+    village.smtp.refuse(bob.email)
+    village.post("/api/verify/send", {"email": bob.email})
+
+    def both_are_over(figures: Figures) -> bool:
+        counts = [figures.of("companion_mails_total", outcome=outcome) for outcome in ("sent", "failed")]
+        expected = [before.of("companion_mails_total", outcome=outcome) + 1 for outcome in ("sent", "failed")]
+        return counts == expected
+
+    ask_until(lambda: scrape(village.daemon), both_are_over)
+
+
+def test_queues_and_the_process_are_told(village: Village) -> None:
+    figures = scrape(village.daemon)
+    assert figures.of("companion_database_up") == 1
+    for name in ("companion_hash_running", "companion_hash_waiting", "companion_worker_waiting"):
+        assert (name, frozenset()) in figures
+        assert figures.of(name) == 0
+    assert ("companion_hash_refused_total", frozenset()) in figures
+    assert 0 <= figures.of("companion_loop_lag_seconds") < 10
+    assert 10e6 < figures.of("process_resident_memory_bytes") < 500e6
+    assert figures.of("process_cpu_seconds_total") > 0
+    assert figures.of("process_open_fds") > 3
+    assert abs(figures.of("process_start_time_seconds") - time.time()) < 3600
+
+
+def test_without_authme_nothing_is_known_of_the_bridge(tmp_path: Path) -> None:
+    with Village("sqlite", tmp_path, config={"authme": {"enabled": False}}) as village:
+        assert math.isnan(scrape(village.daemon).of("companion_bridge_up"))
+
+
+def test_nobody_is_named(village: Village) -> None:
+    bob = village.approved("bob")
+    village.login(bob)
+    village.login(bob, "a-wrong-password")
+    token = village.user_token(bob)
+    village.sync()
+    text = village.get("/metrics").text.lower()
+    for private in (bob.name, bob.email, bob.password, token, village.olivia(), "olivia", "127.0.0.1"):
+        assert private.lower() not in text
+
+
+class LiveOnUnixSocket(LiveApi):
+    """The metrics as a proxy that speaks over a Unix socket meets them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(make_services(Config()))
+        self._path = path
+
+    def connect(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(10)
+        connection.connect(str(self._path))
+        return connection
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        server = make_server(make_application(self._services, pages=METRICS), self._services.config)
+        server.add_sockets([bind_unix_socket(str(self._path))])
+        self._is_ready.set()
+        await self._stop.wait()
+        server.stop()
+        await server.close_all_connections()

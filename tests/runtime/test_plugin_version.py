@@ -1,0 +1,63 @@
+"""Which AuthMe the game server has: looked up seldom, and on nobody's time but the first one's."""
+
+import asyncio
+import threading
+from datetime import timedelta
+
+from regsvc.runtime.plugin_version import InstalledPlugin
+
+
+class Disk:
+    """A folder with a jar in it; `looks` counts how often it is opened, `may_answer` is when it does."""
+
+    def __init__(self) -> None:
+        self.version: str | None = "5.6.0"
+        self.looks = 0
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def find_version(self) -> str | None:
+        self.looks += 1
+        assert self.may_answer.wait(10)
+        return self.version
+
+
+def test_however_many_ask_the_disk_is_asked_once() -> None:
+    disk = Disk()
+
+    async def story() -> list[str | None]:
+        plugin = InstalledPlugin(disk.find_version)
+        first = await asyncio.gather(*(plugin.version() for _request in range(50)))
+        return [*first, await plugin.version()]
+
+    assert set(asyncio.run(story())) == {"5.6.0"}
+    assert disk.looks == 1
+
+
+def test_nobody_waits_for_a_slow_disk_twice() -> None:
+    disk = Disk()
+
+    async def story() -> None:
+        plugin = InstalledPlugin(disk.find_version, fresh=timedelta(0))
+        assert await plugin.version() == "5.6.0"
+        disk.version = "6.0.1"
+        disk.may_answer.clear()
+        assert [await plugin.version() for _request in range(10)] == ["5.6.0"] * 10
+        disk.may_answer.set()
+        await next(task for task in asyncio.all_tasks() if task.get_name() == "installed-plugin")
+        assert await plugin.version() == "6.0.1"
+
+    asyncio.run(asyncio.wait_for(story(), 10))
+    assert disk.looks >= 2
+
+
+def test_no_version_is_remembered_too() -> None:
+    disk = Disk()
+    disk.version = None
+
+    async def story() -> None:
+        plugin = InstalledPlugin(disk.find_version)
+        assert [await plugin.version() for _request in range(5)] == [None] * 5
+
+    asyncio.run(story())
+    assert disk.looks == 1

@@ -1,0 +1,170 @@
+"""Looking for new versions: asked seldom, believed little, never in anybody's way."""
+
+import asyncio
+import json
+import logging
+import time
+from datetime import timedelta
+
+import pytest
+
+from regsvc import __version__
+from regsvc.runtime.update_feed import MAX_ANSWER_BYTES, FeedUnusable, Published, UpdateFeed
+from regsvc.runtime.updates import FIRST_PAUSE, Updates
+from tests.support.manual_clock import StandingClock
+from tests.support.ports import free_port
+from tests.support.release_feed import Answer, ReleaseFeed, release
+
+EVERY = timedelta(hours=6)
+PAGE = "https://github.com/AuthMe/AuthMeReloaded/releases/tag/6.0.1"
+
+
+def fetch(feed: ReleaseFeed, patience: timedelta = timedelta(seconds=5)) -> Published:
+    return asyncio.run(UpdateFeed(feed.address, patience=patience).fetch())
+
+
+def refused(answer: Answer, patience: timedelta = timedelta(seconds=5)) -> str:
+    with ReleaseFeed(answer) as feed, pytest.raises(FeedUnusable) as refusal:
+        fetch(feed, patience)
+    return str(refusal.value)
+
+
+def test_the_newest_version_and_its_page_are_read() -> None:
+    with ReleaseFeed(release("v6.0.1", PAGE)) as feed:
+        assert fetch(feed) == Published("6.0.1", PAGE)
+    [asked] = feed.asked
+    assert asked["user-agent"] == f"companion/{__version__}"
+    assert "authorization" not in asked
+    assert "gzip" not in asked.get("accept-encoding", "")
+
+
+def test_the_second_time_it_need_not_repeat_itself() -> None:
+    with ReleaseFeed(release("6.0.1")) as feed:
+        asker = UpdateFeed(feed.address)
+        first, second = (asyncio.run(asker.fetch()) for _time in range(2))
+        assert first == second
+        assert feed.asked[1]["if-none-match"] == '"6.0.1"'
+        feed.answer = release("6.0.2")
+        assert asyncio.run(asker.fetch()).version == "6.0.2"
+
+
+@pytest.mark.parametrize(
+    "page", ["javascript:alert(1)", "/releases", 'https://example.org/"><script>', "https://example.org/" + "x" * 600]
+)
+def test_an_address_that_is_no_link_is_left_out(page: str) -> None:
+    with ReleaseFeed(release("6.0.1", page)) as feed:
+        assert fetch(feed) == Published("6.0.1", None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b"[]", b"{}", b'{"tag_name": 6}', b'{"tag_name": "latest"}', b"[" * 100_000, b'"\xff"'],
+)
+def test_nonsense_is_no_version(body: bytes) -> None:
+    assert refused(Answer(body=body)).startswith("its answer")
+
+
+@pytest.mark.parametrize("status", [204, 403, 404, 429, 500, 503])
+def test_another_status_is_no_answer(status: int) -> None:
+    assert str(status) in refused(Answer(status=status))
+
+
+def test_an_answer_that_never_ends_is_cut() -> None:
+    told = json.dumps({"tag_name": "6.0.1", "body": "x" * MAX_ANSWER_BYTES}).encode()
+    assert refused(Answer(body=told))
+    assert refused(Answer(body=b"{", length=10**12))
+
+
+def test_a_silent_feed_is_not_waited_for() -> None:
+    began = time.monotonic()
+    assert refused(Answer(is_silent=True), timedelta(milliseconds=100))
+    assert time.monotonic() - began < 5
+
+
+def test_nobody_listens() -> None:
+    with pytest.raises(FeedUnusable):
+        asyncio.run(UpdateFeed(f"http://127.0.0.1:{free_port()}/").fetch())
+
+
+@pytest.mark.parametrize("target", ["http://127.0.0.1:1/", "/elsewhere", "file:///etc/passwd", "ftp://example.org/"])
+def test_it_is_led_to_https_alone(target: str) -> None:
+    """The feed here is a neighbour's without TLS, so even the way back to itself is refused."""
+    assert "not https" in refused(Answer(302, headers={"Location": target}))
+
+
+# --- When ---
+
+
+def updates_of(feed: ReleaseFeed, clock: StandingClock) -> Updates:
+    return Updates({"plugin": UpdateFeed(feed.address)}, EVERY, clock)
+
+
+def test_answers_are_good_for_hours(clock: StandingClock) -> None:
+    with ReleaseFeed(release("6.0.1")) as feed:
+        updates = updates_of(feed, clock)
+        assert updates.latest.checked_at is None
+        for _tick in range(3):
+            asyncio.run(updates.look_if_due())
+        assert len(feed.asked) == 1
+        assert updates.latest.published["plugin"].version == "6.0.1"
+        assert updates.latest.checked_at == clock()
+
+        clock.advance(hours=5, minutes=59)
+        asyncio.run(updates.look_if_due())
+        assert len(feed.asked) == 1
+        clock.advance(minutes=1)
+        asyncio.run(updates.look_if_due())
+        assert len(feed.asked) == 2
+
+
+def test_a_failure_is_quiet_and_tried_again_ever_later(clock: StandingClock, caplog: pytest.LogCaptureFixture) -> None:
+    with ReleaseFeed(Answer(500)) as feed, caplog.at_level(logging.DEBUG, "regsvc"):
+        updates = updates_of(feed, clock)
+        asyncio.run(updates.look_if_due())
+        for pause in (FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4):
+            before = len(feed.asked)
+            clock.advance(seconds=pause.total_seconds() - 1)
+            asyncio.run(updates.look_if_due())
+            assert len(feed.asked) == before
+            clock.advance(seconds=1)
+            asyncio.run(updates.look_if_due())
+            assert len(feed.asked) == before + 1
+    assert {record.levelname for record in caplog.records if record.name.startswith("regsvc")} == {"DEBUG"}
+    assert updates.latest.checked_at is None
+
+
+def test_the_pause_never_grows_past_the_period(clock: StandingClock) -> None:
+    with ReleaseFeed(Answer(500)) as feed:
+        updates = updates_of(feed, clock)
+        for asked in range(1, 20):
+            asyncio.run(updates.look_if_due())
+            assert len(feed.asked) == asked
+            clock.advance(hours=6)
+
+
+def test_what_was_known_outlives_an_outage(clock: StandingClock) -> None:
+    with ReleaseFeed(release("6.0.1")) as feed:
+        updates = updates_of(feed, clock)
+        asyncio.run(updates.look_if_due())
+        checked_at = clock()
+        feed.answer = Answer(503)
+        clock.advance(hours=6)
+        asyncio.run(updates.look_if_due())
+        assert updates.latest.published["plugin"].version == "6.0.1"
+        assert updates.latest.checked_at == checked_at
+
+
+def test_one_feed_that_fails_does_not_keep_the_other_back(clock: StandingClock) -> None:
+    with ReleaseFeed(Answer(500)) as broken, ReleaseFeed(release("0.9.0")) as own:
+        feeds = {"plugin": UpdateFeed(broken.address), "companion": UpdateFeed(own.address)}
+        updates = Updates(feeds, EVERY, clock)  # type: ignore[arg-type]
+        assert set(asyncio.run(updates.look())) == {"plugin"}
+    assert updates.latest.published["companion"].version == "0.9.0"
+    assert updates.latest.checked_at == clock()
+
+
+def test_switched_off_it_asks_nobody(clock: StandingClock) -> None:
+    updates = Updates({}, EVERY, clock)
+    asyncio.run(updates.look_if_due())
+    assert not updates.is_enabled
+    assert updates.latest.checked_at is None

@@ -1,0 +1,112 @@
+"""Records for the tests of the plan: Alice, what we know of her player, and her row; a test says what is otherwise."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from plugin_bridge.authme.players import PlayerRow, lock_text
+from regsvc.core.clock import epoch_ms
+from regsvc.database.models import APPROVED
+from regsvc.sync.records import AGREED, PRESENT, Agreement, Policy, StoredPassword, Subject, UserRecord
+
+FIRST_START = datetime(2031, 5, 1, tzinfo=UTC)
+REGISTERED = datetime(2031, 5, 2, tzinfo=UTC)
+NOW = datetime(2031, 5, 4, tzinfo=UTC)
+REGDATE = epoch_ms(REGISTERED) + 60_000
+"""When Alice's row was made: a minute after she registered with us."""
+
+WEB = StoredPassword("$SHA$web$0", None, "SHA256")
+"""The password she chose with her proven e-mail."""
+GAME = "$SHA$game$0"
+"""A hash that AuthMe made."""
+
+
+def user(**changes: Any) -> UserRecord:
+    """Alice, approved, with a proven e-mail and a password; `status` is applied unless it is said otherwise."""
+    status = changes.setdefault("status", APPROVED)
+    usual: dict[str, Any] = {
+        "id": 7,
+        "username": "Alice",
+        "username_key": "alice",
+        "email": "alice@example.org",
+        "email_key": "alice@example.org",
+        "is_email_verified": True,
+        "applied_status": status,
+        "password": WEB,
+        "created_at": REGISTERED,
+        "ban_expires_at": None,
+        "registration_ip": None,
+    }
+    return UserRecord(**usual | changes)
+
+
+def row(**changes: Any) -> PlayerRow:
+    """Her row as she was provisioned."""
+    usual: dict[str, Any] = {
+        "username": "alice",
+        "realname": "Alice",
+        "hash": WEB.hash,
+        "email": "alice@example.org",
+        "regdate": REGDATE,
+        "has_session": 0,
+    }
+    return PlayerRow(**usual | changes)
+
+
+def locked_row(hash_: str = WEB.hash, **changes: Any) -> PlayerRow:
+    return row(hash=lock_text(hash_), **changes)
+
+
+def agreed(**changes: Any) -> Agreement:
+    """The last agreement, on `row()`."""
+    usual: dict[str, Any] = {
+        "username_key": "alice",
+        "user_id": 7,
+        "presence": PRESENT,
+        "base_hash": WEB.hash,
+        "base_email": "alice@example.org",
+        "base_realname": "Alice",
+        "base_regdate": REGDATE,
+        "plugin_state": "synced",
+    }
+    return Agreement(**usual | changes)
+
+
+def locked(hash_: str = WEB.hash, **changes: Any) -> Agreement:
+    """The last agreement, on a row that we then locked."""
+    usual = {"lock_reason": "banned", "locked_at": NOW, "kept_hash": hash_, "kept_origin": AGREED}
+    return agreed(**usual | {"plugin_state": "locked"} | changes)
+
+
+def never_seen(presence: str = "absent", **changes: Any) -> Agreement:
+    """What a registration writes: there was no row then (or nobody could ask)."""
+    usual: dict[str, Any] = {"user_id": 7, "presence": presence, "plugin_state": "absent"}
+    return Agreement("alice", **usual | changes)
+
+
+def subject(
+    user: UserRecord | None = None,
+    agreement: Agreement | None = None,
+    player: PlayerRow | None = None,
+    **changes: Any,
+) -> Subject:
+    usual: dict[str, Any] = {"key": "alice", "is_operator": False, "now": NOW}
+    return Subject(user=user, agreement=agreement, player=player, **usual | changes)
+
+
+def policy(**changes: Any) -> Policy:
+    """The default config's, on an AuthMe with SHA256."""
+    usual: dict[str, Any] = {
+        "existing_players": "approved",
+        "new_players": "pending",
+        "on_player_removed": "respect",
+        "unapproved_players": "lock",
+        "conflict": "plugin",
+        "first_started_at": FIRST_START,
+        "algorithms": frozenset({"SHA256"}),
+        "is_bridge_on": True,
+    }
+    return Policy(**usual | changes)
+
+
+def ago(**amount: float) -> datetime:
+    return NOW - timedelta(**amount)

@@ -1,0 +1,217 @@
+"""Kills a village's daemon in the middle of a story, starts it again, and looks whether anything was lost."""
+
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+
+from regsvc.database.failpoints import VARIABLE, Point
+from tests.support.authme_database import DatabaseKind, SqliteFile
+from tests.support.authme_tables import dump_table
+from tests.support.crash_stories import STORIES, Picture, Story, doors, subjects_mailed, take_picture, wait_for_letter
+from tests.support.daemon import Reply
+from tests.support.mariadb import MariaDBServer
+from tests.support.other_user import Walker, can_be_another, check, give_away
+from tests.support.our_tables import ago, our_database
+from tests.support.smtp import WAIT
+from tests.support.stack import OPERATOR, Person, Village
+from tests.support.together import at_once
+
+_LATEST_KILL = 0.5  # seconds after everybody has begun; about as long as it takes all of them
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a story goes when nobody is killed."""
+
+    before: Picture
+    after: Picture
+    subjects: set[str]
+    doors: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Somebody's story under way."""
+
+    name: str
+    person: Person
+    usual: Outcome
+
+    @property
+    def story(self) -> Story:
+        return STORIES[self.name]
+
+
+class Killer:
+    """Make it with `open_killer`."""
+
+    def __init__(self, village: Village, order: Path, walker: Walker | None) -> None:
+        self.village = village
+        self._order = order
+        self._walker = walker
+        self._usual: dict[str, Outcome] = {}
+
+    def kill_at(self, point: Point, number: int, name: str) -> bool:
+        """The process dies when the story passes this point for the `number`th time.
+
+        False: it was done before, and the process died after its answer.
+        """
+        [case] = self._prepare([name])
+        self._order.write_text(f"{point}:{number}", "utf-8")
+        [reply] = self._act([case])
+        self._bury(case.name, f"{point}:{number}")
+        self._resume([case], [reply])
+        return reply is None
+
+    def kill_at_random(self, seed: int) -> None:
+        """All stories at once, and the process dies at some moment."""
+        dice = random.Random(seed)
+        cases = self._prepare(dice.sample(list(STORIES), len(STORIES)))
+        replies = self._act(cases, dice.uniform(0, _LATEST_KILL))
+        self._bury("all at once", f"seed {seed}")
+        self._resume(cases, replies)
+
+    def _prepare(self, names: Sequence[str]) -> list[Case]:
+        if not self.village.daemon.is_running:  # the round before this one failed
+            self.village.daemon.start()
+        usual = [self._rehearse(name) for name in names]
+        self.village.sync()
+        people = [STORIES[name].prepare(self.village) for name in names]
+        self.village.olivia()
+        self._wait_for_mails()
+        return [Case(*given) for given in zip(names, people, usual, strict=True)]
+
+    def _rehearse(self, name: str) -> Outcome:
+        if name not in self._usual:
+            village, story = self.village, STORIES[name]
+            person = story.prepare(village)
+            if story.is_asked:
+                village.sync()  # as after a restart
+            before = take_picture(village, person)
+            reply = story.act(village, person)
+            assert 200 <= reply.status < 300, reply.text
+            village.sync()
+            after = take_picture(village, person)
+            if letters := _number_of_mails(after):
+                village.smtp.wait_for(person.email, letters)
+            self._usual[name] = Outcome(before, after, subjects_mailed(village, person), doors(village, person))
+        return self._usual[name]
+
+    def _act(self, cases: Sequence[Case], kill_after: float | None = None) -> list[Reply | None]:
+        """Everybody's answer; None for who got none."""
+        calls: list[Callable[[], Reply | None]] = [partial(self._try, case) for case in cases]
+        if kill_after is not None:
+            calls.append(partial(self._wait_and_kill, kill_after))
+        return at_once(calls)[: len(cases)]
+
+    def _try(self, case: Case) -> Reply | None:
+        try:
+            reply = case.story.act(self.village, case.person)
+        except (OSError, HTTPException):
+            return None
+        assert 200 <= reply.status < 300, f"{case.name}: {reply.text}"
+        return reply
+
+    def _wait_and_kill(self, seconds: float) -> None:
+        threading.Event().wait(seconds)
+        self.village.daemon.kill()
+
+    def _bury(self, *what: str) -> None:
+        """The process is dead at the end of this, wherever it was; AuthMe's file is whole for everybody else."""
+        self.village.daemon.kill()
+        self._order.unlink(missing_ok=True)
+        place = self.village.table.database
+        if isinstance(place, SqliteFile):
+            assert check(place.path, self.village.daemon.state_dir) == "ok", what
+        if self._walker is not None:
+            assert self._walker.is_walking(), what
+
+    def _resume(self, cases: Sequence[Case], replies: Sequence[Reply | None]) -> None:
+        village = self.village
+        self._let_claims_run_out()
+        village.daemon.start()
+        assert village.sync()["errors"] == []
+        for case, reply in zip(cases, replies, strict=True):
+            self._ask_again(case, reply)
+        assert village.sync()["errors"] == []
+        for case in cases:
+            assert take_picture(village, case.person) == case.usual.after, case.name
+        self._assert_it_rests()
+        for case in cases:
+            self._assert_mailed(case)
+            assert doors(village, case.person) == case.usual.doors, case.name
+
+    def _ask_again(self, case: Case, reply: Reply | None) -> None:
+        """Whoever got no answer, and sees that nothing has happened; what was answered has happened."""
+        if case.story.is_asked and reply is None and take_picture(self.village, case.person) == case.usual.before:
+            assert self._try(case) is not None, case.name
+        else:
+            assert take_picture(self.village, case.person) == case.usual.after, case.name
+
+    def _assert_it_rests(self) -> None:
+        """Another run of the sync changes nothing."""
+        rows = self._rows()
+        report = self.village.sync()
+        counts = ("adopted", "provisioned", "updated", "locked", "restored", "removed")
+        assert {name: report[name] for name in counts} == dict.fromkeys(counts, 0)
+        assert self._rows() == rows
+
+    def _rows(self) -> list[dict[str, object]]:
+        """AuthMe's table, but for who walks about in it."""
+        operator = OPERATOR.lower()
+        hexed = operator.encode().hex().upper()
+        return [row for row in dump_table(self.village.table) if row["username"] not in (f"text '{operator}'", hexed)]
+
+    def _assert_mailed(self, case: Case) -> None:
+        for subject in case.usual.subjects:
+            wait_for_letter(self.village, case.person, subject)
+
+    def _wait_for_mails(self) -> None:
+        """Until none is under way: its commits are not the story's."""
+        under_way = "SELECT 1 FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL"
+        deadline = time.monotonic() + WAIT
+        while our_database(self.village).query(under_way):
+            assert time.monotonic() < deadline, "mails are still under way"
+
+    def _let_claims_run_out(self) -> None:
+        """Some minutes pass in which the dead process says nothing of the mails it was delivering."""
+        our_database(self.village).execute(
+            "UPDATE regsvc_outbox SET next_attempt_at = ? WHERE next_attempt_at IS NOT NULL", (ago(seconds=1),)
+        )
+
+
+@contextmanager
+def open_killer(kind: DatabaseKind, mariadb: MariaDBServer | None) -> Iterator[Killer]:
+    """With a village of its own. On SQLite somebody plays all the while, under another user where we may be one."""
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # the tests' own folders are closed to others
+        home.chmod(0o711)
+        (home / "daemon").mkdir(mode=0o700)
+        order = home / "kill-at"
+        village = stack.enter_context(Village(kind, home, mariadb, environment={VARIABLE: str(order)}))
+        walker = None
+        if isinstance(village.table.database, SqliteFile):
+            if not can_be_another():
+                _say("NOT ROOT: whoever plays and checks AuthMe's file does so under our own user.")
+            give_away(village.game.authme_directory)
+            walker = stack.enter_context(Walker(village.table.database.path, OPERATOR))
+        yield Killer(village, order, walker)
+
+
+def _number_of_mails(picture: Picture) -> int:
+    mails = picture["mails"]
+    assert isinstance(mails, list)
+    return len(mails)
+
+
+def _say(sentence: str) -> None:
+    """Past pytest's capture."""
+    print(sentence, file=sys.__stderr__, flush=True)

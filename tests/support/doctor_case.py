@@ -1,0 +1,99 @@
+"""A server for the doctor to look at: everything is as it should be, until a test breaks one thing."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from regsvc.app.context import lay_ground
+from regsvc.config.loader import load_config
+from regsvc.config.sections import Config, ConfigError
+from regsvc.doctor.checkup import Checkup, examine
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.host import Machine, NobodyListens
+from regsvc.doctor.finding import Finding
+from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
+from tests.support.authme_tables import AuthMeTable
+from tests.support.daemon import to_toml
+from tests.support.game_server import GameServer
+
+RCON_PASSWORD = "a long one, 5f1c0e"
+
+
+def nobody_listens(url: str) -> bytes | None:
+    raise NobodyListens
+
+
+HEALTHY_MACHINE = Machine(
+    user_id=lambda: 1000,
+    free_bytes=lambda folder: 10**12,
+    find_public_address=lambda: None,
+    is_answered=lambda host, port: False,
+    fetch=nobody_listens,
+)
+
+
+class Clinic:
+    """A game server, AuthMe's table and a config of ours. `sections` is the config, `machine` what the doctor asks."""
+
+    def __init__(self, directory: Path, game: GameServer, table: AuthMeTable) -> None:
+        self.directory = directory
+        self.game = game
+        self.table = table
+        self.machine = HEALTHY_MACHINE
+        self.state_dir = directory / "state"
+        self.config_file = directory / "companion.toml"
+        self.config_mode = 0o600
+        self.sections: dict[str, dict[str, Any]] = {
+            "server": {"base_url": "https://play.example.org", "state_dir": str(self.state_dir)},
+            "game": {"directory": str(game.directory)},
+            "mail": {"backend": "smtp", "host": "127.0.0.1", "security": "none", "sender": "noreply@example.org"},
+        }
+        directory.mkdir()
+        game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD)
+
+    @property
+    def our_database(self) -> AuthMeDatabase:
+        """Where our own tables are, once `start_once` has made them."""
+        if isinstance(self.table.database, MariaDBSchema):
+            return self.table.database
+        return SqliteFile(self.state_dir / "companion.db")
+
+    def change(self, section: str, **keys: object) -> None:
+        """Change keys of our config; None takes one out."""
+        self.sections.setdefault(section, {}).update(keys)
+
+    def change_machine(self, **changes: Any) -> None:
+        """Replace what the doctor asks of the machine."""
+        self.machine = replace(self.machine, **changes)
+
+    def read_config(self) -> Config:
+        """The config as the process reads it. Raises `ConfigError`."""
+        self.config_file.write_text(to_toml(self.sections), encoding="utf-8")
+        self.config_file.chmod(self.config_mode)
+        return load_config(self.config_file, {})
+
+    def start_once(self) -> None:
+        """What the first start leaves behind: keys, our tables, and where home is."""
+        ground = lay_ground(self.read_config())
+        ground.prepare()
+        ground.home.database.close()
+
+    def examine(self) -> Checkup:
+        """What the doctor says."""
+        config: Config | ConfigError
+        try:
+            config = self.read_config()
+        except ConfigError as error:
+            config = error
+        checkup = examine(Facts(config, self.machine))
+        assert not any("a bug of" in reason for reason in checkup.not_examined), checkup.not_examined
+        return checkup
+
+    def findings(self) -> list[Finding]:
+        return list(self.examine().findings)
+
+    def only_finding(self, id: str) -> Finding:
+        """The finding of this kind; AssertionError if there is another one, or none."""
+        findings = self.findings()
+        assert [finding.id for finding in findings] == [id], findings
+        return findings[0]

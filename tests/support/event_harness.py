@@ -1,0 +1,102 @@
+"""Where admins sit and listen to what happens, without HTTP: the streams, the log behind them, and who hears what."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from regsvc.core.caller import Session
+from regsvc.database.audit import Audit
+from regsvc.database.engine import Worker
+from regsvc.database.models import AuditEntry
+from regsvc.runtime.event_streams import EventStream, EventStreams
+from regsvc.runtime.events import EventLog
+from tests.support.manual_clock import StandingClock
+
+SOON = timedelta(milliseconds=20)
+NEVER = timedelta(hours=1)
+PATIENCE = 10.0  # seconds
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+def session_of(name: str = "Olivia", user_id: int = 1) -> Session:
+    return Session(f"session-of-{name}", user_id, name, "admin", True, LATER, None)
+
+
+@dataclass
+class Hall:
+    """`banned` are the names of those whose session has ended."""
+
+    streams: EventStreams
+    worker: Worker
+    audit: Audit
+    banned: set[str]
+
+    async def happens(self, action: str = "user.approved", target: str = "Alice", *, is_told: bool = True) -> None:
+        """Something, committed; `is_told` as handlers do, else as somebody in another process."""
+        await self.worker.run(self.audit.record, action, "Olivia", target)
+        if is_told:
+            self.streams.wake()
+
+
+def open_hall(worker: Worker, audit: Audit, **options: Any) -> Hall:
+    """With streams that look often, and neither check nor beat unless `options` say so."""
+    banned: set[str] = set()
+    patient = {"heart_beat": NEVER, "look_every": SOON, "check_every": NEVER}
+    streams = EventStreams(worker, EventLog(), lambda session: session.username not in banned, **{**patient, **options})
+    return Hall(streams, worker, audit, banned)
+
+
+class Listener:
+    """Somebody with a stream open, who reads it piece by piece."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+
+    async def hears(self, count: int) -> list[tuple[str, Any]]:
+        """The next events, by name and whom they are about; AssertionError when they do not come."""
+        heard: list[tuple[str, Any]] = []
+        while len(heard) < count:
+            heard += events_in(await self.chunk())
+        assert len(heard) == count, heard
+        return heard
+
+    async def chunk(self) -> bytes:
+        return await asyncio.wait_for(anext(self._chunks), PATIENCE)
+
+    async def hears_no_more(self) -> None:
+        """The stream ends, and nothing comes before that."""
+        with pytest.raises(StopAsyncIteration):
+            await self.chunk()
+
+
+def events_in(chunk: bytes) -> list[tuple[str, Any]]:
+    """Names, and whom they are about."""
+    parts = [dict(line.split(": ", 1) for line in part.split("\n")) for part in chunk.decode().split("\n\n") if part]
+    return [(part["event"], json.loads(part["data"]).get("username")) for part in parts if "event" in part]
+
+
+async def sit_down(hall: Hall, stream: EventStream) -> Listener:
+    listener = Listener(hall.streams.chunks(stream))
+    assert await listener.chunk() == b"retry: 3000\n\n"
+    return listener
+
+
+def play(story: Callable[[], Awaitable[None]]) -> None:
+    """Run a story to its end; TimeoutError when it has none."""
+
+    async def told() -> None:
+        await asyncio.wait_for(story(), 30)
+
+    asyncio.run(told())
+
+
+def add_many(count: int, clock: StandingClock) -> None:
+    """So many approvals at once."""
+    entry = {"action": "user.approved", "operator": "Olivia", "target": "Alice", "created_at": clock()}
+    for start in range(0, count, 100):
+        AuditEntry.insert_many([entry] * min(100, count - start)).execute()

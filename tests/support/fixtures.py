@@ -1,0 +1,143 @@
+"""What the tests of the rules may ask for, beside what every test may.
+
+clock         a clock that stands still until the test moves it
+our_database  our own database on `database_kind`, with its tables, and open on the test's thread
+in_parallel   runs a rule on many threads at once, each with a connection of its own
+alice         a user who waits for her review; `make_user` makes others
+olivia        an approved user; `operators` has her name, and whom a test adds
+caller        who sends the requests
+tokens        access tokens as app.py wires them; `make_tokens` makes them with other keys
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+from peewee import Database
+
+from regsvc.auth.keys import SigningKeys
+from regsvc.auth.sessions import Tokens
+from regsvc.core.caller import Caller
+from regsvc.database.audit import Audit
+from regsvc.database.engine import Worker, open_database
+from regsvc.database.models import APPROVED, PENDING, User, bind_models
+from tests.support.authme_database import DatabaseKind
+from tests.support.database_fixtures import KEY, InParallel, MakeTokens, MakeUser
+from tests.support.manual_clock import StandingClock
+from tests.support.migrated import fill_file, fill_schema
+
+
+@pytest.fixture
+def clock() -> StandingClock:
+    return StandingClock()
+
+
+@pytest.fixture
+def our_database(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> Iterator[Database]:
+    if database_kind == "mariadb":
+        schema = request.getfixturevalue("database")
+        fill_schema(schema)
+        url = schema.url
+    else:
+        fill_file(tmp_path / "companion.db")
+        url = f"sqlite:///{tmp_path / 'companion.db'}"
+    opened = open_database(url, timedelta(seconds=20))
+    bind_models(opened)
+    with opened.connection_context():
+        yield opened
+
+
+@pytest.fixture
+def in_parallel(our_database: Database) -> InParallel:
+    """`in_parallel(rule, 50)`: what 50 threads got that called it at the same time, exceptions included."""
+
+    def run(rule: Callable[[], Any], threads: int) -> list[Any]:
+        worker = Worker(our_database, 1)
+        barrier = Barrier(threads)
+
+        def call() -> Any:
+            our_database.connect()  # before the start: connecting takes turns, and longer than most rules
+            barrier.wait()
+            try:
+                return worker.run_here(rule)
+            except Exception as error:
+                return error
+            finally:
+                our_database.close()
+
+        with ThreadPoolExecutor(threads) as pool:
+            calls = [pool.submit(call) for number in range(threads)]
+        worker.close()
+        return [call.result() for call in calls]
+
+    return run
+
+
+@pytest.fixture
+def make_user(our_database: Database, clock: StandingClock) -> MakeUser:
+    """`make_user("Bob", status="approved")`; what is not said is usual."""
+
+    def make(username: str, **columns: Any) -> User:
+        status = columns.pop("status", PENDING)
+        email = columns.pop("email", f"{username}@Example.org")
+        row = {
+            "username": username,
+            "username_key": username.lower(),
+            "email": email,
+            "email_key": email.lower() if email else None,
+            "status": status,
+            "applied_status": status,
+            "origin": "registered",
+            "created_at": clock(),
+            **columns,
+        }
+        made: User = User.get_by_id(User.insert(row).execute())
+        return made
+
+    return make
+
+
+@pytest.fixture
+def alice(make_user: MakeUser) -> User:
+    return make_user("Alice")
+
+
+@pytest.fixture
+def caller() -> Caller:
+    return Caller(address="2001:db8::7", limit_key="2001:db8::/64", language="en", request_id="request-1")
+
+
+@pytest.fixture
+def operators() -> set[str]:
+    """Who is in ops.json at this moment."""
+    return {"Olivia"}
+
+
+@pytest.fixture
+def make_tokens(our_database: Database, clock: StandingClock, operators: set[str]) -> MakeTokens:
+    def make(signing: SigningKeys | None = None, admin_idle: timedelta = timedelta(hours=2)) -> Tokens:
+        return Tokens(
+            signing=signing or SigningKeys(KEY),
+            now=clock,
+            user_lifetime=timedelta(days=30),
+            admin_lifetime=timedelta(hours=12),
+            admin_idle=admin_idle,
+            is_operator=lambda username: username in operators,
+            audit=Audit(clock),
+        )
+
+    return make
+
+
+@pytest.fixture
+def tokens(make_tokens: MakeTokens) -> Tokens:
+    return make_tokens()
+
+
+@pytest.fixture
+def olivia(make_user: MakeUser) -> User:
+    return make_user("Olivia", status=APPROVED, language="zh")

@@ -1,0 +1,78 @@
+"""All that has to do with mail, wired as the daemon does it, on whatever database is open."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from peewee import Database
+
+from regsvc.app.mail import patience_with_mails
+from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.database.models import Review, Table, User
+from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.renderer import MailRenderer
+from regsvc.notifications.mail.store import MailDesk
+from regsvc.notifications.mail.templates import load_mail_templates
+from regsvc.notifications.outbox import Outbox
+from tests.support.manual_clock import StandingClock
+
+ALICE = parse_email("Alice@example.org")
+BOB = parse_email("Bob@example.org")
+
+INSTALLATION_KEY = bytes(range(32))
+
+
+def rows_of(table: type[Table]) -> list[dict[str, Any]]:
+    """All that is stored in a table."""
+    rows: Any = table.select().dicts()
+    return list(rows)
+
+
+class PostOffice:
+    """The rules of codes, links, outbox and mails; `desk` is what a delivery works with."""
+
+    def __init__(self, database: Database, clock: StandingClock, templates: Path | None = None) -> None:
+        secrets = DerivedSecrets(INSTALLATION_KEY)
+        self.clock = clock
+        self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
+        self.links = PasswordLinks(secrets, clock)
+        self.outbox = Outbox(clock, "mail", patience_with_mails(max_attempts=3))
+        self.mails = Mails(self.outbox, "en", is_available=True, wake=lambda: None)
+        self.renderer = MailRenderer(
+            load_mail_templates(templates),
+            self.codes,
+            self.links,
+            self.outbox,
+            clock,
+            sender="companion@example.org",
+            server_name="Example Craft",
+            base_url="https://play.example.org",
+        )
+        self.desk = MailDesk(database, self.outbox, self.codes, self.renderer)
+
+    def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:
+        """As `verify/send` does it; comes back with the code that will be mailed."""
+        row_id = self.codes.issue(to.key, "register")
+        self.mails.send_verification_code(to, language, row_id)
+        row = self.codes.find_to_mail(row_id)
+        assert row is not None
+        return self.codes.code_of(row)
+
+    def review(self, user: User, transition: str, reason: str | None = None, **columns: object) -> int:
+        """A decision by Olivia; its row's id."""
+        row = {
+            "user_id": user.id,
+            "username": user.username,
+            "username_key": user.username_key,
+            "transition": transition,
+            "status_before": "pending",
+            "reason": reason,
+            "operator": "Olivia",
+            "reviewed_at": self.clock(),
+            **columns,
+        }
+        review_id: int = Review.insert(row).execute()
+        return review_id

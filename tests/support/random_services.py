@@ -1,0 +1,37 @@
+"""One new house after the other, each with an empty table of AuthMe's; made for tests that need many."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from pathlib import Path
+
+from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
+from tests.support.authme_tables import AuthMeTable, create_table
+from tests.support.game_server import write_game_server
+from tests.support.manual_clock import StandingClock
+from tests.support.mariadb import MariaDBServer
+from tests.support.services import House, open_house
+
+OpenHouse = Callable[[], AbstractContextManager[House]]
+
+
+def house_opener(directory: Path, mariadb: MariaDBServer | None) -> OpenHouse:
+    """Each in a folder of its own below `directory`, on SQLite where there is no `mariadb`."""
+    numbers = itertools.count(1)
+
+    @contextmanager
+    def opened() -> Iterator[House]:
+        home = directory / f"house-{next(numbers)}"
+        home.mkdir()
+        game = write_game_server(home / "game")
+        game.authme_directory.mkdir(parents=True)
+        with ExitStack() as stack:
+            place: AuthMeDatabase = SqliteFile(game.authme_directory / "authme.db")
+            if mariadb is not None:
+                place = MariaDBSchema(stack.enter_context(mariadb.fresh_database()))
+            table = AuthMeTable(place)
+            create_table(table)
+            game.install_authme(table)
+            yield stack.enter_context(closing(open_house(game, table, StandingClock(), home / "state")))
+
+    return opened

@@ -1,0 +1,430 @@
+"""A village in which things happen in random order: on the web, in the game, in SQL, and processes that are killed.
+
+A hypothesis state machine. After everything that we did, AuthMe's table is judged by `table_judge`; after each run of
+the sync a second one changes nothing.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+from unittest import mock
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from regsvc.core.refusal import Refusal
+from regsvc.database.failpoints import POINTS, Point
+from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, User
+from tests.support.authme_database import Row
+from tests.support.random_services import OpenHouse
+from tests.support.row_audit import Known, Picture, is_locked, judge, judge_rest, take_picture
+
+NAMES = ("Alice", "Bob", "Carol", "Dave")
+STEPS = 66  # operations in a sequence at most: hypothesis ends some of them earlier
+LIKELY = {
+    PENDING: ("approve", "approve", "approve", "reject", "ban", "delete"),
+    APPROVED: ("approve", "approve", "ban", "ban", "delete"),
+    REJECTED: ("approve", "approve", "ban", "delete"),
+    BANNED: ("unban", "unban", "ban", "delete"),
+}
+NEVER_PURGED = 10**14  # epoch milliseconds, long after everything
+UNKNOWN_POINTS = 6  # a kill is drawn among the first so many commit points of its kind
+
+some_name = st.sampled_from(NAMES)
+some_emails = st.sampled_from(["", "your@email.com", "bob@example.org", "carol@example.org", "new@game.example.org"])
+
+
+class Killed(BaseException):
+    """Nothing of ours catches it."""
+
+
+class Reaper:
+    """Ends the process at a commit point, once, when told; stands in for `pass_point` in this process."""
+
+    def __init__(self) -> None:
+        self._point: Point | None = None
+        self._left = 0
+
+    def aim(self, point: Point, number: int) -> None:
+        """At the `number`th time this point is passed from now on."""
+        self._point, self._left = point, number
+
+    def rest(self) -> None:
+        self._point = None
+
+    def pass_point(self, point: Point) -> None:
+        if point != self._point:
+            return
+        self._left -= 1
+        if self._left == 0:
+            self.rest()
+            raise Killed
+
+    @contextmanager
+    def at_large(self) -> Iterator[None]:
+        with (
+            mock.patch("regsvc.database.engine.pass_point", self.pass_point),
+            mock.patch("regsvc.sync.reconciler.pass_point", self.pass_point),
+            mock.patch("regsvc.sync.rehash.pass_point", self.pass_point),
+        ):
+            yield
+
+
+def is_approval_typed(user: User) -> bool:
+    """Whether somebody let him in by SQL, and nothing has followed from it yet."""
+    return bool(user.status == APPROVED) and user.applied_status in (PENDING, REJECTED)
+
+
+def operation(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
+    """A rule of the machine that is counted."""
+
+    def made(act: Callable[..., None]) -> Any:
+        @wraps(act)
+        def counted(self: "RandomVillage", **given: Any) -> None:
+            self.count()
+            act(self, **given)
+
+        return rule(**drawn)(counted)  # type: ignore[no-untyped-call]
+
+    return made
+
+
+class RandomVillage(RuleBasedStateMachine):
+    """One sequence. `count` counts the operations of all of them."""
+
+    def __init__(self, open_house: OpenHouse, count: Callable[[], None]) -> None:
+        super().__init__()
+        self.reaper = Reaper()
+        self._opened = open_house()
+        self._at_large = self.reaper.at_large()
+        self.house = self._opened.__enter__()
+        self._at_large.__enter__()
+        self.count = count
+        self.people = {name.lower(): Known(name) for name in (*NAMES, "Olivia")}
+        self.passwords = 0
+        self.schema = self._schema()
+
+    def teardown(self) -> None:
+        self.reaper.rest()
+        try:
+            self._sync()
+            assert self._schema() == self.schema
+        finally:
+            self._at_large.__exit__(None, None, None)
+            self._opened.__exit__(None, None, None)
+
+    @initialize()
+    def some_are_there(self) -> None:
+        """Olivia keeps the table from ever being empty, Alice plays, Bob waits, Carol is known in the game alone."""
+        self._register_there("Olivia")
+        self._write_there("Olivia", lastlogin=NEVER_PURGED)
+        self._register_here("Alice", True)
+        self._decide("Alice", "approve")
+        self._register_here("Bob", True)
+        self._register_there("Carol")
+
+    # --- here ---
+
+    @operation(name=some_name, has_password=st.booleans())
+    def register_here(self, name: str, has_password: bool) -> None:
+        self._register_here(name, has_password)
+
+    @operation(name=some_name, data=st.data())
+    def decide_here(self, name: str, data: st.DataObject) -> None:
+        user = self.house.find_user(name)
+        likely = LIKELY[user.status] if user is not None else ("approve",)
+        self._decide(name, data.draw(st.sampled_from(likely)))
+
+    @operation(name=some_name)
+    def let_play_here(self, name: str) -> None:
+        user = self.house.find_user(name)
+        self._decide(name, "unban" if user is not None and user.status == BANNED else "approve")
+
+    @operation(name=some_name, days=st.integers(1, 20))
+    def ban_here_for_some_days(self, name: str, days: int) -> None:
+        self._decide(name, "ban", expires_at=self.house.clock() + timedelta(days=days))
+
+    @operation(name=some_name)
+    def set_password_here(self, name: str) -> None:
+        person, password = self.people[name.lower()], self._new_password()
+
+        def note(is_done: bool) -> None:
+            user = self.house.find_user(name)
+            if user is None or (not is_done and user.password_hash is None):  # killed before it was set
+                person.others.add(password)
+                return
+            person.own.append(password)
+            person.is_asked_back = True
+            person.has_left = person.has_left and not is_done
+            person.is_unsure = person.is_unsure or not is_done
+            row = self._row(name)
+            person.is_promised = is_done and row is not None and is_locked(row)
+
+        self._do(lambda: self.house.set_password(name, password), note)
+
+    @operation(name=some_name, data=st.data())
+    def log_in_here(self, name: str, data: st.DataObject) -> None:
+        person = self.people[name.lower()]
+        tried = sorted({*person.own, *person.others})
+        if not tried:
+            return
+        password = data.draw(st.sampled_from(tried))
+
+        def log_in() -> None:
+            self.house.login(name, password)
+            assert password in person.own, f"{name} was let in with {password}, own are {person.own}"
+
+        self._do(log_in)
+
+    @operation(name=some_name, status=st.sampled_from(sorted(STATUSES)))
+    def type_status_in_sql(self, name: str, status: str) -> None:
+        user = self.house.find_user(name)
+        if user is None:
+            return
+        self.house.ours.execute("UPDATE regsvc_user SET status = ? WHERE username_key = ?", (status, name.lower()))
+
+    @operation(name=some_name)
+    def delete_in_sql(self, name: str) -> None:
+        self.house.ours.execute("DELETE FROM regsvc_user WHERE username_key = ?", (name.lower(),))
+        self._sync()
+
+    @operation()
+    def sync(self) -> None:
+        self._sync()
+
+    @operation(point=st.sampled_from(POINTS), number=st.integers(1, UNKNOWN_POINTS))
+    def kill_soon(self, point: Point, number: int) -> None:
+        self.reaper.aim(point, number)
+
+    @operation(hours=st.integers(1, 200))
+    def wait(self, hours: int) -> None:
+        self.house.clock.advance(hours=hours)
+
+    # --- there ---
+
+    @operation(name=some_name)
+    def register_there(self, name: str) -> None:
+        self._register_there(name)
+
+    @operation(
+        name=some_name, then=st.sampled_from(["plays", "quits", "changes the password", "unregisters", "has a session"])
+    )
+    def log_in_there(self, name: str, then: str) -> None:
+        person, row = self.people[name.lower()], self._row(name)
+        opened = person.opens(row) if row is not None else []
+        if not opened:
+            return
+        assert self.house.authme.login(name, opened[0])
+        if then == "quits":
+            self.house.authme.quit(name)
+        elif then == "changes the password":
+            self._change_password_there(person, lambda new: self.house.authme.change_password(name, opened[0], new))
+        elif then == "unregisters":
+            self._leave(lambda: self.house.authme.unregister(name, opened[0]))
+        elif then == "has a session":
+            self._write_there(name, hasSession=1, x=7.25, world="nether", yaw=1.5)
+        self._moment()
+
+    @operation(name=some_name)
+    def recover_password_there(self, name: str) -> None:
+        """Also where the row is locked."""
+        if self._row(name) is not None:
+            self._change_password_there(
+                self.people[name.lower()], lambda new: self.house.authme.set_password(name, new)
+            )
+            self._moment()
+
+    @operation(name=some_name)
+    def unregister_there(self, name: str) -> None:
+        self._leave(lambda: self.house.authme.unregister_from_console(name))
+        self._moment()
+
+    @operation(name=some_name)
+    def another_takes_the_name_there(self, name: str) -> None:
+        self._leave(lambda: self.house.authme.unregister_from_console(name))
+        self._moment()
+        self._register_there(name)
+
+    @operation(hours=st.integers(24, 400))
+    def purge_there(self, hours: int) -> None:
+        self._leave(lambda: self.house.authme.purge(self.house.clock() - timedelta(hours=hours)))
+
+    @operation(name=some_name, email=some_emails)
+    def change_email_there(self, name: str, email: str) -> None:
+        self.house.authme.set_email(name, email)
+
+    @operation(name=some_name, has_one=st.booleans())
+    def change_second_factor_there(self, name: str, has_one: bool) -> None:
+        self.house.authme.set_totp(name, "JBSWY3DPEHPK3PXP" if has_one else None)
+
+    @operation(name=some_name)
+    def buy_the_game(self, name: str) -> None:
+        row, person = self._row(name), self.people[name.lower()]
+        if row is None or is_locked(row):
+            return
+        self._write_there(name, premiumUUID=f"premium-{name.lower()}")
+        if not person.is_strangers:
+            person.premium = f"premium-{name.lower()}"
+
+    # --- how it is done ---
+
+    def _register_here(self, name: str, has_password: bool) -> None:
+        person, password = self.people[name.lower()], self._new_password() if has_password else None
+        was = self._identity(name)
+        row_was_there = self._row(name) is not None
+
+        def note(is_done: bool) -> None:
+            user = self.house.find_user(name)
+            if user is None or user.origin != "registered" or self._identity(name) == was:
+                return
+            person.forget()
+            person.own = [password] if password is not None else []
+            person.is_strangers = row_was_there
+
+        self._do(lambda: self.house.register(name, password), note)
+
+    def _register_there(self, name: str) -> None:
+        person, password = self.people[name.lower()], self._new_password()
+        is_taken = self.house.find_user(name) is not None
+        if self._row(name) is not None:
+            assert not self.house.authme.register(name, password)
+            return
+        assert self.house.authme.register(name, password)
+        if is_taken:
+            person.others.add(password)
+            person.is_strangers = True
+        else:
+            person.own, person.is_strangers, person.has_left = [password], False, False
+        self._moment()
+
+    def _decide(self, name: str, transition: str, **decree: Any) -> None:
+        person = self.people[name.lower()]
+
+        def note(is_done: bool) -> None:
+            user = self.house.find_user(name)
+            if transition == "approve" and user is not None and user.status == APPROVED:
+                person.is_asked_back = True
+                person.has_left = person.has_left and not is_done
+
+        self._do(lambda: self.house.decide(transition, name, **decree), note)
+
+    def _sync(self) -> None:
+        self._do(self.house.sync)
+        self.reaper.rest()
+        picture, report = take_picture(self.house.table), self.house.sync()
+        assert (report.errors, report.has_effects) == ([], False), report
+        assert take_picture(self.house.table).exact == picture.exact
+        judge_rest(picture, self.people, self._users())
+
+    def _do(self, act: Callable[[], object], note: Callable[[bool], None] = lambda is_done: None) -> None:
+        """Something of ours: what it made of AuthMe's table is judged. A killed process comes back and syncs."""
+        self._moment()
+        before, is_done, is_killed = take_picture(self.house.table), False, False
+        typed = [key for key, user in self._users().items() if is_approval_typed(user)]
+        try:
+            act()
+            is_done = True
+        except Refusal:
+            pass
+        except Killed:
+            is_killed = True
+            self.house.restart()
+            self.house.sync()
+        if is_done or is_killed:
+            note(is_done)
+        for key, user in self._users().items():
+            if key in typed and user.status == user.applied_status == APPROVED:
+                self.people[key].has_left = False  # the row was asked for, as by an approval through us
+        self._judge(before)
+
+    def _judge(self, before: Picture) -> None:
+        users, after = self._users(), take_picture(self.house.table)
+        judge(before, after, self.people, users)
+        for person in self.people.values():
+            person.is_asked_back = False
+            if person.key not in users and person.key not in after.rows:
+                person.forget()
+                person.is_strangers = False
+
+    def _leave(self, act: Callable[[], object]) -> None:
+        before = set(take_picture(self.house.table).rows)
+        act()
+        for key in before - set(take_picture(self.house.table).rows):
+            person, user = self.people[key], self.house.find_user(key)
+            if user is None:
+                person.forget()
+            elif not person.is_strangers:
+                person.has_left = not person.is_promised
+                person.is_unsure = True
+            person.is_strangers = False
+
+    def _change_password_there(self, person: Known, change: Callable[[str], bool]) -> None:
+        password = self._new_password()
+        assert change(password)
+        if person.is_strangers or person.is_promised:
+            person.others.add(password)
+        else:
+            person.own.append(password)
+
+    def _write_there(self, name: str, **columns: object) -> None:
+        changes = ", ".join(f"{column} = ?" for column in columns)
+        table = self.house.table
+        table.database.execute(
+            f"UPDATE {table.name} SET {changes} WHERE username = ?", (*columns.values(), name.lower())
+        )
+
+    def _moment(self) -> None:
+        self.house.clock.advance(seconds=1)
+
+    def _new_password(self) -> str:
+        self.passwords += 1
+        return f"the-password-{self.passwords}"
+
+    def _row(self, name: str) -> Row | None:
+        return self.house.authme.find(name)
+
+    def _users(self) -> dict[str, User]:
+        return {user.username_key: user for user in User.select()}
+
+    def _identity(self, name: str) -> object:
+        user = self.house.find_user(name)
+        return None if user is None else (user.id, user.created_at)
+
+    def _schema(self) -> object:
+        table = self.house.table
+        if table.database.kind == "sqlite":
+            return table.database.query("SELECT sql FROM sqlite_master ORDER BY name")
+        [made] = table.database.query(f"SHOW CREATE TABLE {table.name}")
+        return re.sub(r" AUTO_INCREMENT=\d+", "", str(made["Create Table"]))
+
+
+def live_through(open_house: OpenHouse, sequences: int, first_seed: int) -> int:
+    """So many random sequences; the number of operations in all of them. A failure shows the shortest like it."""
+    operations = 0
+
+    def count() -> None:
+        nonlocal operations
+        operations += 1
+
+    def village() -> RandomVillage:
+        return RandomVillage(open_house, count)
+
+    run_state_machine_as_test(
+        seed(first_seed)(village),  # type: ignore[arg-type]
+        settings=settings(
+            max_examples=sequences,
+            stateful_step_count=STEPS,
+            deadline=None,
+            derandomize=False,  # where a CI is noticed it would be, and the seed would mean nothing
+            database=None,
+            print_blob=True,
+            report_multiple_bugs=False,
+            phases=(Phase.generate,),
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    return operations

@@ -1,0 +1,212 @@
+"""The daemon's services on one thread beside AuthMe's table, with a clock that stands: no HTTP, no background job.
+
+`house.sync()` is a run of the sync; `house.restart()` ends the process and begins another one on the same data.
+"""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regsvc.accounts.decisions import Authority, Decided
+from regsvc.accounts.login import LoggedIn
+from regsvc.app.app import App
+from regsvc.app.context import lay_ground
+from regsvc.config.loader import load_config
+from regsvc.core.caller import Caller
+from regsvc.core.email_address import parse_email
+from regsvc.database.models import AuditEntry, OutboxEntry, Player, Session, User
+from regsvc.registration.steps import Application
+from regsvc.sync.report import SyncReport
+from regsvc.users.transitions import Actor, Decree
+from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile
+from tests.support.authme_like import AuthMeLike
+from tests.support.authme_tables import AuthMeTable, find_player
+from tests.support.game_server import GameServer
+from tests.support.manual_clock import StandingClock
+from tests.support.migrated import fill_file, fill_schema
+
+CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
+OLIVIA = Authority(Actor("Olivia", "198.51.100.9"))
+PASSWORD = "the-web-password"
+
+Settings = Mapping[str, object]
+
+
+@dataclass
+class House:
+    """Make it with `open_house`; `close` it at the end."""
+
+    game: GameServer
+    table: AuthMeTable
+    clock: StandingClock
+    directory: Path
+    given: Settings
+    app: App
+    authme: AuthMeLike
+
+    @property
+    def ours(self) -> AuthMeDatabase:
+        """Our tables, for whoever types SQL."""
+        is_shared = self.table.database.kind == "mariadb"
+        return self.table.database if is_shared else SqliteFile(self.directory / "companion.db")
+
+    # --- the sync ---
+
+    def sync(self, *, allow_mass_changes: bool = False) -> SyncReport:
+        return self.app.sync.run_alone(is_plan=False, allow_mass_changes=allow_mass_changes)
+
+    def plan(self) -> SyncReport:
+        return self.app.sync.run_alone(is_plan=True, allow_mass_changes=False)
+
+    # --- what people do on the web ---
+
+    def register(
+        self, name: str, password: str | None = PASSWORD, email: str | None = None, platform: str = "java"
+    ) -> str:
+        """Comes back with the status."""
+        address = email or f"{name.lower()}@example.org"
+        key = parse_email(address).key
+        codes = self.app.mail_room.codes
+        issued = codes.find_to_mail(codes.issue(key, "register"))
+        assert issued is not None
+        application = Application(name, address, codes.code_of(issued), password, platform, "en")
+        return asyncio.run(self.app.registration.register(application, CALLER)).status
+
+    def approved(self, name: str, password: str | None = PASSWORD) -> User:
+        """Registered and approved."""
+        self.register(name, password)
+        self.decide("approve", name)
+        return self.user(name)
+
+    def decide(self, transition: str, name: str, **decree: Any) -> Decided:
+        return self.app.worker.run_here(self.app.accounts.decide, name, transition, OLIVIA, Decree(**decree))
+
+    def set_password(self, name: str, password: str) -> Decided:
+        """As an admin, or whoever has the mailed link."""
+        return self.app.password_changes.set_here(name, password, Actor(name))
+
+    def login(self, name: str, password: str) -> LoggedIn:
+        return asyncio.run(self.app.logins.log_in(name, password, "user", CALLER))
+
+    # --- what is there ---
+
+    def find_user(self, name: str) -> User | None:
+        user: User | None = User.get_or_none(User.username_key == name.lower())
+        return user
+
+    def user(self, name: str) -> User:
+        """AssertionError when there is none."""
+        user = self.find_user(name)
+        assert user is not None, f"there is no user {name}"
+        return user
+
+    def player(self, name: str) -> Player:
+        """What we know of the player of this name."""
+        player: Player = Player.get_by_id(name.lower())
+        return player
+
+    def plugin(self, name: str) -> str:
+        return str(self.player(name).plugin_state)
+
+    def row(self, name: str) -> Row:
+        """AuthMe's row of exactly this name; AssertionError when there is none."""
+        row = find_player(self.table, name)
+        assert row is not None, f"AuthMe has no {name}"
+        return row
+
+    def is_locked(self, name: str) -> bool:
+        return str(self.row(name)["password"]).startswith("!locked!")
+
+    def audits(self, action: str, target: str | None = None) -> list[AuditEntry]:
+        """Oldest first."""
+        entries = AuditEntry.select().where(AuditEntry.action == action).order_by(AuditEntry.id)
+        return [entry for entry in entries if target is None or entry.target == target]
+
+    def details(self, action: str, target: str | None = None) -> list[dict[str, Any]]:
+        return [json.loads(entry.detail or "{}") for entry in self.audits(action, target)]
+
+    def mails(self, name: str) -> list[str]:
+        """The templates mailed to this user, oldest first."""
+        key = self.user(name).email_key
+        query = OutboxEntry.select().where(OutboxEntry.recipient_key == key).order_by(OutboxEntry.id)
+        return [entry.template for entry in query]
+
+    def sessions(self, name: str) -> int:
+        """How many sessions of the user still stand."""
+        user = self.user(name)
+        query = Session.select().where((Session.user == user) & (Session.token_generation == user.token_generation))
+        return int(query.count())
+
+    # --- the process ---
+
+    def restart(self, **changes: object) -> None:
+        """`changes` are keys of the config, with two underscores for the dot."""
+        self.close()
+        self.given = {**self.given, **named(changes)}
+        self.app = open_app(self.game, self.directory, self.clock, self.given)
+
+    def close(self) -> None:
+        self.app.worker.close_here()
+        self.app.sync_worker.close_here()
+        self.app.close()
+
+
+MakeHouse = Callable[..., House]
+
+
+def open_house(game: GameServer, table: AuthMeTable, clock: StandingClock, directory: Path, **given: object) -> House:
+    """The first start. `given` are keys of the config, with two underscores for the dot."""
+    authme = AuthMeLike(table, now=clock)
+    settings = named(given)
+    if "database.url" not in settings:
+        _make_tables(table, directory)
+    return House(game, table, clock, directory, settings, open_app(game, directory, clock, settings), authme)
+
+
+def _make_tables(table: AuthMeTable, directory: Path) -> None:
+    """What the migrator would make at the first start; it looks whether all is there."""
+    if isinstance(table.database, MariaDBSchema):
+        fill_schema(table.database.database)
+    else:
+        fill_file(directory / "companion.db")
+
+
+def open_app(game: GameServer, directory: Path, clock: StandingClock, given: Settings) -> App:
+    usual: dict[str, object] = {
+        "server.state_dir": str(directory),
+        "game.directory": str(game.directory),
+        "mail.backend": "folder",
+        "mail.folder": str(directory / "mail"),
+        "mail.sender": "companion@example.org",
+        "auth.login_limits": ["100000 per minute"],
+        "database.busy_timeout": "200 ms",
+    }
+    config = load_config(None, {}, {**usual, **given})
+    ground = lay_ground(config, clock)
+    app = App(ground, "http://127.0.0.1:8080")
+    ground.prepare()
+    app.open()
+    return app
+
+
+def named(changes: Mapping[str, object]) -> dict[str, object]:
+    return {name.replace("__", "."): value for name, value in changes.items()}
+
+
+class Away:
+    """While it lasts, AuthMe holds its SQLite file; a context manager."""
+
+    def __init__(self, table: AuthMeTable) -> None:
+        assert isinstance(table.database, SqliteFile)
+        self._connection: sqlite3.Connection = table.database.connect()
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN EXCLUSIVE")
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._connection.execute("ROLLBACK")
+        self._connection.close()

@@ -1,0 +1,321 @@
+"""The list of users that Olivia sees: what is in a line, what is on a page, and how she gets to the next."""
+
+import base64
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from peewee import Database
+
+from regsvc.core.errors import InvalidField
+from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
+from regsvc.users import user_list
+from regsvc.users.user_list import UserEntry, UserList, UserPage, UserQuery
+from tests.support.database_fixtures import MakeUser
+from tests.support.manual_clock import StandingClock
+
+NAMES = ("Alice", "Bob", "Carol", "Dave", "Eve", "Frank", "Grace")
+
+
+@pytest.fixture
+def users(our_database: Database, clock: StandingClock) -> UserList:
+    return UserList(clock, is_bridge_on=True)
+
+
+@pytest.fixture
+def everybody(make_user: MakeUser) -> list[User]:
+    return [make_user(name, status=APPROVED) for name in NAMES]
+
+
+@pytest.fixture
+def make_player(our_database: Database, clock: StandingClock) -> Callable[..., None]:
+    def make(name: str, plugin_state: str) -> None:
+        Player.insert(
+            username_key=name.lower(), presence="present", plugin_state=plugin_state, plugin_since=clock()
+        ).execute()
+
+    return make
+
+
+def names(page: UserPage) -> list[str]:
+    return [entry.username for entry in page.entries]
+
+
+def walk(users: UserList, **query: Any) -> Iterator[UserPage]:
+    """The first page, and all that its cursors lead to."""
+    page = users.list_users(UserQuery(**query))
+    yield page
+    while page.next_cursor is not None:
+        page = users.list_users(UserQuery(**query, after=page.next_cursor))
+        yield page
+
+
+def test_a_line_tells_all_but_what_is_secret(
+    users: UserList, make_user: MakeUser, make_player: Callable[..., None], clock: StandingClock
+) -> None:
+    earlier = clock() - timedelta(days=1)
+    make_user(
+        "Bob",
+        status=BANNED,
+        language="zh",
+        platform="bedrock",
+        reason="griefing",
+        reviewed_by="Olivia",
+        reviewed_at=clock(),
+        ban_expires_at=clock() + timedelta(days=7),
+        last_login_at=earlier,
+        created_at=earlier,
+        password_hash="$SHA$salt$hash",
+    )
+    make_player("Bob", "locked")
+
+    assert users.list_users(UserQuery()).entries == (
+        UserEntry(
+            username="Bob",
+            email="Bob@Example.org",
+            status="banned",
+            registered_at=earlier,
+            language="zh",
+            platform="bedrock",
+            reason="griefing",
+            reviewed_by="Olivia",
+            reviewed_at=clock(),
+            ban_expires_at=clock() + timedelta(days=7),
+            plugin="locked",
+            plugin_since=clock(),
+            last_login_at=earlier,
+        ),
+    )
+    shown = {field.name for field in fields(UserEntry)}
+    assert not {name for name in shown if "hash" in name or "salt" in name or "token" in name}
+
+
+def test_nobody_is_an_empty_list(users: UserList) -> None:
+    page = users.list_users(UserQuery())
+    assert (page.entries, page.total, page.total_pages) == ((), 0, 0)
+    assert (page.page, page.has_next, page.has_prev, page.next_cursor) == (1, False, False, None)
+
+
+def test_the_newest_come_first_twenty_at_a_time(users: UserList, make_user: MakeUser) -> None:
+    for number in range(21):
+        make_user(f"Player{number}")
+    page = users.list_users(UserQuery())
+    assert len(page.entries) == page.size == 20
+    assert names(page)[0] == "Player20"
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [("newest", [*reversed(NAMES)]), ("oldest", [*NAMES]), ("name", [*NAMES])],
+)
+def test_numbered_pages_show_everybody_once(
+    users: UserList, everybody: list[User], sort: str, expected: list[str]
+) -> None:
+    for size in (1, 2, 3, 7, 100):
+        pages = []
+        for number in range(1, 9):
+            page = users.list_users(UserQuery(page=number, size=size, sort=sort))
+            assert (page.page, page.size, page.total) == (number, size, 7)
+            assert page.has_prev == (number > 1)
+            assert page.has_next == (number * size < 7)
+            assert page.total_pages == -(-7 // size)
+            pages += names(page)
+        assert pages == expected
+
+
+@pytest.mark.parametrize("sort", ["newest", "oldest", "name"])
+def test_cursors_lead_to_everybody_once(users: UserList, everybody: list[User], sort: str) -> None:
+    pages = list(walk(users, sort=sort, size=3))
+
+    assert [len(page.entries) for page in pages] == [3, 3, 1]
+    assert [name for page in pages for name in names(page)] == names(users.list_users(UserQuery(sort=sort, size=100)))
+    assert [(page.page, page.has_prev, page.has_next) for page in pages] == [
+        (1, False, True),
+        (None, True, True),
+        (None, True, False),
+    ]
+
+
+def test_names_are_sorted_without_regard_to_case(users: UserList, make_user: MakeUser) -> None:
+    for name in ("bob", "Alice", "_x", "Carol"):
+        make_user(name)
+    assert names(users.list_users(UserQuery(sort="name"))) == ["_x", "Alice", "bob", "Carol"]
+
+
+def test_a_cursor_outlives_the_row_it_came_from(users: UserList, everybody: list[User]) -> None:
+    first = users.list_users(UserQuery(sort="name", size=3))
+    User.delete().where(User.username == "Carol").execute()
+    assert names(users.list_users(UserQuery(sort="name", size=2, after=first.next_cursor))) == ["Dave", "Eve"]
+
+
+def test_a_page_past_the_end_is_empty(users: UserList, everybody: list[User]) -> None:
+    for number in (8, 10**30):
+        page = users.list_users(UserQuery(page=number, size=1))
+        assert (page.entries, page.total, page.has_next, page.has_prev) == ((), 7, False, True)
+
+
+# --- Filters ---
+
+
+def test_the_review_queue_is_oldest_first_and_whole(users: UserList, make_user: MakeUser) -> None:
+    for number in range(25):
+        make_user(f"Player{number}", status=APPROVED if number % 5 == 0 else PENDING)
+
+    queue = users.list_users(UserQuery(status="pending"))
+
+    assert (queue.size, queue.total) == (100, 20)
+    assert names(queue)[:2] == ["Player1", "Player2"]
+    assert names(users.list_users(UserQuery(status="pending", sort="newest", size=1))) == ["Player24"]
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ("ALI", ["Alice", "alien"]),
+        ("ice", ["Alice"]),
+        ("@b.example", ["Bob"]),
+        ("B.EXAMPLE", ["Bob"]),
+        ("_", ["a_b", "under"]),
+        ("%", ["percent"]),
+        ("\\", ["back"]),
+        ("a_", ["a_b"]),
+        ("axb", ["axb"]),
+        ("'", []),
+        ("zoë", ["Zoë"]),
+        ("ZOË", ["Zoë"]),
+        ("zoe", []),
+        ("\x00", []),
+    ],
+)
+def test_the_search_is_literal_and_knows_no_case(
+    users: UserList, make_user: MakeUser, search: str, found: list[str]
+) -> None:
+    make_user("Alice", email=None)
+    make_user("alien", email="x@c.example")
+    make_user("Bob", email="Bob@B.example")
+    make_user("a_b", email=None)
+    make_user("axb", email=None)
+    make_user("under", email="un_der@c.example")
+    make_user("percent", email="per%cent@c.example")
+    make_user("back", email='"b\\s"@c.example')
+    make_user("Zoë", email=None)
+
+    page = users.list_users(UserQuery(search=search, sort="oldest"))
+
+    assert sorted(names(page)) == sorted(found)
+    assert page.total == len(found)
+
+
+def test_filters_hold_along_the_cursors(users: UserList, make_user: MakeUser) -> None:
+    for number in range(12):
+        make_user(f"{'even' if number % 2 == 0 else 'odd'}{number}", status=APPROVED if number % 3 else BANNED)
+
+    pages = list(walk(users, search="even", status="approved", sort="oldest", size=2))
+
+    assert [name for page in pages for name in names(page)] == ["even2", "even4", "even8", "even10"]
+    assert {page.total for page in pages} == {4}
+
+
+def test_it_filters_by_the_state_of_the_player(
+    users: UserList, everybody: list[User], make_player: Callable[..., None]
+) -> None:
+    make_player("Alice", "synced")
+    make_player("Bob", "conflict")
+    make_player("Carol", "pending")
+
+    def found(plugin: str) -> list[str]:
+        page = users.list_users(UserQuery(plugin=plugin, sort="name"))
+        assert page.total == len(page.entries)
+        assert {entry.plugin for entry in page.entries} <= {plugin}
+        return names(page)
+
+    assert found("synced") == ["Alice"]
+    assert found("conflict") == ["Bob"]
+    assert found("pending") == ["Carol", "Dave", "Eve", "Frank", "Grace"]
+    assert found("locked") == []
+    assert found("off") == []
+
+
+def test_with_the_bridge_off_every_player_is_off(
+    everybody: list[User], make_player: Callable[..., None], clock: StandingClock
+) -> None:
+    make_player("Alice", "synced")
+    users = UserList(clock, is_bridge_on=False)
+
+    entries = users.list_users(UserQuery(plugin="off")).entries
+
+    assert len(entries) == 7
+    assert {(entry.plugin, entry.plugin_since) for entry in entries} == {("off", None)}
+    assert users.list_users(UserQuery(plugin="synced")).total == 0
+
+
+# --- What is asked for wrongly ---
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("page", 0),
+        ("page", -1),
+        ("size", 0),
+        ("size", 101),
+        ("status", "deleted"),
+        ("status", ""),
+        ("plugin", "on"),
+        ("sort", "random"),
+        ("after", ""),
+        ("after", "garbage"),
+        ("after", "é"),
+        ("after", "\ud800"),
+        ("after", "x" * 100_000),
+        ("after", base64.urlsafe_b64encode(b"newest:abc").decode()),
+        ("after", base64.urlsafe_b64encode(b"newest:-1").decode().rstrip("=")),
+        ("after", base64.urlsafe_b64encode(b"newest: 1").decode().rstrip("=")),
+        ("after", base64.urlsafe_b64encode(b"newest:9223372036854775808").decode().rstrip("=")),
+        ("after", base64.urlsafe_b64encode(b"name:alice").decode().rstrip("=")),
+        ("after", base64.urlsafe_b64encode(b"\xff:1").decode().rstrip("=")),
+    ],
+)
+def test_it_names_the_parameter_that_is_wrong(clock: StandingClock, field: str, value: object) -> None:
+    users = UserList(clock, is_bridge_on=True)
+    with pytest.raises(InvalidField) as refused:
+        users.list_users(UserQuery(**{field: value}))  # type: ignore[arg-type]
+    assert refused.value.field == field
+
+
+def test_a_cursor_and_a_number_exclude_each_other(users: UserList, everybody: list[User]) -> None:
+    cursor = users.list_users(UserQuery(size=2)).next_cursor
+    with pytest.raises(InvalidField) as refused:
+        users.list_users(UserQuery(after=cursor, page=1))
+    assert refused.value.field == "after"
+
+
+# --- Large tables ---
+
+
+def test_a_large_count_may_be_half_a_minute_old(
+    users: UserList, make_user: MakeUser, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_list, "_COUNT_KEPT_FROM", 2)
+    totals = []
+    for name in NAMES[:4]:
+        make_user(name)
+        totals.append(users.list_users(UserQuery()).total)
+    assert totals == [1, 2, 3, 3]
+    assert users.list_users(UserQuery(search="alice")).total == 1
+
+    clock.advance(seconds=29)
+    assert users.list_users(UserQuery()).total == 3
+    clock.advance(seconds=1)
+    assert users.list_users(UserQuery()).total == 4
+
+
+def test_kept_counts_are_few(
+    users: UserList, everybody: list[User], clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_list, "_COUNT_KEPT_FROM", -1)
+    for number in range(100):
+        users.list_users(UserQuery(search=f"nobody {number}"))
+    assert len(users._counts._kept) == 64

@@ -1,0 +1,56 @@
+"""What the API says in words of its own, the operators' page says in those of people: none is shown as it is."""
+
+from importlib.resources import files
+from typing import get_args, get_type_hints
+
+import pytest
+
+from regsvc.accounts.player_warnings import MEANINGS
+from regsvc.core.i18n import load_translations
+from regsvc.database.audit import ACTIONS
+from regsvc.database.models import STATUSES
+from regsvc.doctor.finding import Severity
+from regsvc.notifications.mail.history import State
+from regsvc.sync.decisions import Conflict
+from regsvc.sync.records import OPEN, PASSWORD, PROVISION
+from regsvc.sync.report import Braked
+from regsvc.users.user_list import PLUGIN_STATES
+
+CONFLICT = get_type_hints(Conflict)
+MAILS = {
+    file.name.split(".")[0]
+    for file in (files("regsvc.notifications.mail") / "texts").iterdir()
+    if file.name.endswith(".en.txt")
+}
+IN_THE_GAME = set(PLUGIN_STATES) - {"off"}  # which is shown as nothing
+COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} | (
+    set(Braked.__dataclass_fields__) - {"limit"}
+)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("group", "values"),
+    {
+        "action": {action.replace(".", "_") for action in ACTIONS},
+        "status": set(STATUSES),
+        "player": IN_THE_GAME,
+        "player_about": IN_THE_GAME,
+        "mail": MAILS - {"mail_test"},  # which is sent past the outbox
+        "fate": set(get_args(State)),
+        "wish": {PROVISION, PASSWORD, OPEN},
+        "field": set(get_args(CONFLICT["field"])),
+        "kept": set(get_args(CONFLICT["kept"])),
+        "count": COUNTS,
+        "warning": set(MEANINGS),
+        "doctor": set(Severity),
+        "verdict": {"fine", *Severity},
+        "origin": {"registered", "adopted", "created"},
+        "audience": {"user", "admin"},
+    }.items(),
+)
+def test_there_are_words_for_everything(language: str, group: str, values: set[str]) -> None:
+    translations = load_translations()
+    words = translations.section("page.common", language) | translations.section("page.admin", language)
+    assert values
+    assert not [value for value in values if f"{group}_{value}" not in words]

@@ -1,0 +1,73 @@
+"""Modules put into one file: what is known of their language, and what is refused rather than guessed."""
+
+import pytest
+
+from regsvc.web.bundle import UnknownModuleForm, join_modules
+
+
+def join(**files: str) -> str:
+    """`page.js` with all it imports; `below_one` is the file `below/one.js`."""
+    named = {f"{name.replace('_', '/')}.js": text for name, text in files.items()}
+    return join_modules("page.js", named.__getitem__)
+
+
+def test_what_a_module_needs_stands_before_it() -> None:
+    joined = join(
+        page='import { hello as greet } from "./words.js";\ngreet();',
+        words="export function hello() {}\nexport const other = 1;",
+    )
+    assert joined == (
+        "const $words = (() => {\nfunction hello() {}\nconst other = 1;\nreturn { hello, other };\n})();\n"
+        "const $page = (() => {\nconst { hello: greet } = $words;\ngreet();\nreturn {  };\n})();"
+    )
+
+
+def test_a_module_that_two_others_need_is_there_once() -> None:
+    joined = join(
+        page='import { a } from "./a.js";\nimport { b } from "./b.js";',
+        a='import { c } from "./c.js";\nexport { c };',
+        b='import {\n  c,\n} from "./c.js";\nexport class b {}',
+        c="export async function c() {}",
+    )
+    assert joined.count("async function c()") == 1
+    assert joined.index("$c =") < joined.index("$a =") < joined.index("$b =") < joined.index("$page =")
+
+
+def test_files_are_named_from_where_they_are() -> None:
+    joined = join(
+        page='import { one } from "./below/one.js";',
+        below_one='import { two } from "./two.js";\nimport { up } from "../up.js";\nexport const one = two + up;',
+        below_two="export const two = 2;",
+        up="export const up = 1;",
+    )
+    assert "const { two } = $below_two;" in joined
+    assert "const { up } = $up;" in joined
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "export default 1;",
+        "export let changing = 1;",
+        "export { one as another };",
+        'export * from "./words.js";',
+        'import words from "./words.js";',
+        'import * as words from "./words.js";',
+        'import "./words.js";',
+        'import { hello } from "https://example.org/words.js";',
+        'import { hello } from "words.js";',
+    ],
+)
+def test_what_it_does_not_know_is_refused(source: str) -> None:
+    with pytest.raises(UnknownModuleForm, match=r"page\.js"):
+        join(page=source, words="export function hello() {}")
+
+
+def test_modules_may_not_need_each_other() -> None:
+    with pytest.raises(UnknownModuleForm, match=r"page\.js → a\.js → page\.js"):
+        join(page='import { a } from "./a.js";', a='import { page } from "./page.js";')
+
+
+def test_a_file_that_is_missing_is_named() -> None:
+    with pytest.raises(KeyError, match=r"gone\.js"):
+        join(page='import { gone } from "./gone.js";')

@@ -1,0 +1,280 @@
+"""Our pages over HTTP: what arrives in a browser, and what a browser is told to allow."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from regsvc.api.services import Services
+from regsvc.config.sections import Config, Download, ServerSection
+from regsvc.core.i18n import load_translations
+from regsvc.web.assets import Asset, load_script, load_style
+from regsvc.web.base import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE
+from regsvc.web.pages import OWN_PAGES, PAGE_TABLE, PAGES, WebPage
+from tests.support.html_page import Page
+from tests.support.live_api import LiveApi, Reply, make_services
+
+TRANSLATIONS = load_translations()
+PATHS = [page.path for page in PAGE_TABLE]
+ASSETS = list(dict.fromkeys(asset for page in PAGE_TABLE for asset in (load_style(page.name), load_script(page.name))))
+LARGEST_PAGE = 40 * 1024  # bytes over the wire, with everything it asks us for at first
+LARGEST_DESK = 72 * 1024  # operators work there for hours, and their browsers keep all of it but the HTML
+MARKUP = """</title><script>alert("1")</script>' onload='alert(2)' & {{ server }} {minLength}"""
+
+each_page = pytest.mark.parametrize("page", PAGE_TABLE, ids=lambda page: page.name)
+each_asset = pytest.mark.parametrize("asset", ASSETS, ids=lambda asset: asset.path)
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[LiveApi]:
+    with LiveApi(make_services(Config()), pages=[*PAGES, *OWN_PAGES]) as live:
+        yield live
+
+
+def open_page(services: Services, path: str = "/set-password", **headers: str) -> Reply:
+    with LiveApi(services, pages=[*PAGES, *OWN_PAGES]) as live:
+        return live.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def words_of(page: Page) -> dict[str, str]:
+    words: dict[str, str] = json.loads(page.all("body")[0]["data-words"])
+    return words
+
+
+@each_page
+def test_a_page_is_not_stored(api: LiveApi, page: WebPage) -> None:
+    reply = api.request("GET", page.path)
+    assert reply.status == 200
+    assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert "Etag" not in reply.headers
+
+
+@pytest.mark.parametrize("path", [*PATHS, *(f"/{asset.path}" for asset in ASSETS)])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_every_reply_says_what_a_browser_may_do(api: LiveApi, method: str, path: str) -> None:
+    headers = api.request(method, path, headers={"X-Request-ID": "r-1"}).headers
+    assert headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["X-Request-ID"] == "r-1"
+    assert "Server" not in headers
+    assert "Set-Cookie" not in headers
+
+
+def test_nothing_is_allowed_that_the_pages_do_not_need() -> None:
+    assert CONTENT_SECURITY_POLICY == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("logo", "icon", "sources"),
+    [
+        ("https://cdn.example.org/logo.png?v=1", "", "data: https://cdn.example.org"),
+        ("/logo.png", "https://b.example.org:8443/i.png", "data: 'self' https://b.example.org:8443"),
+    ],
+)
+def test_the_hosts_own_pictures_may_be_shown(logo: str, icon: str, sources: str) -> None:
+    config = Config(server=ServerSection(logo_url=logo), downloads={"client": Download(icon=icon)})
+    reply = open_page(make_services(config), "/server")
+    assert f"; img-src {sources};" in reply.headers["Content-Security-Policy"]
+    assert Page(reply).all("img")[0]["src"] == logo
+
+
+@pytest.mark.parametrize("path", [*PATHS, *(f"/{asset.path}" for asset in ASSETS)])
+def test_head_tells_the_same_without_the_content(api: LiveApi, path: str) -> None:
+    got, told = api.request("GET", path), api.request("HEAD", path)
+    assert told.status == 200
+    assert told.content == b""
+    for name in ("Content-Length", "Content-Type", "Cache-Control", "Etag"):
+        assert told.headers[name] == got.headers[name]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/set-password", f"/{ASSETS[0].path}"])
+def test_it_can_only_be_read(api: LiveApi, method: str, path: str) -> None:
+    reply = api.request(method, path, headers={"Accept-Language": "zh"})
+    assert reply.status == 405
+    assert reply.headers["Allow"] == "GET, HEAD"
+    assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert reply.content.decode() == TRANSLATIONS.text("refusal.method_not_allowed", "zh") + "\n"
+
+
+def test_a_form_nobody_can_read_is_the_senders_fault(api: LiveApi) -> None:
+    headers = {"Content-Type": "multipart/form-data"}
+    assert api.request("POST", "/set-password", b"password=hunter2", headers).status == 400
+
+
+def test_a_page_that_is_not_there(api: LiveApi) -> None:
+    for path in ("/set-password/", "/web/", "/web/set-password.js", "/web/../pages.py"):
+        assert api.request("GET", path).status == 404
+
+
+def test_a_host_without_a_front_end_begins_with_the_registration() -> None:
+    services = make_services(Config())
+    assert open_page(services, "/").content == open_page(services, "/register").content
+
+
+@each_asset
+def test_a_file_is_fetched_once_and_kept(api: LiveApi, asset: Asset) -> None:
+    reply = api.request("GET", f"/{asset.path}")
+    assert reply.status == 200
+    assert reply.content == asset.content
+    assert reply.headers["Content-Type"] == asset.media_type
+    assert reply.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+
+    again = api.request("GET", f"/{asset.path}", headers={"If-None-Match": reply.headers["Etag"]})
+    assert again.status == 304
+    assert again.content == b""
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_compressed"),
+    [("gzip, deflate, br", True), ("GZIP;q=0.5", True), ("gzip;q=0", False), ("br, gzip;q=0.0, x", False), ("", False)],
+)
+def test_it_is_compressed_for_those_who_take_it(api: LiveApi, accepted: str, is_compressed: bool) -> None:
+    asset = ASSETS[0]
+    plain = api.request("GET", f"/{asset.path}")
+    reply = api.request("GET", f"/{asset.path}", headers={"Accept-Encoding": accepted})
+    assert (reply.headers["Content-Encoding"] == "gzip") is is_compressed
+    assert (gzip.decompress(reply.content) if is_compressed else reply.content) == asset.content
+    assert (reply.headers["Etag"] == plain.headers["Etag"]) is not is_compressed
+    assert reply.headers["Vary"] == "Accept-Encoding"
+
+
+@each_page
+def test_a_page_needs_two_files_of_ours_and_nobody_elses(api: LiveApi, page: WebPage) -> None:
+    read = Page(api.request("GET", page.path))
+    script, style = load_script(page.name), load_style(page.name)
+    assert read.all("script") == [{"type": "module", "src": script.path}]
+    assert [link["href"] for link in read.all("link")] == ["data:,", style.path]
+    for asset in (script, style):
+        assert not re.search(rb"[\"'(]//\w|https?://|@import|url\(", asset.content)
+
+
+@each_page
+def test_it_works_below_a_path_of_a_proxy(api: LiveApi, page: WebPage) -> None:
+    """Everything the page asks for is named relative to it."""
+    read = Page(api.request("GET", page.path))
+    references = [a["href"] for a in read.all("a")] + [read.all("script")[0]["src"]]
+    assert not [reference for reference in references if reference.startswith("/")]
+    assert not re.search(rb"""["'`]/[a-z]""", load_script(page.name).content)
+
+
+@each_page
+def test_a_page_is_small_on_the_wire(api: LiveApi, page: WebPage) -> None:
+    html = api.request("GET", page.path, headers={"Accept-Encoding": "gzip"})
+    assert html.headers["Content-Encoding"] == "gzip"
+    size = len(html.content) + len(load_script(page.name).compressed) + len(load_style(page.name).compressed)
+    assert size < (LARGEST_PAGE if page.is_for_players else LARGEST_DESK)
+
+
+@each_page
+def test_nothing_runs_that_stands_in_the_page(api: LiveApi, page: WebPage) -> None:
+    read = Page(api.request("GET", page.path))
+    assert not read.all("style")
+    assert "script" not in read.texts
+    for _tag, attributes in read.tags:
+        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+
+
+@each_page
+def test_a_browser_without_scripts_is_told_so(api: LiveApi, page: WebPage) -> None:
+    """And there is no form that it could send by itself: a password would stand in the address."""
+    read = Page(api.request("GET", page.path))
+    assert TRANSLATIONS.text("page.common.needs_script", "en") in read.texts["p"]
+    assert not read.all("form")
+    assert [attributes for _tag, attributes in read.tags if attributes.get("aria-live") == "polite"]
+
+
+@each_page
+def test_a_script_makes_no_markup_of_text(page: WebPage) -> None:
+    script = load_script(page.name).content.decode()
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|\.style\b", script
+    )
+
+
+@pytest.mark.parametrize("language", TRANSLATIONS.languages)
+@each_page
+def test_no_word_is_missing(api: LiveApi, page: WebPage, language: str) -> None:
+    words = words_of(Page(api.request("GET", page.path, headers={"Accept-Language": language})))
+    said = set(re.findall(r"""\bword\("([\w.]+)"[,)]""", load_script(page.name).content.decode()))
+    assert said
+    assert said <= set(words)
+    assert words["title"] == TRANSLATIONS.text(f"{page.section}.title", language)
+
+
+@each_page
+def test_a_page_does_not_say_otherwise_what_all_say(page: WebPage) -> None:
+    common, own = TRANSLATIONS.section("page.common", "en"), TRANSLATIONS.section(page.section, "en")
+    assert not set(common) & set(own)
+
+
+@pytest.mark.parametrize(
+    ("accept_language", "host", "language", "title"),
+    [
+        ("zh-CN,zh;q=0.9,en;q=0.5", "en", "zh", "设置密码"),
+        ("en-GB,en;q=0.9", "zh", "en", "Set your password"),
+        ("tlh", "zh", "zh", "设置密码"),
+        (None, "zh", "zh", "设置密码"),
+        (None, "tlh", "en", "Set your password"),
+    ],
+)
+def test_it_speaks_the_browsers_language(accept_language: str | None, host: str, language: str, title: str) -> None:
+    headers = {"Accept-Language": accept_language} if accept_language else {}
+    reply = open_page(make_services(Config(server=ServerSection(language=host))), **headers)
+    page = Page(reply)
+    assert page.all("html") == [{"lang": language, "data-theme": "default"}]
+    assert page.texts["h1"] == title
+    assert reply.headers["Content-Language"] == language
+    assert "Accept-Language" in reply.headers["Vary"]
+
+
+@pytest.mark.parametrize(("chosen", "language"), [("zh", "zh"), ("tlh", "en"), ("", "en"), ("<script>", "en")])
+def test_the_visitors_choice_comes_before_the_browsers(api: LiveApi, chosen: str, language: str) -> None:
+    headers = {"Accept-Language": "en", "Cookie": f"{LANGUAGE_COOKIE}={chosen}"}
+    reply = api.request("GET", "/register", headers=headers)
+    assert reply.headers["Content-Language"] == language
+    assert "Cookie" in reply.headers["Vary"]
+
+
+@pytest.mark.parametrize(
+    ("query", "language"),
+    [("language=zh-CN", "zh"), ("language=tlh", "en"), ("language=", "en"), ("language=%FF", "en"), ("outcome=", "en")],
+)
+def test_a_link_may_name_the_language(api: LiveApi, query: str, language: str) -> None:
+    headers = {"Cookie": f"{LANGUAGE_COOKIE}=en", "Accept-Language": "en"}
+    reply = api.request("GET", f"/register?{query}", headers=headers)
+    assert reply.status == 200
+    assert reply.headers["Content-Language"] == language
+
+
+@each_page
+def test_a_hosts_words_full_of_markup_stay_words(page: WebPage) -> None:
+    section = ServerSection(name=MARKUP, announcement=MARKUP, theme=MARKUP)
+    read = Page(open_page(make_services(Config(server=section)), page.path))
+    assert read.texts["bdi"] == MARKUP
+    assert read.texts["title"].endswith(f" – {MARKUP}")
+    assert read.all("html")[0]["data-theme"] == MARKUP
+    assert len(read.all("script")) == 1
+    assert not [attributes for _tag, attributes in read.tags if "onload" in attributes]
+
+
+def test_a_token_in_the_wrong_place_is_not_logged(api: LiveApi, caplog: pytest.LogCaptureFixture) -> None:
+    """The page's own link keeps it behind the `#`, which browsers do not send."""
+    with caplog.at_level(logging.DEBUG):
+        reply = api.request("GET", "/set-password?token=1.sesame")
+    assert reply.status == 200
+    assert b"sesame" not in reply.content
+    assert "/set-password" in caplog.text
+    assert "sesame" not in caplog.text
