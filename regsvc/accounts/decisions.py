@@ -7,16 +7,16 @@ from datetime import datetime
 from peewee import Database
 
 from regsvc.accounts.player_warnings import PlayerWarnings, quietly
+from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.sessions import Tokens
 from regsvc.core import errors
 from regsvc.core.caller import Session
 from regsvc.core.clock import Clock
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import APPROVED, BANNED, User
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import StoredPassword
-from regsvc.users.transitions import Actor, Decree, Transitions
+from regsvc.users.transitions import Decree, Transitions
 
 
 @dataclass(frozen=True)

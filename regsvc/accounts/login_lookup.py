@@ -3,14 +3,15 @@
 from dataclasses import dataclass, field
 
 from plugin_bridge.authme.players import PlayersAway
+from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.login_delays import KnownClients
 from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.core.refusal import Refusal
-from regsvc.database.models import User
+from regsvc.database.models import AGREED, GONE, User
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import AGREED, GONE, StoredPassword, Subject
+from regsvc.sync.records import Subject
 
 _NOBODY = "@"
 """A name that no player has: an unknown e-mail is looked up as long as a known one."""

@@ -6,19 +6,19 @@ from peewee import Database
 
 from regsvc.accounts.decisions import Accounts, Authority, Decided, PasswordOwner
 from regsvc.accounts.login import Logins
-from regsvc.auth.hashing import HashPool, Passwords
+from regsvc.auth.hashing import HashPool, Passwords, StoredPassword
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.core import errors
 from regsvc.core.caller import Caller, Session
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
+from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.mails import Mails
-from regsvc.registration.registration import MailLimits, Registration
-from regsvc.sync.records import StoredPassword
+from regsvc.registration.registration import Registration
 from regsvc.users.name_rules import InputRules
-from regsvc.users.transitions import Actor
 
 
 @dataclass(frozen=True)

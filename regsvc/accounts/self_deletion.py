@@ -15,11 +15,12 @@ from regsvc.auth.totp import spend_step
 from regsvc.core import errors
 from regsvc.core.caller import Caller, Session
 from regsvc.core.clock import Clock
+from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import REJECTED, Review, User
 from regsvc.notifications.mail.mails import Mails
 from regsvc.sync.reconciler import Reconciler
-from regsvc.users.transitions import Actor, Decree, Transitions
+from regsvc.users.transitions import Decree, Transitions
 
 
 @dataclass(frozen=True)

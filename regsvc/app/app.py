@@ -11,6 +11,7 @@ from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges
 from regsvc.accounts.player_warnings import PlayerWarnings
+from regsvc.accounts.self_service import SelfService
 from regsvc.api.services import Services
 from regsvc.app.captcha import open_captcha_room
 from regsvc.app.chat import open_chat_room
@@ -20,7 +21,7 @@ from regsvc.app.mail import open_mail_room
 from regsvc.app.passwords import HashRoom, open_hash_room, take_over_authme
 from regsvc.app.questionnaire import open_questionnaires
 from regsvc.app.rcon import open_rcon
-from regsvc.app.self_service import SelfService, open_self_service
+from regsvc.app.self_service import open_self_service
 from regsvc.app.webhook import open_webhook
 from regsvc.auth.login_delays import KnownClients, LoginDelays
 from regsvc.auth.login_limits import LoginLimits

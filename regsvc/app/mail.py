@@ -15,13 +15,13 @@ from regsvc.database.engine import Worker
 from regsvc.notifications.delivery import Deliveries, Delivery
 from regsvc.notifications.mail.admin_digest import Digest
 from regsvc.notifications.mail.backends import AuthMeMailAccount, Mailer, make_mailer
+from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.mails import Mails
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.store import MailDesk
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailCarrier
 from regsvc.notifications.outbox import Outbox, Patience
-from regsvc.registration.registration import MailLimits
 from regsvc.runtime.metrics import Metrics
 
 

@@ -1,10 +1,9 @@
 """What users do about their own account, beside their password; wired in one place."""
 
-from dataclasses import dataclass
-
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.login import Logins
 from regsvc.accounts.self_deletion import OwnDeletion
+from regsvc.accounts.self_service import SelfService
 from regsvc.app.context import Ground
 from regsvc.app.mail import MailRoom
 from regsvc.core.email_address import EmailPolicy
@@ -15,15 +14,6 @@ from regsvc.sync.reconciler import Reconciler
 from regsvc.users.chat_links import ChatLinks
 from regsvc.users.export import UserExport
 from regsvc.users.transitions import Transitions
-
-
-@dataclass(frozen=True)
-class SelfService:
-    """Change the e-mail address, take everything away, leave."""
-
-    email_changes: EmailChanges
-    export: UserExport
-    deletion: OwnDeletion
 
 
 def open_self_service(

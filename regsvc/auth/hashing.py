@@ -7,7 +7,17 @@ from passlib.context import CryptContext
 
 from plugin_bridge.hashers import HashedPassword, PasswordHasher, find_hasher, is_hashable
 from regsvc.core.bounded_pool import BoundedPool
-from regsvc.sync.records import StoredPassword
+
+
+@dataclass(frozen=True)
+class StoredPassword:
+    """A hash with its salt (None where the hash holds it) and the algorithm it was made with."""
+
+    hash: str = field(repr=False)
+    salt: str | None = field(repr=False)
+    algorithm: str | None
+    """AuthMe's name of it, or PASSLIB; None for a hash out of AuthMe's table: one of those it is configured with."""
+
 
 PASSLIB: Final = "PASSLIB"
 """The algorithm of passwords that no AuthMe has to understand: argon2id, by passlib."""

@@ -12,8 +12,9 @@ from regsvc.accounts.decisions import Authority, Decided
 from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.app.app import App
 from regsvc.core.units import parse_duration
+from regsvc.database.audit import Actor
 from regsvc.database.models import STATUSES
-from regsvc.users.transitions import Actor, Decree
+from regsvc.users.transitions import Decree
 from regsvc.users.user_list import UserEntry, UserQuery
 
 _TRANSITIONS = ("approve", "reject", "ban", "unban", "delete")

@@ -14,6 +14,25 @@ from regsvc.database.id_pages import find_page
 from regsvc.database.models import AuditEntry, Review, User
 from regsvc.database.upsert import insert_or_update
 
+
+@dataclass(frozen=True)
+class Actor:
+    """Who changes something: an operator's name, `cli:<unix user>`, `sql` or `sync`; `ip` where there is a client."""
+
+    name: str
+    ip: str | None = None
+
+
+SQL: Final = Actor("sql")
+
+SYNC: Final = Actor("sync")
+
+AUTOMATIC: Final = Actor("registration")
+"""Who approves where `registration.approval` is off."""
+
+MACHINES: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name})
+"""Nobody registers under these names: the audit log would not tell him from the program."""
+
 ACTIONS: Final = (
     "user.registered",
     "user.approved",

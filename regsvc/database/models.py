@@ -5,7 +5,7 @@ record or plain data.
 """
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from peewee import (
     BigAutoField,
@@ -19,6 +19,27 @@ from peewee import (
     Model,
     TextField,
 )
+
+UNASKED: Final = "unasked"
+
+ABSENT: Final = "absent"
+
+PRESENT: Final = "present"
+
+GONE: Final = "gone"
+
+PROVISION: Final = "provision"
+
+PASSWORD: Final = "password"  # noqa: S105 - a wish, not a secret
+
+OPEN: Final = "open"
+
+AGREED: Final = "agreed"
+
+STRANGER: Final = "stranger"
+
+PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
+
 
 PENDING: Final = "pending"
 APPROVED: Final = "approved"

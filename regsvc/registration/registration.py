@@ -10,7 +10,7 @@ from peewee import Database, IntegrityError
 from plugin_bridge.authme.players import Players, PlayersAway
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import Decided
-from regsvc.auth.hashing import HashPool, Passwords
+from regsvc.auth.hashing import HashPool, Passwords, StoredPassword
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.verification_codes import Purpose, VerificationCodes
 from regsvc.core import errors
@@ -18,18 +18,17 @@ from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.refusal import Refusal
-from regsvc.core.units import RateLimit
-from regsvc.database.audit import Audit
+from regsvc.database.audit import AUTOMATIC, Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
-from regsvc.database.models import PENDING, REJECTED, User
+from regsvc.database.models import PENDING, REJECTED, STRANGER, User
+from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.mails import Mails
 from regsvc.registration.steps import Application, RegistrationStep
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import STRANGER, StoredPassword
 from regsvc.users.chat_links import find_linked_owner
 from regsvc.users.email_owners import claim, find_owner
 from regsvc.users.name_rules import InputRules
-from regsvc.users.transitions import AUTOMATIC, Actor, Decree, Transitions
+from regsvc.users.transitions import Decree, Transitions
 
 log = logging.getLogger(__name__)
 
@@ -88,29 +87,6 @@ class CodeSent:
 
     remaining_seconds: int
     expires_in_seconds: int
-
-
-@dataclass(frozen=True)
-class MailLimits:
-    """How many mails strangers may make us send: to one address, from one client, in all."""
-
-    per_address: tuple[RateLimit, ...]
-    per_client: tuple[RateLimit, ...]
-    total: tuple[RateLimit, ...]
-
-    def hit(self, limits: DurableLimits, email_key: str, caller: Caller) -> int:
-        """Count one mail in the caller's transaction; returns the seconds until the next one to this address.
-
-        Raises `RateLimited`, with nothing counted.
-        """
-        limits.hit_all(
-            [
-                ("mail.address", email_key, self.per_address),
-                ("mail.client", caller.limit_key, self.per_client),
-                ("mail.total", "", self.total),
-            ]
-        )
-        return limits.remaining_seconds("mail.address", email_key, self.per_address)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from regsvc.core.clock import from_epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows
-from regsvc.database.models import APPROVED, BANNED, Player, User
+from regsvc.database.models import AGREED, APPROVED, BANNED, Player, User
 from regsvc.sync.decisions import Adopt, Conflict
 from regsvc.sync.emails import find_real_email
-from regsvc.sync.records import AGREED
 from regsvc.sync.sync_records import NO_LOCK, base_of
 
 _ONE_ENTRY_ABOVE = 20

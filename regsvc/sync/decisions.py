@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from plugin_bridge.authme.players import PlayerRow
-from regsvc.sync.records import PluginState, StoredPassword, UserRecord
+from regsvc.auth.hashing import StoredPassword
+from regsvc.database.models import PluginState
+from regsvc.sync.records import UserRecord
 
 
 @dataclass(frozen=True)

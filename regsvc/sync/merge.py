@@ -1,8 +1,10 @@
 """The three-way merge of one approved user with the row of the last agreement: ours, theirs, and the base."""
 
 from plugin_bridge.authme.players import PlayerRow, known_email
+from regsvc.auth.hashing import StoredPassword
+from regsvc.database.models import PASSWORD
 from regsvc.sync.decisions import Conflict, Merge
-from regsvc.sync.records import PASSWORD, Agreement, StoredPassword, UserRecord
+from regsvc.sync.records import Agreement, UserRecord
 
 
 def merge(

@@ -4,8 +4,23 @@ A decision is one step. Whoever carries it out asks again until there is none le
 """
 
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds, is_findable, known_email, lock_text, locked_hash
+from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
-from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED
+from regsvc.database.models import (
+    AGREED,
+    APPROVED,
+    BANNED,
+    GONE,
+    OPEN,
+    PASSWORD,
+    PENDING,
+    PRESENT,
+    PROVISION,
+    REJECTED,
+    STRANGER,
+    UNASKED,
+    PluginState,
+)
 from regsvc.sync.decisions import (
     Adopt,
     Agree,
@@ -25,22 +40,7 @@ from regsvc.sync.decisions import (
     Unlock,
 )
 from regsvc.sync.merge import merge, standing_conflict
-from regsvc.sync.records import (
-    AGREED,
-    GONE,
-    OPEN,
-    PASSWORD,
-    PRESENT,
-    PROVISION,
-    STRANGER,
-    UNASKED,
-    Agreement,
-    PluginState,
-    Policy,
-    StoredPassword,
-    Subject,
-    UserRecord,
-)
+from regsvc.sync.records import Agreement, Policy, Subject, UserRecord
 
 LOCKED_EARLIER = "locked by an earlier installation"
 

@@ -11,25 +11,15 @@ from dataclasses import dataclass, field, replace
 from peewee import Database, InternalError, OperationalError
 
 from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, PlayersAway
+from regsvc.auth.hashing import StoredPassword
 from regsvc.database.engine import lost_a_race
 from regsvc.database.failpoints import pass_point
-from regsvc.database.models import APPROVED, Installation, Player
+from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.decisions import BRAKED, Adopt, CarryOutEdit, Decision, EndBan, NoteGone
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.plan import decide, password_to_give, row_wish
-from regsvc.sync.records import (
-    ABSENT,
-    OPEN,
-    PASSWORD,
-    PROVISION,
-    UNASKED,
-    Agreement,
-    Policy,
-    StoredPassword,
-    Subject,
-    UserRecord,
-)
+from regsvc.sync.records import Agreement, Policy, Subject, UserRecord
 from regsvc.sync.rehash import replace_hash
 from regsvc.sync.steps import STEPS, World, blind_wish, note_collision
 from regsvc.sync.sync_records import NO_TOMBSTONE, NO_WISH

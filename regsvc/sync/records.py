@@ -2,34 +2,10 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal
 
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds
-from regsvc.database.models import Player, User
-
-UNASKED: Final = "unasked"
-ABSENT: Final = "absent"
-PRESENT: Final = "present"
-GONE: Final = "gone"
-
-PROVISION: Final = "provision"
-PASSWORD: Final = "password"  # noqa: S105 - a wish, not a secret
-OPEN: Final = "open"
-
-AGREED: Final = "agreed"
-STRANGER: Final = "stranger"
-
-PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
-
-
-@dataclass(frozen=True)
-class StoredPassword:
-    """A hash with its salt (None where the hash holds it) and the algorithm it was made with."""
-
-    hash: str = field(repr=False)
-    salt: str | None = field(repr=False)
-    algorithm: str | None
-    """AuthMe's name of it, or PASSLIB; None for a hash out of AuthMe's table: one of those it is configured with."""
+from regsvc.auth.hashing import StoredPassword
+from regsvc.database.models import ABSENT, GONE, PROVISION, UNASKED, Player, User
 
 
 @dataclass(frozen=True)

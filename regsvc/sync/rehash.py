@@ -3,9 +3,10 @@
 It is the same password. Nothing may look as if somebody had changed it, so that what we keep of it moves along.
 """
 
+from regsvc.auth.hashing import StoredPassword
 from regsvc.database.failpoints import pass_point
 from regsvc.database.models import User
-from regsvc.sync.records import StoredPassword, Subject
+from regsvc.sync.records import Subject
 from regsvc.sync.steps import World
 
 

@@ -20,7 +20,7 @@ from regsvc.core.refusal import Refusal
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import Audit
 from regsvc.database.engine import is_away, lost_a_race
-from regsvc.database.models import APPROVED, PENDING, REJECTED, Player, User
+from regsvc.database.models import APPROVED, PENDING, PRESENT, REJECTED, Player, User
 from regsvc.sync import decisions as d
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.bulk.adoption import BulkAdoption
@@ -32,7 +32,7 @@ from regsvc.sync.changes.changed_rows import Marks
 from regsvc.sync.changes.table_digest import FULL_EVERY, Circumstances, Digest, Seen, UserTally, fingerprint
 from regsvc.sync.plan import decide, lock_after
 from regsvc.sync.reconciler import OUR_SIDE, Reconciler, Settled
-from regsvc.sync.records import PRESENT, Subject
+from regsvc.sync.records import Subject
 from regsvc.sync.report import Braked, SyncReport
 from regsvc.sync.run_log import Telling
 

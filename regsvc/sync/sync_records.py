@@ -7,8 +7,8 @@ from peewee import Database, SqliteDatabase
 
 from plugin_bridge.authme.players import PlayerRow, locked_hash
 from regsvc.core.clock import Clock
-from regsvc.database.models import Player, User
-from regsvc.sync.records import PRESENT, Agreement, PluginState, UserRecord
+from regsvc.database.models import PRESENT, Player, PluginState, User
+from regsvc.sync.records import Agreement, UserRecord
 
 
 class Agreements:

@@ -1,6 +1,7 @@
 """Tombstones: which row of AuthMe's is to go with a user who is deleted, however long that takes."""
 
-from regsvc.sync.records import ABSENT, PRESENT, UNASKED, Subject
+from regsvc.database.models import ABSENT, PRESENT, UNASKED
+from regsvc.sync.records import Subject
 from regsvc.sync.sync_records import Agreements
 
 

@@ -17,10 +17,9 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import REJECTED, ChatLink, User
-from regsvc.users.transitions import Actor
 
 UNCLAIMED_FOR: Final = timedelta(hours=1)
 """How long a link waits for whoever claims it; how long its token shows the account, too."""

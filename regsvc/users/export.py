@@ -12,12 +12,11 @@ from typing import Any, Final
 from regsvc.core.caller import Session
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Unauthorized
-from regsvc.database.audit import Audit, Entry
+from regsvc.database.audit import MACHINES, Audit, Entry
 from regsvc.database.models import User
 from regsvc.notifications.mail.history import MailEntry
-from regsvc.registration.questionnaire.results import QuestionnaireResult
 from regsvc.users.chat_links import ChatAccount
-from regsvc.users.transitions import MACHINES
+from regsvc.users.user_details import QuestionnaireResult
 from regsvc.users.user_records import (
     ClientRecord,
     PlayerRecord,

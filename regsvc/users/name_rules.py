@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from plugin_bridge.authme.rules import NameRule, PasswordRule
 from regsvc.core.errors import InvalidField, InvalidPassword, InvalidUsername, PasswordRequired, ReservedUsername
-from regsvc.users.transitions import MACHINES
+from regsvc.database.audit import MACHINES
 
 _LONGEST_NAME = 64
 _LONGEST_GAMERTAG = 16

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.errors import UserNotFound, WrongStatus
-from regsvc.database.audit import Audit
+from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
 from regsvc.notifications.mail.mails import Mails
@@ -44,22 +44,6 @@ TRANSITIONS: Final[dict[str, Transition]] = {
     "unban": Transition(frozenset({BANNED}), APPROVED, "unbanned"),
     "delete": Transition(frozenset(STATUSES), None, "deleted"),
 }
-
-
-@dataclass(frozen=True)
-class Actor:
-    """Who changes something: an operator's name, `cli:<unix user>`, `sql` or `sync`; `ip` where there is a client."""
-
-    name: str
-    ip: str | None = None
-
-
-SQL: Final = Actor("sql")
-SYNC: Final = Actor("sync")
-AUTOMATIC: Final = Actor("registration")
-"""Who approves where `registration.approval` is off."""
-MACHINES: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name})
-"""Nobody registers under these names: the audit log would not tell him from the program."""
 
 
 @dataclass(frozen=True)

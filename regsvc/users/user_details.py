@@ -9,7 +9,6 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import UserNotFound
 from regsvc.database.models import User
 from regsvc.notifications.mail.history import MailEntry
-from regsvc.registration.questionnaire.results import QuestionnaireResult
 from regsvc.users.user_list import UserEntry, UserList
 from regsvc.users.user_records import (
     ClientRecord,
@@ -22,6 +21,38 @@ from regsvc.users.user_records import (
     list_mails,
     list_sessions,
 )
+
+
+@dataclass(frozen=True)
+class AnsweredQuestion:
+    """A question as it was asked, in the host's language, and its answer.
+
+    `answers` are the options chosen, or the one text; empty: it was left out. `points` None: somebody has to read it.
+    `note` is what the scoring service said, perhaps nothing.
+    """
+
+    question_id: int
+    type: str
+    question: str
+    answers: tuple[str, ...]
+    points: int | None
+    max_points: int
+    note: str
+
+
+@dataclass(frozen=True)
+class QuestionnaireResult:
+    """What a user answered before registering; it can be shown whatever has become of the questions since."""
+
+    score: int
+    max_score: int
+    pass_score: int
+    is_passed: bool
+    requires_review: bool
+    summary: str
+    submitted_at: datetime
+    answers: tuple[AnsweredQuestion, ...]
+
 
 AT_MOST: Final = 100
 """How many records of one kind are told; of mails and audit entries other routes tell the rest."""

@@ -10,9 +10,8 @@ from typing import Any
 
 from plugin_bridge.authme.players import in_milliseconds, known_email
 from regsvc.core.clock import from_epoch_ms
-from regsvc.database.models import KnownClient, OutboxEntry, Player, Review, Session, User
+from regsvc.database.models import STRANGER, KnownClient, OutboxEntry, Player, Review, Session, User
 from regsvc.notifications.mail.history import MailEntry, mail_entry
-from regsvc.sync.records import STRANGER
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
 
+from regsvc.api.handlers.chat import LINKED, PATH, WAITING
 from regsvc.web.assets import asset_rules, load_style, load_template
 from regsvc.web.pages import FramedHandler, WebPage
-
-PATH: Final = "/chat-linked"
-LINKED: Final = "linked"
-"""The account is a user's now."""
-WAITING: Final = "waiting"
-"""The account is proven and waits for a registration or a login."""
 
 _REASONS: Final = {
     "invalid_state": "refusal.invalid_state",
@@ -29,11 +23,6 @@ _REASONS: Final = {
 """Why nothing was linked, by outcome. Of every other outcome the page tells only that it failed."""
 
 _ADVICE: Final = {LINKED: "advice_linked", WAITING: "advice_waiting", "chat_account_taken": "advice_taken"}
-
-
-def page_address(base_url: str, outcome: str) -> str:
-    """Where a browser is sent to; `outcome` is one of the above, a refusal's fault or its code."""
-    return f"{urlsplit(base_url).path.rstrip('/')}{PATH}?{urlencode({'outcome': outcome})}"
 
 
 class ChatLinkedHandler(FramedHandler):

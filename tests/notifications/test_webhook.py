@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from regsvc.core.errors import UsernameTaken, WrongStatus
+from regsvc.database.audit import Actor
 from regsvc.database.models import OutboxEntry, Review, User
-from regsvc.users.transitions import TRANSITIONS, Actor
+from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme_tables import AuthMeTable
 from tests.support.game_server import GameServer
 from tests.support.manual_clock import StandingClock

@@ -10,7 +10,8 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.models import StoredQuestionnaire, User
 from regsvc.registration.questionnaire.questions import Judgement
-from regsvc.registration.questionnaire.results import AnsweredQuestion, QuestionnaireResults
+from regsvc.registration.questionnaire.results import QuestionnaireResults
+from regsvc.users.user_details import AnsweredQuestion
 from regsvc.users.user_list import UserList, UserQuery
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.mail_parts import rows_of

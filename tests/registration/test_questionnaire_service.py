@@ -20,9 +20,9 @@ from regsvc.core.errors import (
 )
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer
-from regsvc.registration.questionnaire.results import AnsweredQuestion
 from regsvc.registration.questionnaire.service import SubmittedAnswers
 from regsvc.registration.steps import Application
+from regsvc.users.user_details import AnsweredQuestion
 from tests.support.authme_tables import AuthMeTable
 from tests.support.game_server import GameServer
 from tests.support.manual_clock import StandingClock

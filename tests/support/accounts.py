@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plugin_bridge.authme.players import PlayerRow, lock_text
+from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
-from regsvc.database.models import APPROVED
-from regsvc.sync.records import AGREED, PRESENT, Agreement, Policy, StoredPassword, Subject, UserRecord
+from regsvc.database.models import AGREED, APPROVED, PRESENT
+from regsvc.sync.records import Agreement, Policy, Subject, UserRecord
 
 FIRST_START = datetime(2031, 5, 1, tzinfo=UTC)
 REGISTERED = datetime(2031, 5, 2, tzinfo=UTC)

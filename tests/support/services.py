@@ -18,10 +18,11 @@ from regsvc.app.context import lay_ground
 from regsvc.config.loader import load_config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
+from regsvc.database.audit import Actor
 from regsvc.database.models import AuditEntry, OutboxEntry, Player, Session, User
 from regsvc.registration.steps import Application
 from regsvc.sync.report import SyncReport
-from regsvc.users.transitions import Actor, Decree
+from regsvc.users.transitions import Decree
 from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, find_player

@@ -10,8 +10,8 @@ import pytest
 from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersAway
 from plugin_bridge.authme.table import AuthMePlayers
 from plugin_bridge.hashers import HASHERS, HashedPassword
+from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
-from regsvc.sync.records import StoredPassword
 from tests.bridge.hash_formulas import FORMULAS
 from tests.support.authme_like import store_password
 from tests.support.authme_tables import TableShape, dump_table

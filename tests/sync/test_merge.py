@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from plugin_bridge.authme.players import PlayerRow
+from regsvc.auth.hashing import StoredPassword
 from regsvc.sync.decisions import Agree, Conflict, Merge
 from regsvc.sync.merge import standing_conflict
 from regsvc.sync.plan import decide
-from regsvc.sync.records import Agreement, StoredPassword, UserRecord
+from regsvc.sync.records import Agreement, UserRecord
 from tests.support.accounts import GAME, WEB, agreed, policy, row, subject, user
 
 NEW = StoredPassword("$SHA$new$0", None, "SHA256")

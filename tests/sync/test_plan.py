@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from plugin_bridge.authme.players import PlayerRow, lock_text
+from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
 from regsvc.sync.decisions import (
     Adopt,
@@ -25,7 +26,7 @@ from regsvc.sync.decisions import (
     Unlock,
 )
 from regsvc.sync.plan import decide, lock_after
-from regsvc.sync.records import Agreement, StoredPassword, Subject
+from regsvc.sync.records import Agreement, Subject
 from tests.support.accounts import (
     FIRST_START,
     GAME,

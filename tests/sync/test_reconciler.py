@@ -7,7 +7,7 @@ import pytest
 from plugin_bridge.authme.players import lock_text
 from regsvc.accounts.player_warnings import PLAYER_PENDING
 from regsvc.core import errors
-from regsvc.users.transitions import Actor
+from regsvc.database.audit import Actor
 from tests.support.authme_tables import dump_table, find_player, insert_player
 from tests.support.services import OLIVIA, PASSWORD, Away, House
 

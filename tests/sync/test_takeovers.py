@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from regsvc.accounts.decisions import PasswordOwner
+from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
+from regsvc.database.audit import Actor
 from regsvc.database.models import Link, User
 from regsvc.notifications.mail.renderer import NothingToSend
 from regsvc.notifications.mail.store import MailDesk
-from regsvc.sync.records import StoredPassword
-from regsvc.users.transitions import Actor
 from tests.support.authme_tables import insert_player
 from tests.support.services import CALLER, House, MakeHouse
 

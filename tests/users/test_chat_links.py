@@ -11,10 +11,9 @@ from peewee import Database
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import BANNED, PENDING, REJECTED, AuditEntry, ChatLink, User
 from regsvc.users.chat_links import UNCLAIMED_FOR, ChatAccount, ChatLinks, find_linked_owner
-from regsvc.users.transitions import Actor
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.manual_clock import StandingClock
 

@@ -8,11 +8,10 @@ import pytest
 from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.core.i18n import load_translations
 from regsvc.database.audit import ACTIONS
-from regsvc.database.models import STATUSES
+from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity
 from regsvc.notifications.mail.history import State
 from regsvc.sync.decisions import Conflict
-from regsvc.sync.records import OPEN, PASSWORD, PROVISION
 from regsvc.sync.report import Braked
 from regsvc.users.user_list import PLUGIN_STATES
 

@@ -35,9 +35,9 @@ from regsvc.api.types.admin import (
 from regsvc.api.types.messages import Pagination, epoch_milliseconds, milliseconds_of
 from regsvc.core import errors
 from regsvc.core.refusal import Refusal
-from regsvc.database.audit import Entry
+from regsvc.database.audit import Actor, Entry
 from regsvc.sync.report import SyncReport
-from regsvc.users.transitions import Actor, Decree
+from regsvc.users.transitions import Decree
 from regsvc.users.user_list import UserEntry, UserPage, UserQuery
 
 DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)

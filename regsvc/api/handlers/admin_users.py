@@ -19,7 +19,7 @@ from regsvc.api.types.admin_users import (
 from regsvc.api.types.mails import MailFields
 from regsvc.api.types.users import ClientFields, PlayerFields, SessionFields
 from regsvc.core import errors
-from regsvc.registration.questionnaire.results import QuestionnaireResult
+from regsvc.users.user_details import QuestionnaireResult
 
 
 class UserHandler(ApiHandler):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlencode, urlsplit
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, endpoint
@@ -24,7 +26,6 @@ from regsvc.core.refusal import Refusal
 from regsvc.registration.chat.auth_requests import Starter
 from regsvc.registration.chat.linking import ProviderAnswer
 from regsvc.registration.chat.unlinking import UnlinkProof
-from regsvc.web.chat_page import LINKED, WAITING, page_address
 
 
 class BeginChatLinkHandler(ApiHandler):
@@ -123,3 +124,19 @@ class UnlinkChatHandler(ApiHandler):
         proof = UnlinkProof(request.password, request.totp, code, request.link_token)
         await self.services.chat.unlink(request.username, proof, self.session, self.caller)
         return Told(message=self.say("chat_unlinked"))
+
+
+PATH: Final = "/chat-linked"
+
+
+LINKED: Final = "linked"
+"""The account is a user's now."""
+
+
+WAITING: Final = "waiting"
+"""The account is proven and waits for a registration or a login."""
+
+
+def page_address(base_url: str, outcome: str) -> str:
+    """Where a browser is sent to; `outcome` is one of the above, a refusal's fault or its code."""
+    return f"{urlsplit(base_url).path.rstrip('/')}{PATH}?{urlencode({'outcome': outcome})}"

@@ -17,9 +17,9 @@ from regsvc.api.types.mails import (
 from regsvc.api.types.messages import Pagination
 from regsvc.core import errors
 from regsvc.core.refusal import Refusal
+from regsvc.database.audit import Actor
 from regsvc.notifications.mail.history import WAITING
 from regsvc.notifications.mail.resend import Resent
-from regsvc.users.transitions import Actor
 
 
 class MailsHandler(ApiHandler):

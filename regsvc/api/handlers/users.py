@@ -24,7 +24,7 @@ from regsvc.api.types.users import (
     UserUpdated,
 )
 from regsvc.core import errors
-from regsvc.registration.questionnaire.results import QuestionnaireResult
+from regsvc.users.user_details import QuestionnaireResult
 
 
 class UpdateUserHandler(ApiHandler):

@@ -17,8 +17,7 @@ from regsvc.cli.transfer.progress import Progress
 from regsvc.cli.transfer.tables import CHUNK, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
-from regsvc.database.models import AuditEntry, Player, Review, User
-from regsvc.sync.records import PRESENT, STRANGER
+from regsvc.database.models import PRESENT, STRANGER, AuditEntry, Player, Review, User
 
 Format = Literal["csv", "json"]
 What = Literal["users", "audit", "all"]

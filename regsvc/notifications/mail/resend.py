@@ -6,13 +6,12 @@ from typing import Final
 from peewee import Database
 
 from regsvc.core.errors import MailNotFound, MailNotResendable
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.notifications.mail.history import WAITING, state_of
 from regsvc.notifications.mail.mails import Mails
 from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend
 from regsvc.notifications.outbox import Outbox, errand_of
-from regsvc.users.transitions import Actor
 
 _DECISIONS: Final = frozenset({"approved", "approved_set_password", "rejected", "banned", "unbanned"})
 """Mails that tell of a decision, which is news only until the next one."""

@@ -15,13 +15,13 @@ from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller, Session
 from regsvc.core.errors import ChatDenied, InvalidField, NotEnabled, Overloaded, ProviderAway, UserNotFound
 from regsvc.core.units import RateLimit
+from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 from regsvc.registration.chat.auth_requests import AuthorizationRequests, Spent, Starter, new_secret
 from regsvc.registration.chat.provider import ChatProvider
 from regsvc.registration.chat.unlinking import ChatUnlinking, UnlinkProof
 from regsvc.users.chat_links import ChatAccount, ChatLinks
-from regsvc.users.transitions import Actor
 
 _ASKED_AT_ONCE: Final = 32
 """Players whom the provider is asked about at a time: one that hangs must not pile them up."""

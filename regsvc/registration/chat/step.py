@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from regsvc.core.errors import ChatLinkRequired, LinkTokenInvalid
+from regsvc.database.audit import Actor
 from regsvc.database.models import User
 from regsvc.registration.steps import Application
 from regsvc.users.chat_links import ChatLinks
-from regsvc.users.transitions import Actor
 
 
 class ChatStep:

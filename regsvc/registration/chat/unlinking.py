@@ -19,10 +19,10 @@ from regsvc.core.errors import (
     TotpRequired,
     UserNotFound,
 )
+from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, User
 from regsvc.users.chat_links import ChatLinks
-from regsvc.users.transitions import Actor
 
 _NOBODYS_ADDRESS = "@"
 """What no user has: a code for an unknown name is looked up as one for a known name is."""

@@ -16,41 +16,11 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.models import StoredQuestionnaire, User
 from regsvc.registration.questionnaire.questions import JudgedAnswer, Judgement
+from regsvc.users.user_details import AnsweredQuestion, QuestionnaireResult
 
 _PURPOSE: Final = "questionnaire"
 _LONGEST_SUMMARY: Final = 1000
 _PURGED_AT_ONCE: Final = 1000
-
-
-@dataclass(frozen=True)
-class AnsweredQuestion:
-    """A question as it was asked, in the host's language, and its answer.
-
-    `answers` are the options chosen, or the one text; empty: it was left out. `points` None: somebody has to read it.
-    `note` is what the scoring service said, perhaps nothing.
-    """
-
-    question_id: int
-    type: str
-    question: str
-    answers: tuple[str, ...]
-    points: int | None
-    max_points: int
-    note: str
-
-
-@dataclass(frozen=True)
-class QuestionnaireResult:
-    """What a user answered before registering; it can be shown whatever has become of the questions since."""
-
-    score: int
-    max_score: int
-    pass_score: int
-    is_passed: bool
-    requires_review: bool
-    summary: str
-    submitted_at: datetime
-    answers: tuple[AnsweredQuestion, ...]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from regsvc.core.i18n import Translations
 from regsvc.core.units import RateLimit
 from regsvc.database.engine import Worker
 from regsvc.registration.questionnaire.questions import Answer, JudgedAnswer, Judgement, Questionnaire, TextQuestion
-from regsvc.registration.questionnaire.results import QuestionnaireResult, QuestionnaireResults, record_answer
+from regsvc.registration.questionnaire.results import QuestionnaireResults, record_answer
 from regsvc.registration.questionnaire.scorer import Scorer, WrittenAnswer
 from regsvc.registration.steps import Application, RegistrationStep
+from regsvc.users.user_details import QuestionnaireResult
 
 
 @dataclass(frozen=True)

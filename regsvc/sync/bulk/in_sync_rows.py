@@ -12,8 +12,7 @@ from peewee import Database
 
 from plugin_bridge.authme.players import LOCK_PREFIX, NO_EMAIL
 from plugin_bridge.authme.table_checksums import SharedTable
-from regsvc.database.models import APPROVED, Player
-from regsvc.sync.records import PRESENT
+from regsvc.database.models import APPROVED, PRESENT, Player
 
 BATCH: Final = 10_000
 """Rows in a key range."""

@@ -19,11 +19,11 @@ from regsvc.core.errors import WrongStatus
 from regsvc.database.bulk import update_rows
 from regsvc.database.engine import lost_a_race
 from regsvc.database.failpoints import pass_point
-from regsvc.database.models import BANNED, Player, Session, User
+from regsvc.database.models import AGREED, BANNED, GONE, PRESENT, Player, Session, User
 from regsvc.sync import decisions as d
 from regsvc.sync.plan import decide
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import AGREED, GONE, PRESENT, Agreement, Subject, UserRecord
+from regsvc.sync.records import Agreement, Subject, UserRecord
 from regsvc.sync.steps import RestoreStep
 from regsvc.sync.sync_records import NO_LOCK, NO_WISH
 from regsvc.users.transitions import find_transition

@@ -9,10 +9,9 @@ from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
 
 from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.table_checksums import bucket_of
-from regsvc.database.models import BANNED, Player, User
+from regsvc.database.models import BANNED, PRESENT, Player, User
 from regsvc.sync.bulk.in_sync_rows import SettledRows
 from regsvc.sync.changes.table_digest import Circumstances, Seen, UserTally
-from regsvc.sync.records import PRESENT
 
 PAGE: Final = 500
 """Names looked at together."""

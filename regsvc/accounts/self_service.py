@@ -1,0 +1,16 @@
+"""The operations of users on their own account, apart from the password."""
+
+from dataclasses import dataclass
+
+from regsvc.accounts.email_changes import EmailChanges
+from regsvc.accounts.self_deletion import OwnDeletion
+from regsvc.users.export import UserExport
+
+
+@dataclass(frozen=True)
+class SelfService:
+    """Change the e-mail address, take everything away, leave."""
+
+    email_changes: EmailChanges
+    export: UserExport
+    deletion: OwnDeletion

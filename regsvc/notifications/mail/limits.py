@@ -1,0 +1,30 @@
+"""Limits on the mails that unauthenticated clients may trigger."""
+
+from dataclasses import dataclass
+
+from regsvc.auth.rate_limits import DurableLimits
+from regsvc.core.caller import Caller
+from regsvc.core.units import RateLimit
+
+
+@dataclass(frozen=True)
+class MailLimits:
+    """How many mails strangers may make us send: to one address, from one client, in all."""
+
+    per_address: tuple[RateLimit, ...]
+    per_client: tuple[RateLimit, ...]
+    total: tuple[RateLimit, ...]
+
+    def hit(self, limits: DurableLimits, email_key: str, caller: Caller) -> int:
+        """Count one mail in the caller's transaction; returns the seconds until the next one to this address.
+
+        Raises `RateLimited`, with nothing counted.
+        """
+        limits.hit_all(
+            [
+                ("mail.address", email_key, self.per_address),
+                ("mail.client", caller.limit_key, self.per_client),
+                ("mail.total", "", self.total),
+            ]
+        )
+        return limits.remaining_seconds("mail.address", email_key, self.per_address)
