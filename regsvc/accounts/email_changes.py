@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 from peewee import Database, IntegrityError
 
-from regsvc.accounts.account_owner import get_owner
 from regsvc.accounts.login import Logins
-from regsvc.accounts.login_lookup import Candidate
+from regsvc.accounts.login_lookup import Candidate, get_owner
 from regsvc.accounts.player_warnings import quietly
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes

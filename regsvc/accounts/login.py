@@ -14,9 +14,8 @@ from plugin_bridge.authme.players import PlayersAway
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.login_lookup import Candidate, Candidates
 from regsvc.auth.hashing import HashPool, Passwords
-from regsvc.auth.login_delays import KnownClients
 from regsvc.auth.login_limits import LoginLimits
-from regsvc.auth.sessions import Tokens
+from regsvc.auth.sessions import KnownClients, Tokens
 from regsvc.auth.totp import find_step, spend_step
 from regsvc.core import errors
 from regsvc.core.caller import Audience, Caller, Session

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass, field
 
+from peewee import Database
+
 from plugin_bridge.authme.players import PlayersAway
 from regsvc.auth.hashing import StoredPassword
-from regsvc.auth.login_delays import KnownClients
+from regsvc.auth.sessions import KnownClients
 from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
+from regsvc.core.errors import Unauthorized
 from regsvc.core.refusal import Refusal
-from regsvc.database.models import AGREED, GONE, User
+from regsvc.database.models import AGREED, BANNED, GONE, User
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Subject
 
@@ -131,3 +134,18 @@ def _second_factor(subject: Subject) -> str | None:
     if subject.user is not None and (agreement is None or agreement.is_of_another_row(player)):
         return None
     return player.totp
+
+
+def get_owner(database: Database, candidate: Candidate) -> User:
+    """The candidate's user, held until the transaction ends.
+
+    Raises `Unauthorized` where his sessions have ended since the password was checked: whatever did that (an admin's
+    reset, a ban, a deletion) is the newer word.
+    """
+    query = User.select().where(User.username_key == candidate.key)
+    user: User | None = (query.for_update() if database.for_update else query).first()
+    if user is None or user.id != candidate.user_id or user.status == BANNED:
+        raise Unauthorized
+    if user.token_generation != candidate.token_generation:
+        raise Unauthorized
+    return user

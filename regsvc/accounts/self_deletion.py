@@ -6,10 +6,9 @@ from datetime import timedelta
 
 from peewee import Database
 
-from regsvc.accounts.account_owner import get_owner
 from regsvc.accounts.decisions import Decided
 from regsvc.accounts.login import Logins
-from regsvc.accounts.login_lookup import Candidate
+from regsvc.accounts.login_lookup import Candidate, get_owner
 from regsvc.accounts.player_warnings import quietly
 from regsvc.auth.totp import spend_step
 from regsvc.core import errors

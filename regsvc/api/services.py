@@ -12,7 +12,7 @@ from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges
 from regsvc.accounts.self_service import SelfService
-from regsvc.auth.status_limits import StatusLimits
+from regsvc.auth.rate_limits import StatusLimits
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller, Session
 from regsvc.core.i18n import Translations

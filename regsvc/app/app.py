@@ -23,11 +23,9 @@ from regsvc.app.questionnaire import open_questionnaires
 from regsvc.app.rcon import open_rcon
 from regsvc.app.self_service import open_self_service
 from regsvc.app.webhook import open_webhook
-from regsvc.auth.login_delays import KnownClients, LoginDelays
-from regsvc.auth.login_limits import LoginLimits
-from regsvc.auth.rate_limits import DurableLimits, MemoryLimits
-from regsvc.auth.sessions import Tokens
-from regsvc.auth.status_limits import StatusLimits
+from regsvc.auth.login_limits import LoginDelays, LoginLimits
+from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusLimits
+from regsvc.auth.sessions import KnownClients, Tokens
 from regsvc.config.sections import Config
 from regsvc.core.addresses import is_any_of
 from regsvc.core.email_address import EmailPolicy, parse_email
@@ -49,8 +47,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import EventLog
 from regsvc.runtime.health import Health
 from regsvc.runtime.loop_lag import LoopLag
-from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.process_metrics import ProcessFigures, QueueFigures
+from regsvc.runtime.metrics import Metrics, ProcessFigures, QueueFigures
 from regsvc.sync.lease import SyncLease, place_of
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Policy

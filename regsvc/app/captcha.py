@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from regsvc.accounts.captcha.captcha import CaptchaPolicy, Captchas, Use
-from regsvc.accounts.captcha.puzzles import question_maker
+from regsvc.accounts.captcha.pictures import question_maker
 from regsvc.accounts.captcha.store import OutstandingChallenges
 from regsvc.app.context import Ground
 from regsvc.auth.rate_limits import MemoryLimits

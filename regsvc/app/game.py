@@ -12,8 +12,7 @@ from regsvc.core.game_address import GameAddress, find_game_address
 from regsvc.runtime.game_status import ASK_EVERY, GameStatus
 from regsvc.runtime.jobs import Job
 from regsvc.runtime.plugin_version import InstalledPlugin
-from regsvc.runtime.update_feed import UpdateFeed
-from regsvc.runtime.updates import LOOK_EVERY, Product, Updates
+from regsvc.runtime.updates import LOOK_EVERY, Product, UpdateFeed, Updates
 
 
 @dataclass(frozen=True)

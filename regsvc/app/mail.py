@@ -18,9 +18,8 @@ from regsvc.notifications.mail.backends import AuthMeMailAccount, Mailer, make_m
 from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.mails import Mails
 from regsvc.notifications.mail.renderer import MailRenderer
-from regsvc.notifications.mail.store import MailDesk
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailCarrier
+from regsvc.notifications.mail.transport import MailCarrier, MailDesk
 from regsvc.notifications.outbox import Outbox, Patience
 from regsvc.runtime.metrics import Metrics
 

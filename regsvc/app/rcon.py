@@ -10,8 +10,7 @@ from regsvc.notifications.delivery import Deliveries, Delivery
 from regsvc.notifications.outbox import Outbox
 from regsvc.notifications.rcon.address import find_rcon_address
 from regsvc.notifications.rcon.console import KIND, GameConsole
-from regsvc.notifications.rcon.store import RconDesk
-from regsvc.notifications.rcon.transport import PATIENCE, RconCarrier
+from regsvc.notifications.rcon.transport import PATIENCE, RconCarrier, RconDesk
 from regsvc.runtime.metrics import Metrics
 
 

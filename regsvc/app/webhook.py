@@ -4,8 +4,7 @@ from regsvc.app.context import Ground
 from regsvc.core.i18n import Translations
 from regsvc.database.engine import Worker
 from regsvc.notifications.delivery import Deliveries, Delivery
-from regsvc.notifications.outbox import Outbox
-from regsvc.notifications.outbox_store import OutboxDesk
+from regsvc.notifications.outbox import Outbox, OutboxDesk
 from regsvc.notifications.webhook.events import NoWebhook, Webhook
 from regsvc.notifications.webhook.message import WebhookMessages
 from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookCarrier, WebhookCarrier

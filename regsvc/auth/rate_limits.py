@@ -6,7 +6,7 @@ through.
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from peewee import Field
 
+from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
@@ -238,3 +239,20 @@ class MemoryLimits:
             if not is_over and len(self._windows) <= self._max_keys:
                 return
             self._windows.popitem(last=False)
+
+
+class StatusLimits:
+    """In memory and for the event loop alone."""
+
+    def __init__(
+        self, limits: MemoryLimits, status_limit: Sequence[RateLimit], is_trusted: Callable[[str], bool]
+    ) -> None:
+        """`is_trusted` tells by address whether a client is one of `http.trusted_clients`."""
+        self._limits = limits
+        self.status_limit = status_limit
+        self._is_trusted = is_trusted
+
+    def hit(self, caller: Caller) -> None:
+        """Count one question. Raises `RateLimited`."""
+        if self.status_limit and not self._is_trusted(caller.address):
+            self._limits.hit("status.client", caller.limit_key, self.status_limit)

@@ -18,6 +18,8 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
 from regsvc.database.audit import Audit
+from regsvc.database.models import KnownClient
+from regsvc.database.upsert import insert_or_update
 
 _ALGORITHM: Final = "HS256"
 _AUDIENCES: Final[tuple[Audience, ...]] = ("user", "admin")
@@ -227,3 +229,37 @@ def _find_session(jti: str) -> models.Session | None:
 def _is_later(seconds: object, now: datetime) -> bool:
     """Whether a claim is a time that has not come yet."""
     return isinstance(seconds, int | float) and seconds > now.timestamp()
+
+
+class KnownClients:
+    """From which clients (address; of IPv6 the /64) users logged in during the last 30 days. Plain SQL."""
+
+    def __init__(self, now: Clock) -> None:
+        self._now = now
+
+    def is_known(self, user_id: int, client: str) -> bool:
+        return bool(
+            KnownClient.select()
+            .where(
+                KnownClient.user == user_id,
+                KnownClient.client == client,
+                KnownClient.last_login_at > self._now() - _KNOWN_FOR,
+            )
+            .exists()
+        )
+
+    def remember(self, user_id: int, client: str) -> None:
+        """Note a login that succeeded, in the caller's transaction."""
+        now = self._now()
+        insert_or_update(
+            KnownClient,
+            {KnownClient.user: user_id, KnownClient.client: client, KnownClient.last_login_at: now},
+            unique=(KnownClient.user, KnownClient.client),
+            changes={KnownClient.last_login_at: now},
+        )
+
+    def purge(self) -> int:
+        """Remove those that are no longer known, and tell how many."""
+        is_old = KnownClient.last_login_at <= self._now() - _KNOWN_FOR
+        removed: int = KnownClient.delete().where(is_old).execute()
+        return removed

@@ -21,7 +21,7 @@ from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable
 from regsvc.auth.keys import UnusableKey
 from regsvc.config.sections import Config, ConfigError
-from regsvc.core.translation_files import BrokenTranslation
+from regsvc.core.i18n import BrokenTranslation
 from regsvc.database.engine import cannot_write, sentence_of
 from regsvc.database.location import WrongHome
 from regsvc.database.migrator import SchemaTooNew

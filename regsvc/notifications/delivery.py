@@ -9,8 +9,7 @@ from typing import Final
 from regsvc.core.errors import DatabaseAway, Overloaded
 from regsvc.core.exceptions import describe_bug
 from regsvc.database.engine import Worker
-from regsvc.notifications.outbox import Errand
-from regsvc.notifications.outbox_store import OutboxDesk
+from regsvc.notifications.outbox import Errand, OutboxDesk
 from regsvc.notifications.transport import Away, Carrier, Pointless, Postponed, Refused
 
 log = logging.getLogger(__name__)

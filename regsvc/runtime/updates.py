@@ -1,13 +1,123 @@
 """Looks for new versions now and then, in the background; what a request is told was known before it came."""
 
+import json
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
+from urllib.parse import urljoin, urlsplit
 
+from tornado.httpclient import HTTPRequest, HTTPResponse
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
+
+from regsvc import __version__
 from regsvc.core.clock import Clock
-from regsvc.runtime.update_feed import FeedUnusable, Published, UpdateFeed
+from regsvc.core.versions import find_version
+
+MAX_ANSWER_BYTES: Final = 512 * 1024
+
+PATIENCE: Final = timedelta(seconds=10)
+"""For connecting, and for each answer; there are at most `MAX_REDIRECTS` + 1."""
+
+MAX_REDIRECTS: Final = 3
+
+_LONGEST_ADDRESS: Final = 500
+
+_PAGE: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&()*+,;=%-]+")
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+_OK: Final = 200
+
+_NOT_MODIFIED: Final = 304
+
+
+@dataclass(frozen=True)
+class Published:
+    """The newest version and the page that tells of it; `page` None: the feed names none."""
+
+    version: str
+    page: str | None
+
+
+class FeedUnusable(Exception):
+    """The feed is away, or says nothing that can be used; `str()` is a few words for the log."""
+
+
+class UpdateFeed:
+    """One feed. Asked again, it is sent the tag of its last answer and need not repeat itself."""
+
+    def __init__(self, address: str, *, patience: timedelta = PATIENCE) -> None:
+        """`address` is the host's own choice; redirects from it must lead to https."""
+        self._address = address
+        self._seconds = patience.total_seconds()
+        self._tag: str | None = None
+        self._published: Published | None = None
+
+    async def fetch(self) -> Published:
+        """What is published now. Raises `FeedUnusable`, whatever is wrong."""
+        client = SimpleAsyncHTTPClient(force_instance=True, max_body_size=MAX_ANSWER_BYTES)
+        try:
+            answer = await self._follow(client)
+        except Exception as error:  # sockets, names, certificates, protocols: each has errors of its own
+            if isinstance(error, FeedUnusable):
+                raise
+            raise FeedUnusable(f"{type(error).__name__}: {str(error)[:200]}") from error
+        finally:
+            client.close()
+        if answer.code == _NOT_MODIFIED and self._published is not None:
+            return self._published
+        if answer.code != _OK:
+            raise FeedUnusable(f"it answers {answer.code}")
+        published = _read(answer.body)
+        self._published, self._tag = published, answer.headers.get("Etag")
+        return published
+
+    async def _follow(self, client: SimpleAsyncHTTPClient) -> HTTPResponse:
+        address = self._address
+        for _redirect in range(MAX_REDIRECTS + 1):
+            answer = await client.fetch(self._request(address), raise_error=False)
+            if answer.error is not None and answer.code not in (*_REDIRECTS, _NOT_MODIFIED):
+                raise answer.error
+            if answer.code not in _REDIRECTS:
+                return answer
+            address = urljoin(address, answer.headers.get("Location", ""))
+            if urlsplit(address).scheme != "https":
+                raise FeedUnusable("it redirects to an address that is not https")
+        raise FeedUnusable("it redirects too often")
+
+    def _request(self, address: str) -> HTTPRequest:
+        headers = {"Accept": "application/json", "User-Agent": f"companion/{__version__}"}
+        if self._tag is not None:
+            headers["If-None-Match"] = self._tag
+        return HTTPRequest(
+            address,
+            headers=headers,
+            connect_timeout=self._seconds,
+            request_timeout=self._seconds,
+            follow_redirects=False,
+            decompress_response=False,  # a small packed answer may be a very large one
+        )
+
+
+def _read(body: bytes) -> Published:
+    try:
+        told: Any = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise FeedUnusable("its answer is no JSON") from error
+    version = told.get("tag_name") if isinstance(told, dict) else None
+    if not isinstance(version, str) or find_version(version) is None:
+        raise FeedUnusable("its answer names no version")
+    return Published(version.strip().removeprefix("v").removeprefix("V"), _page(told.get("html_url")))
+
+
+def _page(address: object) -> str | None:
+    """Front ends make a link of it."""
+    is_usable = isinstance(address, str) and _PAGE.fullmatch(address) is not None
+    return address if isinstance(address, str) and is_usable and len(address) <= _LONGEST_ADDRESS else None
+
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,9 @@
 """E-mails that come from AuthMe's table: is it one, and may this user have it?"""
 
+from collections.abc import Mapping
+
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE
+from plugin_bridge.authme.players import PlayerRefused, PlayerRow, Players
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.refusal import Refusal
 from regsvc.database.models import User
@@ -20,3 +23,28 @@ def find_real_email(raw: str | None) -> EmailAddress | None:
         return parse_email(raw)
     except Refusal:
         return None
+
+
+Changes = Mapping[str, str | int | None]
+
+
+def update_row(players: Players, seen: PlayerRow, changes: Changes) -> bool:
+    """`players.update`, once more without the e-mail where that is what the table does not take."""
+    try:
+        return players.update(seen, changes)
+    except PlayerRefused:
+        if changes.get("email") is None:
+            raise
+        return players.update(seen, without_email(changes))
+
+
+def is_email_refused(players: Players, key: str, changes: Changes) -> bool:
+    """Whether the table has another e-mail than the one that was just to be written."""
+    email = changes.get("email")
+    row = players.find(key) if email is not None else None
+    return row is not None and row.email != email
+
+
+def without_email(changes: Changes) -> dict[str, str | int | None]:
+    """The same changes, with the e-mail left as it is."""
+    return {name: value for name, value in changes.items() if name != "email"}

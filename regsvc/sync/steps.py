@@ -25,8 +25,7 @@ from regsvc.database.audit import Audit
 from regsvc.database.models import BANNED, GONE, OPEN, PASSWORD, PROVISION, STRANGER, PluginState, Session, User
 from regsvc.notifications.rcon.console import GameConsole, NoGameConsole
 from regsvc.sync import decisions as d
-from regsvc.sync.email_writes import is_email_refused, update_row, without_email
-from regsvc.sync.emails import find_real_email, is_email_free
+from regsvc.sync.emails import find_real_email, is_email_free, is_email_refused, update_row, without_email
 from regsvc.sync.records import Agreement, Subject
 from regsvc.sync.sync_records import NO_LOCK, NO_WISH, Agreements, base_of
 from regsvc.sync.tombstones import bury

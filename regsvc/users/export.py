@@ -16,10 +16,10 @@ from regsvc.database.audit import MACHINES, Audit, Entry
 from regsvc.database.models import User
 from regsvc.notifications.mail.history import MailEntry
 from regsvc.users.chat_links import ChatAccount
-from regsvc.users.user_details import QuestionnaireResult
-from regsvc.users.user_records import (
+from regsvc.users.user_details import (
     ClientRecord,
     PlayerRecord,
+    QuestionnaireResult,
     ReviewRecord,
     SessionRecord,
     find_player,

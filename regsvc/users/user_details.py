@@ -3,24 +3,167 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from regsvc.core.clock import Clock
+from plugin_bridge.authme.players import in_milliseconds, known_email
+from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.errors import UserNotFound
-from regsvc.database.models import User
-from regsvc.notifications.mail.history import MailEntry
+from regsvc.database.models import STRANGER, KnownClient, OutboxEntry, Player, Review, Session, User
+from regsvc.notifications.mail.history import MailEntry, mail_entry
 from regsvc.users.user_list import UserEntry, UserList
-from regsvc.users.user_records import (
-    ClientRecord,
-    PlayerRecord,
-    ReviewRecord,
-    SessionRecord,
-    find_player,
-    list_clients,
-    list_history,
-    list_mails,
-    list_sessions,
-)
+
+
+@dataclass(frozen=True)
+class SessionRecord:
+    """A login that still stands. `audience` is "user" or "admin"."""
+
+    audience: str
+    ip: str | None
+    started_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    is_current: bool
+    """Whether it is the one that asks."""
+
+
+@dataclass(frozen=True)
+class ClientRecord:
+    """A client (an address; of IPv6 the /64) from which the user logged in lately."""
+
+    client: str
+    last_login_at: datetime
+
+
+@dataclass(frozen=True)
+class ReviewRecord:
+    """A decision, and how it belongs here: about this very user, his name, or his e-mail address."""
+
+    username: str
+    transition: str
+    status_before: str
+    status_after: str | None
+    reason: str | None
+    ban_expires_at: datetime | None
+    operator: str
+    reviewed_at: datetime
+    is_same_user: bool
+    is_same_name: bool
+    is_same_email: bool
+
+
+@dataclass(frozen=True)
+class PlayerRecord:
+    """What we know of the player: the last agreement with AuthMe's row, the lock, the wish under way."""
+
+    presence: str
+    plugin: str
+    since: datetime
+    realname: str | None
+    email: str | None
+    registered_at: datetime | None
+    wish: str | None
+    lock_reason: str | None
+    locked_at: datetime | None
+    premium_uuid: str | None
+    """Taken out of the user's own row while it is locked."""
+    conflicts: tuple[str, ...]
+    """The fields the two sides could not agree on."""
+
+
+def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str | None = None) -> list[SessionRecord]:
+    """Those that neither ended nor expired."""
+    stands = (Session.expires_at > moment) & (Session.token_generation == user.token_generation)
+    rows = _newest(Session.select().where(Session.user == user.id, stands), Session.created_at, limit)
+    return [
+        SessionRecord(
+            audience=row.audience,
+            ip=row.ip,
+            started_at=row.created_at,
+            last_seen_at=row.last_seen_at,
+            expires_at=row.expires_at,
+            is_current=row.jti == current_jti,
+        )
+        for row in rows
+    ]
+
+
+def list_clients(user: User, limit: int) -> list[ClientRecord]:
+    rows = _newest(KnownClient.select().where(KnownClient.user == user.id), KnownClient.last_login_at, limit)
+    return [ClientRecord(row.client, row.last_login_at) for row in rows]
+
+
+def list_mails(user: User, limit: int) -> list[MailEntry]:
+    """Those about the user, and those to the address if it is proven: an unproven one may be somebody else's."""
+    is_his = OutboxEntry.user_id == user.id
+    if user.email_key is not None and user.is_email_verified:
+        is_his = is_his | (OutboxEntry.recipient_key == user.email_key)
+    rows = _newest(OutboxEntry.select().where(OutboxEntry.kind == "mail", is_his), OutboxEntry.id, limit)
+    return [mail_entry(row, user.username if row.user_id == user.id else None) for row in rows]
+
+
+def list_own_reviews(user: User, limit: int) -> list[ReviewRecord]:
+    """The decisions about this user alone."""
+    is_his = (Review.username_key == user.username_key) & (Review.user_id == user.id)
+    return [_review(row, user) for row in _newest(Review.select().where(is_his), Review.id, limit)]
+
+
+def list_history(user: User, limit: int) -> list[ReviewRecord]:
+    """The same, and those about whoever had the name or the e-mail address before."""
+    belongs = Review.username_key == user.username_key
+    if user.email_key is not None:
+        belongs = belongs | (Review.email_key == user.email_key)
+    return [_review(row, user) for row in _newest(Review.select().where(belongs), Review.id, limit)]
+
+
+def find_player(user: User) -> PlayerRecord | None:
+    """None: there was never anything to agree on."""
+    row = Player.get_or_none(Player.username_key == user.username_key)
+    if row is None:
+        return None
+    return PlayerRecord(
+        presence=row.presence,
+        plugin=row.plugin_state,
+        since=row.plugin_since,
+        realname=row.base_realname,
+        email=known_email(row.base_email),
+        registered_at=_game_time(row.base_regdate),
+        wish=row.wish,
+        lock_reason=row.lock_reason,
+        locked_at=row.locked_at,
+        premium_uuid=row.kept_premium_uuid if row.kept_origin != STRANGER else None,
+        conflicts=tuple(row.conflict.split(",")) if row.conflict else (),
+    )
+
+
+def _newest(query: Any, column: Any, limit: int) -> Any:
+    return query.order_by(column.desc()).limit(limit)
+
+
+def _review(row: Review, user: User) -> ReviewRecord:
+    return ReviewRecord(
+        username=row.username,
+        transition=row.transition,
+        status_before=row.status_before,
+        status_after=row.status_after,
+        reason=row.reason,
+        ban_expires_at=row.ban_expires_at,
+        operator=row.operator,
+        reviewed_at=row.reviewed_at,
+        is_same_user=row.user_id == user.id,
+        is_same_name=row.username_key == user.username_key,
+        is_same_email=row.email_key is not None and row.email_key == user.email_key,
+    )
+
+
+def _game_time(written: int | None) -> datetime | None:
+    """When AuthMe says it was; None where its column says nothing, or what no calendar holds."""
+    milliseconds = in_milliseconds(written)
+    if not milliseconds or milliseconds < 0:
+        return None
+    try:
+        return from_epoch_ms(milliseconds)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,56 @@ from peewee import JOIN, fn
 
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidField
-from regsvc.database.models import PENDING, STATUSES, ChatLink, Player, StoredQuestionnaire, User
+from regsvc.database.models import PENDING, STATUSES, ChatLink, Player, Review, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
-from regsvc.users.rejections import Rejections, find_rejections
+
+_LOOKED_AT: Final = 10_000  # of a page's names and addresses together; nobody reads more
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """How often a name or its e-mail address was rejected, under whatever name; the times are None for never."""
+
+    count: int = 0
+    last_at: datetime | None = None
+    last_reason: str | None = None
+
+
+def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
+    """By user id, for rows with `id`, `username_key` and `email_key`; one query for all of them."""
+    if not users:
+        return {}
+    names = {user.username_key for user in users}
+    addresses = {user.email_key for user in users if user.email_key is not None}
+    newest_first = list(
+        Review.select(Review.id, Review.username_key, Review.email_key, Review.reason, Review.reviewed_at)
+        .where(Review.transition == "reject", Review.username_key.in_(names) | Review.email_key.in_(addresses))
+        .order_by(Review.id.desc())
+        .limit(_LOOKED_AT)
+    )
+    by_name: dict[str, list[Review]] = {}
+    by_address: dict[str | None, list[Review]] = {}
+    for review in newest_first:
+        by_name.setdefault(review.username_key, []).append(review)
+        by_address.setdefault(review.email_key, []).append(review)
+    return {
+        user.id: _sum_up([*by_name.get(user.username_key, ()), *_of_address(by_address, user.email_key)])
+        for user in users
+    }
+
+
+def _of_address(by_address: dict[str | None, list[Review]], key: str | None) -> list[Review]:
+    return by_address.get(key, []) if key is not None else []
+
+
+def _sum_up(reviews: Sequence[Review]) -> Rejections:
+    """Of reviews that may stand there twice, by their name and by their address."""
+    distinct = {review.id: review for review in reviews}
+    if not distinct:
+        return Rejections()
+    last = distinct[max(distinct)]
+    return Rejections(len(distinct), last.reviewed_at, last.reason)
+
 
 PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
 """What `plugin` may be: how the user's player stands in AuthMe's table, or that nobody looks there."""

@@ -9,8 +9,7 @@ from datetime import timedelta
 import pytest
 
 from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaPolicy, CaptchaProof, Captchas, Use
-from regsvc.accounts.captcha.pictures import draw
-from regsvc.accounts.captcha.puzzles import Question, ask_characters
+from regsvc.accounts.captcha.pictures import Question, ask_characters, draw
 from regsvc.accounts.captcha.store import OutstandingChallenges
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core import errors

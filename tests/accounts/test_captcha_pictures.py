@@ -4,8 +4,7 @@ from collections.abc import Callable
 import pytest
 from PIL import Image
 
-from regsvc.accounts.captcha.pictures import draw
-from regsvc.accounts.captcha.puzzles import Question, ask_characters, ask_sum
+from regsvc.accounts.captcha.pictures import Question, ask_characters, ask_sum, draw
 
 
 @pytest.mark.parametrize("text", ["29+4=?", "KXP", "KXPA", "NNNNNNNN", "HJHJHJHJ"])

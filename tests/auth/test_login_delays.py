@@ -2,7 +2,8 @@
 
 import pytest
 
-from regsvc.auth.login_delays import KnownClients, LoginDelays
+from regsvc.auth.login_limits import LoginDelays
+from regsvc.auth.sessions import KnownClients
 from regsvc.core.errors import RateLimited
 from regsvc.database.models import KnownClient, User
 from tests.support.database_fixtures import InParallel

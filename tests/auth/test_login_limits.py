@@ -2,8 +2,7 @@
 
 import pytest
 
-from regsvc.auth.login_delays import LoginDelays
-from regsvc.auth.login_limits import LoginLimits
+from regsvc.auth.login_limits import LoginDelays, LoginLimits
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller
 from regsvc.core.errors import RateLimited

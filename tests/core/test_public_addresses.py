@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from regsvc.core.public_addresses import PrivateAddress, PublicResolver, is_public
+from regsvc.core.addresses import PrivateAddress, PublicResolver, is_public
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "162.159.137.232", "2606:4700::6810:84e5", "64:ff9b::1.1.1.1"])

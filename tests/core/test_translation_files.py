@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.core.errors import RateLimited
-from regsvc.core.i18n import load_translations
-from regsvc.core.translation_files import BrokenTranslation
+from regsvc.core.i18n import BrokenTranslation, load_translations
 
 FRENCH = """
 [message]

@@ -16,8 +16,7 @@ from regsvc.core.i18n import load_translations
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Delivery
-from regsvc.notifications.outbox import Errand, Outbox
-from regsvc.notifications.outbox_store import OutboxDesk
+from regsvc.notifications.outbox import Errand, Outbox, OutboxDesk
 from regsvc.notifications.transport import Carrier
 from regsvc.notifications.webhook.events import Webhook
 from regsvc.notifications.webhook.message import WebhookMessages
@@ -407,7 +406,7 @@ def test_a_name_is_looked_up_once_so_that_what_was_judged_is_what_is_used(
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{3 - len(lookups)}", port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    monkeypatch.setattr("regsvc.core.public_addresses.is_public", lambda address: address == "127.0.0.2")
+    monkeypatch.setattr("regsvc.core.addresses.is_public", lambda address: address == "127.0.0.2")
     desk.webhook.tell("registered", "Alice", "pending")
     waiting = desk.attempt(desk.carrier(f"http://rebinding.example:{receiver.port}{PATH}", allows_private=False))
     assert "ConnectionRefusedError" in str(waiting.last_error)

@@ -12,7 +12,7 @@ from regsvc.auth.hashing import HashPool
 from regsvc.core.errors import Overloaded
 from regsvc.database.engine import Worker
 from regsvc.runtime.loop_lag import LoopLag
-from regsvc.runtime.process_metrics import QueueFigures
+from regsvc.runtime.metrics import QueueFigures
 
 
 class Busy:

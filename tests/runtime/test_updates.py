@@ -9,8 +9,7 @@ from datetime import timedelta
 import pytest
 
 from regsvc import __version__
-from regsvc.runtime.update_feed import MAX_ANSWER_BYTES, FeedUnusable, Published, UpdateFeed
-from regsvc.runtime.updates import FIRST_PAUSE, Updates
+from regsvc.runtime.updates import FIRST_PAUSE, MAX_ANSWER_BYTES, FeedUnusable, Published, UpdateFeed, Updates
 from tests.support.manual_clock import StandingClock
 from tests.support.ports import free_port
 from tests.support.release_feed import Answer, ReleaseFeed, release

@@ -14,8 +14,8 @@ from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import Review, Table, User
 from regsvc.notifications.mail.mails import Mails
 from regsvc.notifications.mail.renderer import MailRenderer
-from regsvc.notifications.mail.store import MailDesk
 from regsvc.notifications.mail.templates import load_mail_templates
+from regsvc.notifications.mail.transport import MailDesk
 from regsvc.notifications.outbox import Outbox
 from tests.support.manual_clock import StandingClock
 

@@ -15,8 +15,7 @@ from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.outbox import Errand, Outbox
 from regsvc.notifications.rcon.address import find_rcon_address
 from regsvc.notifications.rcon.console import KIND
-from regsvc.notifications.rcon.store import RconDesk
-from regsvc.notifications.rcon.transport import PATIENCE, RconCarrier
+from regsvc.notifications.rcon.transport import PATIENCE, RconCarrier, RconDesk
 from regsvc.notifications.transport import Pointless, Postponed, Refused
 from tests.support.authme_tables import find_player
 from tests.support.game_server import GameServer

@@ -10,7 +10,7 @@ from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import Link, User
 from regsvc.notifications.mail.renderer import NothingToSend
-from regsvc.notifications.mail.store import MailDesk
+from regsvc.notifications.mail.transport import MailDesk
 from tests.support.authme_tables import insert_player
 from tests.support.services import CALLER, House, MakeHouse
 

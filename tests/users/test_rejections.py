@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.users.rejections import Rejections
-from regsvc.users.user_list import UserList, UserQuery
+from regsvc.users.user_list import Rejections, UserList, UserQuery
 from tests.support.authme_tables import AuthMeTable
 from tests.support.game_server import GameServer
 from tests.support.manual_clock import StandingClock

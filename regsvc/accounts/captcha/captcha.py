@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from hmac import compare_digest
 from typing import Final, Literal
 
-from regsvc.accounts.captcha.puzzles import Question
+from regsvc.accounts.captcha.pictures import Question
 from regsvc.accounts.captcha.store import Challenge, OutstandingChallenges
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core import errors

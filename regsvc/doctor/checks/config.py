@@ -5,8 +5,7 @@ from typing import Final
 
 from regsvc.config.loader import warn_of_shown_secrets
 from regsvc.config.sections import ConfigError
-from regsvc.core.i18n import load_translations
-from regsvc.core.translation_files import BrokenTranslation
+from regsvc.core.i18n import BrokenTranslation, load_translations
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.finding import Check, Place, Severity, Source, check
 from regsvc.notifications.mail.templates import BrokenTemplate, load_mail_templates

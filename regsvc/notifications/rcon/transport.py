@@ -7,13 +7,56 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import ClassVar, Final
 
+from peewee import Database
+
+from plugin_bridge.authme.players import PlayersAway
 from plugin_bridge.server.console_commands import LIST, UnspeakableName, ban, is_surely_offline, kick, pardon
 from plugin_bridge.server.rcon import RconAddress, RconError, converse
 from regsvc.core.clock import Clock
 from regsvc.core.i18n import Translations
-from regsvc.notifications.outbox import Errand, Patience
+from regsvc.notifications.outbox import Errand, Outbox, OutboxDesk, Outcome, Patience
 from regsvc.notifications.rcon.console import KICK_FIRST
 from regsvc.notifications.transport import Carrier, Pointless, Postponed, Refused
+
+
+class RconDesk(OutboxDesk):
+    """However a kick for a row ended, the row is inserted then, as the sync would: nobody waits for ever."""
+
+    def __init__(
+        self,
+        database: Database,
+        outbox: Outbox,
+        settle: Callable[[str], object],
+        on_finished: Callable[[Outcome], None],
+    ) -> None:
+        """`settle` closes the difference for a lower-case name."""
+        super().__init__(database, outbox, on_finished)
+        self._settle = settle
+
+    def record_sent(self, errand: Errand) -> None:
+        super().record_sent(errand)
+        self._insert_row(errand)
+
+    def record_failure(
+        self, errand: Errand, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
+    ) -> timedelta | None:
+        wait = super().record_failure(errand, error, is_final=is_final, retry_after=retry_after)
+        if wait is None:
+            self._insert_row(errand)
+        return wait
+
+    def drop(self, errand: Errand, reason: str) -> None:
+        super().drop(errand, reason)
+        self._insert_row(errand)
+
+    def _insert_row(self, errand: Errand) -> None:
+        if errand.template != KICK_FIRST:
+            return
+        try:
+            self._settle(errand.recipient.lower())
+        except PlayersAway as error:
+            log.warning("the player waits for the sync: %s", error)
+
 
 log = logging.getLogger(__name__)
 

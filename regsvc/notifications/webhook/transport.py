@@ -15,8 +15,8 @@ from tornado.netutil import DefaultLoopResolver
 from tornado.simple_httpclient import HTTPStreamClosedError, HTTPTimeoutError, SimpleAsyncHTTPClient
 
 from regsvc import __version__
+from regsvc.core.addresses import PrivateAddress, PublicResolver
 from regsvc.core.clock import Clock
-from regsvc.core.public_addresses import PrivateAddress, PublicResolver
 from regsvc.core.webhook_signature import signed_headers
 from regsvc.notifications.outbox import Errand, Patience
 from regsvc.notifications.transport import Away, Carrier, Pointless, Postponed, Refused
