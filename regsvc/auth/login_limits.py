@@ -21,8 +21,6 @@ _LONGEST_DELAY = timedelta(seconds=60)
 
 _FORGOTTEN_AFTER = timedelta(days=1)
 
-_KNOWN_FOR = timedelta(days=30)
-
 
 @dataclass(slots=True)
 class _Failures:

@@ -231,6 +231,9 @@ def _is_later(seconds: object, now: datetime) -> bool:
     return isinstance(seconds, int | float) and seconds > now.timestamp()
 
 
+_KNOWN_FOR = timedelta(days=30)
+
+
 class KnownClients:
     """From which clients (address; of IPv6 the /64) users logged in during the last 30 days. Plain SQL."""
 
