@@ -12,7 +12,7 @@ from functools import partial
 from tornado.netutil import bind_sockets
 
 from regsvc.app.app import App
-from regsvc.app.context import lay_ground
+from regsvc.app.context import open_context
 from regsvc.cli import commands
 from regsvc.cli.doctor import run_doctor
 from regsvc.cli.serve import CANNOT_START, Daemon
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         set_up_logging(config.log)
         if given.command == "serve":
             return asyncio.run(serve(config, partial(_read_config, given)))
-        status = commands.run(given, config, lay_ground, App)
+        status = commands.run(given, config, open_context, App)
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # whoever read what we print has enough, as in `companion export | head`
@@ -62,7 +62,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         log.warning(warning)
     if os.geteuid() == 0:
         log.warning("running as root: give the companion a user of its own (systemd/companion.service does)")
-    ground = lay_ground(config)
+    context = open_context(config)
     try:
         sockets = bind_sockets(config.server.port, config.server.host)
     except OSError as error:
@@ -74,7 +74,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         return EX_PORT_IN_USE if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]
     with sharing_state(config.server.state_dir):
-        app = App(ground, config.base_url(port))
+        app = App(context, config.base_url(port))
         try:
             await Daemon(app, read_config).run(sockets, config.address(port))
         finally:

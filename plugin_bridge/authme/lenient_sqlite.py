@@ -14,7 +14,7 @@ UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 _LARGEST: Final = (1 << 63) - 1  # what a BIGINT holds
 
 
-class GuestFile(SqliteDatabase):
+class LenientSqlite(SqliteDatabase):
     """A connection to a file that is not ours."""
 
     def __init__(self, uri: str, busy_timeout: float) -> None:

@@ -46,7 +46,7 @@ class PasswordFault(StrEnum):
     UNSAFE = "unsafe"
 
 
-class NameFault(StrEnum):
+class NameViolation(StrEnum):
     """What is wrong with a name."""
 
     TOO_SHORT = "too_short"
@@ -146,7 +146,7 @@ class PasswordRule:
         """For clients; AuthMe applies it to the password in lower case. Lengths are not part of it."""
         return self.pattern.anchored
 
-    def find_fault(self, password: str, username: str) -> PasswordFault | None:
+    def find_violation(self, password: str, username: str) -> PasswordFault | None:
         """The first objection in AuthMe's order, None if the password is fine."""
         if len(password) > MAX_PASSWORD_CHARACTERS:
             return PasswordFault.TOO_LONG
@@ -178,14 +178,14 @@ class NameRule:
         """For clients, with the lengths in it, e.g. `^(?=.{3,16}$)[a-zA-Z0-9_]*$`."""
         return f"^(?=.{{{self.min_length},{self.max_length}}}$){self.pattern.anchored.removeprefix('^')}"
 
-    def find_fault(self, name: str) -> NameFault | None:
+    def find_violation(self, name: str) -> NameViolation | None:
         """The first objection in AuthMe's order, None if the name may join."""
         if len(name) > MAX_NAME_CHARACTERS or _utf16_length(name) > self.max_length:
-            return NameFault.TOO_LONG
+            return NameViolation.TOO_LONG
         if _utf16_length(name) < self.min_length:
-            return NameFault.TOO_SHORT
+            return NameViolation.TOO_SHORT
         if _has_lone_surrogate(name) or not self.pattern.matches(name):
-            return NameFault.FORBIDDEN_CHARACTERS
+            return NameViolation.FORBIDDEN_CHARACTERS
         return None
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from peewee import SQL, Expression, Field, Model, Node, Select, Value, fn
 
 from plugin_bridge.authme.config import ColumnNames
-from plugin_bridge.authme.lenient_sqlite import UNREADABLE, GuestFile, is_exactly
+from plugin_bridge.authme.lenient_sqlite import UNREADABLE, LenientSqlite, is_exactly
 from plugin_bridge.authme.players import PlayerRow, PlayersAway
 from plugin_bridge.authme.sqlite_checksums import FileVersion, WholeTable, names_in
 from plugin_bridge.authme.table import AuthMePlayers, field_of, player_row
@@ -24,7 +24,7 @@ class SqlitePlayers(AuthMePlayers):
 
     def __init__(self, path: Path, table: str, columns: ColumnNames, busy_timeout: timedelta) -> None:
         uri = f"file:{quote(str(path.absolute()))}?mode=rw"
-        super().__init__(GuestFile(uri, busy_timeout.total_seconds()), table, columns)
+        super().__init__(LenientSqlite(uri, busy_timeout.total_seconds()), table, columns)
         self._path = path
         self._local = threading.local()
         self._version = FileVersion(path, busy_timeout)

@@ -85,7 +85,7 @@ class PasswordHasher:
                 return Verdict(hasher.name, needs_rehash=True)
         return WRONG_PASSWORD
 
-    def verify_nobody(self, password: str, username: str) -> Verdict:
+    def verify_dummy(self, password: str, username: str) -> Verdict:
         """Always `WRONG_PASSWORD`, after the work of a wrong one: an unknown name must not answer sooner."""
         self.verify(password, self._decoy, username)
         return WRONG_PASSWORD

@@ -15,12 +15,12 @@ LIST: Final = "list"
 _LISTED: Final = re.compile(r"There are \d+(?: of a max(?: of)? |/)\d+ players online:\s*(?P<names>.*)", re.DOTALL)
 
 
-class UnspeakableName(ValueError):
+class UnsafeName(ValueError):
     """The name has characters that never go into a command."""
 
 
 def kick(name: str, reason: str) -> str:
-    """Raises `UnspeakableName`."""
+    """Raises `UnsafeName`."""
     _check(name)
     # The game reads this name as a quotable word, in which an asterisk needs quotes.
     quoted = f'"{name}"' if "*" in name else name
@@ -28,13 +28,13 @@ def kick(name: str, reason: str) -> str:
 
 
 def ban(name: str, reason: str) -> str:
-    """Bans the name in the game's own list, which also kicks. Raises `UnspeakableName`."""
+    """Bans the name in the game's own list, which also kicks. Raises `UnsafeName`."""
     _check(name)
     return f"ban {name} {plain(reason)}".rstrip()
 
 
 def pardon(name: str) -> str:
-    """Takes the name off the game's own list. Raises `UnspeakableName`."""
+    """Takes the name off the game's own list. Raises `UnsafeName`."""
     _check(name)
     return f"pardon {name}"
 
@@ -54,4 +54,4 @@ def is_surely_offline(name: str, listed: str) -> bool:
 
 def _check(name: str) -> None:
     if _NAME.fullmatch(name) is None:
-        raise UnspeakableName("the name has characters that are never sent to the game's console")
+        raise UnsafeName("the name has characters that are never sent to the game's console")

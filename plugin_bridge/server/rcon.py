@@ -33,7 +33,7 @@ class RconError(Exception):
     """The conversation failed; `str()` says why, without the password."""
 
 
-class RconAway(RconError):
+class RconUnreachable(RconError):
     """Nobody listens, or nobody answers in time."""
 
 
@@ -41,7 +41,7 @@ class RconPasswordWrong(RconError):
     """The server does not let us in."""
 
 
-class RconGarbage(RconError):
+class RconProtocolError(RconError):
     """What answers does not speak the protocol, or too much of it."""
 
 
@@ -93,7 +93,7 @@ class RconConversation:
             _require(told == number)
             size += len(text)
             if size > _MAX_ANSWER:
-                raise RconGarbage("the answer is too long")
+                raise RconProtocolError("the answer is too long")
             pieces.append(text)
 
     async def _receive_piece(self, number: int) -> bytes:
@@ -112,7 +112,7 @@ class RconConversation:
         """Number, type and text of the next packet."""
         length = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))[0]
         if not 10 <= length <= _MAX_PACKET:
-            raise RconGarbage("what answers there is no remote console of a game server")
+            raise RconProtocolError("what answers there is no remote console of a game server")
         packet = await self._reader.readexactly(length)
         _require(packet.endswith(b"\0\0"))
         number, kind = struct.unpack_from("<ii", packet)
@@ -121,7 +121,7 @@ class RconConversation:
 
 def _require(is_right: bool) -> None:
     if not is_right:
-        raise RconGarbage("what answers there does not keep to the protocol of remote consoles")
+        raise RconProtocolError("what answers there does not keep to the protocol of remote consoles")
 
 
 @contextlib.asynccontextmanager
@@ -142,9 +142,9 @@ async def converse(address: RconAddress, patience: float = _PATIENCE) -> AsyncIt
                 with contextlib.suppress(OSError, TimeoutError):
                     await asyncio.wait_for(writer.wait_closed(), _GOODBYE)
     except TimeoutError:
-        raise RconAway("it did not answer in time") from None
+        raise RconUnreachable("it did not answer in time") from None
     except asyncio.IncompleteReadError:
-        raise RconAway("the connection was closed before the answer") from None
+        raise RconUnreachable("the connection was closed before the answer") from None
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        raise RconAway(f"it cannot be reached: {reason}") from None
+        raise RconUnreachable(f"it cannot be reached: {reason}") from None

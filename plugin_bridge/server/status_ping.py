@@ -26,7 +26,7 @@ _FORMATTING: Final = re.compile("§.?", re.DOTALL)
 _UNPRINTABLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-class ServerSilent(Exception):
+class ServerUnreachable(Exception):
     """There is no answer, or none that is one; `str()` is a few words for the log."""
 
 
@@ -46,14 +46,14 @@ class ServerStatus:
 
 
 async def ask_status(host: str, port: int, patience: float) -> ServerStatus:
-    """The server's answer within `patience` seconds in all. Raises `ServerSilent`, whatever is wrong."""
+    """The server's answer within `patience` seconds in all. Raises `ServerUnreachable`, whatever is wrong."""
     try:
         async with asyncio.timeout(patience):
             return await _converse(host, port)
     except TimeoutError:
-        raise ServerSilent("it does not answer in time") from None
+        raise ServerUnreachable("it does not answer in time") from None
     except (OSError, EOFError, ValueError) as error:
-        raise ServerSilent(f"{type(error).__name__}: {str(error)[:200]}") from error
+        raise ServerUnreachable(f"{type(error).__name__}: {str(error)[:200]}") from error
 
 
 async def _converse(host: str, port: int) -> ServerStatus:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from peewee import Database
 
-from regsvc.accounts.player_warnings import PlayerWarnings, quietly
+from regsvc.accounts.player_warnings import PlayerWarnings, warn_if_players_away
 from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.sessions import Tokens
@@ -16,11 +16,11 @@ from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import APPROVED, BANNED, User
 from regsvc.sync.reconciler import Reconciler
-from regsvc.users.transitions import Decree, Transitions
+from regsvc.users.transitions import DecisionDetails, Transitions
 
 
 @dataclass(frozen=True)
-class Authority:
+class Principal:
     """Who decides. The command line may do everything, an operator nothing to his equals."""
 
     actor: Actor
@@ -28,7 +28,7 @@ class Authority:
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecisionResult:
     """The outcome of a decision. `status` None: the user is gone; `status_before` None: nobody looked."""
 
     username: str
@@ -100,7 +100,7 @@ class Accounts:
             user.username, user.status, True, user.email, user.reason, user.reviewed_at, user.ban_expires_at
         )
 
-    def decide(self, username: str, transition: str, by: Authority, decree: Decree) -> Decided:
+    def decide(self, username: str, transition: str, by: Principal, decree: DecisionDetails) -> DecisionResult:
         """Approve, reject, ban, unban or delete.
 
         Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, and `InvalidField` for a ban that would be over.
@@ -117,17 +117,17 @@ class Accounts:
                 user = self._get_held(key)
             warnings |= self._player_warnings.before(transition, key)
             if transition == "delete":
-                warnings |= quietly(self._reconciler.bury, key)
+                warnings |= warn_if_players_away(self._reconciler.record_tombstone, key)
                 self._transitions.delete(user, by.actor, decree)
-                decided = Decided(user.username, None, status_before=user.status)
+                decided = DecisionResult(user.username, None, status_before=user.status)
             else:
                 changed = self._change(user, transition, by.actor, decree)
-                decided = Decided(changed.username, changed.status, status_before=user.status)
-            warnings |= quietly(self._reconciler.settle_inside, key)
-        warnings |= quietly(self._reconciler.settle_after, key)
+                decided = DecisionResult(changed.username, changed.status, status_before=user.status)
+            warnings |= warn_if_players_away(self._reconciler.reconcile_in_transaction, key)
+        warnings |= warn_if_players_away(self._reconciler.reconcile_after_commit, key)
         return replace(decided, warnings=tuple(sorted(warnings)))
 
-    def get_password_owner(self, username: str, by: Authority) -> PasswordOwner:
+    def get_password_owner(self, username: str, by: Principal) -> PasswordOwner:
         """Whose password an admin is about to set. Raises `UserNotFound` and `ProtectedOperator`."""
         self._adopt(username.lower())
         with self._database.atomic():
@@ -137,7 +137,7 @@ class Accounts:
 
     def set_password(
         self, owner: PasswordOwner, stored: StoredPassword, by: Actor, *, token_generation: int | None = None
-    ) -> Decided:
+    ) -> DecisionResult:
         """A password set through us: it ends every session and reaches the player's row, at once or when unlocked."""
         with self._database.atomic():
             decided = self.set_password_inside(owner, stored, by, token_generation=token_generation)
@@ -145,7 +145,7 @@ class Accounts:
 
     def set_password_inside(
         self, owner: PasswordOwner, stored: StoredPassword, by: Actor, *, token_generation: int | None = None
-    ) -> Decided:
+    ) -> DecisionResult:
         """The same as part of the caller's transaction; `finish_password` comes after it.
 
         `token_generation`: that of the sessions it is done with; raises `Unauthorized` if they have ended meanwhile.
@@ -166,13 +166,13 @@ class Accounts:
         self._links.end_all(owner.user_id)
         self._audit.record("user.password_changed", by.name, owner.username, ip=by.ip)
         warnings = self._player_warnings.before("password", owner.key)
-        warnings |= quietly(self._reconciler.wish_for_password, owner.key)
-        warnings |= quietly(self._reconciler.settle_inside, owner.key)
-        return Decided(owner.username, User.get_by_id(owner.user_id).status, tuple(sorted(warnings)))
+        warnings |= warn_if_players_away(self._reconciler.wish_for_password, owner.key)
+        warnings |= warn_if_players_away(self._reconciler.reconcile_in_transaction, owner.key)
+        return DecisionResult(owner.username, User.get_by_id(owner.user_id).status, tuple(sorted(warnings)))
 
-    def finish_password(self, owner: PasswordOwner, decided: Decided) -> Decided:
+    def finish_password(self, owner: PasswordOwner, decided: DecisionResult) -> DecisionResult:
         """Let the player's row follow where it has a transaction of its own."""
-        warnings = {*decided.warnings, *quietly(self._reconciler.settle_after, owner.key)}
+        warnings = {*decided.warnings, *warn_if_players_away(self._reconciler.reconcile_after_commit, owner.key)}
         return replace(decided, warnings=tuple(sorted(warnings)))
 
     def log_out(self, session: Session, ip: str) -> None:
@@ -181,7 +181,7 @@ class Accounts:
             self._tokens.end(session.jti)
             self._audit.record("user.logged_out", session.username, session.username, ip=ip)
 
-    def _change(self, user: User, transition: str, by: Actor, decree: Decree) -> User:
+    def _change(self, user: User, transition: str, by: Actor, decree: DecisionDetails) -> User:
         if transition == "ban" and user.status == BANNED:
             return self._transitions.change_ban(user, by, decree)
         if transition == "approve" and user.status == APPROVED and self._reconciler.may_bring_row(user.username_key):
@@ -189,7 +189,7 @@ class Accounts:
         else:
             changed = self._transitions.change(user, transition, by, decree)
         if transition == "approve":
-            quietly(self._reconciler.wish_for_row, user.username_key)
+            warn_if_players_away(self._reconciler.wish_for_row, user.username_key)
         return changed
 
     def _adopt(self, key: str) -> set[str]:
@@ -197,7 +197,7 @@ class Accounts:
 
         What is braked for many names stays for a run of the sync, or for the decision itself.
         """
-        return quietly(lambda name: self._reconciler.settle(name, is_braked=True), key)
+        return warn_if_players_away(lambda name: self._reconciler.reconcile(name, is_braked=True), key)
 
     def _get_held(self, key: str) -> User:
         user = self._find_held(key)
@@ -210,7 +210,7 @@ class Accounts:
         user: User | None = (query.for_update() if self._database.for_update else query).first()
         return user
 
-    def _protect_operators(self, user: User, transition: str, by: Authority) -> None:
+    def _protect_operators(self, user: User, transition: str, by: Principal) -> None:
         """Nobody harms himself or an operator of the same or a higher level."""
         if by.may_do_everything or transition in ("approve", "unban"):
             return

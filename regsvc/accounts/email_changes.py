@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from peewee import Database, IntegrityError
 
 from regsvc.accounts.login import Logins
-from regsvc.accounts.login_lookup import Candidate, get_owner
-from regsvc.accounts.player_warnings import quietly
+from regsvc.accounts.login_lookup import LoginIdentity, get_owner
+from regsvc.accounts.player_warnings import warn_if_players_away
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core import errors
@@ -15,13 +15,13 @@ from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import User
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.email_owners import claim
 
 
 @dataclass(frozen=True)
-class WishedEmail:
+class EmailChangeRequest:
     """The new address, and what has to be shown for it."""
 
     email: str
@@ -30,7 +30,7 @@ class WishedEmail:
 
 
 @dataclass(frozen=True)
-class ChangedEmail:
+class EmailChangeResult:
     """The address as it stands now, and what the caller should know of the player's row."""
 
     email: str
@@ -47,11 +47,11 @@ class EmailChanges:
     codes: VerificationCodes
     email_policy: EmailPolicy
     links: PasswordLinks
-    mails: Mails
+    mails: MailQueue
     reconciler: Reconciler
     audit: Audit
 
-    async def change_own(self, session: Session, wished: WishedEmail, caller: Caller) -> ChangedEmail:
+    async def change_own(self, session: Session, wished: EmailChangeRequest, caller: Caller) -> EmailChangeResult:
         """Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login), `InvalidCode`
         and, only after a right code, `EmailTaken`. A refusal spends nothing but the try of a wrong code.
         """
@@ -68,7 +68,7 @@ class EmailChanges:
         with self.database.atomic():
             return self.codes.is_right(address.key, "change_email", code)
 
-    def _change(self, candidate: Candidate, address: EmailAddress, code: str, caller: Caller) -> ChangedEmail:
+    def _change(self, candidate: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> EmailChangeResult:
         try:
             with self.database.atomic():
                 warnings = self._change_inside(candidate, address, code, caller)
@@ -76,10 +76,10 @@ class EmailChanges:
             if not violates_unique(error):
                 raise
             raise errors.EmailTaken from None
-        warnings |= quietly(self.reconciler.settle_after, candidate.key)
-        return ChangedEmail(address.display, tuple(sorted(warnings)))
+        warnings |= warn_if_players_away(self.reconciler.reconcile_after_commit, candidate.key)
+        return EmailChangeResult(address.display, tuple(sorted(warnings)))
 
-    def _change_inside(self, candidate: Candidate, address: EmailAddress, code: str, caller: Caller) -> set[str]:
+    def _change_inside(self, candidate: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> set[str]:
         self.codes.redeem(address.key, "change_email", code)
         user = get_owner(self.database, candidate)
         claim(address, self.audit, claimant_id=user.id)
@@ -90,4 +90,4 @@ class EmailChanges:
         if user.email_key != address.key:
             self.mails.send_email_changed(user)
         self.reconciler.forget_email_conflict(user.username_key)
-        return quietly(self.reconciler.settle_inside, user.username_key)
+        return warn_if_players_away(self.reconciler.reconcile_in_transaction, user.username_key)

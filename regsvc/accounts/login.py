@@ -12,7 +12,7 @@ from peewee import Database
 
 from plugin_bridge.authme.players import PlayersAway
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.accounts.login_lookup import Candidate, Candidates
+from regsvc.accounts.login_lookup import LoginIdentity, LoginLookup
 from regsvc.auth.hashing import HashPool, Passwords
 from regsvc.auth.login_limits import LoginLimits
 from regsvc.auth.sessions import KnownClients, Tokens
@@ -65,7 +65,7 @@ class Logins:
         self._hash_pool = hash_pool
         self._passwords = passwords
         self._reconciler = reconciler
-        self._candidates = Candidates(reconciler, known_clients)
+        self._candidates = LoginLookup(reconciler, known_clients)
         self._captchas = captchas
         self._limits = limits
         self._known_clients = known_clients
@@ -94,7 +94,7 @@ class Logins:
                 raise outcome
             return outcome
 
-    async def check(self, name: str, password: str, caller: Caller) -> Candidate:
+    async def check(self, name: str, password: str, caller: Caller) -> LoginIdentity:
         """Who has this name and this password. Raises `RateLimited` or `BadCredentials`, and counts the failure.
 
         No second factor is asked for: whoever shows a session as well has shown it already.
@@ -106,7 +106,7 @@ class Logins:
             self._limits.forgiven(candidate.key, caller, is_known_client=candidate.is_known_client)
         return candidate
 
-    async def check_with_totp(self, name: str, password: str, totp: str | None, caller: Caller) -> Candidate:
+    async def check_with_totp(self, name: str, password: str, totp: str | None, caller: Caller) -> LoginIdentity:
         """The same with the second factor, where the player has one; it is still to be spent (`totp_step`).
 
         Raises `TotpRequired` too: for a code that is missing, which is no failure, and for a wrong or spent one,
@@ -125,7 +125,7 @@ class Logins:
         self._limits.succeeded(name, candidate.key, caller)
         return candidate
 
-    async def check_owner(self, session: Session, password: str, caller: Caller) -> Candidate:
+    async def check_owner(self, session: Session, password: str, caller: Caller) -> LoginIdentity:
         """The owner of a session shows the password again. Raises `WrongPassword`, counted as a failed login."""
         try:
             candidate = await self.check(session.username, password, caller)
@@ -135,7 +135,7 @@ class Logins:
 
     async def check_owner_with_totp(
         self, session: Session, password: str, totp: str | None, caller: Caller
-    ) -> Candidate:
+    ) -> LoginIdentity:
         """The same with the second factor: raises `TotpRequired` too."""
         try:
             candidate = await self.check_with_totp(session.username, password, totp, caller)
@@ -143,30 +143,30 @@ class Logins:
             raise errors.WrongPassword from None
         return _require_owner(candidate, session)
 
-    async def _check_password(self, name: str, password: str, caller: Caller) -> Candidate:
+    async def _check_password(self, name: str, password: str, caller: Caller) -> LoginIdentity:
         """The try is counted as a failure before it is looked at; whoever called takes that back."""
         name = name.strip()
         self._limits.hit(name, caller)
         candidate = await self._worker.run(self._candidates.find, name, caller)
         self._hash_pool.require_room()
-        self._limits.begin_try(candidate.key, caller, is_known_client=candidate.is_known_client)
+        self._limits.start_attempt(candidate.key, caller, is_known_client=candidate.is_known_client)
         verdict = await self._hash_pool.run(self._passwords.verify, password, candidate.stored, candidate.username)
         if not verdict:
             await self._worker.run(self._record_failure, candidate, caller)
             raise errors.BadCredentials
         return replace(candidate, rehashed=verdict.rehashed)
 
-    def _record_failure(self, candidate: Candidate, caller: Caller) -> None:
+    def _record_failure(self, candidate: LoginIdentity, caller: Caller) -> None:
         # of a name that nobody has nothing is kept: people type passwords into the wrong field
         name = candidate.username if candidate.user_id is not None else None
         self._audit.tally(
             "user.login_failed", "", name, caller.address, client=caller.limit_key, per=_FAILURES_TOGETHER
         )
 
-    def _complete(self, candidate: Candidate, audience: Audience, caller: Caller) -> LoggedIn | Refusal:
+    def _complete(self, candidate: LoginIdentity, audience: Audience, caller: Caller) -> LoggedIn | Refusal:
         """What follows from a right password; a refusal comes back, so that what was recorded of it is kept."""
         try:
-            self._reconciler.settle(candidate.key)  # a name that only AuthMe knew is a user now
+            self._reconciler.reconcile(candidate.key)  # a name that only AuthMe knew is a user now
             with self._database.atomic():
                 user = User.get_or_none(User.username_key == candidate.key)
                 if user is None or not self._is_same_person(candidate, user):
@@ -181,19 +181,19 @@ class Logins:
                     return errors.BadCredentials()  # the password was changed since it was looked up
                 if candidate.is_own_password:
                     self._reconciler.wish_to_open(candidate.key)
-                    self._reconciler.settle_inside(candidate.key)
+                    self._reconciler.reconcile_in_transaction(candidate.key)
                 logged_in = self._let_in(user, audience, caller)
         except PlayersAway as error:
             raise errors.PlayersAway from error
         if candidate.is_own_password:
             with contextlib.suppress(PlayersAway):  # the wish is committed: the sync fulfils it
-                self._reconciler.settle_after(candidate.key)
+                self._reconciler.reconcile_after_commit(candidate.key)
         if candidate.stored is not None and candidate.rehashed is not None:
             with contextlib.suppress(PlayersAway):  # the next login does it, here or in the game
                 self._reconciler.rehash(candidate.key, candidate.stored, candidate.rehashed)
         return logged_in
 
-    def _is_same_person(self, candidate: Candidate, user: User) -> bool:
+    def _is_same_person(self, candidate: LoginIdentity, user: User) -> bool:
         """Whether the user is the one whose password was checked; names change hands in the meantime."""
         if candidate.user_id is not None:
             return bool(user.id == candidate.user_id)
@@ -233,7 +233,7 @@ class Logins:
         )
 
 
-def _require_owner(candidate: Candidate, session: Session) -> Candidate:
+def _require_owner(candidate: LoginIdentity, session: Session) -> LoginIdentity:
     """The name may have changed hands since the session began."""
     if candidate.user_id != session.user_id:
         raise errors.WrongPassword

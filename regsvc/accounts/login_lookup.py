@@ -12,16 +12,16 @@ from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Unauthorized
 from regsvc.core.refusal import Refusal
-from regsvc.database.models import AGREED, BANNED, GONE, User
+from regsvc.database.models import BANNED, GONE, VERIFIED, User
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import Subject
+from regsvc.sync.records import Account
 
 _NOBODY = "@"
 """A name that no player has: an unknown e-mail is looked up as long as a known one."""
 
 
 @dataclass(frozen=True)
-class Candidate:
+class LoginIdentity:
     """Whom a login may turn out to be. `stored` None: nobody, or nobody with a password."""
 
     key: str
@@ -42,14 +42,14 @@ class Candidate:
     """What is to stand in the player's row instead of `stored`, which is of a legacy algorithm; None: nothing else."""
 
 
-class Candidates:
+class LoginLookup:
     """Looks names up. Blocking: a rule for a worker thread."""
 
     def __init__(self, reconciler: Reconciler, known_clients: KnownClients) -> None:
         self._reconciler = reconciler
         self._known_clients = known_clients
 
-    def find(self, name: str, caller: Caller) -> Candidate:
+    def find(self, name: str, caller: Caller) -> LoginIdentity:
         """Whom this name, or verified e-mail, means.
 
         Raises `errors.PlayersAway`: a row that cannot be read may have a lock, another password or a second factor.
@@ -57,19 +57,19 @@ class Candidates:
         key = _key_of(name)
         try:
             # nobody has proven anything yet: what is braked for many names stays for a run of the sync
-            self._reconciler.settle(key or _NOBODY, may_adopt=False, is_braked=True)
+            self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_braked=True)
             subject = self._reconciler.look(key or _NOBODY, is_held=False)
         except PlayersAway as error:
             raise errors.PlayersAway from error
         if key is None:
-            return Candidate(name.lower(), name, None)
+            return LoginIdentity(name.lower(), name, None)
         if subject.user is None:
-            return Candidate(key, name, _players_password(subject), totp_secret=_second_factor(subject))
+            return LoginIdentity(key, name, _players_password(subject), totp_secret=_second_factor(subject))
         user = User.get_or_none(User.id == subject.user.id)
         if user is None:  # deleted since
-            return Candidate(key, name, None)
+            return LoginIdentity(key, name, None)
         stored, is_own = _password_of(subject)
-        return Candidate(
+        return LoginIdentity(
             key=key,
             username=user.username,
             stored=stored,
@@ -94,7 +94,7 @@ def _key_of(name: str) -> str | None:
     return row.username_key if row is not None else None
 
 
-def _players_password(subject: Subject) -> StoredPassword | None:
+def _players_password(subject: Account) -> StoredPassword | None:
     """Of a name that only AuthMe knows."""
     player = subject.player
     if player is None or player.is_locked:
@@ -102,7 +102,7 @@ def _players_password(subject: Subject) -> StoredPassword | None:
     return StoredPassword(player.hash, player.salt, None)
 
 
-def _password_of(subject: Subject) -> tuple[StoredPassword | None, bool]:
+def _password_of(subject: Account) -> tuple[StoredPassword | None, bool]:
     """What a user's password is checked against, and whether it is the one set through us.
 
     The row only if it is that of the last agreement and not locked; never a hash from a row that appeared.
@@ -115,7 +115,7 @@ def _password_of(subject: Subject) -> tuple[StoredPassword | None, bool]:
         return user.password, True
     if agreement is None:
         return None, False
-    if agreement.kept_hash is not None and agreement.kept_origin == AGREED:
+    if agreement.kept_hash is not None and agreement.kept_origin == VERIFIED:
         salt = player.salt if player is not None else agreement.base_salt
         return StoredPassword(agreement.kept_hash, salt, None), False
     if (player is None or agreement.presence == GONE) and agreement.base_hash is not None:
@@ -123,7 +123,7 @@ def _password_of(subject: Subject) -> tuple[StoredPassword | None, bool]:
     return None, False
 
 
-def _second_factor(subject: Subject) -> str | None:
+def _second_factor(subject: Account) -> str | None:
     """The secret in the player's row, locked or not, whichever password is checked.
 
     Not one in a row that appeared: it is the stranger's, and the owner's password empties it.
@@ -136,7 +136,7 @@ def _second_factor(subject: Subject) -> str | None:
     return player.totp
 
 
-def get_owner(database: Database, candidate: Candidate) -> User:
+def get_owner(database: Database, candidate: LoginIdentity) -> User:
     """The candidate's user, held until the transaction ends.
 
     Raises `Unauthorized` where his sessions have ended since the password was checked: whatever did that (an admin's

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from peewee import Database
 
-from regsvc.accounts.decisions import Accounts, Authority, Decided, PasswordOwner
+from regsvc.accounts.decisions import Accounts, DecisionResult, PasswordOwner, Principal
 from regsvc.accounts.login import Logins
 from regsvc.auth.hashing import HashPool, Passwords, StoredPassword
 from regsvc.auth.password_links import PasswordLinks
@@ -16,7 +16,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 from regsvc.notifications.mail.limits import MailLimits
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.registration.registration import Registration
 from regsvc.users.name_rules import InputRules
 
@@ -35,10 +35,10 @@ class PasswordChanges:
     links: PasswordLinks
     limits: DurableLimits
     mail_limits: MailLimits
-    mails: Mails
+    mails: MailQueue
     rules: InputRules
 
-    async def change_own(self, session: Session, current: str, new: str, caller: Caller) -> Decided:
+    async def change_own(self, session: Session, current: str, new: str, caller: Caller) -> DecisionResult:
         """The owner, who knows the current one. Raises `WrongPassword`, counted as a failed login."""
         candidate = await self.logins.check_owner(session, current, caller)
         self.rules.check_password(new, session.username, "newPassword")
@@ -49,14 +49,14 @@ class PasswordChanges:
         generation = candidate.token_generation
         return await self.worker.run(self.accounts.set_password, owner, stored, by, token_generation=generation)
 
-    async def set_by_admin(self, username: str, password: str, by: Authority) -> Decided:
+    async def set_by_admin(self, username: str, password: str, by: Principal) -> DecisionResult:
         """An admin, who need not know the current one."""
         owner = await self.worker.run(self.accounts.get_password_owner, username, by)
         self.rules.check_password(password, owner.username)
         stored = await self._hash(password, owner.username)
         return await self.worker.run(self.accounts.set_password, owner, stored, by.actor)
 
-    async def mail_link(self, username: str, by: Authority) -> Decided:
+    async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """An admin lets the user choose. Raises `PasswordRequired` where there is no e-mail to send a link to."""
         self.mails.require_available()
         decided = await self.worker.run(self._mail_link, username, by)
@@ -70,21 +70,21 @@ class PasswordChanges:
         await self.worker.run(self._forgot, address, caller)
         self.mails.wake()
 
-    async def reset(self, token: str, new: str, caller: Caller) -> Decided:
+    async def reset(self, token: str, new: str, caller: Caller) -> DecisionResult:
         """Whoever got the link. Raises `ResetTokenInvalid`; a password that breaks a rule does not spend the link."""
         owner = await self.worker.run(self._get_link_owner, token)
         self.rules.check_password(new, owner.username, "newPassword")
         stored = await self._hash(new, owner.username)
         return await self.worker.run(self._reset, token, owner, stored, caller)
 
-    def set_here(self, username: str, password: str, by: Actor) -> Decided:
+    def set_here(self, username: str, password: str, by: Actor) -> DecisionResult:
         """The command line, on the calling thread."""
-        owner = self.accounts.get_password_owner(username, Authority(by, may_do_everything=True))
+        owner = self.accounts.get_password_owner(username, Principal(by, may_do_everything=True))
         self.rules.check_password(password, owner.username)
         stored = self.passwords.hash(password, owner.username)
         return self.worker.run_here(self.accounts.set_password, owner, stored, by)
 
-    def create_user_here(self, username: str, email: str | None, password: str, by: Actor) -> Decided:
+    def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:
         """An approved user from the command line, operators too. Raises `UsernameTaken` and `EmailTaken`."""
         self.rules.check_username(username)
         self.rules.check_password(password, username)
@@ -95,14 +95,14 @@ class PasswordChanges:
     async def _hash(self, password: str, username: str) -> StoredPassword:
         return await self.hash_pool.run(self.passwords.hash, password, username)
 
-    def _mail_link(self, username: str, by: Authority) -> Decided:
+    def _mail_link(self, username: str, by: Principal) -> DecisionResult:
         owner = self.accounts.get_password_owner(username, by)
         with self.database.atomic():
             user = User.get_by_id(owner.user_id)
             if user.email is None:
                 raise errors.PasswordRequired
             self.mails.send_password_link(user)
-        return Decided(user.username, user.status)
+        return DecisionResult(user.username, user.status)
 
     def _forgot(self, address: EmailAddress, caller: Caller) -> None:
         with self.database.atomic():
@@ -124,7 +124,7 @@ class PasswordChanges:
         user = User.get_by_id(link.user.id)
         return PasswordOwner(user.id, user.username, user.username_key)
 
-    def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> Decided:
+    def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> DecisionResult:
         with self.database.atomic():
             self.links.redeem(token)
             # who could read the mail has proven the address

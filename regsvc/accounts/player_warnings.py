@@ -6,7 +6,7 @@ from typing import Final
 
 from plugin_bridge.authme.players import Players, PlayersAway
 from regsvc.notifications.rcon.console import GameConsole
-from regsvc.sync.reconciler import Settled
+from regsvc.sync.reconciler import ReconcileResult
 
 PLAYER_PENDING: Final = "player_pending"
 """AuthMe's table is busy or away, the wish is committed, and the sync fulfils it."""
@@ -50,10 +50,10 @@ class PlayerWarnings:
             return False  # which is told by whoever tries to write the row
 
 
-def quietly(step: Callable[[str], object], key: str) -> set[str]:
+def warn_if_players_away(step: Callable[[str], object], key: str) -> set[str]:
     """Do something about the player's row; AuthMe being away or refusing is a warning, the wish stays."""
     try:
         done = step(key)
     except PlayersAway:
         return {PLAYER_PENDING}
-    return {PLAYER_PENDING} if isinstance(done, Settled) and done.refused is not None else set()
+    return {PLAYER_PENDING} if isinstance(done, ReconcileResult) and done.refused is not None else set()

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from peewee import Database
 
-from regsvc.accounts.decisions import Decided
+from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.login import Logins
-from regsvc.accounts.login_lookup import Candidate, get_owner
-from regsvc.accounts.player_warnings import quietly
+from regsvc.accounts.login_lookup import LoginIdentity, get_owner
+from regsvc.accounts.player_warnings import warn_if_players_away
 from regsvc.auth.totp import spend_step
 from regsvc.core import errors
 from regsvc.core.caller import Caller, Session
@@ -17,13 +17,13 @@ from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import REJECTED, Review, User
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.sync.reconciler import Reconciler
-from regsvc.users.transitions import Decree, Transitions
+from regsvc.users.transitions import DecisionDetails, Transitions
 
 
 @dataclass(frozen=True)
-class OwnDeletion:
+class SelfDeletion:
     """Deletes the owner of a session.
 
     Nobody gets rid of a decision this way: a ban ends every session, and a rejected name stays held for
@@ -35,12 +35,12 @@ class OwnDeletion:
     logins: Logins
     reconciler: Reconciler
     transitions: Transitions
-    mails: Mails
+    mails: MailQueue
     is_operator: Callable[[str], bool]
     reapply_after: timedelta
     now: Clock
 
-    async def delete(self, session: Session, password: str, totp: str | None, caller: Caller) -> Decided:
+    async def delete(self, session: Session, password: str, totp: str | None, caller: Caller) -> DecisionResult:
         """Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), `ProtectedOperator` and
         `WrongStatus`.
         """
@@ -49,7 +49,7 @@ class OwnDeletion:
         self.mails.wake()
         return decided
 
-    def _delete(self, candidate: Candidate, caller: Caller) -> Decided:
+    def _delete(self, candidate: LoginIdentity, caller: Caller) -> DecisionResult:
         key = candidate.key
         with self.database.atomic():
             user = get_owner(self.database, candidate)
@@ -59,12 +59,12 @@ class OwnDeletion:
             self._require_deletable(user)
             if candidate.totp_step is not None and not spend_step(user.id, candidate.totp_step):
                 raise errors.TotpRequired
-            warnings = quietly(self.reconciler.bury, key)
-            self.transitions.delete(user, Actor(user.username, caller.address), Decree())
+            warnings = warn_if_players_away(self.reconciler.record_tombstone, key)
+            self.transitions.delete(user, Actor(user.username, caller.address), DecisionDetails())
             self._forget_address(user)
-            warnings |= quietly(self.reconciler.settle_inside, key)
-        warnings |= quietly(self.reconciler.settle_after, key)
-        return Decided(user.username, None, tuple(sorted(warnings)), user.status)
+            warnings |= warn_if_players_away(self.reconciler.reconcile_in_transaction, key)
+        warnings |= warn_if_players_away(self.reconciler.reconcile_after_commit, key)
+        return DecisionResult(user.username, None, tuple(sorted(warnings)), user.status)
 
     def _require_deletable(self, user: User) -> None:
         if self.is_operator(user.username):

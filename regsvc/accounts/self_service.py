@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from regsvc.accounts.email_changes import EmailChanges
-from regsvc.accounts.self_deletion import OwnDeletion
+from regsvc.accounts.self_deletion import SelfDeletion
 from regsvc.users.export import UserExport
 
 
@@ -13,4 +13,4 @@ class SelfService:
 
     email_changes: EmailChanges
     export: UserExport
-    deletion: OwnDeletion
+    deletion: SelfDeletion

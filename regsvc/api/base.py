@@ -44,7 +44,7 @@ from regsvc.core.errors import (
     UnknownPath,
     UnsupportedMediaType,
 )
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 from regsvc.core.refusal import Category, Refusal
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class BaseHandler(RequestHandler):
         """One line for a bug. A refusal is an answer, and a client that left is nobody's fault."""
         if value is not None and not isinstance(value, Refusal | HTTPError | StreamClosedError):
             where = f"{self.request.method} {printable_path(self.request)}"
-            log.error("bug in %s, request=%s: %s", where, self.request_id, describe_bug(value))
+            log.error("bug in %s, request=%s: %s", where, self.request_id, describe_exception(value))
 
 
 def printable_path(request: HTTPServerRequest) -> str:

@@ -17,9 +17,9 @@ from regsvc.config.sections import Config
 from regsvc.core.caller import Caller, Session
 from regsvc.core.i18n import Translations
 from regsvc.database.audit import Audit
-from regsvc.doctor.cached_checkup import HouseDoctor
+from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.notifications.mail.history import MailList
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.notifications.mail.resend import Resending
 from regsvc.registration.chat.linking import Chat
 from regsvc.registration.questionnaire.service import Questionnaires
@@ -31,7 +31,7 @@ from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.plugin_version import InstalledPlugin
 from regsvc.runtime.updates import Updates
 from regsvc.sync.service import SyncService
-from regsvc.users.user_details import UserDetails
+from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
 P = ParamSpec("P")
@@ -78,11 +78,11 @@ class Services:
     chat: Chat
     self_service: SelfService
     users: UserList
-    user_details: UserDetails
+    user_details: UserDetailsLoader
     audit: Audit
     sync: SyncService
     status_limits: StatusLimits
-    mails: Mails
+    mails: MailQueue
     mail_list: MailList
     resending: Resending
     health: Health
@@ -90,5 +90,5 @@ class Services:
     updates: Updates
     plugin: InstalledPlugin
     game_status: GameStatus
-    doctor: HouseDoctor
+    doctor: CachedCheckup
     events: EventStreams

@@ -12,7 +12,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
 
-async def send_piece(handler: RequestHandler, piece: bytes, patience: timedelta) -> bool:
+async def write_chunk(handler: RequestHandler, piece: bytes, patience: timedelta) -> bool:
     """Send it, headers first. False when the client has left, or did not take it in time: then it is cut off."""
     handler.write(piece)
     try:

@@ -5,8 +5,8 @@ from typing import Final
 
 from regsvc.accounts.captcha.captcha import CaptchaPolicy, Captchas, Use
 from regsvc.accounts.captcha.pictures import question_maker
-from regsvc.accounts.captcha.store import OutstandingChallenges
-from regsvc.app.context import Ground
+from regsvc.accounts.captcha.store import ChallengeStore
+from regsvc.app.context import AppContext
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.bounded_pool import BoundedPool
 
@@ -18,17 +18,17 @@ _SHARE, _LEAST = 100, 10
 
 
 @dataclass(frozen=True)
-class CaptchaRoom:
+class CaptchaParts:
     """Who makes captchas and checks their answers, what waits for an answer, and the thread that draws."""
 
     captchas: Captchas
-    outstanding: OutstandingChallenges
+    outstanding: ChallengeStore
     pool: BoundedPool
 
 
-def open_captcha_room(ground: Ground) -> CaptchaRoom:
-    config, now = ground.config.captcha, ground.now
-    at_registration: tuple[Use, ...] = ("register",) if "captcha" in ground.config.registration.methods else ()
+def wire_captcha(context: AppContext) -> CaptchaParts:
+    config, now = context.config.captcha, context.now
+    at_registration: tuple[Use, ...] = ("register",) if "captcha" in context.config.registration.methods else ()
     policy = CaptchaPolicy(
         required_for=frozenset({*at_registration, *config.also_for}),
         valid=config.valid,
@@ -36,7 +36,7 @@ def open_captcha_room(ground: Ground) -> CaptchaRoom:
         answer_limits=config.answers_per_client,
     )
     max_per_client = max(_LEAST, config.max_outstanding // _SHARE)
-    outstanding = OutstandingChallenges(now, config.max_outstanding, max_per_client)
+    outstanding = ChallengeStore(now, config.max_outstanding, max_per_client)
     pool = BoundedPool("captcha", 1, _MAX_WAITING)
     captchas = Captchas(
         policy=policy,
@@ -47,7 +47,7 @@ def open_captcha_room(ground: Ground) -> CaptchaRoom:
         limits=MemoryLimits(now),
         now=now,
     )
-    return CaptchaRoom(captchas, outstanding, pool)
+    return CaptchaParts(captchas, outstanding, pool)
 
 
 def _draw(text: str) -> bytes:

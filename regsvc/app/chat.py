@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from regsvc.accounts.login import Logins
-from regsvc.app.context import Ground
+from regsvc.app.context import AppContext
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
@@ -19,7 +19,7 @@ from regsvc.users.chat_links import ChatLinks
 
 
 @dataclass(frozen=True)
-class ChatRoom:
+class ChatParts:
     """What the routes call, what a registration has to bring, and what is tidied up."""
 
     chat: Chat
@@ -27,21 +27,21 @@ class ChatRoom:
     links: ChatLinks
     requests: AuthorizationRequests
 
-    def purge_dead(self) -> None:
+    def purge_expired(self) -> None:
         """Remove what nobody finished or claimed in time. Blocking; each line is a statement of its own."""
-        self.requests.purge_dead()
-        self.links.purge_dead()
+        self.requests.purge_expired()
+        self.links.purge_expired()
 
 
-def open_chat_room(
-    ground: Ground, worker: Worker, audit: Audit, logins: Logins, codes: VerificationCodes, base_url: str
-) -> ChatRoom:
+def wire_chat(
+    context: AppContext, worker: Worker, audit: Audit, logins: Logins, codes: VerificationCodes, base_url: str
+) -> ChatParts:
     """`base_url`: where players reach us, and so does the provider's answer."""
-    config, now, database = ground.config.chat, ground.now, ground.home.database
-    secrets = DerivedSecrets(ground.keys.installation_key)
+    config, now, database = context.config.chat, context.now, context.location.database
+    secrets = DerivedSecrets(context.keys.installation_key)
     links, requests = ChatLinks(secrets, audit, now), AuthorizationRequests(secrets, now)
     if not config.platform:
-        return ChatRoom(NoChat(), (), links, requests)
+        return ChatParts(NoChat(), (), links, requests)
     chat = ChatLinking(
         database=database,
         worker=worker,
@@ -52,4 +52,4 @@ def open_chat_room(
         limits=MemoryLimits(now),
         limits_per_client=config.limits_per_client,
     )
-    return ChatRoom(chat, (ChatStep(links, is_required=config.required),), links, requests)
+    return ChatParts(chat, (ChatStep(links, is_required=config.required),), links, requests)

@@ -10,8 +10,14 @@ from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
-from regsvc.database.engine import is_away, sentence_of
-from regsvc.database.location import Home, check_recorded_home, read_authme, resolve_home, settle_in
+from regsvc.database.engine import error_sentence, is_unreachable
+from regsvc.database.location import (
+    DatabaseLocation,
+    bind_installation,
+    check_recorded_home,
+    read_authme,
+    resolve_location,
+)
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
 
@@ -21,12 +27,12 @@ class DatabaseUnusable(Exception):
 
 
 @dataclass(frozen=True)
-class Ground:
+class AppContext:
     """What everything else stands on: the database, AuthMe's table, the keys, the operators. Nothing is open yet."""
 
     config: Config
     authme: AuthMeConfig | None
-    home: Home
+    location: DatabaseLocation
     keys: Keys
     ops: OpsFile
     now: Clock
@@ -43,28 +49,30 @@ class Ground:
     def prepare(self) -> list[str]:
         """Bring the database to our tables and settle in it. Blocking.
 
-        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongHome`, `DatabaseUnusable`, and what the
+        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and what the
         database raises while it is away.
         """
         try:
-            self.home.database.connect(reuse_if_open=True)
-            applied = migrate(self.home.database, self.now)
-            settle_in(self.config.server.state_dir, self.home, fingerprint(self.keys.installation_key), self.now)
+            self.location.database.connect(reuse_if_open=True)
+            applied = migrate(self.location.database, self.now)
+            bind_installation(
+                self.config.server.state_dir, self.location, fingerprint(self.keys.installation_key), self.now
+            )
         except PeeweeException as error:
-            if is_away(error):
+            if is_unreachable(error):
                 raise
             raise DatabaseUnusable(
-                f"The database ({self.home.name}) cannot be used: {sentence_of(error)}. "
+                f"The database ({self.location.name}) cannot be used: {error_sentence(error)}. "
                 "What it lacks, companion doctor tells."
             ) from error
         return applied
 
 
-def lay_ground(config: Config, now: Clock = clock.now) -> Ground:
-    """Read what the config points at. Raises `ConfigError`, `UnusableKey`, `WrongHome`."""
+def open_context(config: Config, now: Clock = clock.now) -> AppContext:
+    """Read what the config points at. Raises `ConfigError`, `UnusableKey`, `WrongDatabase`."""
     authme = read_authme(config)
-    home = resolve_home(config, authme)
+    location = resolve_location(config, authme)
     keys = load_keys(config.auth, config.server.state_dir)
-    check_recorded_home(config.server.state_dir, home)
-    bind_models(home.database)
-    return Ground(config, authme, home, keys, OpsFile(config.game.ops_path, config.game.operators), now)
+    check_recorded_home(config.server.state_dir, location)
+    bind_models(location.database)
+    return AppContext(config, authme, location, keys, OpsFile(config.game.ops_path, config.game.operators), now)

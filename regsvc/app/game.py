@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 from plugin_bridge.server.plugin_jar import PluginJar
-from regsvc.app.context import Ground
+from regsvc.app.context import AppContext
 from regsvc.config.sections import Config
 from regsvc.core.game_address import GameAddress, find_game_address
 from regsvc.runtime.game_status import ASK_EVERY, GameStatus
@@ -16,7 +16,7 @@ from regsvc.runtime.updates import LOOK_EVERY, Product, UpdateFeed, Updates
 
 
 @dataclass(frozen=True)
-class ServerRoom:
+class GameParts:
     """Nobody here makes a request wait."""
 
     updates: Updates
@@ -37,12 +37,12 @@ class ServerRoom:
         return jobs
 
 
-def open_server_room(ground: Ground) -> ServerRoom:
-    config, now = ground.config, ground.now
+def wire_game(context: AppContext) -> GameParts:
+    config, now = context.config, context.now
     game = config.game
     plugins = game.directory / "plugins" if game.directory else None
     find_address = partial(find_game_address, game.address, game.server_properties_path)
-    return ServerRoom(
+    return GameParts(
         updates=Updates(_feeds(config), max(config.updates.every, timedelta(minutes=1)), now),
         plugin=InstalledPlugin(PluginJar(plugins).find_version),
         game_status=GameStatus(find_address, now),

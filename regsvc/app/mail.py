@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from plugin_bridge.authme.config import AuthMeConfig
-from regsvc.app.context import Ground
+from regsvc.app.context import AppContext
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
@@ -12,40 +12,42 @@ from regsvc.config.sections import Config, ConfigError
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.refusal import Refusal
 from regsvc.database.engine import Worker
-from regsvc.notifications.delivery import Deliveries, Delivery
+from regsvc.notifications.delivery import Delivery, DeliveryWorkers
 from regsvc.notifications.mail.admin_digest import Digest
-from regsvc.notifications.mail.backends import AuthMeMailAccount, Mailer, make_mailer
+from regsvc.notifications.mail.backends import AuthMeMailAccount, MailBackend, make_mailer
 from regsvc.notifications.mail.limits import MailLimits
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailCarrier, MailDesk
-from regsvc.notifications.outbox import Outbox, Patience
+from regsvc.notifications.mail.transport import MailStore, SmtpTransport
+from regsvc.notifications.outbox import Outbox, RetryPolicy
 from regsvc.runtime.metrics import Metrics
 
 
 @dataclass(frozen=True)
-class MailRoom:
+class MailParts:
     """Everything about e-mail: what is promised, how it is written, who delivers it."""
 
-    mailer: Mailer
+    mailer: MailBackend
     outbox: Outbox
     codes: VerificationCodes
     links: PasswordLinks
     renderer: MailRenderer
     delivery: Delivery
-    mails: Mails
+    mails: MailQueue
     limits: MailLimits
     digest: Digest
 
 
-def open_mail_room(ground: Ground, worker: Worker, base_url: str, metrics: Metrics, deliveries: Deliveries) -> MailRoom:
-    """Mails leave with `deliveries`."""
-    config, now = ground.config, ground.now
-    secrets = DerivedSecrets(ground.keys.installation_key)
-    mailer = make_mailer(config.mail, _authme_mail(ground.authme))
+def wire_mail(
+    context: AppContext, worker: Worker, base_url: str, metrics: Metrics, deliveries: DeliveryWorkers
+) -> MailParts:
+    """MailQueue leave with `deliveries`."""
+    config, now = context.config, context.now
+    secrets = DerivedSecrets(context.keys.installation_key)
+    mailer = make_mailer(config.mail, _authme_mail(context.authme))
     links = PasswordLinks(secrets, now)
-    outbox = Outbox(now, "mail", patience_with_mails(config.mail.max_attempts))
+    outbox = Outbox(now, "mail", mail_retry_policy(config.mail.max_attempts))
     codes = VerificationCodes(
         secrets,
         now,
@@ -63,17 +65,17 @@ def open_mail_room(ground: Ground, worker: Worker, base_url: str, metrics: Metri
         server_name=config.server.name,
         base_url=base_url,
     )
-    desk = MailDesk(ground.home.database, outbox, codes, renderer, on_finished=metrics.count_mail)
-    delivery = Delivery(worker, desk, MailCarrier(worker, desk, mailer))
+    auth_parts = MailStore(context.location.database, outbox, codes, renderer, on_finished=metrics.count_mail)
+    delivery = Delivery(worker, auth_parts, SmtpTransport(worker, auth_parts, mailer))
     deliveries.add(delivery)
-    mails = Mails(outbox, config.server.language, is_available=mailer.is_available, wake=deliveries.wake)
+    mails = MailQueue(outbox, config.server.language, is_available=mailer.is_available, wake=deliveries.wake)
     limits = MailLimits(
         config.verification.limits_per_address,
         config.verification.limits_per_client,
         config.verification.limits_total,
     )
-    digest = Digest(ground.home.database, mails, _admins(config), config.mail.admin_digest, now)
-    return MailRoom(mailer, outbox, codes, links, renderer, delivery, mails, limits, digest)
+    digest = Digest(context.location.database, mails, _admins(config), config.mail.admin_digest, now)
+    return MailParts(mailer, outbox, codes, links, renderer, delivery, mails, limits, digest)
 
 
 def _admins(config: Config) -> list[EmailAddress]:
@@ -84,12 +86,12 @@ def _admins(config: Config) -> list[EmailAddress]:
         raise ConfigError(["mail.admins: one of these is no e-mail address that mail can be sent to"]) from error
 
 
-def patience_with_mails(max_attempts: int) -> Patience:
+def mail_retry_policy(max_attempts: int) -> RetryPolicy:
     """From half a minute to some hours: longer than a server that postpones strangers lets them wait.
 
     Eight attempts take about three hours. A mail server that is away costs no attempt.
     """
-    return Patience(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts)
+    return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts)
 
 
 def _authme_mail(authme: AuthMeConfig | None) -> AuthMeMailAccount | None:

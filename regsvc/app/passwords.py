@@ -14,14 +14,14 @@ from plugin_bridge.authme.rules import (
     compile_java_pattern,
 )
 from plugin_bridge.hashers import PasswordHasher, UnusableHashing, make_password_hasher
-from regsvc.app.context import Ground
+from regsvc.app.context import AppContext
 from regsvc.auth.hashing import HashPool, Passwords
 from regsvc.config.sections import Config, ConfigError
 from regsvc.users.name_rules import BedrockNames, InputRules
 
 
 @dataclass(frozen=True)
-class HashRoom:
+class PasswordParts:
     """Everything about passwords: how they are hashed, where, and which ones are taken."""
 
     pool: HashPool
@@ -34,10 +34,10 @@ class HashRoom:
     """Whether AuthMe's table takes rows of ours; False where it is a forum's own table of users."""
 
 
-def open_hash_room(ground: Ground) -> HashRoom:
-    config = ground.config
-    hasher = _hasher(ground.authme)
-    names, password_rule = _rules(config, ground.authme, hasher)
+def wire_passwords(context: AppContext) -> PasswordParts:
+    config = context.config
+    hasher = _hasher(context.authme)
+    names, password_rule = _rules(config, context.authme, hasher)
     rules = InputRules(
         names=names,
         passwords=password_rule,
@@ -45,25 +45,25 @@ def open_hash_room(ground: Ground) -> HashRoom:
             config.bedrock.enabled, config.bedrock.prefix, compile_pattern(config.bedrock.username_regex)
         ),
         reserved_names=config.registration.reserved_names,
-        operators=ground.ops.names,
+        operators=context.ops.names,
         password_mode=config.registration.password,
     )
     algorithms = frozenset(hasher.algorithms) if hasher else frozenset()
     pool = HashPool(_hash_threads(config), config.auth.max_waiting_hashes)
     may_provision = hasher is None or hasher.may_provision
-    return HashRoom(pool, Passwords(hasher), rules, names, password_rule, algorithms, may_provision)
+    return PasswordParts(pool, Passwords(hasher), rules, names, password_rule, algorithms, may_provision)
 
 
-def take_over_authme(room: HashRoom, config: Config, authme: AuthMeConfig) -> HashRoom:
+def apply_authme_config(parts: PasswordParts, config: Config, authme: AuthMeConfig) -> PasswordParts:
     """The same room with AuthMe's config as it is now. Raises `ConfigError`, and nothing has changed then."""
     hasher = _hasher(authme)
     names, password_rule = _rules(config, authme, hasher)
     if hasher is None:
-        return room
-    room.passwords.take_over(hasher)
-    room.rules.take_over(names, password_rule)
+        return parts
+    parts.passwords.take_over(hasher)
+    parts.rules.take_over(names, password_rule)
     return dataclasses.replace(
-        room,
+        parts,
         names=names,
         password_rule=password_rule,
         algorithms=frozenset(hasher.algorithms),

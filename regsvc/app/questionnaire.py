@@ -1,6 +1,6 @@
 """The questionnaire, wired."""
 
-from regsvc.app.context import Ground
+from regsvc.app.context import AppContext
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.core.i18n import Translations
@@ -10,37 +10,37 @@ from regsvc.registration.questionnaire.file import load_questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.registration.questionnaire.scorer import ChatScorer, NoScorer, Scorer
 from regsvc.registration.questionnaire.service import (
-    AskedQuestionnaire,
+    ActiveQuestionnaire,
     NoQuestionnaire,
     Questionnaires,
     SubmissionLimits,
 )
 
 
-def open_questionnaires(
-    ground: Ground, worker: Worker, limits: DurableLimits, translations: Translations
+def wire_questionnaire(
+    context: AppContext, worker: Worker, limits: DurableLimits, translations: Translations
 ) -> Questionnaires:
     """The file is read here, once. Raises `ConfigError` if it cannot be used."""
-    config = ground.config.questionnaire
-    secrets = DerivedSecrets(ground.keys.installation_key)
-    results = QuestionnaireResults(secrets, ground.now, config.valid)
+    config = context.config.questionnaire
+    secrets = DerivedSecrets(context.keys.installation_key)
+    results = QuestionnaireResults(secrets, context.now, config.valid)
     if config.file is None:
         return NoQuestionnaire(results, config.pass_score)
-    return AskedQuestionnaire(
+    return ActiveQuestionnaire(
         load_questionnaire(config.file, config.pass_score),
         results,
-        database=ground.home.database,
+        database=context.location.database,
         worker=worker,
         limits=limits,
         submission_limits=SubmissionLimits(config.limits_per_client, config.limits_total, config.retry_after),
-        scorer=_make_scorer(ground),
+        scorer=_make_scorer(context),
         translations=translations,
-        language=ground.config.server.language,
+        language=context.config.server.language,
     )
 
 
-def _make_scorer(ground: Ground) -> Scorer:
-    config = ground.config.questionnaire
+def _make_scorer(context: AppContext) -> Scorer:
+    config = context.config.questionnaire
     if not config.scorer_url:
         return NoScorer()
-    return ChatScorer(config, ground.config.server.language, Circuit("the scoring service", ground.now))
+    return ChatScorer(config, context.config.server.language, Circuit("the scoring service", context.now))

@@ -2,10 +2,10 @@
 
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.login import Logins
-from regsvc.accounts.self_deletion import OwnDeletion
+from regsvc.accounts.self_deletion import SelfDeletion
 from regsvc.accounts.self_service import SelfService
-from regsvc.app.context import Ground
-from regsvc.app.mail import MailRoom
+from regsvc.app.context import AppContext
+from regsvc.app.mail import MailParts
 from regsvc.core.email_address import EmailPolicy
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
@@ -16,10 +16,10 @@ from regsvc.users.export import UserExport
 from regsvc.users.transitions import Transitions
 
 
-def open_self_service(
-    ground: Ground,
+def wire_self_service(
+    context: AppContext,
     worker: Worker,
-    mail_room: MailRoom,
+    mail_parts: MailParts,
     logins: Logins,
     reconciler: Reconciler,
     transitions: Transitions,
@@ -28,29 +28,29 @@ def open_self_service(
     questionnaires: Questionnaires,
 ) -> SelfService:
     """As the config says."""
-    config, database, now = ground.config.registration, ground.home.database, ground.now
+    config, database, now = context.config.registration, context.location.database, context.now
     policy = EmailPolicy(config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases)
     return SelfService(
         email_changes=EmailChanges(
             database=database,
             worker=worker,
             logins=logins,
-            codes=mail_room.codes,
+            codes=mail_parts.codes,
             email_policy=policy,
-            links=mail_room.links,
-            mails=mail_room.mails,
+            links=mail_parts.links,
+            mails=mail_parts.mails,
             reconciler=reconciler,
             audit=audit,
         ),
         export=UserExport(audit, chat_links.find_of, questionnaires.find_result_of, now),
-        deletion=OwnDeletion(
+        deletion=SelfDeletion(
             database=database,
             worker=worker,
             logins=logins,
             reconciler=reconciler,
             transitions=transitions,
-            mails=mail_room.mails,
-            is_operator=lambda username: username.lower() in ground.ops.names(),
+            mails=mail_parts.mails,
+            is_operator=lambda username: username.lower() in context.ops.names(),
             reapply_after=config.reapply_after,
             now=now,
         ),

@@ -1,32 +1,32 @@
 """Everything about the webhook, wired."""
 
-from regsvc.app.context import Ground
+from regsvc.app.context import AppContext
 from regsvc.core.i18n import Translations
 from regsvc.database.engine import Worker
-from regsvc.notifications.delivery import Deliveries, Delivery
-from regsvc.notifications.outbox import Outbox, OutboxDesk
+from regsvc.notifications.delivery import Delivery, DeliveryWorkers
+from regsvc.notifications.outbox import Outbox, OutboxStore
 from regsvc.notifications.webhook.events import NoWebhook, Webhook
 from regsvc.notifications.webhook.message import WebhookMessages
-from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookCarrier, WebhookCarrier
+from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookTransport, WebhookTransport
 from regsvc.runtime.metrics import Metrics
 
 
-def open_webhook(
-    ground: Ground, worker: Worker, translations: Translations, metrics: Metrics, deliveries: Deliveries
+def wire_webhook(
+    context: AppContext, worker: Worker, translations: Translations, metrics: Metrics, deliveries: DeliveryWorkers
 ) -> Webhook:
     """What events are told to; they leave with `deliveries`."""
-    config = ground.config
-    outbox = Outbox(ground.now, "webhook", PATIENCE)
-    desk = OutboxDesk(ground.home.database, outbox, on_finished=metrics.count_webhook_call)
+    config = context.config
+    outbox = Outbox(context.now, "webhook", PATIENCE)
+    auth_parts = OutboxStore(context.location.database, outbox, on_finished=metrics.count_webhook_call)
     if not config.webhook.url:
-        deliveries.add(Delivery(worker, desk, NoWebhookCarrier()))
+        deliveries.add(Delivery(worker, auth_parts, NoWebhookTransport()))
         return NoWebhook()
-    carrier = WebhookCarrier(
+    carrier = WebhookTransport(
         config.webhook.url,
         config.webhook.secret,
         WebhookMessages(translations, config.server.name),
-        ground.now,
+        context.now,
         allows_private=config.webhook.allow_private,
     )
-    deliveries.add(Delivery(worker, desk, carrier))
-    return Webhook(outbox, config.server.language, ground.now)
+    deliveries.add(Delivery(worker, auth_parts, carrier))
+    return Webhook(outbox, config.server.language, context.now)

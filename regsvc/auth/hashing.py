@@ -71,7 +71,7 @@ class Passwords:
         if not is_hashable(password):
             return WRONG
         if stored is None:
-            return self._verify_nobody(password, username)
+            return self._verify_dummy(password, username)
         if stored.algorithm == PASSLIB:
             return PasswordVerdict(bool(_OWN.verify(password, stored.hash)))
         hashed = HashedPassword(stored.hash, stored.salt)
@@ -89,9 +89,9 @@ class Passwords:
         rehashed = StoredPassword(again.hash, again.salt, self._authme.algorithm) if again else None
         return PasswordVerdict(bool(verdict), rehashed)
 
-    def _verify_nobody(self, password: str, username: str) -> PasswordVerdict:
+    def _verify_dummy(self, password: str, username: str) -> PasswordVerdict:
         if self._authme is not None:
-            self._authme.verify_nobody(password, username)
+            self._authme.verify_dummy(password, username)
         else:
             _OWN.verify(password, self._decoy)
         return WRONG

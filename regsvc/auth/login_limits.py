@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
-from regsvc.auth.rate_limits import MAX_KEYS, Demand, MemoryLimits, digest
+from regsvc.auth.rate_limits import MAX_KEYS, LimitCheck, MemoryLimits, digest
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
@@ -113,7 +113,7 @@ class LoginLimits:
         """Count one try of a name as it was typed. Raises `RateLimited`."""
         self._limits.hit_all(self._demands(name, caller))
 
-    def begin_try(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
+    def start_attempt(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
         """Count the try as failed before the password is looked at; raises `RateLimited` while the account is delayed.
 
         `is_known_client`: this account logged in from there lately, and strangers' failures do not delay it.
@@ -137,7 +137,7 @@ class LoginLimits:
         """The try under way was no failure, but it does not clear earlier ones either."""
         self._delays.forgiven(account, caller.limit_key if is_known_client else None)
 
-    def _demands(self, name: str, caller: Caller) -> list[Demand]:
+    def _demands(self, name: str, caller: Caller) -> list[LimitCheck]:
         return [
             ("login.client", caller.limit_key, self.login_limits),
             ("login.account", f"{name.strip().lower()} {caller.limit_key}", self.login_limits),

@@ -76,7 +76,7 @@ class PasswordLinks:
         """The token that opens the link, derived anew each time."""
         return self._secrets.link_token(int(link.id), link.nonce, link.purpose)
 
-    def purge_dead(self) -> int:
+    def purge_expired(self) -> int:
         """Delete the links that expired; how many they were."""
         return int(Link.delete().where(Link.expires_at < self._now()).execute())
 

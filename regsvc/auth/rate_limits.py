@@ -21,7 +21,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
 from regsvc.database.upsert import insert_or_update
 
-Demand = tuple[str, str, Sequence[RateLimit]]
+LimitCheck = tuple[str, str, Sequence[RateLimit]]
 """Scope (what is limited), subject (for whom), and the limits that apply to it."""
 
 MAX_KEYS = 20_000  # in memory about 10 MB
@@ -51,7 +51,7 @@ class DurableLimits:
         """Count one hit in the caller's transaction. Raises `RateLimited`, without counting, if one is used up."""
         self.hit_all([(scope, subject, limits)])
 
-    def hit_all(self, demands: Iterable[Demand]) -> None:
+    def hit_all(self, demands: Iterable[LimitCheck]) -> None:
         """The same for several subjects at once: all are counted, or none is."""
         allowed = _allowed_by_window(demands)
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
@@ -77,7 +77,7 @@ class DurableLimits:
         return removed
 
 
-def _allowed_by_window(demands: Iterable[Demand]) -> dict[_WindowKey, int]:
+def _allowed_by_window(demands: Iterable[LimitCheck]) -> dict[_WindowKey, int]:
     """How many hits each window may hold; of two limits with one period the narrower counts."""
     allowed: dict[_WindowKey, int] = {}
     for scope, subject, limits in demands:
@@ -182,7 +182,7 @@ class MemoryLimits:
         """Count one hit. Raises `RateLimited` without counting if a limit is used up."""
         self.hit_all([(scope, subject, limits)])
 
-    def hit_all(self, demands: Sequence[Demand]) -> None:
+    def hit_all(self, demands: Sequence[LimitCheck]) -> None:
         """The same for several subjects at once: all are counted, or none is."""
         now = self._now()
         _refuse_until(max((self._wait(demand, now) for demand in demands), default=0))
@@ -211,7 +211,7 @@ class MemoryLimits:
         """How many subjects are remembered."""
         return len(self._windows)
 
-    def _wait(self, demand: Demand, now: datetime) -> int:
+    def _wait(self, demand: LimitCheck, now: datetime) -> int:
         scope, subject, limits = demand
         windows = self._windows.get(digest(scope, subject), {})
         waits = [0]

@@ -99,7 +99,7 @@ class VerificationCodes:
         """The code that belongs to the row, derived anew each time."""
         return self._secrets.code(row.purpose, row.id, row.nonce, row.email_key, self._digits)
 
-    def purge_dead(self) -> int:
+    def purge_expired(self) -> int:
         """Delete the rows whose code cannot live any more; how many they were."""
         outlived = Verification.created_at < self._now() - LONGEST_WAIT
         return int(Verification.delete().where(outlived).execute())
@@ -111,11 +111,11 @@ class VerificationCodes:
             .order_by(Verification.id.desc())
             .first()
         )
-        if newest is None or newest.redeemed_at is not None or self._dies_at(newest) <= self._now():
+        if newest is None or newest.redeemed_at is not None or self._expires_at(newest) <= self._now():
             return None
         return newest
 
-    def _dies_at(self, row: Verification) -> datetime:
+    def _expires_at(self, row: Verification) -> datetime:
         latest: datetime = row.created_at + LONGEST_WAIT
         if row.handed_over_at is None:
             return latest

@@ -12,13 +12,13 @@ from peewee import PeeweeException
 from plugin_bridge.authme.players import PlayersAway
 from regsvc import __version__
 from regsvc.app.app import App
-from regsvc.app.context import Ground
+from regsvc.app.context import AppContext
 from regsvc.cli.data import DATA_COMMANDS, add_data_commands, is_moving, run_data_command, run_moving_command
 from regsvc.cli.game import SERVER_COMMANDS, run_server_command
 from regsvc.cli.users import add_user_commands, run_user_command
 from regsvc.config.sections import Config
 from regsvc.core.refusal import Refusal
-from regsvc.database.engine import is_away, sentence_of
+from regsvc.database.engine import error_sentence, is_unreachable
 from regsvc.runtime.state_lock import StateInUse, owning_state
 
 DESCRIPTION = "Registration and administration beside a Minecraft server."
@@ -73,8 +73,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def run(
     given: argparse.Namespace,
     config: Config,
-    lay_ground: Callable[[Config], Ground],
-    make_app: Callable[[Ground, str], App],
+    open_context: Callable[[Config], AppContext],
+    make_app: Callable[[AppContext, str], App],
 ) -> int:
     """Run one command that is not `serve`; returns the exit status. Raises what keeps `serve` from starting."""
     if given.command == "version":
@@ -82,14 +82,14 @@ def run(
         return 0
     if is_moving(given):
         return run_moving_command(given, config)
-    ground = lay_ground(config)
-    app = make_app(ground, config.base_url())
+    context = open_context(config)
+    app = make_app(context, config.base_url())
     if given.command == "check-config":
-        return _check_config(config, ground)
+        return _check_config(config, context)
     if given.command in SERVER_COMMANDS:
-        return run_server_command(given.command, app.server_room)
+        return run_server_command(given.command, app.game_parts)
     try:
-        applied = ground.prepare()
+        applied = context.prepare()
         app.open()
         return _run_opened(given, app, applied)
     except Refusal as refusal:
@@ -99,9 +99,9 @@ def run(
         print(f"companion: {error}", file=sys.stderr)
         return 1
     except PeeweeException as error:
-        if not is_away(error):
+        if not is_unreachable(error):
             raise
-        print(f"companion: the database ({ground.home.name}) cannot be used: {sentence_of(error)}", file=sys.stderr)
+        print(f"companion: the database ({context.location.name}) cannot be used: {error_sentence(error)}", file=sys.stderr)
         return 1
     finally:
         app.worker.close_here()
@@ -125,30 +125,30 @@ def _run_opened(given: argparse.Namespace, app: App, applied: list[str]) -> int:
     return run_user_command(given, app, f"cli:{getpass.getuser()}")
 
 
-def _check_config(config: Config, ground: Ground) -> int:
+def _check_config(config: Config, context: AppContext) -> int:
     for warning in config.warnings:
         print(f"warning: {warning}")
     print(f"config: {config.file or 'none, everything at its default'}")
-    print(f"database: {ground.home.name}")
-    if ground.authme is None:
+    print(f"database: {context.location.name}")
+    if context.authme is None:
         print("AuthMe: none")
     else:
-        print(f"AuthMe: {ground.authme.source or 'from our config'}, {ground.authme.password_hash}")
-    print(f"operators: {len(ground.ops.names())}")
+        print(f"AuthMe: {context.authme.source or 'from our config'}, {context.authme.password_hash}")
+    print(f"operators: {len(context.ops.names())}")
     return 0
 
 
 def _digest(app: App) -> int:
-    print(f"mails to admins: {app.mail_room.digest.run()}")
-    if not app.ground.config.mail.admins:
+    print(f"mails to admins: {app.mail_parts.digest.run()}")
+    if not app.context.config.mail.admins:
         print("nobody is told: mail.admins is empty", file=sys.stderr)
-    elif not app.mail_room.mails.is_available:
+    elif not app.mail_parts.mails.is_available:
         print("nobody is told: no mail is sent (mail.backend)", file=sys.stderr)
     return 0
 
 
 def _sync(given: argparse.Namespace, app: App) -> int:
-    if not app.ground.home.players.is_enabled:
+    if not app.context.location.players.is_enabled:
         print(f"{_NO_AUTHME}: only our own side is looked at", file=sys.stderr)
     report = app.sync.run_alone(
         is_plan=given.plan,
@@ -161,10 +161,10 @@ def _sync(given: argparse.Namespace, app: App) -> int:
 
 
 def _release(app: App) -> int:
-    if not app.ground.home.players.is_enabled:
+    if not app.context.location.players.is_enabled:
         print(f"companion: {_NO_AUTHME}: nobody can be unlocked", file=sys.stderr)
         return 1
-    with owning_state(app.ground.config.server.state_dir):  # a daemon would lock them again
+    with owning_state(app.context.config.server.state_dir):  # a daemon would lock them again
         unlocked, hopeless = app.release.run()
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:

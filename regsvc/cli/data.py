@@ -9,9 +9,9 @@ from typing import Any, Final
 from plugin_bridge.authme.config import Backend
 from regsvc.app.app import App
 from regsvc.cli.transfer.backup import Backups
-from regsvc.cli.transfer.exporting import Exporter, ExportOrder
-from regsvc.cli.transfer.importing import Importer, ImportOrder, RefusedRow
-from regsvc.cli.transfer.migrate_to import Mover
+from regsvc.cli.transfer.exporting import Exporter, ExportRequest
+from regsvc.cli.transfer.importing import Importer, ImportRequest, RefusedRow
+from regsvc.cli.transfer.migrate_to import DatabaseMigration
 from regsvc.cli.transfer.output import STANDARD_OUTPUT
 from regsvc.cli.transfer.progress import Progress
 from regsvc.cli.transfer.restoring import Restorer
@@ -96,7 +96,7 @@ def _fail(problem: Exception) -> int:
 
 def _move(given: argparse.Namespace, config: Config) -> int:
     to, source = _read_url(given.to, "--to"), _read_url(given.source, "--from")
-    moved = Mover(config, clock.now).move(to, source)
+    moved = DatabaseMigration(config, clock.now).move(to, source)
     if moved.copied is None:
         print(f"everything is in {moved.new} already; {moved.advice}")
         return 0
@@ -133,9 +133,9 @@ def _tell_tables(tallies: dict[str, Any]) -> None:
 
 
 def _back_up(given: argparse.Namespace, app: App) -> int:
-    authme = app.ground.authme
+    authme = app.context.authme
     authmes_file = authme.sqlite_file if authme is not None and authme.backend == Backend.SQLITE else None
-    backups = Backups(app.ground.home.database, authmes_file, app.ground.keys, app.ground.now)
+    backups = Backups(app.context.location.database, authmes_file, app.context.keys, app.context.now)
     made, manifest = backups.make(given.place)
     print(f"backed up {manifest.rows} rows into {made}; read back, and whole")
     print("warning: it holds keys, addresses and password hashes; keep it from others", file=sys.stderr)
@@ -147,10 +147,10 @@ def _back_up(given: argparse.Namespace, app: App) -> int:
 def _export(given: argparse.Namespace, app: App) -> int:
     if given.with_hashes:
         print("warning: this file lets others guess passwords; keep it from them, and delete it soon", file=sys.stderr)
-    authme = app.ground.authme
+    authme = app.context.authme
     algorithm = authme.password_hash if authme is not None else None
-    exporter = Exporter(app.ground.home.database, app.desk.audit, app.ground.now, algorithm)
-    order = ExportOrder(given.format, given.what, given.output, given.with_hashes)
+    exporter = Exporter(app.context.location.database, app.auth_parts.audit, app.context.now, algorithm)
+    order = ExportRequest(given.format, given.what, given.output, given.with_hashes)
     counts = exporter.export(order, _actor())
     names = {"users": "users", "audit": "audit entries"}
     print(", ".join(f"{count} {names[kind]}" for kind, count in counts.items()), file=sys.stderr)
@@ -159,17 +159,17 @@ def _export(given: argparse.Namespace, app: App) -> int:
 
 def _import(given: argparse.Namespace, app: App) -> int:
     importer = Importer(
-        database=app.ground.home.database,
+        database=app.context.location.database,
         worker=app.worker,
-        players=app.ground.home.players,
+        players=app.context.location.players,
         reconciler=app.reconciler,
-        rules=app.hash_room.rules,
-        algorithms=app.hash_room.algorithms,
-        audit=app.desk.audit,
-        now=app.ground.now,
+        rules=app.password_parts.rules,
+        algorithms=app.password_parts.algorithms,
+        audit=app.auth_parts.audit,
+        now=app.context.now,
     )
     progress = Progress("importing", None)
-    order = ImportOrder(_actor(), is_rehearsal=given.dry_run, fills_emails=given.update)
+    order = ImportRequest(_actor(), is_rehearsal=given.dry_run, fills_emails=given.update)
     try:
         report = importer.run(read_users(given.file, given.format), order, _tell_refused, progress.advance)
     finally:
@@ -188,16 +188,16 @@ def _tell_refused(row: RefusedRow) -> None:
 
 def _purge(given: argparse.Namespace, app: App) -> int:
     if given.dry_run:
-        due = app.desk.retention.count()
+        due = app.auth_parts.retention.count()
         print("\n".join(f"{count} {what} are due" for what, count in due.items()) or "nothing is due")
         return 0
     app.worker.run_here(app.purge_expired)
-    sweep = app.desk.retention.begin()
+    sweep = app.auth_parts.retention.begin()
     progress = Progress("purging", None)
     while app.worker.run_here(sweep.run_batch):
         progress.advance(1)
     progress.end()
-    app.desk.retention.note(sweep, _actor())
+    app.auth_parts.retention.note(sweep, _actor())
     for what, count in sweep.counts.items():
         print(f"{count} {what}")
     if not sweep.counts:

@@ -4,7 +4,7 @@ import asyncio
 
 from plugin_bridge.server.files import ServerFileError
 from regsvc import __version__
-from regsvc.app.game import ServerRoom
+from regsvc.app.game import GameParts
 from regsvc.core.versions import is_newer
 from regsvc.runtime.updates import Product
 
@@ -16,12 +16,12 @@ SERVER_COMMANDS = {
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 
 
-def run_server_command(command: str, room: ServerRoom) -> int:
+def run_server_command(command: str, room: GameParts) -> int:
     """One of `SERVER_COMMANDS`; returns the exit status. Needs no database."""
     return _updates(room) if command == "updates" else _game_status(room)
 
 
-def _updates(room: ServerRoom) -> int:
+def _updates(room: GameParts) -> int:
     if not room.updates.is_enabled:
         print("nobody is asked: updates.enabled is false")
         return 0
@@ -33,7 +33,7 @@ def _updates(room: ServerRoom) -> int:
     return 1 if failures else 0
 
 
-def _newest(room: ServerRoom, product: Product, current: str | None, failure: str | None) -> str:
+def _newest(room: GameParts, product: Product, current: str | None, failure: str | None) -> str:
     if failure is not None:
         return f"the newest is not known: {failure}"
     published = room.updates.latest.published.get(product)
@@ -43,7 +43,7 @@ def _newest(room: ServerRoom, product: Product, current: str | None, failure: st
     return f"the newest is {published.version}{page}"
 
 
-def _why_silent(room: ServerRoom) -> str:
+def _why_silent(room: GameParts) -> str:
     try:
         address = room.find_game_address()
     except ServerFileError as error:
@@ -51,7 +51,7 @@ def _why_silent(room: ServerRoom) -> str:
     return f"no answer from {address.host}:{address.port}" if address else "nothing tells where it listens"
 
 
-def _game_status(room: ServerRoom) -> int:
+def _game_status(room: GameParts) -> int:
     if not room.has_game:
         print("the config does not tell where the game server is: set game.directory or game.address")
         return 1

@@ -22,8 +22,8 @@ from regsvc.app.context import DatabaseUnusable
 from regsvc.auth.keys import UnusableKey
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.i18n import BrokenTranslation
-from regsvc.database.engine import cannot_write, sentence_of
-from regsvc.database.location import WrongHome
+from regsvc.database.engine import cannot_write, error_sentence
+from regsvc.database.location import WrongDatabase
 from regsvc.database.migrator import SchemaTooNew
 from regsvc.notifications.mail.templates import BrokenTemplate
 from regsvc.runtime.game_files import LOOK_EVERY, GameWatch, GameWatchFigures
@@ -45,7 +45,7 @@ _BREATH = timedelta(milliseconds=50)  # between two batches, so that requests ne
 
 
 CANNOT_START = (
-    *(ConfigError, UnusableKey, WrongHome, SchemaTooNew, BrokenTemplate, BrokenTranslation),
+    *(ConfigError, UnusableKey, WrongDatabase, SchemaTooNew, BrokenTemplate, BrokenTranslation),
     *(DatabaseUnusable, SSLError, StateInUse),
 )
 """What has to be mended before a start can succeed; each is a sentence."""
@@ -58,10 +58,10 @@ class Daemon:
         """`read_config` reads the config again, when a signal says so."""
         self._app = app
         pages = [*HEALTH, *METRICS, *PAGES, *DOCS, *CHAT_PAGE]
-        pages += front_end_rules(app.ground.config.http.web_root) or OWN_PAGES  # the last to be asked
+        pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # the last to be asked
         self._application = make_application(app.services, pages=pages)
-        self._reloader = Reloader(app.ground.config, read_config, self._take_over)
-        self._game_watch = GameWatch(app.ground.config, app.ground.authme, self._take_over_authme)
+        self._reloader = Reloader(app.context.config, read_config, self._take_over)
+        self._game_watch = GameWatch(app.context.config, app.context.authme, self._apply_authme_config)
         app.metrics.watch(GameWatchFigures(self._game_watch))
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()
@@ -74,7 +74,7 @@ class Daemon:
         self._listen_to_signals()
         reloading = asyncio.create_task(self._reloader.run(), name="reload")
         is_open = await self._open_database()
-        server = make_server(self._application, self._app.ground.config)
+        server = make_server(self._application, self._app.context.config)
         server.add_sockets(sockets)
         print(f"companion ready on {address}", flush=True)
         notify("READY=1")
@@ -109,8 +109,8 @@ class Daemon:
         self._app.take_over(config)
         self._application.services = self._app.services
 
-    def _take_over_authme(self, authme: AuthMeConfig) -> None:
-        self._app.take_over_authme(authme)
+    def _apply_authme_config(self, authme: AuthMeConfig) -> None:
+        self._app.apply_authme_config(authme)
         self._application.services = self._app.services
 
     async def _open_database(self) -> bool:
@@ -119,18 +119,18 @@ class Daemon:
             await asyncio.to_thread(self._prepare)
         except PeeweeException as error:
             why = "cannot be written: its disk is full or read-only" if cannot_write(error) else "is away"
-            reason = f"{self._app.ground.home.name}: {sentence_of(error)}"
+            reason = f"{self._app.context.location.name}: {error_sentence(error)}"
             log.warning("the database %s; requests are answered with 503 until it is there (%s)", why, reason)
             return False
         self._app.open()
         return True
 
     def _prepare(self) -> None:
-        ground = self._app.ground
+        context = self._app.context
         try:
-            ground.prepare()
+            context.prepare()
         finally:
-            ground.home.database.close()
+            context.location.database.close()
 
     async def _keep_opening(self) -> None:
         while True:
@@ -153,24 +153,24 @@ class Daemon:
             await app.worker.run(app.purge_expired)
 
         async def retention() -> None:
-            sweep = app.desk.retention.begin()
+            sweep = app.auth_parts.retention.begin()
             while await app.worker.run(sweep.run_batch):  # noqa: ASYNC110 - the work is in the condition
                 await asyncio.sleep(_BREATH.total_seconds())
-            await app.worker.run(app.desk.retention.note, sweep, "retention")
+            await app.worker.run(app.auth_parts.retention.note, sweep, "retention")
 
         async def digest() -> None:
-            await app.worker.run(app.mail_room.digest.run)
+            await app.worker.run(app.mail_parts.digest.run)
 
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
         jobs = [
-            Job("sync", app.ground.config.sync.every, app.sync.run, is_due_at_start=True),
+            Job("sync", app.context.config.sync.every, app.sync.run, is_due_at_start=True),
             Job("purge", timedelta(hours=1), purge),
             Job("retention", timedelta(hours=6), retention),
-            Job("digest", min(app.ground.config.mail.admin_digest, timedelta(minutes=1)), digest),
+            Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
             Job("game files", LOOK_EVERY, self._game_watch.look),
-            *app.server_room.list_jobs(),
+            *app.game_parts.list_jobs(),
         ]
         interval = watchdog_interval()
         if interval is not None:

@@ -8,14 +8,14 @@ import warnings
 from datetime import timedelta
 from typing import Any
 
-from regsvc.accounts.decisions import Authority, Decided
+from regsvc.accounts.decisions import DecisionResult, Principal
 from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.app.app import App
 from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import STATUSES
-from regsvc.users.transitions import Decree
-from regsvc.users.user_list import UserEntry, UserQuery
+from regsvc.users.transitions import DecisionDetails
+from regsvc.users.user_list import UserListItem, UserQuery
 
 _TRANSITIONS = ("approve", "reject", "ban", "unban", "delete")
 
@@ -71,7 +71,7 @@ def run_user_command(given: argparse.Namespace, app: App, actor: str) -> int:
         return _show(given, app)
     if given.action in ("create", "password"):
         return _set_password(given, app, Actor(actor))
-    return _decide(given, app, Authority(Actor(actor), may_do_everything=True))
+    return _decide(given, app, Principal(Actor(actor), may_do_everything=True))
 
 
 def _list(given: argparse.Namespace, app: App) -> int:
@@ -95,13 +95,13 @@ def _show(given: argparse.Namespace, app: App) -> int:
     return 0
 
 
-def _find_entry(username: str, app: App) -> UserEntry | None:
+def _find_entry(username: str, app: App) -> UserListItem | None:
     after = None
     while True:
         page = app.services.users.list_users(UserQuery(search=username, size=100, after=after))
         for entry in page.entries:
             if entry.username.lower() == username.lower():
-                found: UserEntry = entry
+                found: UserListItem = entry
                 return found
         after = page.next_cursor
         if after is None:
@@ -115,7 +115,7 @@ def _printable(value: Any) -> Any:
 def _set_password(given: argparse.Namespace, app: App, actor: Actor) -> int:
     password = sys.stdin.readline().rstrip("\n") if given.password_stdin else _ask_password()
     if given.action == "create":
-        decided = app.password_changes.create_user_here(given.username, given.email, password, actor)
+        decided = app.password_changes.create_user(given.username, given.email, password, actor)
     else:
         decided = app.password_changes.set_here(given.username, password, actor)
     return _tell(decided)
@@ -133,14 +133,14 @@ def _ask_password() -> str:
     return password
 
 
-def _decide(given: argparse.Namespace, app: App, by: Authority) -> int:
+def _decide(given: argparse.Namespace, app: App, by: Principal) -> int:
     duration: timedelta | None = getattr(given, "duration", None)
-    expires_at = app.ground.now() + duration if duration is not None else None
-    decree = Decree(given.reason, expires_at, given.silent, keeps_end=expires_at is None)
+    expires_at = app.context.now() + duration if duration is not None else None
+    decree = DecisionDetails(given.reason, expires_at, given.silent, keeps_end=expires_at is None)
     return _tell(app.worker.run_here(app.accounts.decide, given.username, given.action, by, decree))
 
 
-def _tell(decided: Decided) -> int:
+def _tell(decided: DecisionResult) -> int:
     print(f"{decided.username}: {decided.status or 'deleted'}")
     for warning in decided.warnings:
         print(f"warning: {warning}: {MEANINGS[warning]}", file=sys.stderr)

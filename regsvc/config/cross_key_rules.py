@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from regsvc.config.database_url import split_database_url
 from regsvc.config.sections import ChatSection, Config
-from regsvc.config.value_checks import is_placeholder, why_no_folder, why_not_secret, why_unreadable
+from regsvc.config.value_checks import is_placeholder, unreadable_reason, why_no_folder, why_not_secret
 
 
-class Broken(NamedTuple):
+class RuleViolation(NamedTuple):
     """One broken rule: the section and key to change, and a sentence that says what to do."""
 
     section: str
@@ -21,13 +21,13 @@ class Broken(NamedTuple):
     reason: str
 
 
-def broken_rules(config: Config) -> Iterator[Broken]:
+def broken_rules(config: Config) -> Iterator[RuleViolation]:
     """Everything that is wrong between keys that are fine one by one."""
     for rule in _RULES:
         yield from rule(config)
 
 
-def unwise_choices(config: Config) -> Iterator[str]:
+def config_warnings(config: Config) -> Iterator[str]:
     """Sentences about what is allowed but should not stay so."""
     mail = config.mail
     if mail.backend == "log":
@@ -44,19 +44,19 @@ def unwise_choices(config: Config) -> Iterator[str]:
         yield "webhook.url begins with http://: its token, and what it tells, cross the network in clear."
 
 
-def _tls(config: Config) -> Iterator[Broken]:
+def _tls(config: Config) -> Iterator[RuleViolation]:
     certificate, private_key = config.server.tls_cert_file, config.server.tls_key_file
     if certificate and not private_key:
-        yield Broken("server", "tls_cert_file", "a certificate needs its key; set server.tls_key_file too")
+        yield RuleViolation("server", "tls_cert_file", "a certificate needs its key; set server.tls_key_file too")
     if private_key and not certificate:
-        yield Broken("server", "tls_key_file", "a key needs its certificate; set server.tls_cert_file too")
-    if certificate and (reason := why_unreadable(certificate)):
-        yield Broken("server", "tls_cert_file", reason)
-    if private_key and (reason := why_unreadable(private_key) or why_not_secret(private_key)):
-        yield Broken("server", "tls_key_file", reason)
+        yield RuleViolation("server", "tls_key_file", "a key needs its certificate; set server.tls_cert_file too")
+    if certificate and (reason := unreadable_reason(certificate)):
+        yield RuleViolation("server", "tls_cert_file", reason)
+    if private_key and (reason := unreadable_reason(private_key) or why_not_secret(private_key)):
+        yield RuleViolation("server", "tls_key_file", reason)
 
 
-def _folders(config: Config) -> Iterator[Broken]:
+def _folders(config: Config) -> Iterator[RuleViolation]:
     named = (
         ("server", "translations", config.server.translations),
         ("http", "web_root", config.http.web_root),
@@ -64,89 +64,93 @@ def _folders(config: Config) -> Iterator[Broken]:
     )
     for section, key, folder in named:
         if folder is not None and (reason := why_no_folder(folder)):
-            yield Broken(section, key, reason)
+            yield RuleViolation(section, key, reason)
 
 
-def _database_url(config: Config) -> Iterator[Broken]:
+def _database_url(config: Config) -> Iterator[RuleViolation]:
     if config.database.url == "auto":
         return
     try:
         parts = split_database_url(config.database.url)
     except ValueError as error:
-        yield Broken("database", "url", f'write "auto" or a URL; {error}')
+        yield RuleViolation("database", "url", f'write "auto" or a URL; {error}')
         return
     if is_placeholder(parts.password or ""):
-        yield Broken("database", "url", "its password is a placeholder that everybody knows; change it")
+        yield RuleViolation("database", "url", "its password is a placeholder that everybody knows; change it")
 
 
-def _game(config: Config) -> Iterator[Broken]:
+def _game(config: Config) -> Iterator[RuleViolation]:
     game = config.game
     if game.rcon is True and not game.directory and not game.rcon_password:
-        yield Broken("game", "rcon", "it needs game.rcon_password, or game.directory with server.properties")
+        yield RuleViolation("game", "rcon", "it needs game.rcon_password, or game.directory with server.properties")
 
 
-def _authme(config: Config) -> Iterator[Broken]:
+def _authme(config: Config) -> Iterator[RuleViolation]:
     if config.authme.enabled is True and not config.authme_config_path and not config.authme.backend:
-        yield Broken("authme", "enabled", "set game.directory, authme.config, or authme.backend and what follows it")
+        yield RuleViolation(
+            "authme", "enabled", "set game.directory, authme.config, or authme.backend and what follows it"
+        )
 
 
-def _auth(config: Config) -> Iterator[Broken]:
+def _auth(config: Config) -> Iterator[RuleViolation]:
     if config.auth.admin_idle > config.auth.admin_token:
-        yield Broken("auth", "admin_idle", "this must not be longer than auth.admin_token; shorten it")
+        yield RuleViolation("auth", "admin_idle", "this must not be longer than auth.admin_token; shorten it")
 
 
-def _registration(config: Config) -> Iterator[Broken]:
+def _registration(config: Config) -> Iterator[RuleViolation]:
     if "email" not in config.registration.methods:
         reason = 'a code by e-mail is what proves who registers; write ["email"] or ["email", "captcha"]'
-        yield Broken("registration", "methods", reason)
+        yield RuleViolation("registration", "methods", reason)
     both = set(config.registration.email_domains) & set(config.registration.blocked_email_domains)
     if both:
         reason = f"{', '.join(sorted(both))} stands in registration.email_domains too; remove it from one"
-        yield Broken("registration", "blocked_email_domains", reason)
+        yield RuleViolation("registration", "blocked_email_domains", reason)
 
 
-def _questionnaire(config: Config) -> Iterator[Broken]:
+def _questionnaire(config: Config) -> Iterator[RuleViolation]:
     if not _is_private(config.questionnaire.scorer_url):
-        yield Broken("questionnaire", "scorer_url", "answers and the key must not travel in clear; use https://")
+        yield RuleViolation("questionnaire", "scorer_url", "answers and the key must not travel in clear; use https://")
 
 
-def _chat(config: Config) -> Iterator[Broken]:
+def _chat(config: Config) -> Iterator[RuleViolation]:
     chat = config.chat
     if not chat.platform:
         if chat.required:
-            yield Broken("chat", "required", "nobody could register; set chat.platform, or this to false")
+            yield RuleViolation("chat", "required", "nobody could register; set chat.platform, or this to false")
         return
     missing = [name for name in _needed_for_chat(chat) if not getattr(chat, name)]
     if missing:
         names = " and ".join(f"chat.{name}" for name in missing)
-        yield Broken("chat", "platform", f"it needs {names}; set what your application there was given")
+        yield RuleViolation("chat", "platform", f"it needs {names}; set what your application there was given")
     for name in ("authorize_url", "token_url", "profile_url"):
         if not _is_private(getattr(chat, name)):
-            yield Broken("chat", name, "codes and tokens must not travel in clear; use https://")
+            yield RuleViolation("chat", name, "codes and tokens must not travel in clear; use https://")
     if chat.role_ids and not chat.guild_id:
-        yield Broken("chat", "role_ids", "roles belong to a guild; set chat.guild_id too")
+        yield RuleViolation("chat", "role_ids", "roles belong to a guild; set chat.guild_id too")
     if chat.guild_id and chat.platform != "discord":
-        yield Broken("chat", "guild_id", 'only Discord has guilds; set chat.platform = "discord", or remove it')
+        yield RuleViolation("chat", "guild_id", 'only Discord has guilds; set chat.platform = "discord", or remove it')
 
 
-def _mail(config: Config) -> Iterator[Broken]:
+def _mail(config: Config) -> Iterator[RuleViolation]:
     mail = config.mail
     if mail.backend != "smtp":
         return
     if not mail.host:
-        yield Broken("mail", "backend", 'it needs a mail server; set mail.host, such as "smtp.example.org"')
+        yield RuleViolation("mail", "backend", 'it needs a mail server; set mail.host, such as "smtp.example.org"')
     if mail.username and not mail.password:
-        yield Broken("mail", "username", "an account needs its password; set mail.password or mail.password_file")
+        yield RuleViolation(
+            "mail", "username", "an account needs its password; set mail.password or mail.password_file"
+        )
 
 
-def _downloads(config: Config) -> Iterator[Broken]:
+def _downloads(config: Config) -> Iterator[RuleViolation]:
     for name, download in config.downloads.items():
         for key in ("name", "url"):
             if not getattr(download, key):
-                yield Broken(f"downloads.{name}", key, "every download has a name and an address; set it")
+                yield RuleViolation(f"downloads.{name}", key, "every download has a name and an address; set it")
 
 
-_RULES: tuple[Callable[[Config], Iterator[Broken]], ...] = (
+_RULES: tuple[Callable[[Config], Iterator[RuleViolation]], ...] = (
     *(_tls, _folders, _database_url, _game, _authme, _auth, _registration, _questionnaire, _chat, _mail, _downloads),
 )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from regsvc.config.cross_key_rules import broken_rules, unwise_choices
+from regsvc.config.cross_key_rules import broken_rules, config_warnings
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
     DOWNLOADS,
@@ -24,7 +24,7 @@ from regsvc.config.layers import (
     state_directory_layer,
 )
 from regsvc.config.sections import Config, ConfigError, Download
-from regsvc.config.value_checks import why_not_secret, why_unreadable
+from regsvc.config.value_checks import unreadable_reason, why_not_secret
 
 DEFAULT_FILES = (Path("conf/companion.toml"), Path("/etc/companion/companion.toml"))
 
@@ -32,7 +32,7 @@ _FILE_SUFFIX = "_file"
 _MAX_SHOWN = 80
 
 
-class Given(NamedTuple):
+class SourcedValue(NamedTuple):
     """A value somebody gave for a key, as TOML holds it, and the place where."""
 
     value: object
@@ -71,7 +71,7 @@ def load_config(
     reading.take(environment_layer(environ))
     reading.take(command_line_layer(overrides))
     config = reading.config(path)
-    return replace(config, warnings=(*warnings, *unwise_choices(config)))
+    return replace(config, warnings=(*warnings, *config_warnings(config)))
 
 
 def warn_of_shown_secrets(path: Path) -> list[str]:
@@ -91,7 +91,7 @@ class _Reading:
     """What has been given so far, and everything that is wrong with it."""
 
     def __init__(self) -> None:
-        self._given: dict[str, dict[str, Given]] = {}
+        self._given: dict[str, dict[str, SourcedValue]] = {}
         self._problems: list[str] = []
         self._broken_sections: set[str] = set()
 
@@ -131,7 +131,7 @@ class _Reading:
             source = layer.source_of(section, name)
             secret = name.removesuffix(_FILE_SUFFIX)
             if name in keys:
-                taken[name] = _merged(taken.get(name), Given(value, source))
+                taken[name] = _merged(taken.get(name), SourcedValue(value, source))
             elif secret not in keys or not keys[secret].is_secret:
                 self._complain(section, f'{source}: [{section}] has no key "{name}"; {_key_hint(name, keys)}')
             elif secret in table and value:
@@ -139,7 +139,7 @@ class _Reading:
             elif value:
                 try:
                     content = _read_secret(value, as_lines=isinstance(keys[secret].default, list))
-                    taken[secret] = Given(content, f"{source}, {name}")
+                    taken[secret] = SourcedValue(content, f"{source}, {name}")
                 except ValueError as error:
                     self._complain(section, f"{source}: [{section}] {name} = {_shown(value)}: {error}.")
 
@@ -157,7 +157,7 @@ class _Reading:
         """Note the broken rules, but not of sections with a bad value: defaults stand in for these."""
         sound = [broken for broken in broken_rules(config) if broken.section not in self._broken_sections]
         for section, name, reason in sound:
-            default = Given(_key(section, name).default, str(config.file or "default"))
+            default = SourcedValue(_key(section, name).default, str(config.file or "default"))
             given = self._given.get(section, {}).get(name, default)
             self._complain(section, _sentence(section, name, given, reason))
 
@@ -172,7 +172,7 @@ def _key(section: str, name: str) -> Key[Any]:
     return keys_of(declaring)[name]
 
 
-def _sentence(section: str, name: str, given: Given, reason: str) -> str:
+def _sentence(section: str, name: str, given: SourcedValue, reason: str) -> str:
     """Place, section, key, the bad value unless it is secret, and what to do."""
     value = "" if _key(section, name).is_secret else f" = {_shown(given.value)}"
     return f"{given.source}: [{section}] {name}{value}: {reason}."
@@ -183,10 +183,10 @@ def _shown(value: object) -> str:
     return written if len(written) <= _MAX_SHOWN else f"{written[:_MAX_SHOWN]}..."
 
 
-def _merged(earlier: Given | None, later: Given) -> Given:
+def _merged(earlier: SourcedValue | None, later: SourcedValue) -> SourcedValue:
     """The later value; of tables (authme.columns) every name of both, the later ones first."""
     if earlier and isinstance(earlier.value, dict) and isinstance(later.value, dict):
-        return Given({**earlier.value, **later.value}, later.source)
+        return SourcedValue({**earlier.value, **later.value}, later.source)
     return later
 
 
@@ -195,7 +195,7 @@ def _read_secret(written: object, *, as_lines: bool) -> object:
     if not isinstance(written, str):
         raise ValueError("this must be the name of a file, in quotes")
     file = Path(written)
-    if reason := why_unreadable(file) or why_not_secret(file):
+    if reason := unreadable_reason(file) or why_not_secret(file):
         raise ValueError(reason)
     try:
         content = file.read_text(encoding="utf-8")

@@ -128,7 +128,7 @@ def algorithm(written: str) -> str:
     return written.upper()
 
 
-def why_unreadable(file: Path) -> str | None:
+def unreadable_reason(file: Path) -> str | None:
     """A sentence if we cannot read the file, else None."""
     try:
         if file.is_file() and os.access(file, os.R_OK):

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Iterator
 
 
-def describe_bug(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """The types and the frames of an exception and of those that led to it, newest first, on one line.
 
     Never the messages: those of the database drivers carry the values of the statement, which may be hashes.

@@ -30,7 +30,7 @@ from pymysql.constants import CLIENT
 
 from regsvc.config.database_url import split_database_url
 from regsvc.core.errors import DatabaseAway, Overloaded
-from regsvc.database.failpoints import pass_point
+from regsvc.database.failpoints import reach
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -50,9 +50,9 @@ class _WithCommitPoints(Database):
     """What both kinds of database of ours share."""
 
     def commit(self) -> None:
-        pass_point("before commit")
+        reach("before commit")
         super().commit()
-        pass_point("after commit")
+        reach("after commit")
 
 
 class OurSqlite(_WithCommitPoints, SqliteDatabase):
@@ -147,7 +147,7 @@ def open_database(url: str, busy_timeout: timedelta, tls: SSLContext | None = No
     )
 
 
-def lost_a_race(error: Exception) -> bool:
+def is_retryable(error: Exception) -> bool:
     """Whether the same rule, run again, may succeed: a deadlock, a lock wait, SQLite's BUSY.
 
     A deadlock inside a savepoint comes as the failure to go back to that savepoint: MySQL has rolled back everything.
@@ -165,12 +165,12 @@ def _is_lost_race(error: OperationalError | InternalError) -> bool:
     return code in _LOST_A_RACE or "database is locked" in str(error) or "database table is locked" in str(error)
 
 
-def sentence_of(error: PeeweeException) -> str:
+def error_sentence(error: PeeweeException) -> str:
     """What a database says went wrong, without the SQL."""
     return str(error.args[-1] if error.args else error)
 
 
-def is_away(error: Exception) -> bool:
+def is_unreachable(error: Exception) -> bool:
     """Whether the database cannot be reached or written, as opposed to having been asked something wrong."""
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
         return False
@@ -244,13 +244,13 @@ class Worker:
                 self._connect()
                 return rule(*args, **kwargs)
             except (OperationalError, InterfaceError, InternalError) as error:
-                if is_away(error):
+                if is_unreachable(error):
                     self._disconnect()
                     if cannot_write(error):
                         log.error("the database cannot be written: its disk is full or read-only")
                     if attempt > 1 or self._is_unsure(error):
                         raise DatabaseAway(retry_after=2) from error
-                elif not lost_a_race(error):
+                elif not is_retryable(error):
                     raise
                 elif attempt == _MAX_RUNS:
                     raise DatabaseAway(retry_after=1) from error

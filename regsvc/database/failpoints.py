@@ -26,7 +26,7 @@ class _Order:
         self._order = ""
         self._passed = 0
 
-    def pass_point(self, point: Point) -> None:
+    def reach(self, point: Point) -> None:
         """Does not come back where the order says so."""
         with self._lock:
             order = self._file.read_text("utf-8") if self._file.exists() else ""
@@ -45,8 +45,8 @@ def _nothing_happens(point: Point) -> None:
 
 
 def _choose(given: str | None) -> Callable[[Point], None]:
-    return _Order(Path(given)).pass_point if given else _nothing_happens
+    return _Order(Path(given)).reach if given else _nothing_happens
 
 
-pass_point: Final = _choose(os.environ.get(VARIABLE))
+reach: Final = _choose(os.environ.get(VARIABLE))
 """Says that this point is passed now."""

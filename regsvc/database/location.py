@@ -33,7 +33,7 @@ MOVED = "moved to: "
 
 
 @dataclass(frozen=True)
-class Home:
+class DatabaseLocation:
     """Our database and AuthMe's table. `name` tells this home from another one; it holds no secret."""
 
     name: str
@@ -69,7 +69,7 @@ def read_authme(config: Config) -> AuthMeConfig | None:
     return None
 
 
-def resolve_home(config: Config, authme: AuthMeConfig | None) -> Home:
+def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     """Where our tables are and where AuthMe's is. Opens nothing yet. Raises `ConfigError`."""
     if authme is not None and authme.backend == Backend.POSTGRESQL:
         raise ConfigError(["AuthMe's backend is POSTGRESQL, which is not supported yet: use MYSQL, MARIADB or SQLITE."])
@@ -80,18 +80,18 @@ def resolve_home(config: Config, authme: AuthMeConfig | None) -> Home:
     if authme is not None and is_shared:
         database = _open_authmes_server(config, authme, authme.database)
         players: Players = MySqlPlayers(database, authme.table, authme.columns)
-        return Home(f"mysql:{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players)
+        return DatabaseLocation(f"mysql:{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players)
     database = open_sqlite(config.server.state_dir / "companion.db", config.database.busy_timeout)
-    return Home("sqlite:companion.db", database, _separate_players(config, authme))
+    return DatabaseLocation("sqlite:companion.db", database, _separate_players(config, authme))
 
 
-def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfig | None) -> Home:
+def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfig | None) -> DatabaseLocation:
     parts = split_database_url(config.database.url)
     if shared is None:
         database = open_database(config.database.url, config.database.busy_timeout)
         if authme is not None and isinstance(database, SqliteDatabase):
             _require_own_file(Path(database.database), authme.sqlite_file)
-        return Home(home_name(config.database.url), database, _separate_players(config, authme))
+        return DatabaseLocation(home_name(config.database.url), database, _separate_players(config, authme))
     same_server = parts.scheme in ("mysql", "mariadb") and (
         _canonical(parts.hostname or "") == _canonical(shared.host) and (parts.port or 3306) == shared.port
     )
@@ -104,7 +104,7 @@ def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfi
         )
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, schema=shared.database)
-    return Home(home_name(config.database.url), database, players)
+    return DatabaseLocation(home_name(config.database.url), database, players)
 
 
 def _require_own_file(ours: Path, authmes: Path) -> None:
@@ -167,25 +167,25 @@ def home_name(url: str) -> str:
     return f"mysql:{_canonical(parts.hostname or '')}:{parts.port or 3306}{unquote(parts.path)}"
 
 
-class WrongHome(Exception):
+class WrongDatabase(Exception):
     """The database is not the one this installation lives in; `str()` says what to do."""
 
 
-def check_recorded_home(state_dir: Path, home: Home) -> None:
-    """Refuse to start elsewhere than at the first start. Raises `WrongHome`."""
+def check_recorded_home(state_dir: Path, home: DatabaseLocation) -> None:
+    """Refuse to start elsewhere than at the first start. Raises `WrongDatabase`."""
     recorded = read_recorded_home(state_dir)
     if recorded is not None and recorded["home"] != home.name:
-        raise WrongHome(
+        raise WrongDatabase(
             f"This installation lives in {recorded['home']}, but the config now leads to {home.name}. "
             "Users and reviews would be left behind. Set database.url to the old place, "
             "or move everything: companion migrate --to URL (or --to auto)."
         )
 
 
-def settle_in(state_dir: Path, home: Home, key_fingerprint: str, now: Clock) -> None:
+def bind_installation(state_dir: Path, home: DatabaseLocation, key_fingerprint: str, now: Clock) -> None:
     """Record this installation in the database and in the state directory, or check that it is the one recorded.
 
-    Runs after the migrations. Raises `WrongHome`.
+    Runs after the migrations. Raises `WrongDatabase`.
     """
     recorded = read_recorded_home(state_dir)
     with home.database.atomic():
@@ -200,12 +200,12 @@ def settle_in(state_dir: Path, home: Home, key_fingerprint: str, now: Clock) -> 
             )
     _check_mark(row, home, recorded)
     if row.key_fingerprint != key_fingerprint:
-        raise WrongHome(
+        raise WrongDatabase(
             "The database was made with another installation key: mailed codes and links would not be valid. "
             "Copy the key of the first one (auth.installation_key, or installation.key in its state directory)."
         )
     if recorded is not None and recorded["installation_id"] != row.installation_id:
-        raise WrongHome(
+        raise WrongDatabase(
             "The database belongs to another installation than the state directory. "
             "Restore the database that belongs to it, or start with an empty state directory."
         )
@@ -213,16 +213,16 @@ def settle_in(state_dir: Path, home: Home, key_fingerprint: str, now: Clock) -> 
         record_home(state_dir, row.installation_id, home.name)
 
 
-def _check_mark(row: Installation, home: Home, recorded: dict[str, str] | None) -> None:
-    """Refuse a database that was left behind, or that not everything has arrived in. Raises `WrongHome`."""
+def _check_mark(row: Installation, home: DatabaseLocation, recorded: dict[str, str] | None) -> None:
+    """Refuse a database that was left behind, or that not everything has arrived in. Raises `WrongDatabase`."""
     if row.home.startswith(MOVED):
-        raise WrongHome(
+        raise WrongDatabase(
             f"Everything in {home.name} was {row.home}. Set database.url to that place; what is here is a copy of "
             "how it was before."
         )
     if row.home.startswith((COPYING, COPIED)):
         if recorded is None or not row.home.startswith(COPIED):
-            raise WrongHome(
+            raise WrongDatabase(
                 f"A move into {home.name}, or a restore, was interrupted. Run it again, or set database.url to the "
                 "old place."
             )
@@ -230,13 +230,13 @@ def _check_mark(row: Installation, home: Home, recorded: dict[str, str] | None) 
 
 
 def read_recorded_home(state_dir: Path) -> dict[str, str] | None:
-    """The `installation_id` and the `home` of the first start; None before it. Raises `WrongHome`."""
+    """The `installation_id` and the `home` of the first start; None before it. Raises `WrongDatabase`."""
     try:
         state: dict[str, str] = json.loads((state_dir / _STATE_FILE).read_text("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise WrongHome(f"{state_dir / _STATE_FILE} cannot be read: {type(error).__name__}.") from error
+        raise WrongDatabase(f"{state_dir / _STATE_FILE} cannot be read: {type(error).__name__}.") from error
     return state
 
 

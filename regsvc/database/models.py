@@ -34,9 +34,9 @@ PASSWORD: Final = "password"  # noqa: S105 - a wish, not a secret
 
 OPEN: Final = "open"
 
-AGREED: Final = "agreed"
+VERIFIED: Final = "agreed"
 
-STRANGER: Final = "stranger"
+UNVERIFIED: Final = "stranger"
 
 PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
 

@@ -14,14 +14,14 @@ FRESH: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Examined:
+class CheckupResult:
     """What was found, and when."""
 
     checkup: Checkup
     at: datetime
 
 
-class HouseDoctor:
+class CachedCheckup:
     """Looks on a thread of its own and remembers. For the event loop alone."""
 
     def __init__(
@@ -39,10 +39,10 @@ class HouseDoctor:
         self._now = now
         self._examine = examine
         self._fresh = fresh.total_seconds()
-        self._visit: asyncio.Task[Examined] | None = None
+        self._visit: asyncio.Task[CheckupResult] | None = None
         self._is_old_at = 0.0  # on the loop's clock
 
-    async def ask(self, *, wants_new: bool = False) -> Examined:
+    async def ask(self, *, wants_new: bool = False) -> CheckupResult:
         """What a checkup says: that under way, the last one, or a new one. It may take some seconds."""
         visit = self._visit
         if visit is None or (visit.done() and (wants_new or asyncio.get_running_loop().time() >= self._is_old_at)):
@@ -50,7 +50,7 @@ class HouseDoctor:
             visit = self._visit = asyncio.create_task(self._look(), name="doctor")
         return await asyncio.shield(visit)
 
-    async def _look(self) -> Examined:
+    async def _look(self) -> CheckupResult:
         checkup = await asyncio.to_thread(self._examine, self._gather())
         self._is_old_at = asyncio.get_running_loop().time() + self._fresh
-        return Examined(checkup, self._now())
+        return CheckupResult(checkup, self._now())

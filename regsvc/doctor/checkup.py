@@ -21,7 +21,7 @@ from regsvc.doctor.checks import (
     tables,
 )
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import CannotTell, Check, Finding, Severity
+from regsvc.doctor.finding import Check, FactUnavailable, Finding, Severity
 
 CHECKS: Final[tuple[Check, ...]] = (
     *config.CHECKS,
@@ -63,7 +63,7 @@ def examine(facts: Facts) -> Checkup:
     for check in CHECKS:
         try:
             found[check.severity] += check.list_findings(facts)
-        except CannotTell as reason:
+        except FactUnavailable as reason:
             untold.append(str(reason))
         except Exception as error:  # what one check stumbles over must not keep the others from telling
             untold.append(f"what a bug of the doctor's own hides ({_place_of(error)})")

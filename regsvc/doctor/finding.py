@@ -34,7 +34,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class FixLocation:
     """Where something is changed: `key` is the key and the value it should have, a command, or empty."""
 
     source: Source
@@ -62,7 +62,7 @@ class Finding:
     where: str
 
 
-class CannotTell(Exception):
+class FactUnavailable(Exception):
     """A fact that a check needs could not be had. `str()` says which; empty: there is nothing of the kind here."""
 
 
@@ -78,11 +78,11 @@ class Check:
     means: str
     why: str
     do: str
-    place: Place
+    place: FixLocation
     examine: Examination
 
     def list_findings(self, facts: "Facts") -> list[Finding]:
-        """All findings of this kind; raises `CannotTell`."""
+        """All findings of this kind; raises `FactUnavailable`."""
         return [self._finding(symptom, facts) for symptom in self.examine(facts)]
 
     def _finding(self, told: str | Symptom, facts: "Facts") -> Finding:
@@ -93,7 +93,7 @@ class Check:
 
 
 def check(
-    id: str, severity: Severity, *, means: str, why: str, do: str, where: Place
+    id: str, severity: Severity, *, means: str, why: str, do: str, where: FixLocation
 ) -> Callable[[Examination], Check]:
     """Declare a check; the function below it yields a sentence, or a `Symptom`, for each time that it is so."""
 

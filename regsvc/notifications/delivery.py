@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Final
 
 from regsvc.core.errors import DatabaseAway, Overloaded
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
-from regsvc.notifications.outbox import Errand, OutboxDesk
-from regsvc.notifications.transport import Away, Carrier, Pointless, Postponed, Refused
+from regsvc.notifications.outbox import OutboxMessage, OutboxStore
+from regsvc.notifications.transport import Away, Drop, Postponed, Refused, Transport
 
 log = logging.getLogger(__name__)
 
@@ -60,14 +60,14 @@ class Delivery:
     def __init__(
         self,
         worker: Worker,
-        desk: OutboxDesk,
-        carrier: Carrier,
+        store: OutboxStore,
+        carrier: Transport,
         *,
         first_pause: timedelta = _FIRST_PAUSE,
         farewell: timedelta = _FAREWELL,
     ) -> None:
         self._worker = worker
-        self._desk = desk
+        self._store = store
         self._carrier = carrier
         self._noun = carrier.noun
         self._pause = _Pause(first_pause)
@@ -113,14 +113,14 @@ class Delivery:
             self._in_flight.add(task)
             task.add_done_callback(self._end)
 
-    async def _claim(self, limit: int) -> list[Errand]:
+    async def _claim(self, limit: int) -> list[OutboxMessage]:
         try:
-            claimed = await self._worker.run(self._desk.claim_due, limit)
+            claimed = await self._worker.run(self._store.claim_due, limit)
         except (DatabaseAway, Overloaded):
             self._wait_for_database("it cannot be reached")
             return []
         except Exception as error:  # whatever it is, everything must leave again once it is over
-            self._wait_for_database(describe_bug(error))
+            self._wait_for_database(describe_exception(error))
             return []
         self._is_database_away = False
         return claimed
@@ -142,35 +142,35 @@ class Delivery:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._something_happened.wait(), timeout)
 
-    async def _deliver(self, errand: Errand) -> None:
+    async def _deliver(self, errand: OutboxMessage) -> None:
         """One attempt, whatever may happen. What is not recorded is due again when the claim runs out."""
         try:
             await self._attempt(errand)
         except asyncio.CancelledError:
-            await self._worker.run(self._desk.put_back, errand, "the companion was stopped")
+            await self._worker.run(self._store.release, errand, "the companion was stopped")
             raise
         except (DatabaseAway, Overloaded):
             log.warning("%s %d (%s): how it went cannot be recorded now", self._noun, errand.id, errand.template)
         except Exception as bug:
-            log.error("%s %d (%s) met a bug: %s", self._noun, errand.id, errand.template, describe_bug(bug))
-            await self._worker.run(self._desk.record_failure, errand, f"a bug: {type(bug).__name__}")
+            log.error("%s %d (%s) met a bug: %s", self._noun, errand.id, errand.template, describe_exception(bug))
+            await self._worker.run(self._store.record_failure, errand, f"a bug: {type(bug).__name__}")
 
-    async def _attempt(self, errand: Errand) -> None:
-        run, desk = self._worker.run, self._desk
+    async def _attempt(self, errand: OutboxMessage) -> None:
+        run, store = self._worker.run, self._store
         try:
             await self._carrier.carry(errand)
-        except Pointless as reason:
-            await run(desk.drop, errand, str(reason))
+        except Drop as reason:
+            await run(store.drop, errand, str(reason))
             return
         except Away as error:
             await self._put_back(errand, str(error))
             return
         except Refused as error:
-            await run(desk.record_failure, errand, str(error), is_final=True)
+            await run(store.record_failure, errand, str(error), is_final=True)
         except Postponed as error:
-            self._look_again_after(await run(desk.record_failure, errand, str(error), retry_after=error.retry_after))
+            self._look_again_after(await run(store.record_failure, errand, str(error), retry_after=error.retry_after))
         else:
-            await run(desk.record_sent, errand)
+            await run(store.record_sent, errand)
         if self._pause.is_on:
             log.info("%ss get out again", self._noun)
             self._pause.end()
@@ -180,11 +180,11 @@ class Delivery:
         if wait is not None and wait < _POLL:
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._something_happened.set)
 
-    async def _put_back(self, errand: Errand, reason: str) -> None:
+    async def _put_back(self, errand: OutboxMessage, reason: str) -> None:
         if not self._pause.is_on:
             log.warning("%ss wait, none gets out: %s", self._noun, reason)
         self._pause.begin_or_extend()
-        await self._worker.run(self._desk.put_back, errand, reason)
+        await self._worker.run(self._store.release, errand, reason)
 
     async def _finish(self) -> None:
         if not self._in_flight:
@@ -195,7 +195,7 @@ class Delivery:
         await asyncio.gather(*late, return_exceptions=True)
 
 
-class Deliveries:
+class DeliveryWorkers:
     """All kinds side by side: one that is held up does not hold up another."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ class Recipient(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class OutboxMessage:
     """One entry to carry out. `attempts` includes the one under way; `link_id` is there once a link was issued for it.
 
     `template` is which mail, or which event a webhook tells of; `payload` is JSON, None where rows say it all.
@@ -57,7 +57,7 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a kind of errand is tried, and how often: waits grow from `first_retry` to `longest_retry`.
 
     `max_attempts`, `max_age` (since it was promised): then it is given up; None: never for that. `claim` is how long an
@@ -76,11 +76,11 @@ class Patience:
         growth: float = self.growth ** min(attempts - 1, 20)
         return min(self.first_retry * growth, self.longest_retry) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
 
-    def is_too_old(self, errand: Errand, moment: datetime) -> bool:
+    def is_too_old(self, errand: OutboxMessage, moment: datetime) -> bool:
         """Whether it has waited long enough to be given up."""
         return self.max_age is not None and moment - errand.created_at >= self.max_age
 
-    def was_last_attempt(self, errand: Errand, moment: datetime) -> bool:
+    def was_last_attempt(self, errand: OutboxMessage, moment: datetime) -> bool:
         """Whether the attempt under way is the last one."""
         is_enough = self.max_attempts is not None and errand.attempts >= self.max_attempts
         return is_enough or self.is_too_old(errand, moment)
@@ -97,7 +97,7 @@ class Backlog:
 class Outbox:
     """The rules for one kind of entry; every method works inside the caller's transaction."""
 
-    def __init__(self, now: Clock, kind: str, patience: Patience) -> None:
+    def __init__(self, now: Clock, kind: str, patience: RetryPolicy) -> None:
         self._now = now
         self._local = threading.local()
         self._kind = kind
@@ -127,24 +127,24 @@ class Outbox:
             "created_at": moment,
             "next_attempt_at": moment,
         }
-        gathered: list[dict[str, object]] | None = getattr(self._local, "gathered", None)
-        if gathered is None:
+        batched: list[dict[str, object]] | None = getattr(self._local, "gathered", None)
+        if batched is None:
             OutboxEntry.create(**entry)
         else:
-            gathered.append(entry)
+            batched.append(entry)
 
     @contextmanager
-    def gathered(self) -> Iterator[None]:
+    def batched(self) -> Iterator[None]:
         """What this thread puts here meanwhile is written at the end, in the same order, with a few statements."""
         entries: list[dict[str, object]] = []
-        self._local.gathered = entries
+        self._local.batched = entries
         try:
             yield
         finally:
-            self._local.gathered = None
+            self._local.batched = None
         insert_rows(OutboxEntry._meta.database, OutboxEntry, entries)
 
-    def claim_due(self, limit: int) -> list[Errand]:
+    def claim_due(self, limit: int) -> list[OutboxMessage]:
         """Up to `limit` errands to carry out now, only the oldest unfinished one for each recipient.
 
         Whoever claims has some minutes to say how it went; after that (he crashed) they are due again.
@@ -168,9 +168,9 @@ class Outbox:
         )
         return list(due.execute())
 
-    def claim(self, due: Sequence[OutboxEntry]) -> list[Errand]:
+    def claim(self, due: Sequence[OutboxEntry]) -> list[OutboxMessage]:
         """Those of them that nobody else was faster to claim."""
-        return [errand_of(entry, attempts=entry.attempts + 1) for entry in due if self._claim(entry)]
+        return [message_from_row(entry, attempts=entry.attempts + 1) for entry in due if self._claim(entry)]
 
     def mark_sent(self, errand_id: int) -> None:
         """Somebody else has taken it."""
@@ -181,7 +181,7 @@ class Outbox:
         self._finish(errand_id, "dropped", reason)
 
     def mark_failed(
-        self, errand: Errand, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
+        self, errand: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
     ) -> timedelta | None:
         """An attempt failed: again after this time, or given up (None) if it is final or the last.
 
@@ -195,7 +195,7 @@ class Outbox:
         _update(errand.id, next_attempt_at=to_milliseconds(moment + wait), last_error=error[:_MAX_ERROR_LENGTH])
         return wait
 
-    def put_back(self, errand: Errand, reason: str) -> bool:
+    def release(self, errand: OutboxMessage, reason: str) -> bool:
         """Nothing was tried, the way out is closed: due again at once, and the attempt does not count.
 
         True: it has waited for too long, and is given up.
@@ -217,7 +217,7 @@ class Outbox:
         entry: OutboxEntry | None = OutboxEntry.get_or_none(OutboxEntry.id == errand_id, OutboxEntry.kind == self._kind)
         return entry
 
-    def promise_again(self, entry: OutboxEntry) -> bool:
+    def requeue(self, entry: OutboxEntry) -> bool:
         """Make what is over due anew, as if it had been promised now. False: another was faster, or it is not over."""
         moment = self._now()
         changes = {
@@ -258,7 +258,7 @@ class Outbox:
         )
         return bool(claimed)
 
-    def _give_up(self, errand: Errand, error: str) -> None:
+    def _give_up(self, errand: OutboxMessage, error: str) -> None:
         log.error("%s %d (%s) is given up after %d attempts", self._kind, errand.id, errand.template, errand.attempts)
         self._finish(errand.id, "failed", error)
 
@@ -276,9 +276,9 @@ def _update(errand_id: int, **values: object) -> None:
     OutboxEntry.update(**values).where(OutboxEntry.id == errand_id).execute()
 
 
-def errand_of(entry: OutboxEntry, attempts: int = 1) -> Errand:
+def message_from_row(entry: OutboxEntry, attempts: int = 1) -> OutboxMessage:
     """The entry as whoever carries it out sees it, at this attempt."""
-    return Errand(
+    return OutboxMessage(
         id=entry.id,
         template=entry.template,
         recipient=entry.recipient,
@@ -293,7 +293,7 @@ def errand_of(entry: OutboxEntry, attempts: int = 1) -> Errand:
     )
 
 
-class OutboxDesk:
+class OutboxStore:
     """Between the outbox of one kind and whoever delivers it."""
 
     def __init__(
@@ -307,7 +307,7 @@ class OutboxDesk:
         self._outbox = outbox
         self._on_finished = on_finished
 
-    def claim_due(self, limit: int) -> list[Errand]:
+    def claim_due(self, limit: int) -> list[OutboxMessage]:
         """At most `limit` errands to carry out now. As long as nothing is due, nothing is written or locked."""
         due = self._outbox.list_due(limit)
         if not due:
@@ -315,7 +315,7 @@ class OutboxDesk:
         with self._database.atomic():
             return self._outbox.claim(due)
 
-    def record_sent(self, errand: Errand) -> None:
+    def record_sent(self, errand: OutboxMessage) -> None:
         """Somebody else has it now."""
         with self._database.atomic():
             self._follow_sent(errand)
@@ -323,7 +323,7 @@ class OutboxDesk:
         self._on_finished("sent")
 
     def record_failure(
-        self, errand: Errand, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
+        self, errand: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
     ) -> timedelta | None:
         """This one was not taken. How long until it is tried again; None: never."""
         with self._database.atomic():
@@ -332,18 +332,18 @@ class OutboxDesk:
             self._on_finished("failed")
         return wait
 
-    def put_back(self, errand: Errand, reason: str) -> None:
+    def release(self, errand: OutboxMessage, reason: str) -> None:
         """Nothing of this kind gets out at the moment."""
         with self._database.atomic():
-            is_given_up = self._outbox.put_back(errand, reason)
+            is_given_up = self._outbox.release(errand, reason)
         if is_given_up:
             self._on_finished("failed")
 
-    def drop(self, errand: Errand, reason: str) -> None:
+    def drop(self, errand: OutboxMessage, reason: str) -> None:
         """It will not be sent."""
         with self._database.atomic():
             self._outbox.mark_dropped(errand.id, reason)
         self._on_finished("dropped")
 
-    def _follow_sent(self, errand: Errand) -> None:
+    def _follow_sent(self, errand: OutboxMessage) -> None:
         """What else comes of it having been sent, in the same transaction."""

@@ -1,6 +1,6 @@
 """What carries the errands of the outbox out of the house: one class for each kind, all with this one plan.
 
-A new kind is a class beside `MailCarrier` and `WebhookCarrier`, and a room that adds its delivery, as
+A new kind is a class beside `SmtpTransport` and `WebhookTransport`, and a room that adds its delivery, as
 `regsvc/app/webhook.py` does.
 """
 
@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import ClassVar
 
-from regsvc.notifications.outbox import Errand
+from regsvc.notifications.outbox import OutboxMessage
 
 
-class Pointless(Exception):
+class Drop(Exception):
     """There is nothing to do any more; `str()` says why, without any secret."""
 
 
@@ -32,11 +32,11 @@ class Away(Exception):
     """Nothing of this kind gets out at the moment; `str()` says why, without any secret."""
 
 
-class Carrier(ABC):
+class Transport(ABC):
     """Carries out one errand. `noun` is what the log calls it, with an s for many."""
 
     noun: ClassVar[str]
 
     @abstractmethod
-    async def carry(self, errand: Errand) -> None:
-        """Comes back when somebody else has taken it. Raises `Pointless`, `Refused`, `Postponed` or `Away`."""
+    async def carry(self, errand: OutboxMessage) -> None:
+        """Comes back when somebody else has taken it. Raises `Drop`, `Refused`, `Postponed` or `Away`."""

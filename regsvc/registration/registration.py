@@ -9,7 +9,7 @@ from peewee import Database, IntegrityError
 
 from plugin_bridge.authme.players import Players, PlayersAway
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.accounts.decisions import Decided
+from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.hashing import HashPool, Passwords, StoredPassword
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.verification_codes import Purpose, VerificationCodes
@@ -20,15 +20,15 @@ from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.refusal import Refusal
 from regsvc.database.audit import AUTOMATIC, Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
-from regsvc.database.models import PENDING, REJECTED, STRANGER, User
+from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
 from regsvc.notifications.mail.limits import MailLimits
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.registration.steps import Application, RegistrationStep
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.chat_links import find_linked_owner
 from regsvc.users.email_owners import claim, find_owner
 from regsvc.users.name_rules import InputRules
-from regsvc.users.transitions import Decree, Transitions
+from regsvc.users.transitions import DecisionDetails, Transitions
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class Registration:
         reconciler: Reconciler,
         transitions: Transitions,
         codes: VerificationCodes,
-        mails: Mails,
+        mails: MailQueue,
         limits: DurableLimits,
         mail_limits: MailLimits,
         email_policy: EmailPolicy,
@@ -212,13 +212,13 @@ class Registration:
         with self._database.atomic():
             return self._codes.is_right(address.key, "register", application.code)
 
-    def create(self, username: str, address: EmailAddress | None, stored: StoredPassword, by: Actor) -> Decided:
+    def create(self, username: str, address: EmailAddress | None, stored: StoredPassword, by: Actor) -> DecisionResult:
         """A user who needs neither code nor review, from the command line. Blocking.
 
         Raises `UsernameTaken` and `EmailTaken`.
         """
         new = _NewUser(username, address, stored, "java", None, None, "created")
-        return Decided(username, self._insert(new, None, by, registered_by=by))
+        return DecisionResult(username, self._insert(new, None, by, registered_by=by))
 
     def _insert_applicant(
         self, application: Application, address: EmailAddress, stored: StoredPassword | None, caller: Caller
@@ -255,9 +255,9 @@ class Registration:
                 if application is not None and not self._redeem_steps(application, user.id):
                     approved_by = None
                 if approved_by is not None:
-                    user = self._transitions.change(user, "approve", approved_by, Decree())
+                    user = self._transitions.change(user, "approve", approved_by, DecisionDetails())
                     self._reconciler.wish_for_row(new.key)
-                    self._reconciler.settle_inside(new.key)
+                    self._reconciler.reconcile_in_transaction(new.key)
         except IntegrityError as error:
             raise _taken(error) from None
         except PlayersAway as error:
@@ -285,7 +285,7 @@ class Registration:
     def _settle_after(self, key: str) -> None:
         """The player's row of a user who needed no approval; while AuthMe is away the wish waits for the sync."""
         try:
-            self._reconciler.settle_after(key)
+            self._reconciler.reconcile_after_commit(key)
         except PlayersAway as error:
             log.warning("the player of a new user waits for the sync: %s", error)
 
@@ -313,7 +313,7 @@ class Registration:
             subject.player is not None
             and subject.player.is_locked
             and subject.agreement is not None
-            and subject.agreement.kept_origin == STRANGER
+            and subject.agreement.kept_origin == UNVERIFIED
         )
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from regsvc.core.caller import Session
 from regsvc.core.errors import TooManyStreams
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 from regsvc.core.refusal import Refusal
 from regsvc.database.engine import Worker
 from regsvc.runtime.events import Event, EventLog, Tail, event_of_run
@@ -217,7 +217,7 @@ class EventStreams:
             except Refusal as refusal:  # what happened while the database was away is told when it is back
                 log.debug("events wait: %s", refusal.code)
             except Exception as bug:
-                log.error("events cannot be read: %s", describe_bug(bug))
+                log.error("events cannot be read: %s", describe_exception(bug))
 
     async def _read(self) -> None:
         self._tell(self._tail.take(await self._worker.run(self._log.read_tail, self._tail.floor)))

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plugin_bridge.server.files import ServerFileError
-from plugin_bridge.server.status_ping import ServerSilent, ServerStatus, ask_status
+from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, ask_status
 from regsvc.core.clock import Clock
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 from regsvc.core.game_address import GameAddress
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ PATIENCE: Final = timedelta(seconds=3)
 
 
 @dataclass(frozen=True)
-class Heard:
+class LastStatus:
     """`status` None: the server is silent, or nobody has asked it yet (`at` is None, too)."""
 
     status: ServerStatus | None = None
@@ -47,29 +47,29 @@ class GameStatus:
         self._now = now
         self._fresh = fresh.total_seconds()
         self._patience = patience.total_seconds()
-        self._last = Heard()
-        self._ping: asyncio.Task[Heard] | None = None
+        self._last = LastStatus()
+        self._ping: asyncio.Task[LastStatus] | None = None
         self._is_old_at = 0.0  # on the loop's clock
 
-    def last_heard(self) -> Heard:
+    def last_heard(self) -> LastStatus:
         """At once; what has become old is asked for, so that whoever comes next is told the news."""
         if asyncio.get_running_loop().time() >= self._is_old_at:
             self._begin()
         return self._last
 
-    async def ask(self) -> Heard:
+    async def ask(self) -> LastStatus:
         """Wait for an answer that comes after this call. Whatever may be wrong, the server is silent then."""
         return await asyncio.shield(self._begin())
 
-    def _begin(self) -> asyncio.Task[Heard]:
+    def _begin(self) -> asyncio.Task[LastStatus]:
         """The ping under way, or a new one."""
         if self._ping is None or self._ping.done():
             self._ping = asyncio.create_task(self._hear(), name="game-status")
         return self._ping
 
-    async def _hear(self) -> Heard:
+    async def _hear(self) -> LastStatus:
         status = await self._find_status()
-        self._last = Heard(status, self._now())
+        self._last = LastStatus(status, self._now())
         self._is_old_at = asyncio.get_running_loop().time() + self._fresh
         return self._last
 
@@ -79,8 +79,8 @@ class GameStatus:
             if address is None:
                 return None
             return await ask_status(address.host, address.port, self._patience)
-        except (ServerSilent, ServerFileError) as error:
+        except (ServerUnreachable, ServerFileError) as error:
             log.debug("the game server is silent: %s", error)
         except Exception as bug:
-            log.error("asking the game server met a bug: %s", describe_bug(bug))
+            log.error("asking the game server met a bug: %s", describe_exception(bug))
         return None

@@ -11,7 +11,7 @@ from peewee import PeeweeException
 
 from regsvc.core.clock import Clock
 from regsvc.core.errors import DatabaseAway
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 from regsvc.core.refusal import Refusal
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import Backlog, Outbox
@@ -36,7 +36,7 @@ class Bridge(StrEnum):
 
 
 @dataclass(frozen=True)
-class Vitals:
+class HealthStatus:
     """`refusal` is what requests get that need the database; None: we are ready.
 
     `waiting_mails` and `oldest_mail_age` are None while the database does not tell, the age also when no mail waits.
@@ -77,12 +77,12 @@ class Health:
         self._look: asyncio.Task[Backlog | Refusal] | None = None
         self._is_fresh_until = 0.0  # on the loop's clock
 
-    async def vitals(self) -> Vitals:
+    async def vitals(self) -> HealthStatus:
         """Whatever may be wrong: it is told, never raised."""
         found = await self._backlog()
         backlog = None if isinstance(found, Refusal) else found
         report = self._sync.last_report
-        return Vitals(
+        return HealthStatus(
             refusal=found if isinstance(found, Refusal) else None,
             bridge=self._bridge(),
             is_braked=report is not None and report.braked is not None,
@@ -118,5 +118,5 @@ class Health:
         except Refusal as refusal:
             return refusal
         except PeeweeException as error:  # it is there, but not as we left it
-            log.error("the database does not answer as it should: %s", describe_bug(error))
+            log.error("the database does not answer as it should: %s", describe_exception(error))
             return DatabaseAway(retry_after=_RETRY_AFTER)

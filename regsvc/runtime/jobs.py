@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from tornado.ioloop import PeriodicCallback
 
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 from regsvc.core.refusal import Refusal
 
 log = logging.getLogger(__name__)
@@ -63,4 +63,4 @@ class JobRunner:
         except Refusal as refusal:  # the database is away, say: the next tick tries again
             log.warning("%s was put off: %s", job.name, refusal.code)
         except Exception as error:
-            log.error("%s failed: %s", job.name, describe_bug(error))
+            log.error("%s failed: %s", job.name, describe_exception(error))

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 
 from regsvc.config.sections import LogSection
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 
 
 class JsonLines(logging.Formatter):
@@ -20,7 +20,7 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
         }
         if record.exc_info and record.exc_info[1] is not None:
-            line["exception"] = describe_bug(record.exc_info[1])
+            line["exception"] = describe_exception(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
 
 
@@ -32,7 +32,7 @@ class PlainLines(logging.Formatter):
 
     def formatException(self, ei: object) -> str:  # noqa: N802 - the library's name
         error = ei[1] if isinstance(ei, tuple) else None
-        return describe_bug(error) if isinstance(error, BaseException) else ""
+        return describe_exception(error) if isinstance(error, BaseException) else ""
 
 
 def set_up_logging(config: LogSection) -> None:

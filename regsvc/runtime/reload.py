@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from regsvc.config.layers import SECTIONS
 from regsvc.config.sections import Config, ConfigError
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Reloader:
                 for problem in error.problems:
                     log.error("the config was not reloaded: %s", problem)
             except Exception as error:
-                log.error("the config was not reloaded: %s", describe_bug(error))
+                log.error("the config was not reloaded: %s", describe_exception(error))
 
     def _reload(self, read: Config) -> None:
         before, reload = self._running, plan_reload(self._running, read)

@@ -12,7 +12,7 @@ from regsvc.core.clock import from_epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows
-from regsvc.database.models import AGREED, APPROVED, BANNED, Player, User
+from regsvc.database.models import APPROVED, BANNED, VERIFIED, Player, User
 from regsvc.sync.decisions import Adopt, Conflict
 from regsvc.sync.emails import find_real_email
 from regsvc.sync.sync_records import NO_LOCK, base_of
@@ -124,7 +124,7 @@ def _agreement_values(adoption: Adopt, user_id: int, has_conflict: bool, moment:
             "lock_reason": "earlier",
             "locked_at": moment,
             "kept_hash": locked_hash(player.hash),
-            "kept_origin": AGREED,
+            "kept_origin": VERIFIED,
         }
     return {
         "username_key": player.username,

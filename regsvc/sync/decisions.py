@@ -89,12 +89,12 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class NoteGone:
+class MarkMissing:
     """The row that was there is not there any more."""
 
 
 @dataclass(frozen=True)
-class NoteState:
+class UpdateState:
     """Nothing to write, but what the user list says of this player has changed."""
 
     state: PluginState
@@ -120,14 +120,14 @@ class EndBan:
 
 
 @dataclass(frozen=True)
-class CarryOutEdit:
+class ApplySqlEdit:
     """Somebody typed a status in SQL: do what the API would have done. `wish` is what an approval asks of the row."""
 
     wish: str | None = None
 
 
 @dataclass(frozen=True)
-class PutNameBack:
+class RevertRename:
     """Somebody typed another name for a user in SQL, which is not how names change; `key` is the true one."""
 
     user: UserRecord
@@ -135,7 +135,7 @@ class PutNameBack:
 
 
 @dataclass(frozen=True)
-class RejectTaken:
+class RejectNameConflict:
     """The name belongs to a player who was there before the registration."""
 
 
@@ -148,15 +148,15 @@ Decision = (
     | Open
     | Unlock
     | Merge
-    | NoteGone
-    | NoteState
+    | MarkMissing
+    | UpdateState
     | MarkDeleted
     | Remove
     | EndBan
-    | CarryOutEdit
-    | PutNameBack
-    | RejectTaken
+    | ApplySqlEdit
+    | RevertRename
+    | RejectNameConflict
 )
 
-BRAKED: tuple[type, ...] = (NoteGone, Lock, MarkDeleted, Remove, CarryOutEdit)
+BRAKED: tuple[type, ...] = (MarkMissing, Lock, MarkDeleted, Remove, ApplySqlEdit)
 """What a run does not do for many names at once without being told: it may be the table that is wrong."""

@@ -4,11 +4,11 @@ from plugin_bridge.authme.players import PlayerRow, known_email
 from regsvc.auth.hashing import StoredPassword
 from regsvc.database.models import PASSWORD
 from regsvc.sync.decisions import Conflict, Merge
-from regsvc.sync.records import Agreement, UserRecord
+from regsvc.sync.records import SyncRecord, UserRecord
 
 
 def merge(
-    user: UserRecord, base: Agreement, player: PlayerRow, own: StoredPassword | None, policy: str
+    user: UserRecord, base: SyncRecord, player: PlayerRow, own: StoredPassword | None, policy: str
 ) -> Merge | None:
     """What to bring over, or None when neither side changed.
 
@@ -28,7 +28,7 @@ def merge(
     return None if merged == Merge(player) else merged
 
 
-def _merge_password(base: Agreement, player: PlayerRow, own: StoredPassword | None, policy: str) -> Merge:
+def _merge_password(base: SyncRecord, player: PlayerRow, own: StoredPassword | None, policy: str) -> Merge:
     ours_is_theirs = own is not None and (own.hash, own.salt) == (player.hash, player.salt)
     if ours_is_theirs:
         return Merge(player)
@@ -53,7 +53,7 @@ def _write_password(player: PlayerRow, own: StoredPassword) -> Merge:
     return Merge(player, to_player={"hash": own.hash, "salt": own.salt, "has_session": 0})
 
 
-def _merge_email(user: UserRecord, base: Agreement, player: PlayerRow, policy: str) -> Merge:
+def _merge_email(user: UserRecord, base: SyncRecord, player: PlayerRow, policy: str) -> Merge:
     theirs, agreed, ours = player.known_email, known_email(base.base_email), user.email
     if _same_email(theirs, ours):
         return Merge(player)
@@ -76,12 +76,12 @@ def _merge_email(user: UserRecord, base: Agreement, player: PlayerRow, policy: s
     return Merge(player)
 
 
-def has_conflict(base: Agreement, field: str) -> bool:
+def has_conflict(base: SyncRecord, field: str) -> bool:
     """Whether this field is one the two sides could not agree on at the last agreement."""
     return base.conflict is not None and field in base.conflict.split(",")
 
 
-def standing_conflict(user: UserRecord, base: Agreement, player: PlayerRow) -> str | None:
+def standing_conflict(user: UserRecord, base: SyncRecord, player: PlayerRow) -> str | None:
     """Of the fields that the two sides could not agree on, those they still differ in, joined by commas."""
     standing = []
     if has_conflict(base, "email") and not _same_email(player.known_email, user.email):
@@ -97,7 +97,7 @@ def _same_email(one: str | None, other: str | None) -> bool:
     return one.strip().lower() == other.strip().lower()
 
 
-def _merge_realname(user: UserRecord, base: Agreement, player: PlayerRow) -> Merge:
+def _merge_realname(user: UserRecord, base: SyncRecord, player: PlayerRow) -> Merge:
     theirs = player.known_realname
     if theirs is None or theirs == user.username:
         return Merge(player)
@@ -110,6 +110,6 @@ def _merge_realname(user: UserRecord, base: Agreement, player: PlayerRow) -> Mer
     return Merge(player, conflicts=(Conflict("realname", "both"),))
 
 
-def _is_case_of(username: str, base: Agreement) -> bool:
+def _is_case_of(username: str, base: SyncRecord) -> bool:
     """Whether the agreed name is the same but for its case: then we changed ours."""
     return base.base_realname is not None and base.base_realname.lower() == username.lower()

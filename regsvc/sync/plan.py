@@ -7,7 +7,6 @@ from plugin_bridge.authme.players import PlayerRow, in_milliseconds, is_findable
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import (
-    AGREED,
     APPROVED,
     BANNED,
     GONE,
@@ -17,50 +16,51 @@ from regsvc.database.models import (
     PRESENT,
     PROVISION,
     REJECTED,
-    STRANGER,
     UNASKED,
+    UNVERIFIED,
+    VERIFIED,
     PluginState,
 )
 from regsvc.sync.decisions import (
     Adopt,
     Agree,
-    CarryOutEdit,
+    ApplySqlEdit,
     Decision,
     EndBan,
     Lock,
     MarkDeleted,
-    NoteGone,
-    NoteState,
+    MarkMissing,
     Open,
     Provision,
-    PutNameBack,
-    RejectTaken,
+    RejectNameConflict,
     Remove,
     Restore,
+    RevertRename,
     Unlock,
+    UpdateState,
 )
 from regsvc.sync.merge import merge, standing_conflict
-from regsvc.sync.records import Agreement, Policy, Subject, UserRecord
+from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
 
 LOCKED_EARLIER = "locked by an earlier installation"
 
 
-def decide(subject: Subject, policy: Policy) -> Decision | None:
+def decide(subject: Account, policy: Policy) -> Decision | None:
     """The next step for this name."""
     user = subject.user
     if user is None:
         return _without_user(subject, policy)
     if subject.known_as is not None:
-        return PutNameBack(user, subject.known_as)
+        return RevertRename(user, subject.known_as)
     if user.username.lower() != user.username_key:
-        return PutNameBack(user, user.username_key)
+        return RevertRename(user, user.username_key)
     if user.status != user.applied_status:
         return _edit(subject, user, policy)
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= subject.now:
         return EndBan()
     if not policy.is_bridge_on:
         return None
-    agreement = subject.agreement or Agreement(subject.key, user_id=user.id)
+    agreement = subject.agreement or SyncRecord(subject.key, user_id=user.id)
     if subject.player is None:
         return _without_player(user, agreement, policy)
     return _with_both(subject, user, agreement, subject.player, policy)
@@ -73,7 +73,7 @@ def own_password(user: UserRecord, policy: Policy) -> StoredPassword | None:
     return user.password
 
 
-def password_to_give(user: UserRecord, agreement: Agreement, policy: Policy) -> StoredPassword | None:
+def password_to_give(user: UserRecord, agreement: SyncRecord, policy: Policy) -> StoredPassword | None:
     """What a row of this user is provisioned or opened with: set through us, else that of the last agreement."""
     own = own_password(user, policy)
     if own is not None:
@@ -83,7 +83,7 @@ def password_to_give(user: UserRecord, agreement: Agreement, policy: Policy) -> 
     return None
 
 
-def row_wish(user: UserRecord, agreement: Agreement, player: PlayerRow | None, policy: Policy) -> str | None:
+def row_wish(user: UserRecord, agreement: SyncRecord, player: PlayerRow | None, policy: Policy) -> str | None:
     """What somebody asks of the row who may say that this user is to play; None: nothing there is to be asked."""
     if not policy.is_bridge_on or password_to_give(user, agreement, policy) is None:
         return None
@@ -96,20 +96,20 @@ def lock_after(adoption: Adopt, is_operator: bool, policy: Policy) -> Lock | Non
     """The lock that follows from the status a player is adopted with; None: the row stays as it is."""
     if adoption.status not in (PENDING, REJECTED) or is_operator or policy.unapproved_players == "report":
         return None
-    return Lock(adoption.player, adoption.status, AGREED, "locked")
+    return Lock(adoption.player, adoption.status, VERIFIED, "locked")
 
 
-def _edit(subject: Subject, user: UserRecord, policy: Policy) -> CarryOutEdit:
+def _edit(subject: Account, user: UserRecord, policy: Policy) -> ApplySqlEdit:
     is_approval = user.status == APPROVED and user.applied_status in (PENDING, REJECTED)
     if not is_approval or subject.agreement is None:
-        return CarryOutEdit()
-    return CarryOutEdit(row_wish(user, subject.agreement, subject.player, policy))
+        return ApplySqlEdit()
+    return ApplySqlEdit(row_wish(user, subject.agreement, subject.player, policy))
 
 
-def _without_user(subject: Subject, policy: Policy) -> Decision | None:
+def _without_user(subject: Account, policy: Policy) -> Decision | None:
     agreement, player = subject.agreement, subject.player
     if agreement is not None and agreement.user_id is not None:
-        return MarkDeleted() if subject.renamed is None else PutNameBack(subject.renamed, subject.key)
+        return MarkDeleted() if subject.renamed is None else RevertRename(subject.renamed, subject.key)
     if player is None:
         return None
     if agreement is not None and agreement.tombstone_at is not None and _is_buried(agreement, player):
@@ -119,14 +119,14 @@ def _without_user(subject: Subject, policy: Policy) -> Decision | None:
     return _adoption(subject, player, policy)
 
 
-def _is_buried(agreement: Agreement, player: PlayerRow) -> bool:
+def _is_buried(agreement: SyncRecord, player: PlayerRow) -> bool:
     buried = agreement.tombstone_hash
     if buried is None or player.registered_ms != in_milliseconds(agreement.tombstone_regdate):
         return False
     return player.hash in (buried, lock_text(buried))
 
 
-def _adoption(subject: Subject, player: PlayerRow, policy: Policy) -> Adopt:
+def _adoption(subject: Account, player: PlayerRow, policy: Policy) -> Adopt:
     realname = player.known_realname
     username = realname if realname and realname.lower() == player.username else player.username
     if player.is_locked:
@@ -137,9 +137,9 @@ def _adoption(subject: Subject, player: PlayerRow, policy: Policy) -> Adopt:
     return Adopt(player, username, policy.existing_players if was_first else policy.new_players)
 
 
-def _without_player(user: UserRecord, agreement: Agreement, policy: Policy) -> Decision | None:
+def _without_player(user: UserRecord, agreement: SyncRecord, policy: Policy) -> Decision | None:
     if agreement.presence == PRESENT:
-        return NoteGone()
+        return MarkMissing()
     if user.status == APPROVED and policy.may_provision and _may_provision(agreement, policy):
         password = password_to_give(user, agreement, policy)
         if password is not None:
@@ -148,14 +148,14 @@ def _without_player(user: UserRecord, agreement: Agreement, policy: Policy) -> D
     return _state(agreement, "absent", presence)
 
 
-def _may_provision(agreement: Agreement, policy: Policy) -> bool:
+def _may_provision(agreement: SyncRecord, policy: Policy) -> bool:
     """A row that was there and went stays gone, unless somebody wants it back."""
     is_wanted = agreement.wish in (PROVISION, PASSWORD)
     return agreement.presence != GONE or is_wanted or policy.on_player_removed == "restore"
 
 
 def _with_both(
-    subject: Subject, user: UserRecord, agreement: Agreement, player: PlayerRow, policy: Policy
+    subject: Account, user: UserRecord, agreement: SyncRecord, player: PlayerRow, policy: Policy
 ) -> Decision | None:
     if agreement.is_own_wish(player):
         return Agree(player)
@@ -182,25 +182,25 @@ def _was_there_first(user: UserRecord, player: PlayerRow) -> bool:
     return (player.registered_ms or 0) < epoch_ms(user.created_at)
 
 
-def _of_another(user: UserRecord, agreement: Agreement, player: PlayerRow) -> Decision | None:
+def _of_another(user: UserRecord, agreement: SyncRecord, player: PlayerRow) -> Decision | None:
     """The row belongs to a player who was there before a user of this name registered without AuthMe."""
     if user.status == PENDING:
-        return RejectTaken()
+        return RejectNameConflict()
     if player.is_locked and agreement.kept_hash is not None:  # by a ban that is over
         return Unlock(player, StoredPassword(agreement.kept_hash, player.salt, None))
     return _state(agreement, "conflict")
 
 
 def _locked(
-    agreement: Agreement, player: PlayerRow, reason: str, state: PluginState, appeared: bool
+    agreement: SyncRecord, player: PlayerRow, reason: str, state: PluginState, appeared: bool
 ) -> Decision | None:
     if player.is_locked:
         return _state(agreement, state)
-    return Lock(player, reason, STRANGER if appeared else AGREED, state)
+    return Lock(player, reason, UNVERIFIED if appeared else VERIFIED, state)
 
 
 def _returned(
-    subject: Subject, user: UserRecord, agreement: Agreement, player: PlayerRow, policy: Policy
+    subject: Account, user: UserRecord, agreement: SyncRecord, player: PlayerRow, policy: Policy
 ) -> Decision | None:
     """An approved user's name that somebody unproven registered in the game."""
     password = None
@@ -212,13 +212,13 @@ def _returned(
         return Open(player, password)
     if subject.is_operator or player.is_locked:
         return _state(agreement, "returned")
-    return Lock(player, "returned", STRANGER, "returned")
+    return Lock(player, "returned", UNVERIFIED, "returned")
 
 
-def _restoration(user: UserRecord, agreement: Agreement, player: PlayerRow, policy: Policy) -> Decision | None:
+def _restoration(user: UserRecord, agreement: SyncRecord, player: PlayerRow, policy: Policy) -> Decision | None:
     """Our lock on a row that is the user's own: back to the password that is the newest of theirs."""
     own = own_password(user, policy)
-    kept = agreement.kept_hash if agreement.kept_origin == AGREED else None
+    kept = agreement.kept_hash if agreement.kept_origin == VERIFIED else None
     hash_ = kept or locked_hash(player.hash) or agreement.base_hash
     if own is not None:
         return Restore(player, own)
@@ -227,7 +227,7 @@ def _restoration(user: UserRecord, agreement: Agreement, player: PlayerRow, poli
     return _state(agreement, "locked")
 
 
-def _settled(user: UserRecord, agreement: Agreement, player: PlayerRow) -> Decision | None:
+def _settled(user: UserRecord, agreement: SyncRecord, player: PlayerRow) -> Decision | None:
     """No difference left; only what we wrote down of it may be behind."""
     conflict = standing_conflict(user, agreement, player)
     is_behind = (
@@ -243,7 +243,7 @@ def _settled(user: UserRecord, agreement: Agreement, player: PlayerRow) -> Decis
     return Agree(player, conflict) if is_behind else None
 
 
-def _state(agreement: Agreement, state: PluginState, presence: str | None = None) -> NoteState | None:
+def _state(agreement: SyncRecord, state: PluginState, presence: str | None = None) -> UpdateState | None:
     if agreement.plugin_state == state and presence is None:
         return None
-    return NoteState(state, presence)
+    return UpdateState(state, presence)

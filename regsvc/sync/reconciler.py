@@ -12,30 +12,30 @@ from peewee import Database, InternalError, OperationalError
 
 from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, PlayersAway
 from regsvc.auth.hashing import StoredPassword
-from regsvc.database.engine import lost_a_race
-from regsvc.database.failpoints import pass_point
+from regsvc.database.engine import is_retryable
+from regsvc.database.failpoints import reach
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
 from regsvc.sync.adoption import adopt_each
-from regsvc.sync.decisions import BRAKED, Adopt, CarryOutEdit, Decision, EndBan, NoteGone
+from regsvc.sync.decisions import BRAKED, Adopt, ApplySqlEdit, Decision, EndBan, MarkMissing
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.plan import decide, password_to_give, row_wish
-from regsvc.sync.records import Agreement, Policy, Subject, UserRecord
+from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
 from regsvc.sync.rehash import replace_hash
-from regsvc.sync.steps import STEPS, World, blind_wish, note_collision
+from regsvc.sync.steps import STEPS, StepContext, blind_wish, note_collision
 from regsvc.sync.sync_records import NO_TOMBSTONE, NO_WISH
-from regsvc.sync.tombstones import bury, bury_unseen
+from regsvc.sync.tombstones import record_tombstone, record_unseen_tombstone
 
 log = logging.getLogger(__name__)
 
 _MAX_STEPS = 12
 """No name needs more; a row that changes faster than this is left to the next look."""
 
-OUR_SIDE = (CarryOutEdit, EndBan)
+OUR_SIDE = (ApplySqlEdit, EndBan)
 """Steps that need no look at AuthMe's row; it follows when it can be looked at."""
 
 
 @dataclass
-class Settled:
+class ReconcileResult:
     """What was done for one name."""
 
     done: list[Decision] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Reconciler:
     """Brings one name to what should be. Blocking: runs on a worker thread."""
 
     def __init__(
-        self, database: Database, world: World, policy: Policy, operators: Callable[[], Collection[str]]
+        self, database: Database, world: StepContext, policy: Policy, operators: Callable[[], Collection[str]]
     ) -> None:
         """`policy.first_started_at` is replaced by the installation's own, once there is a database to ask."""
         self._database = database
@@ -69,7 +69,7 @@ class Reconciler:
         return self._world.players.shares_transactions
 
     @property
-    def world(self) -> World:
+    def world(self) -> StepContext:
         """What the steps act on."""
         return self._world
 
@@ -91,7 +91,7 @@ class Reconciler:
         """AuthMe is configured with others from now on."""
         self._policy = replace(self._policy, algorithms=algorithms, may_provision=may_provision)
 
-    def look(self, key: str, *, is_held: bool = True) -> Subject:
+    def look(self, key: str, *, is_held: bool = True) -> Account:
         """Everything known of this lower-case name. `is_held`: our rows stay as they are until the transaction ends."""
         agreements = self._world.agreements
         if not is_held:
@@ -100,12 +100,12 @@ class Reconciler:
         users, known = {key: user} if user else {}, {key: agreement} if agreement else {}
         return self._subjects([key], users, known, self._world.players.find_many([key]))[0]
 
-    def subjects(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Subject]:
+    def subjects(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Account]:
         """The same for many names, none of them held; `players` are those of them that AuthMe has."""
         agreements = self._world.agreements
         return self._subjects(keys, agreements.find_users(keys), agreements.find_many(keys), players)
 
-    def hold(self, keys: Collection[str]) -> list[Subject]:
+    def hold(self, keys: Collection[str]) -> list[Account]:
         """The same, all of them held until the transaction ends. Only then are AuthMe's rows read, not to be older."""
         agreements = self._world.agreements
         users, known = agreements.find_users(keys, is_held=True), agreements.find_many(keys, is_held=True)
@@ -115,9 +115,9 @@ class Reconciler:
         self,
         keys: Collection[str],
         users: Mapping[str, UserRecord],
-        agreements: Mapping[str, Agreement],
+        agreements: Mapping[str, SyncRecord],
         players: Mapping[str, PlayerRow],
-    ) -> list[Subject]:
+    ) -> list[Account]:
         orphans = {known.user_id for key, known in agreements.items() if key not in users and known.user_id is not None}
         strays = {user.id for key, user in users.items() if key not in agreements or agreements[key].user_id != user.id}
         renamed = self._world.agreements.find_users_by_id(orphans)
@@ -127,7 +127,7 @@ class Reconciler:
             user, agreement = users.get(key), agreements.get(key)
             owner = agreement.user_id if agreement is not None and user is None else None
             found.append(
-                Subject(
+                Account(
                     key=key,
                     user=user,
                     agreement=agreement,
@@ -140,9 +140,9 @@ class Reconciler:
             )
         return found
 
-    def settle(
+    def reconcile(
         self, key: str, *, may_adopt: bool = True, is_braked: bool = False, believes_empty: bool = False
-    ) -> Settled:
+    ) -> ReconcileResult:
         """Take steps until both sides agree on this name.
 
         `is_braked`: leave a step that must not be taken for many names at once. `believes_empty`: take a row for
@@ -150,7 +150,7 @@ class Reconciler:
 
         On SQLite never inside a transaction of ours: AuthMe's file is another one. Raises `PlayersAway`.
         """
-        settled = Settled()
+        settled = ReconcileResult()
         try:
             for _step in range(_MAX_STEPS):
                 # mostly there is nothing to do, and then nothing is locked, neither our database nor a busy file
@@ -169,9 +169,9 @@ class Reconciler:
                     note_collision(self._world, self.look(key))
         return settled
 
-    def settle_our_side(self, key: str, *, is_braked: bool = False) -> Settled:
+    def reconcile_without_player(self, key: str, *, is_braked: bool = False) -> ReconcileResult:
         """While AuthMe is away: carry out what needs no look at its row. The wish for the row is kept until then."""
-        settled, agreements = Settled(), self._world.agreements
+        settled, agreements = ReconcileResult(), self._world.agreements
         for _step in range(_MAX_STEPS):
             with self._database.atomic():
                 user, agreement = agreements.find_user(key), agreements.find(key)
@@ -180,17 +180,17 @@ class Reconciler:
                 decision = decide(subject, self.policy)
                 if not isinstance(decision, OUR_SIDE) or not self._may_take(decision, settled, False, is_braked, False):
                     break
-                if isinstance(decision, CarryOutEdit) and decision.wish is not None and agreement is not None:
-                    decision = CarryOutEdit(blind_wish(agreement))
+                if isinstance(decision, ApplySqlEdit) and decision.wish is not None and agreement is not None:
+                    decision = ApplySqlEdit(blind_wish(agreement))
                 STEPS[type(decision)].confirm(self._world, subject, decision)
             settled.done.append(decision)
         return settled
 
-    def settle_inside(self, key: str) -> Settled | None:
+    def reconcile_in_transaction(self, key: str) -> ReconcileResult | None:
         """The same as part of the caller's transaction, where one transaction holds both sides; else None yet."""
-        return self.settle(key) if self.is_one_transaction else None
+        return self.reconcile(key) if self.is_one_transaction else None
 
-    def settle_after(self, key: str) -> Settled | None:
+    def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
         """The same after the caller's transaction, where the sides have one each; else None: it was done inside.
 
         Raises `PlayersAway` also when our own database is busy: what was committed must not be done again.
@@ -198,9 +198,9 @@ class Reconciler:
         if self.is_one_transaction:
             return None
         try:
-            return self.settle(key)
+            return self.reconcile(key)
         except (OperationalError, InternalError) as error:
-            if not lost_a_race(error):
+            if not is_retryable(error):
                 raise
             raise PlayersAway("The database is busy; the wish is committed.") from error
 
@@ -219,7 +219,7 @@ class Reconciler:
             log.warning("the hash of a player stays as it is: %s", refused)
             return False
         except (OperationalError, InternalError) as error:
-            if not lost_a_race(error):
+            if not is_retryable(error):
                 raise
             raise PlayersAway("The database is busy; the next login rehashes.") from error
 
@@ -287,7 +287,7 @@ class Reconciler:
         others = [name for name in str(agreement.conflict).split(",") if name != "email"]
         self._world.agreements.save(key, conflict=",".join(others) or None)
 
-    def bury(self, key: str) -> None:
+    def record_tombstone(self, key: str) -> None:
         """The user of this name is about to be deleted: note which row is to go. Raises `PlayersAway` after it."""
         agreements = self._world.agreements
         if not self.is_enabled:
@@ -297,9 +297,9 @@ class Reconciler:
             subject = self.look(key)
         except PlayersAway:
             user, agreement = agreements.find_user(key), agreements.find(key)
-            bury_unseen(agreements, Subject(key, user, agreement, None, False, self._world.now()))
+            record_unseen_tombstone(agreements, Account(key, user, agreement, None, False, self._world.now()))
             raise
-        bury(agreements, subject)
+        record_tombstone(agreements, subject)
 
     @contextmanager
     def _shared_transaction(self) -> Iterator[None]:
@@ -309,7 +309,9 @@ class Reconciler:
         else:
             yield
 
-    def _take_step(self, key: str, settled: Settled, may_adopt: bool, is_braked: bool, believes_empty: bool) -> bool:
+    def _take_step(
+        self, key: str, settled: ReconcileResult, may_adopt: bool, is_braked: bool, believes_empty: bool
+    ) -> bool:
         """One step; True when it is worth looking again."""
         with self._database.atomic():
             subject = self.look(key)
@@ -330,9 +332,9 @@ class Reconciler:
             may_write = step.may_write(self._world, subject, decision)
         if not may_write:
             return False
-        pass_point("before player write")
+        reach("before player write")
         is_written = step.write(self._world, subject, decision)
-        pass_point("after player write")
+        reach("after player write")
         if not is_written:
             return True
         with self._database.atomic():
@@ -345,18 +347,23 @@ class Reconciler:
         return decide(self.look(key, is_held=False), self.policy)
 
     def _may_take(
-        self, decision: Decision | None, settled: Settled, may_adopt: bool, is_braked: bool, believes_empty: bool
+        self,
+        decision: Decision | None,
+        settled: ReconcileResult,
+        may_adopt: bool,
+        is_braked: bool,
+        believes_empty: bool,
     ) -> bool:
         """Whether there is a step and it is ours to take; one that is not is noted in `settled.left`."""
         if decision is None or (isinstance(decision, Adopt) and not may_adopt):
             return False
-        is_too_much = isinstance(decision, NoteGone) and not believes_empty and self._world.players.is_empty()
+        is_too_much = isinstance(decision, MarkMissing) and not believes_empty and self._world.players.is_empty()
         if is_too_much or (is_braked and isinstance(decision, BRAKED)):
             settled.left = decision
             return False
         return True
 
-    def _has_changed(self, subject: Subject) -> bool:
+    def _has_changed(self, subject: Account) -> bool:
         """Whether somebody else changed our side since: then what was written is looked at anew."""
         agreements = self._world.agreements
         user, agreement = agreements.find_user(subject.key), agreements.find(subject.key)

@@ -50,7 +50,7 @@ class UserRecord:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class SyncRecord:
     """What we know of the player of one name: the last agreement, the wish under way, the lock, the tombstone."""
 
     username_key: str
@@ -78,7 +78,7 @@ class Agreement:
     plugin_since: datetime | None = None
 
     @classmethod
-    def of(cls, row: Player) -> "Agreement":
+    def of(cls, row: Player) -> "SyncRecord":
         """The record of a row."""
         return cls(**{name: getattr(row, name) for name in cls.__dataclass_fields__})
 
@@ -107,12 +107,12 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Subject:
+class Account:
     """One name, everything known of it, and the moment it is looked at."""
 
     key: str
     user: UserRecord | None
-    agreement: Agreement | None
+    agreement: SyncRecord | None
     player: PlayerRow | None
     is_operator: bool
     now: datetime

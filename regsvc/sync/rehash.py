@@ -4,13 +4,13 @@ It is the same password. Nothing may look as if somebody had changed it, so that
 """
 
 from regsvc.auth.hashing import StoredPassword
-from regsvc.database.failpoints import pass_point
+from regsvc.database.failpoints import reach
 from regsvc.database.models import User
-from regsvc.sync.records import Subject
-from regsvc.sync.steps import World
+from regsvc.sync.records import Account
+from regsvc.sync.steps import StepContext
 
 
-def replace_hash(world: World, subject: Subject, stored: StoredPassword, rehashed: StoredPassword) -> bool:
+def replace_hash(world: StepContext, subject: Account, stored: StoredPassword, rehashed: StoredPassword) -> bool:
     """Write the row by compare-and-set, then our own side. False: the row is not the one agreed on with `stored`.
 
     Runs in one transaction of ours, with AuthMe on SQLite too, where the row is committed first. So no run of the sync
@@ -22,16 +22,16 @@ def replace_hash(world: World, subject: Subject, stored: StoredPassword, rehashe
         return False
     if not (player.hash, player.salt) == (agreement.base_hash, agreement.base_salt) == (stored.hash, stored.salt):
         return False
-    pass_point("before player write")
+    reach("before player write")
     is_written = world.players.update(player, {"hash": rehashed.hash, "salt": rehashed.salt})
-    pass_point("after player write")
+    reach("after player write")
     if is_written:
         world.agreements.save(subject.key, base_hash=rehashed.hash, base_salt=rehashed.salt)
         _move_own_password(subject, stored, rehashed)
     return is_written
 
 
-def _move_own_password(subject: Subject, stored: StoredPassword, rehashed: StoredPassword) -> None:
+def _move_own_password(subject: Account, stored: StoredPassword, rehashed: StoredPassword) -> None:
     """The password set through us, where it is this very hash; else it would count as changed here."""
     user = subject.user
     own = user.password if user is not None else None

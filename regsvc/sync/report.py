@@ -8,7 +8,7 @@ from regsvc.core.clock import epoch_ms
 
 
 @dataclass
-class Braked:
+class HeldBack:
     """What was left out because it was too much at once."""
 
     removed: int = 0
@@ -32,7 +32,7 @@ class SyncReport:
     removed: int = 0
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     errors: list[dict[str, Any]] = field(default_factory=list)
-    braked: Braked | None = None
+    braked: HeldBack | None = None
     is_enabled: bool = True
     away: str | None = None
     """Why AuthMe's table could not be read or written; it stands in `errors`, too."""

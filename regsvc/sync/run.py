@@ -19,22 +19,22 @@ from regsvc.core.progress import Progress
 from regsvc.core.refusal import Refusal
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import Audit
-from regsvc.database.engine import is_away, lost_a_race
+from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import APPROVED, PENDING, PRESENT, REJECTED, Player, User
 from regsvc.sync import decisions as d
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.bulk.adoption import BulkAdoption
 from regsvc.sync.bulk.in_sync_rows import BATCH, KeyRange, SettledRows
-from regsvc.sync.bulk.planned_emails import PlannedEmails
+from regsvc.sync.bulk.planned_emails import PredictedEmails
 from regsvc.sync.bulk.steps import BulkSteps, is_password_alone
-from regsvc.sync.changes.candidates import Names, count_users, pages_of
-from regsvc.sync.changes.changed_rows import Marks
-from regsvc.sync.changes.table_digest import FULL_EVERY, Circumstances, Digest, Seen, UserTally, fingerprint
+from regsvc.sync.changes.candidates import Candidates, count_users, pages_of
+from regsvc.sync.changes.changed_rows import ChangedRows
+from regsvc.sync.changes.table_digest import FULL_EVERY, Digest, RunInputs, TableChanges, UserTally, fingerprint
 from regsvc.sync.plan import decide, lock_after
-from regsvc.sync.reconciler import OUR_SIDE, Reconciler, Settled
-from regsvc.sync.records import Subject
-from regsvc.sync.report import Braked, SyncReport
-from regsvc.sync.run_log import Telling
+from regsvc.sync.reconciler import OUR_SIDE, Reconciler, ReconcileResult
+from regsvc.sync.records import Account
+from regsvc.sync.report import HeldBack, SyncReport
+from regsvc.sync.run_log import RunLog
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +56,11 @@ class _Run:
     is_full: bool = False
     waiting: dict[str, type[d.Decision]] = field(default_factory=dict)
     collided: set[str] = field(default_factory=set)
-    """Names that AuthMe's table takes for others; they wait for those to go."""
+    """Candidates that AuthMe's table takes for others; they wait for those to go."""
     wrong: set[str] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
     """With `is_plan`: names looked at, each of which is told of once."""
-    emails: PlannedEmails = field(default_factory=PlannedEmails)
+    emails: PredictedEmails = field(default_factory=PredictedEmails)
 
     def put_off(self, key: str, decision: d.Decision) -> None:
         """Leave this step to the end of the run, where it is known how many there are."""
@@ -95,10 +95,10 @@ class Sync:
         self._audit = audit
         self._max_changes = max_changes
         self._now = now
-        self._telling = Telling(database, audit)
+        self._telling = RunLog(database, audit)
         self._digest = Digest(database, players)
-        self._names = Names(database, players)
-        self._marks = Marks(database)
+        self._names = Candidates(database, players)
+        self._marks = ChangedRows(database)
         self._bulk_steps = BulkSteps(database, players, reconciler)
         self.terminal: TextIO | None = None
         """Where a long run draws a bar; None: it writes to the log."""
@@ -135,7 +135,7 @@ class Sync:
 
     def _go_over_everybody(self, run: _Run, allow_mass_changes: bool) -> None:
         """The digest moves only here, and only when all of it was gone through."""
-        before, now = Circumstances.find(), self._circumstances()
+        before, now = RunInputs.find(), self._circumstances()
         is_whole = run.is_full or before is None or before[0].policy != now.policy
         is_whole = is_whole or before is None or self._now() - before[1] >= FULL_EVERY
         is_whole = is_whole or (self._digest.is_empty() and not self._players.is_empty())  # the first to be adopted
@@ -148,11 +148,11 @@ class Sync:
         if self._finish(run, allow_mass_changes) and not run.is_plan:
             self._keep(run, seen, before, now)
 
-    def _circumstances(self) -> Circumstances:
+    def _circumstances(self) -> RunInputs:
         reconciler = self._reconciler
-        return Circumstances(fingerprint(reconciler.policy), reconciler.operators, count_users(self._database))
+        return RunInputs(fingerprint(reconciler.policy), reconciler.operators, count_users(self._database))
 
-    def _keep(self, run: _Run, seen: Seen, before: Any, now: Circumstances) -> None:
+    def _keep(self, run: _Run, seen: TableChanges, before: Any, now: RunInputs) -> None:
         names = run.left()
         placed = self._players.buckets_of(names)
         left, is_whole = set(placed.values()), seen.is_whole or before is None
@@ -167,7 +167,7 @@ class Sync:
             now.keep(run.report.started_at if is_whole else before[1])
 
     def _look_at_everybody(
-        self, run: _Run, seen: Seen, before: Circumstances | None, now: Circumstances
+        self, run: _Run, seen: TableChanges, before: RunInputs | None, now: RunInputs
     ) -> Iterator[bool]:
         """A page at a time; False: stopped on the way."""
         looks_at_all = seen.is_whole or len(seen.changed) > _MOST_BUCKETS
@@ -263,7 +263,7 @@ class Sync:
         for keys in chain(self._names.edited(), self._names.bans_over(self._now())):
             self._reconcile(run, self._subjects(run, keys, {}), OUR_SIDE)
 
-    def _subjects(self, run: _Run, keys: Collection[str], rows: Mapping[str, PlayerRow]) -> list[Subject]:
+    def _subjects(self, run: _Run, keys: Collection[str], rows: Mapping[str, PlayerRow]) -> list[Account]:
         """SQLite lets people type dates that are none: such a user is told of, the others of the page go on."""
         try:
             return self._reconciler.subjects(keys, rows)
@@ -280,9 +280,9 @@ class Sync:
         run.report.conflicts.append({"username": name, "field": "name", "kept": "both"})
         return False
 
-    def _reconcile(self, run: _Run, subjects: list[Subject], kinds: tuple[type, ...] = (object,)) -> set[str]:
+    def _reconcile(self, run: _Run, subjects: list[Account], kinds: tuple[type, ...] = (object,)) -> set[str]:
         """Take up what is to be done for these, of `kinds` only. Comes back with those where it is nothing at all."""
-        adoptions: list[tuple[Subject, d.Adopt]] = []
+        adoptions: list[tuple[Account, d.Adopt]] = []
         passwords: list[str] = []
         quiet = set()
         for subject in subjects:
@@ -313,11 +313,11 @@ class Sync:
         if isinstance(decision, d.BRAKED):
             run.put_off(key, decision)
         elif run.is_plan:
-            _count(run.report, key, type(decision), run.emails.foresee(key, decision))
+            _count(run.report, key, type(decision), run.emails.predict_conflicts(key, decision))
         else:
             self._settle(run, key)
 
-    def _adopt(self, run: _Run, adoptions: list[tuple[Subject, d.Adopt]]) -> None:
+    def _adopt(self, run: _Run, adoptions: list[tuple[Account, d.Adopt]]) -> None:
         if not adoptions:
             return
         new = [adoption for _subject, adoption in adoptions]
@@ -345,7 +345,7 @@ class Sync:
         try:
             settled = self._settle_stubbornly(run, key, is_finishing)
         except (PeeweeException, AssertionError, Refusal) as error:
-            if isinstance(error, PeeweeException) and is_away(error):
+            if isinstance(error, PeeweeException) and is_unreachable(error):
                 raise
             log.warning("the sync could not settle %s: %s", key, type(error).__name__)
             run.add_error(key, type(error).__name__)
@@ -360,19 +360,19 @@ class Sync:
         elif settled.refused is not None:
             run.add_error(key, str(settled.refused))
 
-    def _settle_stubbornly(self, run: _Run, key: str, is_finishing: bool) -> Settled:
+    def _settle_stubbornly(self, run: _Run, key: str, is_finishing: bool) -> ReconcileResult:
         for _try in range(_TRIES - 1):
             try:
                 return self._settle_once(run, key, is_finishing)
             except PeeweeException as error:
-                if not lost_a_race(error):
+                if not is_retryable(error):
                     raise
         return self._settle_once(run, key, is_finishing)
 
-    def _settle_once(self, run: _Run, key: str, is_finishing: bool) -> Settled:
+    def _settle_once(self, run: _Run, key: str, is_finishing: bool) -> ReconcileResult:
         if run.report.away is not None:
-            return self._reconciler.settle_our_side(key, is_braked=not is_finishing)
-        return self._reconciler.settle(key, is_braked=not is_finishing, believes_empty=is_finishing)
+            return self._reconciler.reconcile_without_player(key, is_braked=not is_finishing)
+        return self._reconciler.reconcile(key, is_braked=not is_finishing, believes_empty=is_finishing)
 
     def _finish(self, run: _Run, allow_mass_changes: bool) -> bool:
         """Do what waited, if it is not too much at once; else leave all of it, and only it. False: stopped."""
@@ -396,10 +396,10 @@ class Sync:
     def _is_too_much(self, run: _Run) -> bool:
         """Of the rows we know players by for what is done to rows; of all users for what was typed."""
         kinds, limit = list(run.waiting.values()), self._max_changes
-        rows = len(kinds) - kinds.count(d.CarryOutEdit)
+        rows = len(kinds) - kinds.count(d.ApplySqlEdit)
         enough = limit.enough_for(len(kinds))  # as many as are to be counted, and no more
         known = Player.select(Player.username_key).where(Player.presence == PRESENT).limit(enough).count()
-        if run.report.scanned == 0 and known > 0 and d.NoteGone in kinds:
+        if run.report.scanned == 0 and known > 0 and d.MarkMissing in kinds:
             return True
         if run.is_plan:
             known += run.report.adopted
@@ -407,12 +407,12 @@ class Sync:
         return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(len(kinds), max(known, users))
 
 
-def _braked(waiting: dict[str, type[d.Decision]], limit: str) -> Braked:
-    braked = Braked(limit=limit)
+def _braked(waiting: dict[str, type[d.Decision]], limit: str) -> HeldBack:
+    braked = HeldBack(limit=limit)
     for kind in waiting.values():
         if kind is d.Lock:
             braked.locked += 1
-        elif kind is d.CarryOutEdit:
+        elif kind is d.ApplySqlEdit:
             braked.edited += 1
         else:
             braked.removed += 1
@@ -427,7 +427,7 @@ _COUNTERS: dict[type, str] = {
     d.Restore: "restored",
     d.Open: "restored",
     d.Unlock: "restored",
-    d.NoteGone: "removed",
+    d.MarkMissing: "removed",
     d.Remove: "removed",
 }
 
@@ -439,7 +439,7 @@ def _count(report: SyncReport, key: str, kind: type[d.Decision], decision: d.Dec
     if isinstance(decision, d.Merge):
         for conflict in decision.conflicts:
             _add_conflict(report, key, conflict)
-    elif isinstance(decision, d.NoteState) and decision.state == "conflict":
+    elif isinstance(decision, d.UpdateState) and decision.state == "conflict":
         _add_conflict(report, key, d.Conflict("name", "both"))
 
 

@@ -5,18 +5,18 @@ import logging
 from peewee import Database
 
 from regsvc.database.audit import Audit
-from regsvc.sync.report import Braked, SyncReport
+from regsvc.sync.report import HeldBack, SyncReport
 
 log = logging.getLogger("regsvc.sync.run")
 
 
-class Telling:
+class RunLog:
     """Remembers what was told, so that nothing is told again at each run until it changes."""
 
     def __init__(self, database: Database, audit: Audit) -> None:
         self._database = database
         self._audit = audit
-        self._brake: Braked | None = None
+        self._brake: HeldBack | None = None
         self._absence: str | None = None
 
     def tell(self, report: SyncReport) -> None:
@@ -28,7 +28,7 @@ class Telling:
         self._tell_of_brake(report.braked)
         self._tell_of_absence(report.away)
 
-    def _tell_of_brake(self, braked: Braked | None) -> None:
+    def _tell_of_brake(self, braked: HeldBack | None) -> None:
         if braked is not None and braked != self._brake:
             with self._database.atomic():
                 counts = {"removed": braked.removed, "locked": braked.locked, "edited": braked.edited}

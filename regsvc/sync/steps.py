@@ -22,27 +22,27 @@ from plugin_bridge.authme.players import (
 )
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.database.audit import Audit
-from regsvc.database.models import BANNED, GONE, OPEN, PASSWORD, PROVISION, STRANGER, PluginState, Session, User
+from regsvc.database.models import BANNED, GONE, OPEN, PASSWORD, PROVISION, UNVERIFIED, PluginState, Session, User
 from regsvc.notifications.rcon.console import GameConsole, NoGameConsole
 from regsvc.sync import decisions as d
 from regsvc.sync.emails import find_real_email, is_email_free, is_email_refused, update_row, without_email
-from regsvc.sync.records import Agreement, Subject
-from regsvc.sync.sync_records import NO_LOCK, NO_WISH, Agreements, base_of
-from regsvc.sync.tombstones import bury
+from regsvc.sync.records import Account, SyncRecord
+from regsvc.sync.sync_records import NO_LOCK, NO_WISH, SyncRecords, base_of
+from regsvc.sync.tombstones import record_tombstone
 from regsvc.users.transitions import Transitions
 
 D = TypeVar("D", bound=d.Decision)
 
 
 @dataclass(frozen=True)
-class World:
+class StepContext:
     """What the steps act on. `find_uuid`: what the game calls a Java player of this name, None if nobody knows.
 
     `console` is told whom to kick.
     """
 
     players: Players
-    agreements: Agreements
+    agreements: SyncRecords
     transitions: Transitions
     audit: Audit
     now: Clock
@@ -53,24 +53,24 @@ class World:
 class Step(Generic[D]):
     """One kind of decision, carried out. The default does nothing."""
 
-    def promise(self, world: World, subject: Subject, decision: D) -> None:
+    def promise(self, world: StepContext, subject: Account, decision: D) -> None:
         """Commit on our side what is needed to finish, or to undo, what `write` is about to do."""
 
-    def may_write(self, world: World, subject: Subject, decision: D) -> bool:
+    def may_write(self, world: StepContext, subject: Account, decision: D) -> bool:
         """Whether `write` may follow now. False: somebody else has it done later, as promised. Part of the promise."""
         return True
 
-    def write(self, world: World, subject: Subject, decision: D) -> bool:
+    def write(self, world: StepContext, subject: Account, decision: D) -> bool:
         """Change AuthMe's row. False: it was not as seen, look again."""
         return True
 
-    def confirm(self, world: World, subject: Subject, decision: D) -> D | None:
+    def confirm(self, world: StepContext, subject: Account, decision: D) -> D | None:
         """Commit on our side that it is done. Comes back with what was done where that is not the decision itself."""
         return None
 
 
 class ProvisionStep(Step[d.Provision]):
-    def promise(self, world: World, subject: Subject, decision: d.Provision) -> None:
+    def promise(self, world: StepContext, subject: Account, decision: d.Provision) -> None:
         assert subject.user is not None
         players = world.players
         if players.find_colliding(subject.key) is not None and players.find(subject.key) is None:
@@ -85,13 +85,13 @@ class ProvisionStep(Step[d.Provision]):
             wish_regdate=self._regdate(subject, decision),
         )
 
-    def may_write(self, world: World, subject: Subject, decision: d.Provision) -> bool:
+    def may_write(self, world: StepContext, subject: Account, decision: d.Provision) -> bool:
         """Whoever is online under this name and unregistered must go first: AuthMe would log him in to the new row."""
         user = subject.user
         assert user is not None
         return world.console.may_insert(user.username, user.id, self._regdate(subject, decision))
 
-    def write(self, world: World, subject: Subject, decision: d.Provision) -> bool:
+    def write(self, world: StepContext, subject: Account, decision: d.Provision) -> bool:
         user = subject.user
         assert user is not None
         new = NewPlayer(
@@ -112,7 +112,7 @@ class ProvisionStep(Step[d.Provision]):
         return True
 
     @staticmethod
-    def _insert(world: World, new: NewPlayer) -> None:
+    def _insert(world: StepContext, new: NewPlayer) -> None:
         """With the e-mail, if AuthMe's table can hold it: who is approved plays, whatever the address looks like."""
         try:
             world.players.insert(new)
@@ -121,7 +121,7 @@ class ProvisionStep(Step[d.Provision]):
                 raise
             world.players.insert(replace(new, email=None))
 
-    def confirm(self, world: World, subject: Subject, decision: d.Provision) -> None:
+    def confirm(self, world: StepContext, subject: Account, decision: d.Provision) -> None:
         row, user = world.players.find(subject.key), subject.user
         if row is None or user is None:
             return
@@ -138,7 +138,7 @@ class ProvisionStep(Step[d.Provision]):
         )
 
     @staticmethod
-    def _regdate(subject: Subject, decision: d.Provision) -> int:
+    def _regdate(subject: Account, decision: d.Provision) -> int:
         """As promised already, where it was: two at once must make the same row, or one takes it for a stranger's."""
         known = subject.agreement
         if known is not None and known.wish_hash == decision.password.hash and known.wish_regdate is not None:
@@ -147,7 +147,7 @@ class ProvisionStep(Step[d.Provision]):
 
 
 class AgreeStep(Step[d.Agree]):
-    def confirm(self, world: World, subject: Subject, decision: d.Agree) -> None:
+    def confirm(self, world: StepContext, subject: Account, decision: d.Agree) -> None:
         assert subject.user is not None
         world.agreements.save(
             subject.key,
@@ -160,7 +160,7 @@ class AgreeStep(Step[d.Agree]):
 
 
 class LockStep(Step[d.Lock]):
-    def promise(self, world: World, subject: Subject, decision: d.Lock) -> None:
+    def promise(self, world: StepContext, subject: Account, decision: d.Lock) -> None:
         user, agreement = subject.user, subject.agreement
         assert user is not None
         changes: dict[str, Any] = {
@@ -172,7 +172,7 @@ class LockStep(Step[d.Lock]):
         }
         if decision.player.premium_uuid:
             changes["kept_premium_uuid"] = decision.player.premium_uuid
-        if decision.origin != STRANGER and agreement is not None and agreement.base_hash != decision.player.hash:
+        if decision.origin != UNVERIFIED and agreement is not None and agreement.base_hash != decision.player.hash:
             # they changed it in the row we agreed on: it is theirs, and newer than what we had
             changes |= {"base_hash": decision.player.hash, "base_salt": decision.player.salt}
             if agreement.wish != PASSWORD:
@@ -180,9 +180,9 @@ class LockStep(Step[d.Lock]):
             _end_sessions(user.id)
         world.agreements.save(subject.key, **changes)
         if agreement is not None and agreement.locked_at is not None:  # the game put another hash in the lock's place
-            world.console.follow_lock(user.username, user.id, is_ban=decision.reason == BANNED)
+            world.console.on_lock(user.username, user.id, is_ban=decision.reason == BANNED)
 
-    def write(self, world: World, subject: Subject, decision: d.Lock) -> bool:
+    def write(self, world: StepContext, subject: Account, decision: d.Lock) -> bool:
         locked: dict[str, str | int | None] = {
             "hash": lock_text(decision.player.hash),
             "has_session": 0,
@@ -190,17 +190,17 @@ class LockStep(Step[d.Lock]):
         }
         return world.players.update(decision.player, locked)
 
-    def confirm(self, world: World, subject: Subject, decision: d.Lock) -> None:
+    def confirm(self, world: StepContext, subject: Account, decision: d.Lock) -> None:
         assert subject.user is not None
         _note_state(world, subject, decision.state)
         _tell_of_lock(world, subject, decision.reason)
 
 
 class RestoreStep(Step[d.Restore]):
-    def write(self, world: World, subject: Subject, decision: d.Restore) -> bool:
+    def write(self, world: StepContext, subject: Account, decision: d.Restore) -> bool:
         return world.players.update(decision.player, self.written(subject, decision))
 
-    def confirm(self, world: World, subject: Subject, decision: d.Restore) -> None:
+    def confirm(self, world: StepContext, subject: Account, decision: d.Restore) -> None:
         assert subject.user is not None
         base = base_of(decision.player, **self.written(subject, decision))
         # what else they changed while the row was locked is merged next
@@ -209,7 +209,7 @@ class RestoreStep(Step[d.Restore]):
         world.agreements.save(subject.key, state=state, user_id=subject.user.id, **base, **NO_LOCK)
 
     @staticmethod
-    def written(subject: Subject, decision: d.Restore | d.Unlock) -> dict[str, str | int | None]:
+    def written(subject: Account, decision: d.Restore | d.Unlock) -> dict[str, str | int | None]:
         written: dict[str, str | int | None] = {
             "hash": decision.password.hash,
             "salt": decision.password.salt,
@@ -221,24 +221,24 @@ class RestoreStep(Step[d.Restore]):
 
 
 class UnlockStep(Step[d.Unlock]):
-    def write(self, world: World, subject: Subject, decision: d.Unlock) -> bool:
+    def write(self, world: StepContext, subject: Account, decision: d.Unlock) -> bool:
         return world.players.update(decision.player, RestoreStep.written(subject, decision))
 
-    def confirm(self, world: World, subject: Subject, decision: d.Unlock) -> None:
+    def confirm(self, world: StepContext, subject: Account, decision: d.Unlock) -> None:
         world.agreements.save(subject.key, state="conflict", **NO_LOCK)
 
 
 class OpenStep(Step[d.Open]):
-    def write(self, world: World, subject: Subject, decision: d.Open) -> bool:
+    def write(self, world: StepContext, subject: Account, decision: d.Open) -> bool:
         return update_row(world.players, decision.player, self.written(subject, decision))
 
-    def confirm(self, world: World, subject: Subject, decision: d.Open) -> None:
+    def confirm(self, world: StepContext, subject: Account, decision: d.Open) -> None:
         assert subject.user is not None
         base = base_of(decision.player, **self.written(subject, decision))
         world.agreements.save(subject.key, state="synced", user_id=subject.user.id, conflict=None, **base, **NO_LOCK)
 
     @staticmethod
-    def written(subject: Subject, decision: d.Open) -> dict[str, str | int | None]:
+    def written(subject: Account, decision: d.Open) -> dict[str, str | int | None]:
         """Everything the stranger set that would let him in, or keep the owner out."""
         user = subject.user
         assert user is not None
@@ -256,10 +256,10 @@ class OpenStep(Step[d.Open]):
 
 
 class MergeStep(Step[d.Merge]):
-    def write(self, world: World, subject: Subject, decision: d.Merge) -> bool:
+    def write(self, world: StepContext, subject: Account, decision: d.Merge) -> bool:
         return update_row(world.players, decision.player, decision.to_player)
 
-    def confirm(self, world: World, subject: Subject, decision: d.Merge) -> d.Merge:
+    def confirm(self, world: StepContext, subject: Account, decision: d.Merge) -> d.Merge:
         user, agreement = subject.user, subject.agreement
         assert user is not None
         written, conflicts = decision.to_player, list(decision.conflicts)
@@ -290,8 +290,8 @@ class MergeStep(Step[d.Merge]):
         return replace(decision, conflicts=tuple(conflicts))
 
 
-class NoteGoneStep(Step[d.NoteGone]):
-    def confirm(self, world: World, subject: Subject, decision: d.NoteGone) -> None:
+class NoteGoneStep(Step[d.MarkMissing]):
+    def confirm(self, world: StepContext, subject: Account, decision: d.MarkMissing) -> None:
         assert subject.user is not None
         changes: dict[str, Any] = {"presence": GONE, **NO_LOCK}
         if subject.agreement is None or subject.agreement.wish not in (PROVISION, PASSWORD):
@@ -300,8 +300,8 @@ class NoteGoneStep(Step[d.NoteGone]):
         world.audit.record("sync.player_removed", "sync", subject.user.username)
 
 
-class NoteStateStep(Step[d.NoteState]):
-    def confirm(self, world: World, subject: Subject, decision: d.NoteState) -> None:
+class NoteStateStep(Step[d.UpdateState]):
+    def confirm(self, world: StepContext, subject: Account, decision: d.UpdateState) -> None:
         if decision.presence is not None:
             world.agreements.save(subject.key, presence=decision.presence)
         _note_state(world, subject, decision.state)
@@ -312,30 +312,30 @@ class NoteStateStep(Step[d.NoteState]):
 
 
 class MarkDeletedStep(Step[d.MarkDeleted]):
-    def confirm(self, world: World, subject: Subject, decision: d.MarkDeleted) -> None:
+    def confirm(self, world: StepContext, subject: Account, decision: d.MarkDeleted) -> None:
         world.transitions.note_deletion(subject.key)
-        bury(world.agreements, subject)
+        record_tombstone(world.agreements, subject)
 
 
 class RemoveStep(Step[d.Remove]):
-    def write(self, world: World, subject: Subject, decision: d.Remove) -> bool:
+    def write(self, world: StepContext, subject: Account, decision: d.Remove) -> bool:
         return world.players.delete(decision.player)
 
 
 class EndBanStep(Step[d.EndBan]):
-    def confirm(self, world: World, subject: Subject, decision: d.EndBan) -> None:
+    def confirm(self, world: StepContext, subject: Account, decision: d.EndBan) -> None:
         world.transitions.end_ban(_user_row(subject))
 
 
-class CarryOutEditStep(Step[d.CarryOutEdit]):
-    def confirm(self, world: World, subject: Subject, decision: d.CarryOutEdit) -> None:
+class CarryOutEditStep(Step[d.ApplySqlEdit]):
+    def confirm(self, world: StepContext, subject: Account, decision: d.ApplySqlEdit) -> None:
         world.transitions.carry_out_edit(_user_row(subject))
         if decision.wish is not None:
             world.agreements.save(subject.key, wish=decision.wish)
 
 
-class PutNameBackStep(Step[d.PutNameBack]):
-    def confirm(self, world: World, subject: Subject, decision: d.PutNameBack) -> None:
+class PutNameBackStep(Step[d.RevertRename]):
+    def confirm(self, world: StepContext, subject: Account, decision: d.RevertRename) -> None:
         user, agreement = decision.user, world.agreements.find(decision.key)
         spellings = (user.username, agreement.base_realname if agreement is not None else None)
         username = next((name for name in spellings if name and name.lower() == decision.key), decision.key)
@@ -343,8 +343,8 @@ class PutNameBackStep(Step[d.PutNameBack]):
         world.audit.record("sync.edit_refused", "sql", username, {"username": user.username})
 
 
-class RejectTakenStep(Step[d.RejectTaken]):
-    def confirm(self, world: World, subject: Subject, decision: d.RejectTaken) -> None:
+class RejectTakenStep(Step[d.RejectNameConflict]):
+    def confirm(self, world: StepContext, subject: Account, decision: d.RejectNameConflict) -> None:
         world.transitions.reject_taken(_user_row(subject))
         # the player was first: the row is nobody's wish of ours, and stays as it is
         _note_state(world, subject, "conflict")
@@ -358,19 +358,19 @@ STEPS: dict[type, Step[Any]] = {
     d.Open: OpenStep(),
     d.Unlock: UnlockStep(),
     d.Merge: MergeStep(),
-    d.NoteGone: NoteGoneStep(),
-    d.NoteState: NoteStateStep(),
+    d.MarkMissing: NoteGoneStep(),
+    d.UpdateState: NoteStateStep(),
     d.MarkDeleted: MarkDeletedStep(),
     d.Remove: RemoveStep(),
     d.EndBan: EndBanStep(),
-    d.CarryOutEdit: CarryOutEditStep(),
-    d.PutNameBack: PutNameBackStep(),
-    d.RejectTaken: RejectTakenStep(),
+    d.ApplySqlEdit: CarryOutEditStep(),
+    d.RevertRename: PutNameBackStep(),
+    d.RejectNameConflict: RejectTakenStep(),
 }
 """Adoption is a step of its own (`adoption.py`): it comes by the thousand."""
 
 
-def note_collision(world: World, subject: Subject) -> None:
+def note_collision(world: StepContext, subject: Account) -> None:
     """AuthMe's table has another name that it takes for this one: a conflict, told once."""
     if subject.user is None:
         return
@@ -378,16 +378,16 @@ def note_collision(world: World, subject: Subject) -> None:
     _note_state(world, subject, "conflict")
 
 
-def blind_wish(agreement: Agreement) -> str:
+def blind_wish(agreement: SyncRecord) -> str:
     """What is asked of the row by somebody who may, while nobody can look at it."""
-    return OPEN if agreement.kept_origin == STRANGER else PROVISION
+    return OPEN if agreement.kept_origin == UNVERIFIED else PROVISION
 
 
 def _collision(username: str) -> str:
     return f"AuthMe's table takes {username} for another name that it has already."
 
 
-def _take_email(world: World, subject: Subject, raw: str) -> bool:
+def _take_email(world: StepContext, subject: Account, raw: str) -> bool:
     """Give an unproven user the address the game has. False: it is somebody else's, or no address."""
     user = subject.user
     assert user is not None
@@ -418,7 +418,7 @@ def _end_sessions(user_id: int) -> None:
     Session.delete().where(Session.user == user_id).execute()
 
 
-def _note_state(world: World, subject: Subject, state: PluginState) -> None:
+def _note_state(world: StepContext, subject: Account, state: PluginState) -> None:
     """What the user list shows; a player who came back, or is in the way, is told of once."""
     was = subject.agreement.plugin_state if subject.agreement is not None else None
     user_id = subject.user.id if subject.user is not None else None
@@ -431,18 +431,18 @@ def _note_state(world: World, subject: Subject, state: PluginState) -> None:
         world.audit.record("sync.conflict", "sync", subject.user.username, {"field": "name", "kept": "both"})
 
 
-def _tell_of_lock(world: World, subject: Subject, reason: str | None) -> None:
+def _tell_of_lock(world: StepContext, subject: Account, reason: str | None) -> None:
     """A ban has an entry of its own. Who registered an account that is another's may be playing in it."""
     user, agreement = subject.user, subject.agreement
     if user is None:
         return
     if reason not in (None, BANNED):
         world.audit.record("sync.player_locked", "sync", user.username, {"reason": reason})
-    if agreement is not None and agreement.kept_origin == STRANGER:
-        world.console.follow_lock(user.username, user.id, is_ban=reason == BANNED)
+    if agreement is not None and agreement.kept_origin == UNVERIFIED:
+        world.console.on_lock(user.username, user.id, is_ban=reason == BANNED)
 
 
-def _user_row(subject: Subject) -> User:
+def _user_row(subject: Account) -> User:
     assert subject.user is not None
     row: User = User.get_by_id(subject.user.id)
     return row

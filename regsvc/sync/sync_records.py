@@ -8,10 +8,10 @@ from peewee import Database, SqliteDatabase
 from plugin_bridge.authme.players import PlayerRow, locked_hash
 from regsvc.core.clock import Clock
 from regsvc.database.models import PRESENT, Player, PluginState, User
-from regsvc.sync.records import Agreement, UserRecord
+from regsvc.sync.records import SyncRecord, UserRecord
 
 
-class Agreements:
+class SyncRecords:
     """The rows of `regsvc_player`, beside the users. All of it runs inside the caller's transaction."""
 
     def __init__(self, database: Database, now: Clock) -> None:
@@ -23,10 +23,10 @@ class Agreements:
         row = self._held(User.select().where(User.username_key == key)).first()
         return UserRecord.of(row) if row else None
 
-    def find(self, key: str) -> Agreement | None:
+    def find(self, key: str) -> SyncRecord | None:
         """What we know of the player of this name, held until the transaction ends; None: nothing yet."""
         row = self._held(Player.select().where(Player.username_key == key)).first()
-        return Agreement.of(row) if row else None
+        return SyncRecord.of(row) if row else None
 
     def find_users(self, keys: Collection[str], *, is_held: bool = False) -> dict[str, UserRecord]:
         """The users of these names, by name, as they are now; `is_held`: until the transaction ends."""
@@ -34,11 +34,11 @@ class Agreements:
         rows = (self._held(query) if is_held else query) if keys else ()
         return {row.username_key: UserRecord.of(row) for row in rows}
 
-    def find_many(self, keys: Collection[str], *, is_held: bool = False) -> dict[str, Agreement]:
+    def find_many(self, keys: Collection[str], *, is_held: bool = False) -> dict[str, SyncRecord]:
         """What we know of these players, by name, as it is now; `is_held`: until the transaction ends."""
         query = Player.select().where(Player.username_key.in_(list(keys)))
         rows = (self._held(query) if is_held else query) if keys else ()
-        return {row.username_key: Agreement.of(row) for row in rows}
+        return {row.username_key: SyncRecord.of(row) for row in rows}
 
     def find_users_by_id(self, ids: Collection[int]) -> dict[int, UserRecord]:
         """These users, by id, whatever they are called now."""

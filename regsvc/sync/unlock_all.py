@@ -3,8 +3,8 @@
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayerRow, Players, locked_hash
-from regsvc.sync.records import Agreement
-from regsvc.sync.sync_records import NO_LOCK, Agreements
+from regsvc.sync.records import SyncRecord
+from regsvc.sync.sync_records import NO_LOCK, SyncRecords
 
 _PAGE = 500
 
@@ -12,7 +12,7 @@ _PAGE = 500
 class Release:
     """Blocking, and works without our own database knowing anything: the hash stands in the lock."""
 
-    def __init__(self, database: Database, players: Players, agreements: Agreements) -> None:
+    def __init__(self, database: Database, players: Players, agreements: SyncRecords) -> None:
         self._database = database
         self._players = players
         self._agreements = agreements
@@ -35,7 +35,7 @@ class Release:
                     unlocked += 1
         return unlocked, hopeless
 
-    def _unlock(self, row: PlayerRow, hash_: str, agreement: Agreement | None) -> bool:
+    def _unlock(self, row: PlayerRow, hash_: str, agreement: SyncRecord | None) -> bool:
         """False: the row has changed since it was read, so that nobody's lock stands there any more."""
         changes: dict[str, str | int | None] = {"hash": hash_}
         if agreement is not None and agreement.kept_premium_uuid:

@@ -141,7 +141,7 @@ class ChatLinks:
         if link is None or not ChatLink.delete().where(ChatLink.id == link.id, ChatLink.user.is_null()).execute():
             raise LinkTokenInvalid
 
-    def purge_dead(self) -> int:
+    def purge_expired(self) -> int:
         """Delete the links that nobody claimed in time; how many they were."""
         is_dead = ChatLink.user.is_null() & (ChatLink.linked_at <= self._now() - UNCLAIMED_FOR)
         return int(ChatLink.delete().where(is_dead).execute())

@@ -14,7 +14,7 @@ _LONGEST_GAMERTAG = 16
 
 @dataclass(frozen=True)
 class BedrockNames:
-    """Names of players of the Bedrock edition: their own prefix and pattern."""
+    """Candidates of players of the Bedrock edition: their own prefix and pattern."""
 
     is_enabled: bool
     prefix: str
@@ -74,7 +74,7 @@ class InputRules:
             if not self._bedrock.pattern.fullmatch(username):
                 raise InvalidUsername(regex=self._bedrock.pattern.pattern)
             return
-        fault = self._names.find_fault(username)
+        fault = self._names.find_violation(username)
         if fault is not None:
             raise self._invalid_username(str(fault))
 
@@ -100,7 +100,7 @@ class InputRules:
 
     def check_password(self, password: str, username: str, field: str = "password") -> None:
         """Raises `InvalidPassword`; `field` is what the request calls it."""
-        fault = self._passwords.find_fault(password, username)
+        fault = self._passwords.find_violation(password, username)
         if fault is not None:
             raise InvalidPassword(
                 str(fault),

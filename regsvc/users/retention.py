@@ -34,7 +34,7 @@ class _Task:
 
 
 @dataclass
-class Sweep:
+class PurgeRun:
     """One go through everything that is due. `counts`: how many of what so far."""
 
     tasks: list[_Task]
@@ -76,16 +76,16 @@ class Retention:
         self._audit = audit
         self._now = now
 
-    def begin(self) -> Sweep:
+    def begin(self) -> PurgeRun:
         """Whoever calls it goes through the batches."""
-        return Sweep(self._tasks())
+        return PurgeRun(self._tasks())
 
     def count(self) -> dict[str, int]:
         """How many of what are due. Nothing is changed."""
         found = {task.what: task.key.model.select().where(task.due).count() for task in self._tasks()}
         return {what: count for what, count in found.items() if count}
 
-    def note(self, sweep: Sweep, by: str) -> None:
+    def note(self, sweep: PurgeRun, by: str) -> None:
         """An entry that tells what is no longer there, if anything is not."""
         if sweep.counts:
             with self._database.atomic():

@@ -15,7 +15,7 @@ from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.notifications.rcon.console import GameConsole
 from regsvc.notifications.webhook.events import Event, Webhook
 
@@ -47,7 +47,7 @@ TRANSITIONS: Final[dict[str, Transition]] = {
 
 
 @dataclass(frozen=True)
-class Decree:
+class DecisionDetails:
     """What an actor says with a transition. `expires_at` only matters for a ban; None: for good."""
 
     reason: str | None = None
@@ -68,14 +68,14 @@ def find_transition(source: str, target: str) -> str | None:
 class Transitions:
     """Carries out transitions on our side."""
 
-    def __init__(self, audit: Audit, mails: Mails, webhook: Webhook, console: GameConsole, now: Clock) -> None:
+    def __init__(self, audit: Audit, mails: MailQueue, webhook: Webhook, console: GameConsole, now: Clock) -> None:
         self._audit = audit
         self._console = console
         self._mails = mails
         self._webhook = webhook
         self._now = now
 
-    def change(self, user: User, name: str, by: Actor, decree: Decree) -> User:
+    def change(self, user: User, name: str, by: Actor, decree: DecisionDetails) -> User:
         """Carry out approve, reject, ban or unban. Raises `WrongStatus`, also when another actor was faster."""
         transition = TRANSITIONS[name]
         if user.status not in transition.sources:
@@ -84,18 +84,18 @@ class Transitions:
         condition = (User.id == user.id) & (User.status == user.status) & (User.applied_status == user.applied_status)
         return self._follow(user, name, by, decree, changes, condition)
 
-    def approve_again(self, user: User, by: Actor, decree: Decree) -> User:
+    def approve_again(self, user: User, by: Actor, decree: DecisionDetails) -> User:
         """An approved user whose row left the game, or came back in a stranger's hands, is meant to play."""
         condition = (User.id == user.id) & (User.status == APPROVED)
         return self._follow(user, "approve", by, decree, {}, condition)
 
-    def change_ban(self, user: User, by: Actor, decree: Decree) -> User:
+    def change_ban(self, user: User, by: Actor, decree: DecisionDetails) -> User:
         """Another reason or another end for a ban that stands. Raises `WrongStatus` when it says nothing new."""
         reason = decree.reason or user.reason
         expires_at = user.ban_expires_at if decree.keeps_end else decree.expires_at
         if user.status != BANNED or (reason, expires_at) == (user.reason, user.ban_expires_at):
             raise WrongStatus(user.status)
-        changed = Decree(reason, expires_at, decree.is_silent)
+        changed = DecisionDetails(reason, expires_at, decree.is_silent)
         return self._follow(user, "ban", by, changed, {}, (User.id == user.id) & (User.status == BANNED))
 
     def carry_out_edit(self, user: User, by: Actor = SQL) -> str | None:
@@ -109,24 +109,24 @@ class Transitions:
             return None
         before = user.status
         user.status = user.applied_status
-        decree = Decree(_typed_reason(user), user.ban_expires_at)
+        decree = DecisionDetails(_typed_reason(user), user.ban_expires_at)
         self._follow(user, name, by, decree, {"status": before, "applied_status": before}, condition)
         return name
 
     def carry_out_edits(self, users: Collection[User], by: Actor = SQL) -> None:
         """The same for many, each with a legal edit, by few statements. Raises `WrongStatus`: one is another by now."""
-        groups: dict[tuple[str, str, str, Decree], list[User]] = {}
+        groups: dict[tuple[str, str, str, DecisionDetails], list[User]] = {}
         reasons = _typed_reasons(users)
         for user in users:
             name = find_transition(user.applied_status, user.status)
             assert name is not None, "an illegal edit is put back by itself"
-            decree = Decree(reasons.get(user.id), user.ban_expires_at)
+            decree = DecisionDetails(reasons.get(user.id), user.ban_expires_at)
             groups.setdefault((name, user.applied_status, user.status, decree), []).append(user)
         for (name, before, target, decree), group in groups.items():
             self._follow_many(group, name, before, target, by, decree)
 
     def _follow_many(
-        self, users: Sequence[User], name: str, before: str, target: str, by: Actor, decree: Decree
+        self, users: Sequence[User], name: str, before: str, target: str, by: Actor, decree: DecisionDetails
     ) -> None:
         moment, ids = self._now(), [user.id for user in users]
         changes = _changes(name, before, by, decree, moment) | {"applied_status": target}
@@ -142,7 +142,7 @@ class Transitions:
         review_ids: dict[int, int] = dict(newest)
         names = [user.username for user in users]
         self._audit.record_each(TRANSITIONS[name].action, by.name, names, _detail(decree, before), by.ip)
-        with self._webhook.gathered(), self._mails.gathered():
+        with self._webhook.batched(), self._mails.batched():
             for user in users:
                 user.reason, user.ban_expires_at = decree.reason, changes["ban_expires_at"]
                 self._webhook.tell(TRANSITIONS[name].event, user.username, target, decree.reason, user.ban_expires_at)
@@ -154,12 +154,12 @@ class Transitions:
         target = user.banned_from or APPROVED
         changes: dict[str, Any] = {"status": target, "applied_status": target}
         condition = (User.id == user.id) & (User.status == BANNED)
-        decree = Decree("the ban has ended", is_silent=True)
+        decree = DecisionDetails("the ban has ended", is_silent=True)
         return self._follow(user, "unban", by, decree, changes, condition)
 
     def reject_taken(self, user: User, by: Actor = SYNC) -> User:
         """The name belongs to a player who was there before the registration."""
-        return self.change(user, "reject", by, Decree("name_taken_in_game"))
+        return self.change(user, "reject", by, DecisionDetails("name_taken_in_game"))
 
     def note_registration(self, user: User, by: Actor) -> None:
         """There is a new user."""
@@ -170,19 +170,19 @@ class Transitions:
         """Somebody deleted the user of this name with SQL."""
         self._audit.record("user.deleted", SQL.name, key)
         self._webhook.tell("deleted", key, DELETED)
-        self._console.follow_deletion(key, None, was_banned=_was_banned(key))
+        self._console.on_deletion(key, None, was_banned=_was_banned(key))
 
-    def delete(self, user: User, by: Actor, decree: Decree) -> None:
+    def delete(self, user: User, by: Actor, decree: DecisionDetails) -> None:
         """The user goes, and the sessions with it; the reviews stay."""
         self._write_review(user, "delete", None, by, decree)
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
         self._audit.record("user.deleted", by.name, user.username, _detail(decree, user.status), by.ip)
         self._webhook.tell("deleted", user.username, DELETED, decree.reason)
-        self._console.follow_deletion(user.username, user.id, was_banned=user.status == BANNED)
+        self._console.on_deletion(user.username, user.id, was_banned=user.status == BANNED)
 
     def _follow(
-        self, user: User, name: str, by: Actor, decree: Decree, changes: dict[str, Any], condition: Any
+        self, user: User, name: str, by: Actor, decree: DecisionDetails, changes: dict[str, Any], condition: Any
     ) -> User:
         """Write the change if `condition` still holds, and everything that follows from it."""
         moment = self._now()
@@ -204,11 +204,11 @@ class Transitions:
     def _tell_game(self, name: str, before: str, changed: User) -> None:
         """Also of silent decisions: whoever is banned does not play on."""
         if name == "ban" and before != BANNED:
-            self._console.follow_ban(changed.username, changed.id, changed.reason)
+            self._console.on_ban(changed.username, changed.id, changed.reason)
         elif name == "unban":
-            self._console.follow_unban(changed.username, changed.id)
+            self._console.on_unban(changed.username, changed.id)
 
-    def _write_review(self, user: User, name: str, target: str | None, by: Actor, decree: Decree) -> Review:
+    def _write_review(self, user: User, name: str, target: str | None, by: Actor, decree: DecisionDetails) -> Review:
         review: Review = Review.create(**_review(user, name, user.status, target, by, decree, self._now()))
         return review
 
@@ -225,7 +225,7 @@ class Transitions:
             self._mails.send_unbanned(user, review_id)
 
 
-def _changes(name: str, before: str, by: Actor, decree: Decree, moment: datetime) -> dict[str, Any]:
+def _changes(name: str, before: str, by: Actor, decree: DecisionDetails, moment: datetime) -> dict[str, Any]:
     """The columns of the user that a transition writes beside the status."""
     changes: dict[str, Any] = {"reason": decree.reason, "reviewed_by": by.name, "reviewed_at": moment}
     if name != "ban":
@@ -235,7 +235,7 @@ def _changes(name: str, before: str, by: Actor, decree: Decree, moment: datetime
 
 
 def _review(
-    user: User, name: str, before: str, target: str | None, by: Actor, decree: Decree, moment: datetime
+    user: User, name: str, before: str, target: str | None, by: Actor, decree: DecisionDetails, moment: datetime
 ) -> dict[str, Any]:
     return {
         "user_id": user.id,
@@ -284,7 +284,7 @@ def _status_now(user: User) -> str:
     return str(row.status)
 
 
-def _detail(decree: Decree, status_before: str) -> dict[str, Any]:
+def _detail(decree: DecisionDetails, status_before: str) -> dict[str, Any]:
     detail: dict[str, Any] = {"statusBefore": status_before}
     if decree.reason is not None:
         detail["reason"] = decree.reason

@@ -8,9 +8,9 @@ from typing import Any, Final
 from plugin_bridge.authme.players import in_milliseconds, known_email
 from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.errors import UserNotFound
-from regsvc.database.models import STRANGER, KnownClient, OutboxEntry, Player, Review, Session, User
+from regsvc.database.models import UNVERIFIED, KnownClient, OutboxEntry, Player, Review, Session, User
 from regsvc.notifications.mail.history import MailEntry, mail_entry
-from regsvc.users.user_list import UserEntry, UserList
+from regsvc.users.user_list import UserList, UserListItem
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def find_player(user: User) -> PlayerRecord | None:
         wish=row.wish,
         lock_reason=row.lock_reason,
         locked_at=row.locked_at,
-        premium_uuid=row.kept_premium_uuid if row.kept_origin != STRANGER else None,
+        premium_uuid=row.kept_premium_uuid if row.kept_origin != UNVERIFIED else None,
         conflicts=tuple(row.conflict.split(",")) if row.conflict else (),
     )
 
@@ -202,10 +202,10 @@ AT_MOST: Final = 100
 
 
 @dataclass(frozen=True)
-class UserWhole:
+class UserDetails:
     """`entry` is the user's line in the list. Lists are newest first, each with at most `AT_MOST` records."""
 
-    entry: UserEntry
+    entry: UserListItem
     is_email_verified: bool
     origin: str
     registration_ip: str | None
@@ -220,20 +220,20 @@ class UserWhole:
 
 
 @dataclass(frozen=True)
-class UserDetails:
+class UserDetailsLoader:
     """Blocking: a rule for a worker thread."""
 
     users: UserList
     find_answers: Callable[[int], QuestionnaireResult | None]
     now: Clock
 
-    def get(self, username: str) -> UserWhole:
+    def get(self, username: str) -> UserDetails:
         """Everything about the user of this name, in any case. Raises `UserNotFound`."""
         user = User.get_or_none(User.username_key == username.lower())
         entry = self.users.find_user(username)
         if user is None or entry is None:
             raise UserNotFound
-        return UserWhole(
+        return UserDetails(
             entry=entry,
             is_email_verified=bool(user.is_email_verified),
             origin=user.origin,

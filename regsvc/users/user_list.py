@@ -92,7 +92,7 @@ class UserQuery:
 
 
 @dataclass(frozen=True)
-class UserEntry:
+class UserListItem:
     """A user as admins see him, without anything secret. Times are UTC; None is "not known" or "never"."""
 
     username: str
@@ -120,7 +120,7 @@ class UserEntry:
 class UserPage:
     """One page. `page` is None when it was reached by a cursor; `next_cursor` is None on the last one."""
 
-    entries: tuple[UserEntry, ...]
+    entries: tuple[UserListItem, ...]
     page: int | None
     size: int
     total: int
@@ -165,7 +165,7 @@ class UserList:
 
     def __init__(self, now: Clock, *, is_bridge_on: bool) -> None:
         self._is_bridge_on = is_bridge_on
-        self._counts = _KeptCounts(now)
+        self._counts = CountCache(now)
 
     def list_users(self, query: UserQuery) -> UserPage:
         """The page asked for; one past the end is empty. Raises `InvalidField`, named as the parameter is."""
@@ -177,7 +177,7 @@ class UserList:
             return self._page_after(query, sort, size, query.after)
         return self._numbered_page(query, sort, size, query.page or 1)
 
-    def find_user(self, username: str) -> UserEntry | None:
+    def find_user(self, username: str) -> UserListItem | None:
         """The line of one user, whatever the case of the name; None: there is nobody of that name."""
         row = _full_rows().where(User.username_key == username.lower()).first()
         return None if row is None else self._entries([row])[0]
@@ -218,13 +218,13 @@ class UserList:
             next_cursor=_cursor(found[-1], sort) if has_next and found else None,
         )
 
-    def _entries(self, rows: Sequence[Any]) -> tuple[UserEntry, ...]:
+    def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
         rejections = find_rejections([row for row in rows if row.status == PENDING])
         return tuple(self._entry(row, rejections.get(row.id)) for row in rows)
 
-    def _entry(self, row: Any, rejections: Rejections | None) -> UserEntry:
+    def _entry(self, row: Any, rejections: Rejections | None) -> UserListItem:
         account = _chat_account(row)
-        return UserEntry(
+        return UserListItem(
             username=row.username,
             email=row.email,
             status=row.status,
@@ -270,7 +270,7 @@ class UserList:
         return total
 
 
-class _KeptCounts:
+class CountCache:
     """Large counts, kept for half a minute: counting a million rows costs more than showing twenty."""
 
     def __init__(self, now: Clock) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from regsvc.api.handlers.chat import LINKED, PATH, WAITING
 from regsvc.web.assets import asset_rules, load_style, load_template
-from regsvc.web.pages import FramedHandler, WebPage
+from regsvc.web.pages import LayoutHandler, WebPage
 
 _REASONS: Final = {
     "invalid_state": "refusal.invalid_state",
@@ -25,7 +25,7 @@ _REASONS: Final = {
 _ADVICE: Final = {LINKED: "advice_linked", WAITING: "advice_waiting", "chat_account_taken": "advice_taken"}
 
 
-class ChatLinkedHandler(FramedHandler):
+class ChatLinkedHandler(LayoutHandler):
     """Shows words of ours alone: the address only chooses among them. It needs no script."""
 
     def get(self) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from regsvc.api.base import BaseHandler
-from regsvc.api.streaming import cut_off, send_piece
+from regsvc.api.streaming import cut_off, write_chunk
 from regsvc.core.errors import InternalFault, MalformedRequest, MethodNotAllowed, Overloaded, UnknownPath
 from regsvc.core.refusal import Refusal
 from regsvc.web.static_files import FoundFile, WebRoot
@@ -140,7 +140,7 @@ class FrontEndHandler(BaseHandler):
             if not piece:  # somebody made it shorter meanwhile
                 cut_off(self.request)
                 return
-            if not await send_piece(self, piece, _PATIENCE):
+            if not await write_chunk(self, piece, _PATIENCE):
                 return
             offset += len(piece)
 

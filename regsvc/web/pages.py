@@ -35,7 +35,7 @@ class WebPage:
     is_in_menu: bool = False
     is_wide: bool = False
     is_mailed: bool = False
-    """Mails lead here, so it is ours even beside a front end of the host's own."""
+    """MailQueue lead here, so it is ours even beside a front end of the host's own."""
 
     @property
     def section(self) -> str:
@@ -55,7 +55,7 @@ _HOME: Final = PAGE_TABLE[0]
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
 
-class FramedHandler(ReadOnlyHandler):
+class LayoutHandler(ReadOnlyHandler):
     """A page inside the frame that all of ours share."""
 
     def send_framed(self, template: Template, page: WebPage, style: Asset, title: str, **inside: object) -> None:
@@ -82,7 +82,7 @@ class FramedHandler(ReadOnlyHandler):
         return self.services.translations.text(key, self.language)
 
 
-class PageHandler(FramedHandler):
+class PageHandler(LayoutHandler):
     """A page whose inside a script draws."""
 
     def initialize(self, page: WebPage, template: Template, style: Asset, script: Asset) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaPolicy, CaptchaProof, Captchas, Use
 from regsvc.accounts.captcha.pictures import Question, ask_characters, draw
-from regsvc.accounts.captcha.store import OutstandingChallenges
+from regsvc.accounts.captcha.store import ChallengeStore
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
@@ -30,7 +30,7 @@ class Booth:
     def __init__(self, clock: StandingClock, policy: CaptchaPolicy, draw: Callable[[str], bytes] = draw) -> None:
         self.heard: list[Question] = []
         self.pool = BoundedPool("captcha", 1, MAX_WAITING)
-        self.outstanding = OutstandingChallenges(clock, 100, 10)
+        self.outstanding = ChallengeStore(clock, 100, 10)
         self.captchas = Captchas(
             policy=policy,
             ask=self._ask,

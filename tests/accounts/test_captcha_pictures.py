@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 from PIL import Image
 
-from regsvc.accounts.captcha.pictures import Question, ask_characters, ask_sum, draw
+from regsvc.accounts.captcha.pictures import Question, ask_characters, draw, make_sum
 
 
 @pytest.mark.parametrize("text", ["29+4=?", "KXP", "KXPA", "NNNNNNNN", "HJHJHJHJ"])
@@ -18,7 +18,7 @@ def test_a_picture_is_large_enough_to_read_and_small_enough_to_send(text: str) -
     assert len(png) < 10_000
 
 
-@pytest.mark.parametrize("ask", [ask_sum, lambda: ask_characters(4)], ids=["math", "text"])
+@pytest.mark.parametrize("ask", [make_sum, lambda: ask_characters(4)], ids=["math", "text"])
 def test_no_two_of_a_thousand_pictures_are_alike(ask: Callable[[], Question]) -> None:
     assert len({draw(ask().text) for _picture in range(500)} | {draw("29+4=?") for _picture in range(500)}) == 1000
 

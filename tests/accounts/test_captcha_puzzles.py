@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from regsvc.accounts.captcha.pictures import ask_characters, ask_sum, question_maker
+from regsvc.accounts.captcha.pictures import ask_characters, make_sum, question_maker
 from regsvc.config.sections import CaptchaSection
 
 LOOK_ALIKES = ["0ODQ9", "1IL7", "TY", "2Z", "5S", "6G", "38B", "UV", "CG", "PR", "EF", "MNW", "4A"]
@@ -11,14 +11,14 @@ LOOK_ALIKES = ["0ODQ9", "1IL7", "TY", "2Z", "5S", "6G", "38B", "UV", "CG", "PR",
 
 def test_a_sum_and_its_answer() -> None:
     for _round in range(200):
-        question = ask_sum()
+        question = make_sum()
         match = re.fullmatch(r"(\d\d)\+(\d)=\?", question.text)
         assert match is not None
         assert int(question.answer) == int(match[1]) + int(match[2])
 
 
 def test_no_sum_is_so_common_that_guessing_pays() -> None:
-    answers = Counter(ask_sum().answer for _round in range(20_000))
+    answers = Counter(make_sum().answer for _round in range(20_000))
     assert answers.most_common(1)[0][1] < 20_000 * 0.05
 
 
@@ -43,5 +43,5 @@ def test_the_config_says_what_is_asked() -> None:
 
 def test_a_question_is_not_printed() -> None:
     assert ask_characters(8).text not in repr(ask_characters(8))
-    question = ask_sum()
+    question = make_sum()
     assert question.answer not in repr(question)

@@ -2,22 +2,22 @@ from datetime import timedelta
 
 import pytest
 
-from regsvc.accounts.captcha.store import Challenge, OutstandingChallenges
+from regsvc.accounts.captcha.store import Challenge, ChallengeStore
 from tests.support.manual_clock import StandingClock
 
 MANY, FEW = 100, 10
 
 
 @pytest.fixture
-def outstanding(clock: StandingClock) -> OutstandingChallenges:
-    return OutstandingChallenges(clock, MANY, FEW)
+def outstanding(clock: StandingClock) -> ChallengeStore:
+    return ChallengeStore(clock, MANY, FEW)
 
 
 def challenge(clock: StandingClock, client: str = "alice") -> Challenge:
     return Challenge(b"42", client, clock() + timedelta(minutes=5))
 
 
-def test_a_challenge_is_found_until_it_is_removed(outstanding: OutstandingChallenges, clock: StandingClock) -> None:
+def test_a_challenge_is_found_until_it_is_removed(outstanding: ChallengeStore, clock: StandingClock) -> None:
     put = challenge(clock)
     outstanding.put("token", put)
     assert outstanding.find("token") is put
@@ -29,7 +29,7 @@ def test_a_challenge_is_found_until_it_is_removed(outstanding: OutstandingChalle
         outstanding.remove("token")
 
 
-def test_a_challenge_expires(outstanding: OutstandingChallenges, clock: StandingClock) -> None:
+def test_a_challenge_expires(outstanding: ChallengeStore, clock: StandingClock) -> None:
     outstanding.put("token", challenge(clock))
     clock.advance(seconds=299.999)
     assert outstanding.find("token") is not None
@@ -37,7 +37,7 @@ def test_a_challenge_expires(outstanding: OutstandingChallenges, clock: Standing
     assert outstanding.find("token") is None
 
 
-def test_what_has_expired_leaves_the_memory(outstanding: OutstandingChallenges, clock: StandingClock) -> None:
+def test_what_has_expired_leaves_the_memory(outstanding: ChallengeStore, clock: StandingClock) -> None:
     for number in range(FEW):
         outstanding.put(str(number), challenge(clock))
     clock.advance(minutes=5)
@@ -45,7 +45,7 @@ def test_what_has_expired_leaves_the_memory(outstanding: OutstandingChallenges, 
     assert len(outstanding) == 1
 
 
-def test_a_client_with_too_many_loses_the_oldest(outstanding: OutstandingChallenges, clock: StandingClock) -> None:
+def test_a_client_with_too_many_loses_the_oldest(outstanding: ChallengeStore, clock: StandingClock) -> None:
     outstanding.put("bobs", challenge(clock, "bob"))
     for number in range(FEW + 3):
         outstanding.put(str(number), challenge(clock, "mallory"))
@@ -53,7 +53,7 @@ def test_a_client_with_too_many_loses_the_oldest(outstanding: OutstandingChallen
     assert outstanding.find("bobs") is not None
 
 
-def test_who_has_many_makes_room_for_who_has_few(outstanding: OutstandingChallenges, clock: StandingClock) -> None:
+def test_who_has_many_makes_room_for_who_has_few(outstanding: ChallengeStore, clock: StandingClock) -> None:
     """However often it happens: who has one challenge keeps it while anybody has two."""
     for number in range(FEW):
         outstanding.put(f"player {number}", challenge(clock, f"player {number}"))
@@ -65,7 +65,7 @@ def test_who_has_many_makes_room_for_who_has_few(outstanding: OutstandingChallen
     assert outstanding.find("late") is not None
 
 
-def test_where_everybody_has_one_the_oldest_goes(outstanding: OutstandingChallenges, clock: StandingClock) -> None:
+def test_where_everybody_has_one_the_oldest_goes(outstanding: ChallengeStore, clock: StandingClock) -> None:
     for number in range(MANY + 1):
         outstanding.put(str(number), challenge(clock, f"client {number}"))
     assert outstanding.find("0") is None
@@ -73,7 +73,7 @@ def test_where_everybody_has_one_the_oldest_goes(outstanding: OutstandingChallen
 
 
 def test_a_million_strangers_fill_no_memory(clock: StandingClock) -> None:
-    outstanding = OutstandingChallenges(clock, 1000, FEW)
+    outstanding = ChallengeStore(clock, 1000, FEW)
     waiting = Challenge(b"42", "", clock() + timedelta(minutes=5))
     for number in range(1_000_000):
         outstanding.put(str(number), Challenge(b"42", f"client {number}", waiting.expires_at))

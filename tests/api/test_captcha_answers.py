@@ -41,7 +41,7 @@ class Booth:
 
     def code(self, name: str) -> str:
         """The verification code on its way to this person."""
-        codes = self.house.app.mail_room.codes
+        codes = self.house.app.mail_parts.codes
         issued = codes.find_to_mail(codes.issue(parse_email(f"{name}@example.org").key, "register"))
         assert issued is not None
         return codes.code_of(issued)

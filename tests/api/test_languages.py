@@ -16,8 +16,8 @@ code_sent = "Un code est en route."
 [refusal]
 username_taken = "Ce nom est déjà pris."
 """
-FRENCH_CODE = "Subject: Votre code pour $server\nVoici le code :\n\n    $code\n\nIl vaut $minutes minutes.\n"
-FRENCH_APPROVED = "Subject: Bienvenue sur $server\nBonjour $username, vous pouvez jouer.\n"
+FRENCH_CODE = "Account: Votre code pour $server\nVoici le code :\n\n    $code\n\nIl vaut $minutes minutes.\n"
+FRENCH_APPROVED = "Account: Bienvenue sur $server\nBonjour $username, vous pouvez jouer.\n"
 
 
 @pytest.fixture(scope="module")

@@ -151,7 +151,7 @@ def test_a_refusal_burns_nothing(village: Village) -> None:
     assert village.register(alice, code=code).status == 201
 
 
-# --- Names ---
+# --- Candidates ---
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

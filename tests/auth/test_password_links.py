@@ -111,5 +111,5 @@ def test_the_expired_are_purged(links: PasswordLinks, alice: User, clock: Standi
     issue(links, alice)
     welcome = issue(links, alice, "first_password")
     clock.advance(hours=1)
-    assert links.purge_dead() == 1
+    assert links.purge_expired() == 1
     assert links.find(welcome) is not None

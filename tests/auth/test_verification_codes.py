@@ -241,5 +241,5 @@ def test_the_dead_are_purged(codes: VerificationCodes, clock: StandingClock) -> 
     issue(codes)
     clock.advance(minutes=16)
     living = issue(codes, BOB)
-    assert codes.purge_dead() == 1
+    assert codes.purge_expired() == 1
     assert codes.is_right(BOB, "register", living)

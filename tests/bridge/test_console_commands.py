@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin_bridge.server.console_commands import UnspeakableName, ban, is_surely_offline, kick, pardon, plain
+from plugin_bridge.server.console_commands import UnsafeName, ban, is_surely_offline, kick, pardon, plain
 from plugin_bridge.server.rcon import MAX_COMMAND_BYTES
 
 
@@ -26,11 +26,11 @@ def test_a_name_with_an_asterisk_is_quoted_where_the_game_reads_a_word() -> None
      "Bob;op", '"Bob"', "Bob\\", "/Bob", "§cBob", "Bob\u202e", "Bob\0", "a" * 33, "Bob\u2028", "鲍勃"],
 )  # fmt: skip
 def test_no_other_name_is_ever_spoken(name: str) -> None:
-    with pytest.raises(UnspeakableName):
+    with pytest.raises(UnsafeName):
         kick(name, "Bye")
-    with pytest.raises(UnspeakableName):
+    with pytest.raises(UnsafeName):
         ban(name, "Bye")
-    with pytest.raises(UnspeakableName):
+    with pytest.raises(UnsafeName):
         pardon(name)
 
 
@@ -58,7 +58,7 @@ def test_a_reason_is_one_plain_line(typed: str, said: str) -> None:
 def test_whatever_people_type_a_command_is_one_line_about_one_name(name: str, reason: str) -> None:
     try:
         commands = [kick(name, reason), ban(name, reason), pardon(name)]
-    except UnspeakableName:
+    except UnsafeName:
         return
     for command in commands:
         assert command.isprintable()

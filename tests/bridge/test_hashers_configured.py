@@ -74,7 +74,7 @@ class TestPasswordHasher:
         assert hasher.is_ascii_only
 
     def test_an_unknown_name_is_always_a_wrong_password(self) -> None:
-        assert not PasswordHasher(HASHERS["SHA256"]).verify_nobody(PASSWORD, "nobody")
+        assert not PasswordHasher(HASHERS["SHA256"]).verify_dummy(PASSWORD, "nobody")
 
 
 class TestMakePasswordHasher:

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import aiomcrcon  # type: ignore[import-untyped]
 import pytest
 
-from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, RconAddress, RconAway, RconGarbage, RconPasswordWrong, converse
+from plugin_bridge.server.rcon import (
+    MAX_COMMAND_BYTES,
+    RconAddress,
+    RconPasswordWrong,
+    RconProtocolError,
+    RconUnreachable,
+    converse,
+)
 from tests.support.rcon_server import HOST, PASSWORD, RconServer, packed, rcon_server
 
 
@@ -94,7 +101,7 @@ def test_a_server_may_answer_a_login_twice(server: RconServer) -> None:
 
 def test_nobody_listens(server: RconServer) -> None:
     server.stop()
-    with pytest.raises(RconAway, match="cannot be reached"):
+    with pytest.raises(RconUnreachable, match="cannot be reached"):
         ask(server, "list")
 
 
@@ -103,14 +110,14 @@ def test_a_name_that_no_resolver_knows() -> None:
         async with converse(RconAddress("no-such-host.invalid", 25575, PASSWORD)):
             pass
 
-    with pytest.raises(RconAway):
+    with pytest.raises(RconUnreachable):
         asyncio.run(talk())
 
 
 def test_a_server_that_says_nothing_is_left_in_time(server: RconServer) -> None:
     server.is_slow = True
     began = time.monotonic()
-    with pytest.raises(RconAway, match="in time"):
+    with pytest.raises(RconUnreachable, match="in time"):
         ask(server, "list", patience=0.3)
     assert time.monotonic() - began < 2
 
@@ -118,7 +125,7 @@ def test_a_server_that_says_nothing_is_left_in_time(server: RconServer) -> None:
 def test_a_server_that_dribbles_is_left_in_time(server: RconServer) -> None:
     """Each byte comes soon enough; the whole does not."""
     server.raw = packed(2, 0, "half")[:-1]
-    with pytest.raises(RconAway, match="in time"):
+    with pytest.raises(RconUnreachable, match="in time"):
         ask(server, "list", patience=0.3)
 
 
@@ -135,22 +142,22 @@ GARBAGE = {
 @pytest.mark.parametrize("what", GARBAGE)
 def test_what_is_no_console_is_left_at_once(server: RconServer, what: str) -> None:
     server.raw = GARBAGE[what]
-    with pytest.raises(RconGarbage):
+    with pytest.raises(RconProtocolError):
         ask(server, "list")
     server.login_raw = GARBAGE[what]
-    with pytest.raises(RconGarbage):
+    with pytest.raises(RconProtocolError):
         ask(server)
 
 
 def test_an_answer_without_end_is_left(server: RconServer) -> None:
     server.answers["help"] = "a" * 300_000
-    with pytest.raises(RconGarbage, match="too long"):
+    with pytest.raises(RconProtocolError, match="too long"):
         ask(server, "help")
 
 
 def test_a_connection_that_closes_is_told(server: RconServer) -> None:
     server.before = lambda command: server.hang_up()
-    with pytest.raises(RconAway, match="closed before the answer"):
+    with pytest.raises(RconUnreachable, match="closed before the answer"):
         ask(server, "list")
 
 

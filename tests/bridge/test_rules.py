@@ -4,7 +4,14 @@ import re
 
 import pytest
 
-from plugin_bridge.authme.rules import ANYTHING, NameFault, NameRule, PasswordFault, PasswordRule, compile_java_pattern
+from plugin_bridge.authme.rules import (
+    ANYTHING,
+    NameRule,
+    NameViolation,
+    PasswordFault,
+    PasswordRule,
+    compile_java_pattern,
+)
 
 
 def pattern_rule(text: str) -> PasswordRule:
@@ -14,7 +21,7 @@ def pattern_rule(text: str) -> PasswordRule:
 class TestPasswordRule:
     @pytest.mark.parametrize("password", ["five5", "A" * 30, "!~Mixed~!"])
     def test_it_has_nothing_against_a_good_password(self, password: str) -> None:
-        assert PasswordRule().find_fault(password, "Alice") is None
+        assert PasswordRule().find_violation(password, "Alice") is None
 
     @pytest.mark.parametrize(
         ("password", "fault"),
@@ -30,59 +37,59 @@ class TestPasswordRule:
         ],
     )
     def test_it_names_the_fault(self, password: str, fault: PasswordFault) -> None:
-        assert PasswordRule().find_fault(password, "Alice") == fault
+        assert PasswordRule().find_violation(password, "Alice") == fault
 
     def test_the_first_fault_in_authmes_order_counts(self) -> None:
-        assert PasswordRule().find_fault("é" * 40, "alice") == PasswordFault.FORBIDDEN_CHARACTERS
-        assert PasswordRule().find_fault("bob", "Bob") == PasswordFault.SAME_AS_USERNAME
-        assert PasswordRule().find_fault("help", "alice") == PasswordFault.TOO_SHORT
+        assert PasswordRule().find_violation("é" * 40, "alice") == PasswordFault.FORBIDDEN_CHARACTERS
+        assert PasswordRule().find_violation("bob", "Bob") == PasswordFault.SAME_AS_USERNAME
+        assert PasswordRule().find_violation("help", "alice") == PasswordFault.TOO_SHORT
 
     def test_the_regex_sees_the_password_in_lower_case(self) -> None:
-        assert pattern_rule("[A-Z]*").find_fault("ABCDEF", "alice") == PasswordFault.FORBIDDEN_CHARACTERS
-        assert pattern_rule("[a-z]*").find_fault("ABCDEF", "alice") is None
+        assert pattern_rule("[A-Z]*").find_violation("ABCDEF", "alice") == PasswordFault.FORBIDDEN_CHARACTERS
+        assert pattern_rule("[a-z]*").find_violation("ABCDEF", "alice") is None
 
     def test_lengths_count_utf16_units(self) -> None:
         rule = PasswordRule(pattern=ANYTHING, min_length=5, max_length=6)
-        assert rule.find_fault("😀😀😀", "alice") is None
-        assert rule.find_fault("😀😀", "alice") == PasswordFault.TOO_SHORT
-        assert rule.find_fault("😀😀😀😀", "alice") == PasswordFault.TOO_LONG
+        assert rule.find_violation("😀😀😀", "alice") is None
+        assert rule.find_violation("😀😀", "alice") == PasswordFault.TOO_SHORT
+        assert rule.find_violation("😀😀😀😀", "alice") == PasswordFault.TOO_LONG
 
     def test_an_algorithm_that_knows_ascii_only_allows_nothing_else(self) -> None:
         rule = PasswordRule(pattern=ANYTHING, is_ascii_only=True)
-        assert rule.find_fault("пароль", "alice") == PasswordFault.FORBIDDEN_CHARACTERS
-        assert rule.find_fault("with spaces", "alice") is None
+        assert rule.find_violation("пароль", "alice") == PasswordFault.FORBIDDEN_CHARACTERS
+        assert rule.find_violation("with spaces", "alice") is None
 
     def test_a_huge_password_never_reaches_the_regex(self) -> None:
-        assert pattern_rule("(a+)+b").find_fault("a" * 100_000, "alice") == PasswordFault.TOO_LONG
+        assert pattern_rule("(a+)+b").find_violation("a" * 100_000, "alice") == PasswordFault.TOO_LONG
 
     def test_a_lone_surrogate_is_refused_even_where_everything_is_allowed(self) -> None:
-        assert PasswordRule(pattern=ANYTHING).find_fault("abcde\udfff", "alice") == "forbidden_characters"
+        assert PasswordRule(pattern=ANYTHING).find_violation("abcde\udfff", "alice") == "forbidden_characters"
 
 
 class TestNameRule:
     @pytest.mark.parametrize("name", ["Bob", "Alice_99", "a" * 16])
     def test_it_has_nothing_against_a_good_name(self, name: str) -> None:
-        assert NameRule().find_fault(name) is None
+        assert NameRule().find_violation(name) is None
 
     @pytest.mark.parametrize(
         ("name", "fault"),
         [
-            ("", NameFault.TOO_SHORT),
-            ("Al", NameFault.TOO_SHORT),
-            ("a" * 17, NameFault.TOO_LONG),
-            ("a" * 100_000, NameFault.TOO_LONG),
-            ("Bob Ross", NameFault.FORBIDDEN_CHARACTERS),
-            ("Bob\n", NameFault.FORBIDDEN_CHARACTERS),
-            ("Renée", NameFault.FORBIDDEN_CHARACTERS),
+            ("", NameViolation.TOO_SHORT),
+            ("Al", NameViolation.TOO_SHORT),
+            ("a" * 17, NameViolation.TOO_LONG),
+            ("a" * 100_000, NameViolation.TOO_LONG),
+            ("Bob Ross", NameViolation.FORBIDDEN_CHARACTERS),
+            ("Bob\n", NameViolation.FORBIDDEN_CHARACTERS),
+            ("Renée", NameViolation.FORBIDDEN_CHARACTERS),
         ],
     )
-    def test_it_names_the_fault(self, name: str, fault: NameFault) -> None:
-        assert NameRule().find_fault(name) == fault
+    def test_it_names_the_fault(self, name: str, fault: NameViolation) -> None:
+        assert NameRule().find_violation(name) == fault
 
     def test_the_regex_for_clients_says_all_of_it(self) -> None:
         regex = re.compile(NameRule().regex)
         for name in ("Bob", "Al", "a" * 16, "a" * 17, "Bob Ross"):
-            assert (regex.search(name) is not None) == (NameRule().find_fault(name) is None)
+            assert (regex.search(name) is not None) == (NameRule().find_violation(name) is None)
 
 
 class TestJavaPatterns:
@@ -112,7 +119,7 @@ class TestJavaPatterns:
 
     @pytest.mark.parametrize("java", ["([a-z]+)+", "(?:a|aa)*", r"(\p{Lower}*[0-9]?)*"])
     def test_one_that_could_take_for_ever_is_never_tried(self, java: str, caplog: pytest.LogCaptureFixture) -> None:
-        assert pattern_rule(java).find_fault(f"{'a' * 29}!", "Alice") is None
+        assert pattern_rule(java).find_violation(f"{'a' * 29}!", "Alice") is None
         assert "can take for ever" in caplog.text
 
     @pytest.mark.parametrize("java", ["(", "[a", "*", r"[a-z[A-Z]]*", r"[a-z&&[^b]]*", r"\p{L}*", "[!--a]*", "a" * 201])

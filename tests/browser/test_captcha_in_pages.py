@@ -121,7 +121,7 @@ def test_the_login_asks_too(reader: Reader, house: House, address: str) -> None:
 
 def code_for(house: House, email: str) -> str:
     """The digits on their way to this address."""
-    codes = house.app.mail_room.codes
+    codes = house.app.mail_parts.codes
     issued = codes.find_to_mail(codes.issue(parse_email(email).key, "register"))
     assert issued is not None
     return codes.code_of(issued)

@@ -149,7 +149,7 @@ def test_query_story_of_alice(house: House, ask: Ask) -> None:
 def test_query_undelivered_mails(house: House, ask: Ask) -> None:
     for name in ("Alice", "Bob", "Carol"):
         house.approved(name)
-    outbox = house.app.mail_room.outbox
+    outbox = house.app.mail_parts.outbox
     alice, bob = outbox.claim_due(2)
     outbox.mark_sent(alice.id)
     outbox.mark_failed(bob, "550 no such mailbox", is_final=True)
@@ -224,7 +224,7 @@ def test_query_ban(house: House) -> None:
     token = house.login("Alice", PASSWORD).token
     type_sql(house, "ban")
     with pytest.raises(Unauthorized):
-        house.app.desk.tokens.authenticate(token)
+        house.app.auth_parts.tokens.authenticate(token)
     house.sync()
     alice = house.user("Alice")
     assert (alice.status, alice.applied_status, alice.reason) == ("banned", "banned", "griefing")
@@ -262,7 +262,7 @@ def test_query_delete(house: House) -> None:
     token = house.login("Alice", PASSWORD).token
     type_sql(house, "delete")
     with pytest.raises(Unauthorized):
-        house.app.desk.tokens.authenticate(token)
+        house.app.auth_parts.tokens.authenticate(token)
     house.sync()
     assert find_player(house.table, "alice") is None
     assert [entry.operator for entry in house.audits("user.deleted")] == ["sql"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regsvc.core import errors
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 from regsvc.core.refusal import REFUSALS, Category, Refusal
 
 
@@ -53,7 +53,7 @@ def test_a_bug_is_described_by_types_and_places() -> None:
         except ValueError as error:
             raise KeyError("hunter2") from error
     except KeyError as error:
-        described = describe_bug(error)
+        described = describe_exception(error)
     assert described.startswith("KeyError at ")
     assert "caused by ValueError at " in described
     assert " inner < " in described

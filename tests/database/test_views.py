@@ -188,8 +188,8 @@ def test_the_drift_has_what_was_typed_and_not_carried_out_yet(house: House) -> N
 
 
 def test_the_recent_audit_is_the_newest_thousand(house: House) -> None:
-    audit = house.app.desk.audit
-    with house.app.ground.home.database.atomic():
+    audit = house.app.auth_parts.audit
+    with house.app.context.location.database.atomic():
         for number in range(1005):
             audit.record("user.logged_in", "Alice", "Alice", {"number": number})
     recent = house.ours.query("SELECT * FROM regsvc_v_recent_audit ORDER BY id DESC")
@@ -198,7 +198,7 @@ def test_the_recent_audit_is_the_newest_thousand(house: House) -> None:
 
 
 def test_the_outbox_tells_what_became_of_each_mail(house: House) -> None:
-    outbox = house.app.mail_room.outbox
+    outbox = house.app.mail_parts.outbox
     outbox.put("verification_code", parse_email("alice@example.org"), "en", row_id=1)
     house.register("Alice")
     house.decide("reject", "Alice")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.core import clock
-from regsvc.doctor.cached_checkup import Examined, HouseDoctor
+from regsvc.doctor.cached_checkup import CachedCheckup, CheckupResult
 from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Machine
@@ -45,8 +45,8 @@ def gather(clinic: Clinic, *, is_braked: bool = False) -> Facts:
 def test_one_checkup_is_enough_for_all_who_ask_meanwhile(clinic: Clinic) -> None:
     look = SlowLook()
 
-    async def story() -> list[Examined]:
-        doctor = HouseDoctor(lambda: gather(clinic), clock.now, examine=look)
+    async def story() -> list[CheckupResult]:
+        doctor = CachedCheckup(lambda: gather(clinic), clock.now, examine=look)
         asking = [asyncio.create_task(doctor.ask(wants_new=bool(number % 2))) for number in range(6)]
         asking[0].cancel()  # who leaves does not take it away from the others
         await asyncio.sleep(0)
@@ -68,7 +68,7 @@ def test_an_old_one_is_not_good_enough(clinic: Clinic) -> None:
     look.may_end.set()
 
     async def story() -> None:
-        doctor = HouseDoctor(lambda: gather(clinic), clock.now, examine=look, fresh=timedelta(0))
+        doctor = CachedCheckup(lambda: gather(clinic), clock.now, examine=look, fresh=timedelta(0))
         await doctor.ask()
         await doctor.ask()
 
@@ -86,7 +86,7 @@ def test_one_that_fails_is_forgotten(clinic: Clinic) -> None:
         return outcome
 
     async def story() -> None:
-        doctor = HouseDoctor(lambda: gather(clinic), clock.now, examine=stumble)
+        doctor = CachedCheckup(lambda: gather(clinic), clock.now, examine=stumble)
         await doctor.ask()
         with pytest.raises(ZeroDivisionError):
             await doctor.ask(wants_new=True)

@@ -10,7 +10,7 @@ from regsvc.doctor import checkup
 from regsvc.doctor.checkup import CHECKS, Checkup
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Machine
-from regsvc.doctor.finding import Check, Examination, Finding, Place, Severity, Source, check
+from regsvc.doctor.finding import Check, Examination, Finding, FixLocation, Severity, Source, check
 from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
 
 RISKY = Finding("a.risk", Severity.RISKY, "The door is open.", "Anybody comes in.", "Close it.", "/door: is_open: no")
@@ -95,7 +95,7 @@ def test_a_check_that_stumbles_does_not_silence_the_others(monkeypatch: pytest.M
         yield "This is so"
 
     def declare(id: str, examination: Examination) -> Check:
-        return check(id, Severity.RISKY, means="M.", why="W.", do="D.", where=Place(Source.MACHINE))(examination)
+        return check(id, Severity.RISKY, means="M.", why="W.", do="D.", where=FixLocation(Source.MACHINE))(examination)
 
     broken, sound = declare("a.broken", stumble), declare("a.sound", see)
     monkeypatch.setattr(checkup, "CHECKS", (broken, sound))

@@ -1,4 +1,4 @@
-"""Names and passwords that the web and the game do not take alike; Bedrock players among them."""
+"""Candidates and passwords that the web and the game do not take alike; Bedrock players among them."""
 
 import pytest
 

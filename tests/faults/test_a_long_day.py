@@ -84,7 +84,7 @@ def count_connections() -> int:
 
 def open_every_connection(house: House) -> None:
     """Threads begin, and connect, when they are first needed: all of them now, so that none does so later."""
-    count = house.app.ground.config.database.threads
+    count = house.app.context.config.database.threads
     meeting = threading.Barrier(count)
 
     def look_together() -> None:
@@ -115,7 +115,7 @@ def test_a_day_of_requests_leaves_no_task_and_no_connection(house: House) -> Non
     open_every_connection(house)
 
     async def a_day() -> tuple[set[str], int, int]:
-        delivery = asyncio.create_task(house.app.mail_room.delivery.run(), name="mail")
+        delivery = asyncio.create_task(house.app.mail_parts.delivery.run(), name="mail")
         for hour in range(HOURS):
             runs = [house.app.sync.run() for _call in range(5)]
             looks = [house.app.services.health.vitals() for _call in range(5)]
@@ -124,7 +124,7 @@ def test_a_day_of_requests_leaves_no_task_and_no_connection(house: House) -> Non
             house.clock.advance(hours=1)
             if hour == 1:
                 files, connections = count_open_files(), count_connections()
-        house.app.mail_room.delivery.stop()
+        house.app.mail_parts.delivery.stop()
         await delivery
         left = {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
         return left, count_open_files() - files, count_connections() - connections

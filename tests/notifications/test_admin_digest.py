@@ -44,7 +44,7 @@ def house(open_with: OpenHouse) -> House:
 
 
 def tick(app: App) -> int:
-    return app.mail_room.digest.run()
+    return app.mail_parts.digest.run()
 
 
 def digests() -> list[str]:
@@ -54,13 +54,13 @@ def digests() -> list[str]:
 
 
 def read_digest(house: House) -> tuple[str, str]:
-    """Subject and text of the next one, as it would leave now."""
-    room = house.app.mail_room
+    """Account and text of the next one, as it would leave now."""
+    room = house.app.mail_parts
     [mail] = [mail for mail in room.outbox.claim_due(100) if mail.recipient_key == "olivia@example.org"]
     message = room.renderer.render(mail).message
     part = message.get_body(("plain",))
     assert part is not None
-    return str(message["Subject"]), str(part.get_content())
+    return str(message["Account"]), str(part.get_content())
 
 
 def test_every_admin_is_told_who_waits(house: House, clock: StandingClock) -> None:
@@ -117,7 +117,7 @@ def test_of_many_at_once_one_tells(house: House) -> None:
     house.register("Alice")
 
     def tick_elsewhere() -> int:
-        with house.app.ground.home.database.connection_context():
+        with house.app.context.location.database.connection_context():
             return tick(house.app)
 
     assert sorted(at_once([tick_elsewhere] * 4)) == [0, 0, 0, 2]
@@ -127,7 +127,7 @@ def test_of_many_at_once_one_tells(house: House) -> None:
 def test_a_promise_that_could_not_be_written_is_made_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     house.register("Alice")
     with monkeypatch.context() as broken:
-        broken.setattr(house.app.mail_room.mails, "send_digest", lambda admin: 1 / 0)
+        broken.setattr(house.app.mail_parts.mails, "send_digest", lambda admin: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             tick(house.app)
     assert tick(house.app) == 2
@@ -170,7 +170,7 @@ def test_it_speaks_the_hosts_language(open_with: OpenHouse) -> None:
 @pytest.mark.parametrize("given", [{}, {"mail__admins": ADMINS, "mail__backend": "off"}], ids=["nobody", "no mail"])
 def test_without_admins_or_mail_nothing_is_written(open_with: OpenHouse, given: dict[str, object]) -> None:
     house = open_with(**given)
-    if house.app.mail_room.mailer.is_available:
+    if house.app.mail_parts.mailer.is_available:
         house.register("Alice")
     assert tick(house.app) == 0
 

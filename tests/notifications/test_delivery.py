@@ -1,4 +1,4 @@
-"""Mails leave in the background: at least once, in order, whatever the mail server does meanwhile."""
+"""MailQueue leave in the background: at least once, in order, whatever the mail server does meanwhile."""
 
 import asyncio
 import logging
@@ -16,8 +16,8 @@ from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry, User, Verification
 from regsvc.notifications.delivery import Delivery
-from regsvc.notifications.mail.backends import Mailer, NoMail, SmtpAccount, SmtpMailer
-from regsvc.notifications.mail.transport import MailCarrier
+from regsvc.notifications.mail.backends import MailBackend, NoMail, SmtpAccount, SmtpMailer
+from regsvc.notifications.mail.transport import SmtpTransport
 from tests.support.mail_parts import ALICE, BOB, PostOffice
 from tests.support.manual_clock import StandingClock
 from tests.support.smtp import MailServer
@@ -89,12 +89,12 @@ class UnderWay:
 
 
 @asynccontextmanager
-async def delivering(office: PostOffice, database: Database, mailer: Mailer) -> AsyncIterator[UnderWay]:
+async def delivering(office: PostOffice, database: Database, mailer: MailBackend) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished what was under way when it comes back."""
     worker = WatchedWorker(database)
-    carrier = MailCarrier(worker, office.desk, mailer)
+    carrier = SmtpTransport(worker, office.store, mailer)
     delivery = Delivery(
-        worker, office.desk, carrier, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
+        worker, office.store, carrier, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
     )
     running = asyncio.create_task(delivery.run())
     try:

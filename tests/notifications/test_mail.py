@@ -12,7 +12,7 @@ from peewee import Database
 
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import Link, User
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.notifications.mail.renderer import NothingToSend, RenderedMail
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, load_mail_templates
 from tests.support.database_fixtures import MakeUser
@@ -60,11 +60,11 @@ def test_every_mail_can_be_written_in_every_language(office: PostOffice, name: s
     values = {value: f"the-{value}" for value in MAILS[name]}
     message = office.renderer.compose(name, ALICE, language, values)
     text, html = text_of(message), html_of(message)
-    assert "Example Craft" in str(message["Subject"])
+    assert "Example Craft" in str(message["Account"])
     for value in values.values():
         assert value in text
         assert value in html
-    assert "$" not in text + html + str(message["Subject"])
+    assert "$" not in text + html + str(message["Account"])
     assert f'<html lang="{language}">' in html
 
 
@@ -79,7 +79,7 @@ def test_every_language_has_a_text_and_a_picture_of_its_own(name: str, language:
 @pytest.mark.parametrize("name", MAILS)
 def test_every_mail_has_its_function(name: str) -> None:
     base = {"approved_set_password": "approved"}.get(name, name)
-    assert name == "mail_test" or hasattr(Mails, f"send_{base}")
+    assert name == "mail_test" or hasattr(MailQueue, f"send_{base}")
 
 
 def test_a_code_stands_in_text_and_html_but_not_in_the_subject(office: PostOffice) -> None:
@@ -89,7 +89,7 @@ def test_a_code_stands_in_text_and_html_but_not_in_the_subject(office: PostOffic
     assert re.findall(r"\b\d{6}\b", text_of(message)) == [code]
     assert re.findall(r"\b\d{6}\b", html_of(message)) == [code]
     assert "5 minutes" in text_of(message)
-    assert code not in str(message["Subject"])
+    assert code not in str(message["Account"])
 
 
 def test_its_headers_say_who_to_whom_when_and_that_a_machine_wrote(office: PostOffice, clock: StandingClock) -> None:
@@ -126,7 +126,7 @@ def test_nothing_anybody_wrote_breaks_out(office: PostOffice, evil_bob: User, tr
     message = as_received(render(office))
     assert message["Bcc"] is None
     assert message["To"] == "bob@example.org"
-    assert "\n" not in str(message["Subject"])
+    assert "\n" not in str(message["Account"])
     assert "<b>" not in html_of(message)
     assert "<script>" not in html_of(message)
     assert "&lt;script&gt;" in html_of(message)
@@ -138,7 +138,7 @@ def test_a_name_in_the_subject_stays_on_its_line(office: PostOffice, evil_bob: U
     office.mails.send_approved(evil_bob, office.review(evil_bob, "approve"), needs_password=False)
     message = as_received(render(office))
     assert message["Bcc"] is None
-    assert "<b>Bob</b> Bcc: x@example.com" in str(message["Subject"])
+    assert "<b>Bob</b> Bcc: x@example.com" in str(message["Account"])
 
 
 def test_a_decision_brings_its_reason(office: PostOffice, alice: User) -> None:
@@ -242,27 +242,27 @@ def test_addresses_of_all_kinds_stand_in_the_header(office: PostOffice, recipien
 
 
 def test_a_host_writes_his_own_words(our_database: Database, clock: StandingClock, tmp_path: Path) -> None:
-    (tmp_path / "verification_code.en.txt").write_text("Subject: Ahoy!\n\nThe word is $code, ye have $minutes.\n")
-    (tmp_path / "verification_code.fr.txt").write_text("Subject: Bonjour\n\nVotre code : $code\n", encoding="utf-8")
+    (tmp_path / "verification_code.en.txt").write_text("Account: Ahoy!\n\nThe word is $code, ye have $minutes.\n")
+    (tmp_path / "verification_code.fr.txt").write_text("Account: Bonjour\n\nVotre code : $code\n", encoding="utf-8")
     (tmp_path / "README").write_text("not a mail")
     office = PostOffice(our_database, clock, tmp_path)
     code = office.ask_for_code()
     message = as_received(render(office))
-    assert message["Subject"] == "Ahoy!"
+    assert message["Account"] == "Ahoy!"
     assert message.get_content() == f"The word is {code}, ye have 5.\r\n"
     assert load_mail_templates(tmp_path).languages == ["en", "fr", "zh"]
     french = office.renderer.compose("verification_code", ALICE, "fr", {"code": "123456", "minutes": "5"})
-    assert french["Subject"] == "Bonjour"
+    assert french["Account"] == "Bonjour"
 
 
 @pytest.mark.parametrize(
     ("file", "text", "complaint"),
     [
         ("approved.en.txt", "Hello", "first line"),
-        ("approved.en.txt", "Subject: Hi\n\nYour $code", r"\$code is unknown here"),
-        ("approved.en.txt", "Subject: $reward\n\nHello", r"\$reward is unknown here"),
-        ("approved.en.txt", "Subject: Hi\n\n100 $ for you", "a lone \\$"),
-        ("aproved.en.txt", "Subject: Hi\n\nHello", "no mail is called that"),
+        ("approved.en.txt", "Account: Hi\n\nYour $code", r"\$code is unknown here"),
+        ("approved.en.txt", "Account: $reward\n\nHello", r"\$reward is unknown here"),
+        ("approved.en.txt", "Account: Hi\n\n100 $ for you", "a lone \\$"),
+        ("aproved.en.txt", "Account: Hi\n\nHello", "no mail is called that"),
     ],
 )
 def test_broken_words_are_noticed_when_they_are_read(tmp_path: Path, file: str, text: str, complaint: str) -> None:
@@ -272,6 +272,6 @@ def test_broken_words_are_noticed_when_they_are_read(tmp_path: Path, file: str, 
 
 
 def test_words_that_are_not_utf8_are_noticed(tmp_path: Path) -> None:
-    (tmp_path / "approved.en.txt").write_bytes(b"Subject: \xff\n\n")
+    (tmp_path / "approved.en.txt").write_bytes(b"Account: \xff\n\n")
     with pytest.raises(BrokenTemplate, match="not UTF-8"):
         load_mail_templates(tmp_path)

@@ -19,7 +19,7 @@ from regsvc.notifications.mail.backends import (
     AuthMeMailAccount,
     FolderMailer,
     LogMailer,
-    Mailer,
+    MailBackend,
     MailPostponed,
     MailRefused,
     MailServerAway,
@@ -40,7 +40,7 @@ ACCOUNT = ("companion", "correct horse")
 
 def letter(to: EmailAddress = ALICE) -> EmailMessage:
     message = EmailMessage()
-    message["Subject"] = "Grüße"
+    message["Account"] = "Grüße"
     message["From"] = SENDER
     message["To"] = Address(username=to.local_part, domain=to.domain)
     message["Date"] = datetime(2031, 5, 4, 12, 0, tzinfo=UTC)
@@ -48,7 +48,7 @@ def letter(to: EmailAddress = ALICE) -> EmailMessage:
     return message
 
 
-def send(mailer: Mailer, to: EmailAddress = ALICE) -> None:
+def send(mailer: MailBackend, to: EmailAddress = ALICE) -> None:
     asyncio.run(mailer.send(letter(to), to))
 
 
@@ -176,7 +176,7 @@ def test_the_log_shows_all_of_it(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         send(LogMailer(SENDER))
     assert "Alice@example.org" in caplog.text
-    assert "Subject: Grüße" in caplog.text
+    assert "Account: Grüße" in caplog.text
     assert "Your code is 123456." in caplog.text
 
 
@@ -204,7 +204,7 @@ AUTHME = AuthMeMailAccount("host@example.org", "secret", "smtp.example.org", 465
     ],
 )
 def test_the_config_decides(
-    config: MailSection, authme: AuthMeMailAccount | None, kind: type[Mailer], sender: str
+    config: MailSection, authme: AuthMeMailAccount | None, kind: type[MailBackend], sender: str
 ) -> None:
     mailer = make_mailer(config, authme)
     assert type(mailer) is kind

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from peewee import Database
 
-from regsvc.app.mail import patience_with_mails
+from regsvc.app.mail import mail_retry_policy
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.mail.renderer import recipient_of
@@ -97,7 +97,7 @@ def test_what_a_crashed_process_claimed_is_due_again(outbox: Outbox, clock: Stan
 
 
 def test_attempts_come_further_and_further_apart(our_database: Database, clock: StandingClock) -> None:
-    outbox = Outbox(clock, "mail", patience_with_mails(max_attempts=20))
+    outbox = Outbox(clock, "mail", mail_retry_policy(max_attempts=20))
     outbox.put("approved", ALICE, "en")
     waits = []
     for attempt in range(1, 20):
@@ -143,7 +143,7 @@ def test_an_outage_costs_no_attempts(outbox: Outbox) -> None:
     for outage in range(10):
         [mail] = outbox.claim_due(1)
         assert mail.attempts == 1, outage
-        outbox.put_back(mail, "connection refused")
+        outbox.release(mail, "connection refused")
 
 
 def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: StandingClock) -> None:

@@ -19,7 +19,7 @@ def delivered(office: PostOffice) -> str:
     [mail] = office.outbox.claim_due(5)
     message = office.renderer.render(mail).message
     parts = [str(part.get_content()) for part in message.walk() if part.get_content_maintype() == "text"]
-    return "\n".join([str(message["To"]), str(message["Subject"]), *parts])
+    return "\n".join([str(message["To"]), str(message["Account"]), *parts])
 
 
 def test_the_old_address_is_told_even_if_a_thief_deletes_the_account_next(office: PostOffice, alice: User) -> None:

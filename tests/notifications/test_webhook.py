@@ -99,7 +99,7 @@ def test_an_event_goes_with_its_cause(house: House, monkeypatch: pytest.MonkeyPa
     house.register("Alice")
     before = events()
     with monkeypatch.context() as broken:
-        broken.setattr(house.app.mail_room.mails, "send_approved", lambda *args, **kwargs: 1 / 0)
+        broken.setattr(house.app.mail_parts.mails, "send_approved", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             house.decide("approve", "Alice")
     assert (house.user("Alice").status, events()) == ("pending", before)
@@ -131,7 +131,7 @@ def test_the_clock_lifts_a_ban_and_it_is_told(house: House, clock: StandingClock
 
 def test_the_command_line_tells_it_too(house: House) -> None:
     app = house.app
-    stored = app.hash_room.passwords.hash(PASSWORD, "Olaf")
+    stored = app.password_parts.passwords.hash(PASSWORD, "Olaf")
     app.registration.create("Olaf", None, stored, Actor("cli:root"))
     assert events() == [("registered", "Olaf", "pending"), ("approved", "Olaf", "approved")] or events() == [
         ("registered", "Olaf", "pending")

@@ -16,11 +16,11 @@ from regsvc.core.i18n import load_translations
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Delivery
-from regsvc.notifications.outbox import Errand, Outbox, OutboxDesk
-from regsvc.notifications.transport import Carrier
+from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore
+from regsvc.notifications.transport import Transport
 from regsvc.notifications.webhook.events import Webhook
 from regsvc.notifications.webhook.message import WebhookMessages
-from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookCarrier, WebhookCarrier
+from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookTransport, WebhookTransport
 from tests.support.certificate import Certificate
 from tests.support.manual_clock import StandingClock
 from tests.support.webhook_receiver import PATH, Answer, WebhookReceiver
@@ -38,25 +38,25 @@ def receiver() -> Iterator[WebhookReceiver]:
     with_port.stop()
 
 
-class CountingDesk(OutboxDesk):
+class CountingDesk(OutboxStore):
     """A real one that counts what is written down of attempts."""
 
     recorded = 0
 
-    def record_sent(self, errand: Errand) -> None:
+    def record_sent(self, errand: OutboxMessage) -> None:
         super().record_sent(errand)
         self.recorded += 1
 
-    def record_failure(self, errand: Errand, error: str, **how: Any) -> timedelta | None:
+    def record_failure(self, errand: OutboxMessage, error: str, **how: Any) -> timedelta | None:
         wait = super().record_failure(errand, error, **how)
         self.recorded += 1
         return wait
 
-    def put_back(self, errand: Errand, reason: str) -> None:
-        super().put_back(errand, reason)
+    def release(self, errand: OutboxMessage, reason: str) -> None:
+        super().release(errand, reason)
         self.recorded += 1
 
-    def drop(self, errand: Errand, reason: str) -> None:
+    def drop(self, errand: OutboxMessage, reason: str) -> None:
         super().drop(errand, reason)
         self.recorded += 1
 
@@ -71,12 +71,12 @@ class Desk:
         self.books = CountingDesk(database, self.outbox)
         self.webhook = Webhook(self.outbox, "en", clock)
 
-    def carrier(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookCarrier:
+    def carrier(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookTransport:
         messages = WebhookMessages(load_translations(), "Example Craft")
-        return WebhookCarrier(url, secret, messages, self._clock, allows_private=allows_private)
+        return WebhookTransport(url, secret, messages, self._clock, allows_private=allows_private)
 
     @asynccontextmanager
-    async def delivering(self, carrier: Carrier) -> AsyncIterator["WatchedWorker"]:
+    async def delivering(self, carrier: Transport) -> AsyncIterator["WatchedWorker"]:
         """Runs until the block ends, and has finished what was under way when it comes back."""
         worker = WatchedWorker(self._database)
         delivery = Delivery(
@@ -96,7 +96,7 @@ class Desk:
                 await running
             await asyncio.to_thread(worker.close)
 
-    def attempt(self, carrier: Carrier) -> OutboxEntry:
+    def attempt(self, carrier: Transport) -> OutboxEntry:
         """One attempt at what is due; the only entry, as it is then."""
         before = self.books.recorded
 
@@ -131,7 +131,7 @@ class WatchedWorker(Worker):
 
 
 @pytest.fixture
-def desk(our_database: Database, clock: StandingClock) -> Desk:
+def store(our_database: Database, clock: StandingClock) -> Desk:
     return Desk(our_database, clock)
 
 
@@ -145,10 +145,10 @@ def entry() -> OutboxEntry:
 
 
 def test_an_event_is_posted_for_people_and_for_programs(
-    desk: Desk, receiver: WebhookReceiver, clock: StandingClock
+    store: Desk, receiver: WebhookReceiver, clock: StandingClock
 ) -> None:
-    desk.webhook.tell("rejected", "Alice", "rejected", "too young")
-    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+    store.webhook.tell("rejected", "Alice", "rejected", "too young")
+    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
     [call] = receiver.calls
     assert call.path == PATH
     assert call.headers["content-type"] == "application/json"
@@ -170,11 +170,11 @@ def test_an_event_is_posted_for_people_and_for_programs(
     }
 
 
-def test_no_name_and_no_reason_can_ping_format_or_link(desk: Desk, receiver: WebhookReceiver) -> None:
+def test_no_name_and_no_reason_can_ping_format_or_link(store: Desk, receiver: WebhookReceiver) -> None:
     """R34"""
     nasty = "@everyone <@80351110224678912> **_`~|\u202e\x1b[1m\r\n# https://evil.example [x](y)"
-    desk.webhook.tell("banned", nasty, "banned", nasty + "x" * 5000)
-    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+    store.webhook.tell("banned", nasty, "banned", nasty + "x" * 5000)
+    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
     message = receiver.calls[0].json
     shown = message["embeds"][0]["description"]
     assert message["allowed_mentions"] == {"parse": []}
@@ -187,9 +187,9 @@ def test_no_name_and_no_reason_can_ping_format_or_link(desk: Desk, receiver: Web
     assert message["companion"]["username"] == nasty, "programs get what it is"
 
 
-def test_it_speaks_the_hosts_language(desk: Desk, receiver: WebhookReceiver, clock: StandingClock) -> None:
-    Webhook(desk.outbox, "zh", clock).tell("approved", "Alice", "approved")
-    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+def test_it_speaks_the_hosts_language(store: Desk, receiver: WebhookReceiver, clock: StandingClock) -> None:
+    Webhook(store.outbox, "zh", clock).tell("approved", "Alice", "approved")
+    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
     assert receiver.calls[0].json["content"] == "**Alice** 已通过审核。"
 
 
@@ -201,18 +201,20 @@ def test_it_speaks_the_hosts_language(desk: Desk, receiver: WebhookReceiver, clo
     ],
     ids=["text", "whsec"],
 )
-def test_a_call_is_signed(desk: Desk, receiver: WebhookReceiver, clock: StandingClock, secret: str, key: bytes) -> None:
-    desk.webhook.tell("registered", "Алиса", "pending")
-    assert desk.attempt(desk.carrier(receiver.url, secret)).outcome == "sent"
+def test_a_call_is_signed(
+    store: Desk, receiver: WebhookReceiver, clock: StandingClock, secret: str, key: bytes
+) -> None:
+    store.webhook.tell("registered", "Алиса", "pending")
+    assert store.attempt(store.carrier(receiver.url, secret)).outcome == "sent"
     [call] = receiver.calls
     assert call.headers["webhook-timestamp"] == str(int(clock().timestamp()))
     assert call.is_signed_with(key)
     assert not call.is_signed_with(key + b"x")
 
 
-def test_without_a_secret_nothing_is_signed(desk: Desk, receiver: WebhookReceiver) -> None:
-    desk.webhook.tell("registered", "Alice", "pending")
-    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+def test_without_a_secret_nothing_is_signed(store: Desk, receiver: WebhookReceiver) -> None:
+    store.webhook.tell("registered", "Alice", "pending")
+    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
     assert "webhook-signature" not in receiver.calls[0].headers
 
 
@@ -221,17 +223,17 @@ def test_without_a_secret_nothing_is_signed(desk: Desk, receiver: WebhookReceive
 
 @pytest.mark.parametrize("status", [500, 502, 503, 408, 425, 429])
 def test_what_comes_again_is_tried_again_with_the_same_id(
-    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, status: int
+    store: Desk, receiver: WebhookReceiver, clock: StandingClock, status: int
 ) -> None:
     """R42"""
     receiver.answer(Answer(status))
-    desk.webhook.tell("approved", "Alice", "approved")
-    carrier = desk.carrier(receiver.url, "secret")
-    waiting = desk.attempt(carrier)
+    store.webhook.tell("approved", "Alice", "approved")
+    carrier = store.carrier(receiver.url, "secret")
+    waiting = store.attempt(carrier)
     assert str(waiting.last_error).startswith(f"HTTP {status} ")
     assert timedelta(seconds=0.8) <= waiting.next_attempt_at - clock() <= timedelta(seconds=1.2)
     clock.advance(seconds=2)
-    assert desk.attempt(carrier).outcome == "sent"
+    assert store.attempt(carrier).outcome == "sent"
     first, second = receiver.calls
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
@@ -251,45 +253,45 @@ def test_what_comes_again_is_tried_again_with_the_same_id(
     ],
 )
 def test_who_asks_to_be_left_alone_is(
-    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, written: str, seconds: int
+    store: Desk, receiver: WebhookReceiver, clock: StandingClock, written: str, seconds: int
 ) -> None:
     receiver.answer(Answer(429, {"Retry-After": written}))
-    desk.webhook.tell("approved", "Alice", "approved")
-    wait = (desk.attempt(desk.carrier(receiver.url)).next_attempt_at - clock()).total_seconds()
+    store.webhook.tell("approved", "Alice", "approved")
+    wait = (store.attempt(store.carrier(receiver.url)).next_attempt_at - clock()).total_seconds()
     assert wait == pytest.approx(seconds, rel=0.2)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 301, 307])
 def test_a_refusal_is_believed_the_third_time(
-    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, status: int
+    store: Desk, receiver: WebhookReceiver, clock: StandingClock, status: int
 ) -> None:
     """Discord answers 404 for a webhook that was deleted; redirections lead nowhere."""
     receiver.always_answer(Answer(status, {"Location": f"{receiver.url}/elsewhere"}))
-    desk.webhook.tell("approved", "Alice", "approved")
+    store.webhook.tell("approved", "Alice", "approved")
     for usual in (None, None, "failed"):
-        assert desk.attempt(desk.carrier(receiver.url)).outcome == usual
+        assert store.attempt(store.carrier(receiver.url)).outcome == usual
         clock.advance(minutes=1)
     assert [call.path for call in receiver.calls] == [PATH] * 3
     assert str(status) in str(entry().last_error)
 
 
 def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
-    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    store: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R42"""
     caplog.set_level(logging.INFO, "regsvc")
     receiver.stop()
     names = [f"Player{number}" for number in range(4)]
     for name in names:
-        desk.webhook.tell("registered", name, "pending")
+        store.webhook.tell("registered", name, "pending")
 
     async def story() -> None:
-        async with desk.delivering(desk.carrier(receiver.url)) as worker:
+        async with store.delivering(store.carrier(receiver.url)) as worker:
             await worker.until(lambda: OutboxEntry.get().last_error is not None)
             clock.advance(hours=1)
             receiver.start()
             worker.wake()
-            await worker.until(lambda: desk.outbox.backlog().count == 0)
+            await worker.until(lambda: store.outbox.backlog().count == 0)
 
     asyncio.run(story())
     assert [call.event for call in receiver.calls] == [("registered", name) for name in names]
@@ -298,15 +300,15 @@ def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
 
 
 def test_after_a_day_it_is_given_up_and_seen(
-    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    store: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.stop()
-    desk.webhook.tell("registered", "Alice", "pending")
+    store.webhook.tell("registered", "Alice", "pending")
     clock.advance(days=1)
-    desk.webhook.tell("registered", "Bob", "pending")
+    store.webhook.tell("registered", "Bob", "pending")
 
     async def story() -> None:
-        async with desk.delivering(desk.carrier(receiver.url)) as worker:
+        async with store.delivering(store.carrier(receiver.url)) as worker:
             await worker.until(lambda: OutboxEntry.get().outcome == "failed")
 
     asyncio.run(story())
@@ -317,62 +319,62 @@ def test_after_a_day_it_is_given_up_and_seen(
 
 
 def test_a_receiver_that_never_answers_is_left_alone_after_a_while(
-    desk: Desk, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+    store: Desk, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regsvc.notifications.webhook.transport._TIMEOUT", timedelta(milliseconds=300))
     receiver.hold()
-    desk.webhook.tell("registered", "Alice", "pending")
-    waiting = desk.attempt(desk.carrier(receiver.url))
+    store.webhook.tell("registered", "Alice", "pending")
+    waiting = store.attempt(store.carrier(receiver.url))
     assert (waiting.outcome, waiting.last_error) == (None, "it took too long to answer")
 
 
 def test_a_head_without_end_is_no_answer(
-    desk: Desk, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
+    store: Desk, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.answer(Answer(200, {"X-Much": "x" * 200_000}))
-    desk.webhook.tell("registered", "Alice", "pending")
-    waiting = desk.attempt(desk.carrier(receiver.url))
+    store.webhook.tell("registered", "Alice", "pending")
+    waiting = store.attempt(store.carrier(receiver.url))
     assert (waiting.outcome, waiting.last_error) == (None, "UnsatisfiableReadError")
     assert "bug" not in caplog.text
 
 
-def test_the_status_decides_however_long_the_answer_is(desk: Desk, receiver: WebhookReceiver) -> None:
+def test_the_status_decides_however_long_the_answer_is(store: Desk, receiver: WebhookReceiver) -> None:
     receiver.answer(Answer(200, body=b"x" * 10_000_000))
-    desk.webhook.tell("registered", "Alice", "pending")
-    assert desk.attempt(desk.carrier(receiver.url)).outcome == "sent"
+    store.webhook.tell("registered", "Alice", "pending")
+    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
     assert len(receiver.calls) == 1
 
 
 def test_a_stranger_with_the_right_name_is_not_told(
-    desk: Desk, certificate: Certificate, caplog: pytest.LogCaptureFixture
+    store: Desk, certificate: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = WebhookReceiver(certificate.server_context())
     stranger.start()
-    desk.webhook.tell("registered", "Alice", "pending")
-    waiting = desk.attempt(desk.carrier(stranger.url))
+    store.webhook.tell("registered", "Alice", "pending")
+    waiting = store.attempt(store.carrier(stranger.url))
     stranger.stop()
     assert stranger.calls == []
     assert waiting.last_error == "its certificate is not valid: self-signed certificate"
 
 
-def test_what_was_promised_before_it_was_switched_off_is_dropped(desk: Desk) -> None:
-    desk.webhook.tell("registered", "Alice", "pending")
-    assert desk.attempt(NoWebhookCarrier()).outcome == "dropped"
+def test_what_was_promised_before_it_was_switched_off_is_dropped(store: Desk) -> None:
+    store.webhook.tell("registered", "Alice", "pending")
+    assert store.attempt(NoWebhookTransport()).outcome == "dropped"
 
 
 def test_the_address_stands_nowhere(
-    desk: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    store: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R23: whoever knows it may write there."""
     caplog.set_level(logging.DEBUG)
     receiver.answer(Answer(500, body=receiver.url.encode()), Answer(301, {"Location": receiver.url}), Answer(200))
-    carrier = desk.carrier(receiver.url)
-    desk.webhook.tell("registered", "Alice", "pending")
+    carrier = store.carrier(receiver.url)
+    store.webhook.tell("registered", "Alice", "pending")
     for _attempt in range(2):
-        desk.attempt(carrier)
+        store.attempt(carrier)
         clock.advance(minutes=1)
     receiver.stop()
-    desk.attempt(carrier)
+    store.attempt(carrier)
     seen = caplog.text + repr(list(OutboxEntry.select().dicts())) + repr(carrier)
     assert "a-secret-token" not in seen
     assert str(receiver.port) not in seen
@@ -382,18 +384,18 @@ def test_the_address_stands_nowhere(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1"])
-def test_a_private_address_is_refused(desk: Desk, receiver: WebhookReceiver, clock: StandingClock, host: str) -> None:
-    desk.webhook.tell("registered", "Alice", "pending")
-    carrier = desk.carrier(f"http://{host}:{receiver.port}{PATH}", allows_private=False)
+def test_a_private_address_is_refused(store: Desk, receiver: WebhookReceiver, clock: StandingClock, host: str) -> None:
+    store.webhook.tell("registered", "Alice", "pending")
+    carrier = store.carrier(f"http://{host}:{receiver.port}{PATH}", allows_private=False)
     for usual in (None, None, "failed"):
-        assert desk.attempt(carrier).outcome == usual
+        assert store.attempt(carrier).outcome == usual
         clock.advance(minutes=1)
     assert receiver.calls == []
     assert entry().last_error == "it leads to no public address; see webhook.allow_private"
 
 
 def test_a_name_is_looked_up_once_so_that_what_was_judged_is_what_is_used(
-    desk: Desk, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+    store: Desk, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name may be public the first time and private the second; here 127.0.0.2 plays the public address."""
     lookups: list[str] = []
@@ -407,8 +409,8 @@ def test_a_name_is_looked_up_once_so_that_what_was_judged_is_what_is_used(
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr("regsvc.core.addresses.is_public", lambda address: address == "127.0.0.2")
-    desk.webhook.tell("registered", "Alice", "pending")
-    waiting = desk.attempt(desk.carrier(f"http://rebinding.example:{receiver.port}{PATH}", allows_private=False))
+    store.webhook.tell("registered", "Alice", "pending")
+    waiting = store.attempt(store.carrier(f"http://rebinding.example:{receiver.port}{PATH}", allows_private=False))
     assert "ConnectionRefusedError" in str(waiting.last_error)
     assert lookups == ["rebinding.example"]
     assert receiver.calls == []

@@ -81,12 +81,12 @@ def test_what_is_no_state(requests: AuthorizationRequests, state: str | None) ->
 def test_it_lives_ten_minutes(requests: AuthorizationRequests, clock: StandingClock) -> None:
     early, late = requests.begin(None, MINE), requests.begin(None, MINE)
     clock.advance(minutes=10, milliseconds=-1)
-    assert requests.purge_dead() == 0
+    assert requests.purge_expired() == 0
     assert requests.spend(early, [MINE], None)
     clock.advance(milliseconds=1)
     with pytest.raises(InvalidState):
         requests.spend(late, [MINE], None)
-    assert requests.purge_dead() == 1
+    assert requests.purge_expired() == 1
 
 
 def test_many_who_come_at_once_spend_it_once(

@@ -11,8 +11,8 @@ import pytest
 from regsvc.core.errors import InvalidState, Overloaded, ProviderAway
 from regsvc.database.models import ChatLink, ChatRequest
 from regsvc.registration.chat import linking
-from regsvc.registration.chat.auth_requests import Starter
-from regsvc.registration.chat.linking import BegunLink, ChatLinking, FinishedLink, ProviderAnswer
+from regsvc.registration.chat.auth_requests import Initiator
+from regsvc.registration.chat.linking import ChatLinking, LinkResult, LinkStart, ProviderAnswer
 from tests.support.authme_tables import AuthMeTable
 from tests.support.chat_browser import query_of
 from tests.support.game_server import GameServer
@@ -48,16 +48,16 @@ def chat(house: House) -> ChatLinking:
     return chat
 
 
-def agree(server: OAuthServer, begun: BegunLink, person: ChatPerson) -> ProviderAnswer:
+def agree(server: OAuthServer, begun: LinkStart, person: ChatPerson) -> ProviderAnswer:
     """What the platform sends a person back with who agrees."""
     request = PlatformRequest("GET", begun.auth_url, query_of(begun.auth_url), {})
     answer = query_of(server.platform.authorize(request, person).headers["Location"])
     return ProviderAnswer(answer["state"], answer["code"])
 
 
-async def link(chat: ChatLinking, server: OAuthServer, person: ChatPerson) -> FinishedLink:
+async def link(chat: ChatLinking, server: OAuthServer, person: ChatPerson) -> LinkResult:
     begun = await chat.begin(None, None, CALLER)
-    return await chat.finish(agree(server, begun, person), Starter([begun.link_token]), CALLER)
+    return await chat.finish(agree(server, begun, person), Initiator([begun.link_token]), CALLER)
 
 
 def test_the_clock_ends_what_waits_and_the_job_removes_it(
@@ -68,7 +68,7 @@ def test_the_clock_ends_what_waits_and_the_job_removes_it(
     answer = agree(server, begun, ChatPerson("2", "bob"))
     clock.advance(minutes=10)
     with pytest.raises(InvalidState):
-        asyncio.run(chat.finish(answer, Starter([begun.link_token]), CALLER))
+        asyncio.run(chat.finish(answer, Initiator([begun.link_token]), CALLER))
     house.app.purge_expired()
     assert (ChatRequest.select().count(), ChatLink.select().count()) == (0, 1)
     clock.advance(minutes=50)
@@ -83,7 +83,7 @@ def test_a_link_that_lasts_through_a_restart(
     answer = agree(server, begun, ChatPerson("1", "alice"))
     house.restart()
     again = house.app.services.chat
-    finished = asyncio.run(again.finish(answer, Starter([begun.link_token]), CALLER))
+    finished = asyncio.run(again.finish(answer, Initiator([begun.link_token]), CALLER))
     assert (finished.account.id, finished.is_claimed) == ("1", False)
 
 
@@ -92,7 +92,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
 ) -> None:
     alice = house.approved("Alice")
     token = house.login("Alice", "the-web-password").token
-    session = house.app.worker.run_here(house.app.desk.tokens.authenticate, token)
+    session = house.app.worker.run_here(house.app.auth_parts.tokens.authenticate, token)
     begun = asyncio.run(chat.begin("Alice", session, CALLER))
 
     def log_out_meanwhile(handler: BaseHTTPRequestHandler) -> None:
@@ -102,8 +102,8 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
 
     answer = agree(server, begun, ChatPerson("1", "alice"))
     with server.fault("/users/@me", log_out_meanwhile), pytest.raises(InvalidState):
-        asyncio.run(chat.finish(answer, Starter([begun.link_token]), CALLER))
-    assert house.app.chat_room.links.find_of(alice.id) is None
+        asyncio.run(chat.finish(answer, Initiator([begun.link_token]), CALLER))
+    assert house.app.chat_parts.links.find_of(alice.id) is None
     assert ChatLink.select().count() == 0
 
 
@@ -126,12 +126,12 @@ def test_only_so_many_wait_for_the_platform_at_a_time(
         begun = await chat.begin(None, None, CALLER)
         answer = agree(server, begun, ChatPerson("3", "bob"))
         with pytest.raises(Overloaded):
-            await chat.finish(answer, Starter([begun.link_token]), CALLER)
+            await chat.finish(answer, Initiator([begun.link_token]), CALLER)
         may_go_on.set()
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [ProviderAway, ProviderAway]
         server.mend("/token")
-        assert (await chat.finish(answer, Starter([begun.link_token]), CALLER)).account.username == "bob"
+        assert (await chat.finish(answer, Initiator([begun.link_token]), CALLER)).account.username == "bob"
 
     with server.fault("/token", keep_waiting):
         asyncio.run(story())

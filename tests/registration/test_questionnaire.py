@@ -7,18 +7,18 @@ from regsvc.registration.questionnaire.questions import (
     NO_WORDS,
     Answer,
     ChoiceQuestion,
-    JudgedAnswer,
-    Judgement,
+    Evaluation,
     Option,
     Question,
     Questionnaire,
+    ScoredAnswer,
     TextQuestion,
-    Words,
+    TranslatedText,
 )
 
 
-def words(text: str = "?") -> Words:
-    return Words({"": text})
+def words(text: str = "?") -> TranslatedText:
+    return TranslatedText({"": text})
 
 
 def choice(*scores: int, number: int = 1, single: bool = False, required: bool = True, **bounds: int) -> ChoiceQuestion:
@@ -51,7 +51,7 @@ def chosen(*ids: int, **more: str) -> Answer:
     return Answer(selected_option_ids=ids, **more)
 
 
-def judge(answers: dict[str, Answer], *questions: Question, pass_score: int = 0) -> Judgement:
+def judge(answers: dict[str, Answer], *questions: Question, pass_score: int = 0) -> Evaluation:
     return Questionnaire(questions, pass_score).judge(answers)
 
 
@@ -182,9 +182,9 @@ def test_a_text_without_points_is_read_as_well() -> None:
 def test_a_text_that_was_scored_needs_nobody() -> None:
     question = text(2, max_score=40)
     judgement = judge({"1": chosen(0), "2": Answer(text="Hi")}, choice(30, 0), question, pass_score=60)
-    good = judgement.with_points({2: JudgedAnswer(question, text="Hi", points=30)})
+    good = judgement.with_points({2: ScoredAnswer(question, text="Hi", points=30)})
     assert (good.score, good.is_passed, good.requires_review) == (60, True, False)
-    bad = judgement.with_points({2: JudgedAnswer(question, text="Hi", points=29)})
+    bad = judgement.with_points({2: ScoredAnswer(question, text="Hi", points=29)})
     assert (bad.score, bad.is_passed, bad.requires_review) == (59, False, False)
 
 
@@ -192,15 +192,17 @@ def test_a_text_that_was_scored_needs_nobody() -> None:
 
 
 def test_a_text_is_told_in_the_language_asked_for_or_the_nearest_to_it() -> None:
-    written = Words({"de": "Hallo", "en": "Hello", "zh": "你好"})
+    written = TranslatedText({"de": "Hallo", "en": "Hello", "zh": "你好"})
     assert [written.in_language(tag) for tag in ("de", "zh-CN", "fr")] == ["Hallo", "你好", "Hello"]
-    assert Words({"de": "Hallo", "zh": "你好"}).in_language("fr") == "Hallo"
-    assert Words({"": "Hello"}).in_language("fr") == "Hello"
+    assert TranslatedText({"de": "Hallo", "zh": "你好"}).in_language("fr") == "Hallo"
+    assert TranslatedText({"": "Hello"}).in_language("fr") == "Hello"
 
 
 def test_a_host_may_ask_in_languages_of_his_own() -> None:
     question = choice(1, 2)
-    asked = Questionnaire((ChoiceQuestion(**{**vars(question), "text": Words({"de": "Hallo", "zh": "你好"})}),), 0)
+    asked = Questionnaire(
+        (ChoiceQuestion(**{**vars(question), "text": TranslatedText({"de": "Hallo", "zh": "你好"})}),), 0
+    )
     assert asked.pick_language("de-AT", None, "en") == "de"
     assert asked.pick_language(None, "fr, zh;q=0.5", "de") == "zh"
     assert asked.pick_language(None, "fr", "de") == "de"

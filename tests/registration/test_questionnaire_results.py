@@ -9,7 +9,7 @@ from peewee import Database
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.models import StoredQuestionnaire, User
-from regsvc.registration.questionnaire.questions import Judgement
+from regsvc.registration.questionnaire.questions import Evaluation
 from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.users.user_details import AnsweredQuestion
 from regsvc.users.user_list import UserList, UserQuery
@@ -22,8 +22,8 @@ ANSWERS = (
     AnsweredQuestion(2, "text", "Why?", ("Because.\n\x01",), None, 40, ""),
     AnsweredQuestion(3, "text", "Who?", (), 0, 0, ""),
 )
-PASSED = Judgement((), max_score=100, pass_score=0)
-FAILED = Judgement((), max_score=100, pass_score=60)
+PASSED = Evaluation((), max_score=100, pass_score=0)
+FAILED = Evaluation((), max_score=100, pass_score=60)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def results(our_database: Database, clock: StandingClock) -> QuestionnaireResult
     return QuestionnaireResults(DerivedSecrets(b"k" * 32), clock, timedelta(minutes=10))
 
 
-def keep(results: QuestionnaireResults, judgement: Judgement = PASSED) -> str:
+def keep(results: QuestionnaireResults, judgement: Evaluation = PASSED) -> str:
     return results.keep(judgement, ANSWERS, "60 of 100 points.").token
 
 
@@ -157,7 +157,7 @@ def test_what_nobody_used_in_time_is_purged(results: QuestionnaireResults, alice
     clock.advance(minutes=5)
     token = keep(results)
     clock.advance(minutes=6)
-    assert results.purge_dead() == 2
+    assert results.purge_expired() == 2
     results.check(token)
     assert results.find_of(alice.id) is not None
 
@@ -171,7 +171,7 @@ def test_what_a_user_answered_who_was_deleted_by_sql_is_purged(
     results.redeem(keep(results), bob.id)
     our_database.execute_sql("PRAGMA foreign_keys = OFF")  # as in a shell of SQLite
     our_database.execute_sql("DELETE FROM regsvc_user WHERE username_key = 'alice'")
-    assert results.purge_dead() == 1
+    assert results.purge_expired() == 1
     assert results.find_of(alice.id) is None
     assert results.find_of(bob.id) is not None
 

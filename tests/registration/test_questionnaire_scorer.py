@@ -11,12 +11,12 @@ import pytest
 
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.registration.questionnaire.circuit import FAILURES, PAUSE, Circuit
-from regsvc.registration.questionnaire.scorer import ChatScorer, NoScorer, Verdict, WrittenAnswer, completions_url
+from regsvc.registration.questionnaire.scorer import ChatScorer, NoScorer, TextAnswer, Verdict, completions_url
 from tests.support.manual_clock import StandingClock
 from tests.support.ports import free_port
 from tests.support.scorer import KEY, SILENCE, Said, ScoringService, in_pieces, says, verdict
 
-WRITTEN = WrittenAnswer("What would you like to do?", "Something concrete.", 20, "Build a harbour.")
+WRITTEN = TextAnswer("What would you like to do?", "Something concrete.", 20, "Build a harbour.")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def impatient(service: ScoringService, clock: StandingClock) -> ChatScorer:
     return make_scorer(service.url, clock, scorer_timeout=timedelta(milliseconds=150))
 
 
-def ask(scorer: ChatScorer, written: WrittenAnswer = WRITTEN) -> Verdict | None:
+def ask(scorer: ChatScorer, written: TextAnswer = WRITTEN) -> Verdict | None:
     return asyncio.run(scorer.score(written))
 
 

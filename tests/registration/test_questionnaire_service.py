@@ -87,7 +87,7 @@ def submit(house: House, answers: Mapping[str, Answer], caller: Caller = CALLER)
 def register(house: House, name: str, token: str | None, **changes: Any) -> str:
     """With a right code, unless the changes say otherwise; comes back with the status."""
     email = changes.pop("email", f"{name.lower()}@example.org")
-    codes = house.app.mail_room.codes
+    codes = house.app.mail_parts.codes
     issued = codes.find_to_mail(codes.issue(email, "register"))
     assert issued is not None
     application = Application(name, email, codes.code_of(issued), PASSWORD, "java", "en", questionnaire_token=token)
@@ -230,7 +230,7 @@ def test_a_refused_registration_burns_nothing(house: House) -> None:
 
 def test_one_result_and_many_registrations_make_one_user(house: House) -> None:
     token = submit(house, RIGHT).token
-    codes = house.app.mail_room.codes
+    codes = house.app.mail_parts.codes
     applications = []
     for number in range(8):
         issued = codes.find_to_mail(codes.issue(f"p{number}@example.org", "register"))

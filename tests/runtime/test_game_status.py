@@ -11,7 +11,7 @@ import pytest
 
 from plugin_bridge.server.files import ServerFileError
 from regsvc.core.game_address import GameAddress, find_game_address, parse_game_address, public_game_address
-from regsvc.runtime.game_status import GameStatus, Heard
+from regsvc.runtime.game_status import GameStatus, LastStatus
 from tests.support.game_server import GameServer
 from tests.support.manual_clock import StandingClock
 from tests.support.minecraft_server import MinecraftServer, silent
@@ -42,13 +42,13 @@ def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: StandingCl
     with MinecraftServer() as server:
         game = status_of(server, clock)
 
-        async def story() -> tuple[Heard, Heard]:
+        async def story() -> tuple[LastStatus, LastStatus]:
             first = game.last_heard()
             await game.ask()
             return first, game.last_heard()
 
         first, second = run(story)
-    assert first == Heard(None, None)
+    assert first == LastStatus(None, None)
     assert second.status is not None
     assert second.at == clock()
     assert len(server.handshakes) == 1
@@ -73,7 +73,7 @@ def test_who_is_told_something_old_has_it_asked_anew(clock: StandingClock) -> No
     with MinecraftServer() as server:
         game = status_of(server, clock, NEVER_FRESH)
 
-        async def story() -> tuple[Heard, Heard]:
+        async def story() -> tuple[LastStatus, LastStatus]:
             await game.ask()
             server.status["players"] = {"online": 17, "max": 20}
             clock.advance(seconds=6)
@@ -92,7 +92,7 @@ def test_nobody_waits_for_a_silent_server(clock: StandingClock) -> None:
     with MinecraftServer(answer=silent) as server:
         game = status_of(server, clock)
 
-        async def story() -> tuple[float, Heard]:
+        async def story() -> tuple[float, LastStatus]:
             loop = asyncio.get_running_loop()
             began = loop.time()
             for _request in range(100):
@@ -102,7 +102,7 @@ def test_nobody_waits_for_a_silent_server(clock: StandingClock) -> None:
 
         seconds, heard = run(story)
     assert seconds < 0.2
-    assert heard == Heard(None, clock())
+    assert heard == LastStatus(None, clock())
     assert len(server.handshakes) == 1
 
 
@@ -110,7 +110,7 @@ def test_who_hangs_up_does_not_take_the_answer_from_others(clock: StandingClock)
     with MinecraftServer() as server:
         game = status_of(server, clock)
 
-        async def story() -> Heard:
+        async def story() -> LastStatus:
             impatient = asyncio.create_task(game.ask())
             patient = asyncio.create_task(game.ask())
             await asyncio.sleep(0)
@@ -130,7 +130,7 @@ def test_it_comes_and_goes(clock: StandingClock) -> None:
 
 
 def test_without_an_address_nobody_is_asked(clock: StandingClock) -> None:
-    assert run(GameStatus(lambda: None, clock).ask) == Heard(None, clock())
+    assert run(GameStatus(lambda: None, clock).ask) == LastStatus(None, clock())
 
 
 def test_a_bug_is_told_and_the_server_silent(clock: StandingClock, caplog: pytest.LogCaptureFixture) -> None:
@@ -209,4 +209,4 @@ def test_a_host_may_tell_neither(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_a_silent_server(clock: StandingClock, tmp_path: Path) -> None:
     game = GameStatus(lambda: find_game_address("", tmp_path / "server.properties"), clock)
-    assert run(game.ask) == Heard(None, clock())
+    assert run(game.ask) == LastStatus(None, clock())

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from peewee import Database
 
-from regsvc.app.mail import patience_with_mails
+from regsvc.app.mail import mail_retry_policy
 from regsvc.core.errors import DatabaseAway
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.outbox import Backlog, Outbox
-from regsvc.runtime.health import Bridge, Health, Vitals
+from regsvc.runtime.health import Bridge, Health, HealthStatus
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import StandingClock
 
@@ -23,7 +23,7 @@ class CountedOutbox(Outbox):
     """Counts how often it is asked, and keeps those who ask waiting until it may answer."""
 
     def __init__(self, now: StandingClock) -> None:
-        super().__init__(now, "mail", patience_with_mails(max_attempts=3))
+        super().__init__(now, "mail", mail_retry_policy(max_attempts=3))
         self.asked = 0
         self.may_answer = threading.Event()
         self.may_answer.set()
@@ -60,7 +60,7 @@ def health(worker: Worker, outbox: CountedOutbox, clock: StandingClock) -> Healt
 
 
 def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
-    async def ask() -> list[Vitals]:
+    async def ask() -> list[HealthStatus]:
         told = await asyncio.gather(*(health.vitals() for _caller in range(50)))
         return [*told, await health.vitals()]  # the last one comes within the same second
 
@@ -93,7 +93,7 @@ def test_a_database_that_does_not_answer_counts_as_away(
     health = Health(worker, outbox, sync, clock, is_bridge_on=False, patience=timedelta(milliseconds=50))
     outbox.may_answer.clear()
 
-    async def ask() -> list[Vitals]:
+    async def ask() -> list[HealthStatus]:
         try:
             return [await health.vitals(), await health.vitals()]
         finally:

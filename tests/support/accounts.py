@@ -6,8 +6,8 @@ from typing import Any
 from plugin_bridge.authme.players import PlayerRow, lock_text
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
-from regsvc.database.models import AGREED, APPROVED, PRESENT
-from regsvc.sync.records import Agreement, Policy, Subject, UserRecord
+from regsvc.database.models import APPROVED, PRESENT, VERIFIED
+from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
 
 FIRST_START = datetime(2031, 5, 1, tzinfo=UTC)
 REGISTERED = datetime(2031, 5, 2, tzinfo=UTC)
@@ -57,7 +57,7 @@ def locked_row(hash_: str = WEB.hash, **changes: Any) -> PlayerRow:
     return row(hash=lock_text(hash_), **changes)
 
 
-def agreed(**changes: Any) -> Agreement:
+def agreed(**changes: Any) -> SyncRecord:
     """The last agreement, on `row()`."""
     usual: dict[str, Any] = {
         "username_key": "alice",
@@ -69,29 +69,29 @@ def agreed(**changes: Any) -> Agreement:
         "base_regdate": REGDATE,
         "plugin_state": "synced",
     }
-    return Agreement(**usual | changes)
+    return SyncRecord(**usual | changes)
 
 
-def locked(hash_: str = WEB.hash, **changes: Any) -> Agreement:
+def locked(hash_: str = WEB.hash, **changes: Any) -> SyncRecord:
     """The last agreement, on a row that we then locked."""
-    usual = {"lock_reason": "banned", "locked_at": NOW, "kept_hash": hash_, "kept_origin": AGREED}
+    usual = {"lock_reason": "banned", "locked_at": NOW, "kept_hash": hash_, "kept_origin": VERIFIED}
     return agreed(**usual | {"plugin_state": "locked"} | changes)
 
 
-def never_seen(presence: str = "absent", **changes: Any) -> Agreement:
+def never_seen(presence: str = "absent", **changes: Any) -> SyncRecord:
     """What a registration writes: there was no row then (or nobody could ask)."""
     usual: dict[str, Any] = {"user_id": 7, "presence": presence, "plugin_state": "absent"}
-    return Agreement("alice", **usual | changes)
+    return SyncRecord("alice", **usual | changes)
 
 
 def subject(
     user: UserRecord | None = None,
-    agreement: Agreement | None = None,
+    agreement: SyncRecord | None = None,
     player: PlayerRow | None = None,
     **changes: Any,
-) -> Subject:
+) -> Account:
     usual: dict[str, Any] = {"key": "alice", "is_operator": False, "now": NOW}
-    return Subject(user=user, agreement=agreement, player=player, **usual | changes)
+    return Account(user=user, agreement=agreement, player=player, **usual | changes)
 
 
 def policy(**changes: Any) -> Policy:

@@ -16,11 +16,11 @@ def settled_town(make_house: MakeHouse, authme_table: AuthMeTable, clock: Standi
     """Everybody is adopted, and the last run had nothing to do."""
     insert_crowd(authme_table, crowd(MANY, clock))
     house = make_house()
-    settle(house)
+    reconcile(house)
     return house
 
 
-def settle(house: House) -> None:
+def reconcile(house: House) -> None:
     """What a run wrote itself, the next one looks at once more."""
     for _run in range(2):
         house.sync()
@@ -31,7 +31,7 @@ def settle(house: House) -> None:
 @contextmanager
 def watched(house: House) -> Iterator[set[str]]:
     """The names whose rows were brought over."""
-    players = house.app.ground.home.players
+    players = house.app.context.location.players
     find_many, pages, looked_at = players.find_many, players.pages, set[str]()
 
     def finding(keys: Iterable[str]) -> dict[str, PlayerRow]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regsvc.app.context import lay_ground
+from regsvc.app.context import open_context
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from regsvc.doctor.checkup import Checkup, examine
@@ -74,9 +74,9 @@ class Clinic:
 
     def start_once(self) -> None:
         """What the first start leaves behind: keys, our tables, and where home is."""
-        ground = lay_ground(self.read_config())
-        ground.prepare()
-        ground.home.database.close()
+        context = open_context(self.read_config())
+        context.prepare()
+        context.location.database.close()
 
     def examine(self) -> Checkup:
         """What the doctor says."""

@@ -75,7 +75,7 @@ class Listener:
 
 
 def events_in(chunk: bytes) -> list[tuple[str, Any]]:
-    """Names, and whom they are about."""
+    """Candidates, and whom they are about."""
     parts = [dict(line.split(": ", 1) for line in part.split("\n")) for part in chunk.decode().split("\n\n") if part]
     return [(part["event"], json.loads(part["data"]).get("username")) for part in parts if "event" in part]
 

@@ -6,16 +6,16 @@ from typing import Any
 
 from peewee import Database
 
-from regsvc.app.mail import patience_with_mails
+from regsvc.app.mail import mail_retry_policy
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import Review, Table, User
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailDesk
+from regsvc.notifications.mail.transport import MailStore
 from regsvc.notifications.outbox import Outbox
 from tests.support.manual_clock import StandingClock
 
@@ -39,8 +39,8 @@ class PostOffice:
         self.clock = clock
         self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
         self.links = PasswordLinks(secrets, clock)
-        self.outbox = Outbox(clock, "mail", patience_with_mails(max_attempts=3))
-        self.mails = Mails(self.outbox, "en", is_available=True, wake=lambda: None)
+        self.outbox = Outbox(clock, "mail", mail_retry_policy(max_attempts=3))
+        self.mails = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None)
         self.renderer = MailRenderer(
             load_mail_templates(templates),
             self.codes,
@@ -51,7 +51,7 @@ class PostOffice:
             server_name="Example Craft",
             base_url="https://play.example.org",
         )
-        self.desk = MailDesk(database, self.outbox, self.codes, self.renderer)
+        self.store = MailStore(database, self.outbox, self.codes, self.renderer)
 
     def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:
         """As `verify/send` does it; comes back with the code that will be mailed."""

@@ -191,7 +191,7 @@ def _become(wanted: dict[str, Any]) -> None:
     os.environ.update(wanted["environment"])
     time.tzset()
     if VARIABLE in os.environ:
-        order: Any = failpoints.pass_point
+        order: Any = failpoints.reach
         order.__self__._file = Path(os.environ[VARIABLE])  # the file was chosen when the program was read
     os.chdir(wanted["directory"])
     sys.argv = [str(PROGRAM), *wanted["arguments"]]

@@ -43,7 +43,7 @@ class Killed(BaseException):
 
 
 class Reaper:
-    """Ends the process at a commit point, once, when told; stands in for `pass_point` in this process."""
+    """Ends the process at a commit point, once, when told; stands in for `reach` in this process."""
 
     def __init__(self) -> None:
         self._point: Point | None = None
@@ -56,7 +56,7 @@ class Reaper:
     def rest(self) -> None:
         self._point = None
 
-    def pass_point(self, point: Point) -> None:
+    def reach(self, point: Point) -> None:
         if point != self._point:
             return
         self._left -= 1
@@ -67,9 +67,9 @@ class Reaper:
     @contextmanager
     def at_large(self) -> Iterator[None]:
         with (
-            mock.patch("regsvc.database.engine.pass_point", self.pass_point),
-            mock.patch("regsvc.sync.reconciler.pass_point", self.pass_point),
-            mock.patch("regsvc.sync.rehash.pass_point", self.pass_point),
+            mock.patch("regsvc.database.engine.reach", self.reach),
+            mock.patch("regsvc.sync.reconciler.reach", self.reach),
+            mock.patch("regsvc.sync.rehash.reach", self.reach),
         ):
             yield
 

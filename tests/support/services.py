@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regsvc.accounts.decisions import Authority, Decided
+from regsvc.accounts.decisions import DecisionResult, Principal
 from regsvc.accounts.login import LoggedIn
 from regsvc.app.app import App
-from regsvc.app.context import lay_ground
+from regsvc.app.context import open_context
 from regsvc.config.loader import load_config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
@@ -22,7 +22,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import AuditEntry, OutboxEntry, Player, Session, User
 from regsvc.registration.steps import Application
 from regsvc.sync.report import SyncReport
-from regsvc.users.transitions import Decree
+from regsvc.users.transitions import DecisionDetails
 from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, find_player
@@ -31,7 +31,7 @@ from tests.support.manual_clock import StandingClock
 from tests.support.migrated import fill_file, fill_schema
 
 CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
-OLIVIA = Authority(Actor("Olivia", "198.51.100.9"))
+OLIVIA = Principal(Actor("Olivia", "198.51.100.9"))
 PASSWORD = "the-web-password"
 
 Settings = Mapping[str, object]
@@ -71,7 +71,7 @@ class House:
         """Comes back with the status."""
         address = email or f"{name.lower()}@example.org"
         key = parse_email(address).key
-        codes = self.app.mail_room.codes
+        codes = self.app.mail_parts.codes
         issued = codes.find_to_mail(codes.issue(key, "register"))
         assert issued is not None
         application = Application(name, address, codes.code_of(issued), password, platform, "en")
@@ -83,10 +83,10 @@ class House:
         self.decide("approve", name)
         return self.user(name)
 
-    def decide(self, transition: str, name: str, **decree: Any) -> Decided:
-        return self.app.worker.run_here(self.app.accounts.decide, name, transition, OLIVIA, Decree(**decree))
+    def decide(self, transition: str, name: str, **decree: Any) -> DecisionResult:
+        return self.app.worker.run_here(self.app.accounts.decide, name, transition, OLIVIA, DecisionDetails(**decree))
 
-    def set_password(self, name: str, password: str) -> Decided:
+    def set_password(self, name: str, password: str) -> DecisionResult:
         """As an admin, or whoever has the mailed link."""
         return self.app.password_changes.set_here(name, password, Actor(name))
 
@@ -187,9 +187,9 @@ def open_app(game: GameServer, directory: Path, clock: StandingClock, given: Set
         "database.busy_timeout": "200 ms",
     }
     config = load_config(None, {}, {**usual, **given})
-    ground = lay_ground(config, clock)
-    app = App(ground, "http://127.0.0.1:8080")
-    ground.prepare()
+    context = open_context(config, clock)
+    app = App(context, "http://127.0.0.1:8080")
+    context.prepare()
     app.open()
     return app
 

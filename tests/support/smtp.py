@@ -34,7 +34,7 @@ class Letter:
 
     @property
     def subject(self) -> str:
-        return str(self.message["Subject"])
+        return str(self.message["Account"])
 
     @property
     def text(self) -> str:

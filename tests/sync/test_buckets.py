@@ -6,7 +6,7 @@ import pytest
 
 from regsvc.database.models import DigestBucket, User
 from regsvc.sync.bulk.in_sync_rows import SettledRows
-from tests.support.adopted_players import MANY, settle, settled_town, watched
+from tests.support.adopted_players import MANY, reconcile, settled_town, watched
 from tests.support.authme_tables import AuthMeTable, insert_player
 from tests.support.manual_clock import StandingClock
 from tests.support.services import House, MakeHouse
@@ -47,7 +47,7 @@ def test_a_table_without_usual_ids_has_a_digest_too(town: House, alteration: str
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_names_may_be_bytes(town: House) -> None:
     town.table.database.execute(f"ALTER TABLE {town.table.name} MODIFY COLUMN username VARBINARY(255) NOT NULL")
-    settle(town)
+    reconcile(town)
     town.authme.set_password("Player0001", "changed-in-game")
     town.authme.unregister_from_console("Player0017")
     report = town.sync()
@@ -59,7 +59,7 @@ def test_ids_that_grow_great_divide_the_table_anew(town: House) -> None:
     for greatest in (1 << 21, (1 << 24) - 2):
         town.table.database.execute(f"UPDATE {town.table.name} SET id = ? WHERE username = 'player0003'", (greatest,))
         town.authme.unregister_from_console(f"Player{greatest % 5:04}1")
-        settle(town)
+        reconcile(town)
         with watched(town) as names:
             assert not town.sync().has_effects
         assert names == set()
@@ -73,7 +73,7 @@ def test_a_unique_key_is_no_primary_key(town: House) -> None:
     town.table.database.execute(f"{alter} MODIFY COLUMN id INT NOT NULL, DROP PRIMARY KEY, DROP KEY username")
     for column in ("id", "username"):
         town.table.database.execute(f"{alter} ADD UNIQUE KEY {column} ({column})")
-    settle(town)
+    reconcile(town)
     town.authme.set_password("Player0002", "changed-in-game")
     assert town.sync().updated == 1
 
@@ -84,8 +84,8 @@ def test_ids_that_are_too_far_apart_divide_nothing(town: House) -> None:
     town.table.database.execute(alter)
     town.table.database.execute(f"UPDATE {town.table.name} SET id = ? WHERE username = 'player0003'", (1 << 60,))
     town.authme.set_password("Player0002", "changed-in-game")  # else nobody asks how the table is divided
-    settle(town)
-    players = town.app.ground.home.players
+    reconcile(town)
+    players = town.app.context.location.players
     assert len(set(players.buckets_of(["player0001", "player0002", "player0003"]).values())) == 3
     town.authme.set_password("Player0001", "changed-in-game")
     with watched(town) as names:
@@ -95,7 +95,7 @@ def test_ids_that_are_too_far_apart_divide_nothing(town: House) -> None:
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_no_statement_grows_with_what_it_asks_for(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    players, database = town.app.ground.home.players, User._meta.database
+    players, database = town.app.context.location.players, User._meta.database
     table = players.shared_table()
     assert table is not None
     sizes, execute_sql = list[int](), type(database).execute_sql
@@ -117,7 +117,7 @@ def test_no_statement_grows_with_what_it_asks_for(town: House, monkeypatch: pyte
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_who_leaves_as_another_is_provisioned_is_missed(town: House, is_restarted: bool) -> None:
     town.approved("Bob")
-    settle(town)
+    reconcile(town)
     town.approved("Alice")
     if is_restarted:
         town.restart()
@@ -129,7 +129,7 @@ def test_who_leaves_as_another_is_provisioned_is_missed(town: House, is_restarte
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_who_leaves_as_another_is_adopted_by_name_is_missed(town: House) -> None:
     insert_player(town.table, username="bob", realname="Bob", password="x", regdate=REGISTERED_LONG_AGO)
-    settle(town)
+    reconcile(town)
     town.authme.register("Carol", "carols-password")
     town.decide("approve", "Carol")
     town.authme.unregister_from_console("Bob")
@@ -139,9 +139,9 @@ def test_who_leaves_as_another_is_adopted_by_name_is_missed(town: House) -> None
 def test_a_row_that_was_only_told_of_is_missed_too(make_house: MakeHouse) -> None:
     house = make_house(sync__unapproved_players="report")
     house.register("Alice")
-    settle(house)
+    reconcile(house)
     house.authme.register("Alice", "in-game-password")
-    settle(house)
+    reconcile(house)
     assert house.plugin("alice") == "conflict"
     house.authme.unregister_from_console("Alice")
     house.sync()
@@ -152,7 +152,7 @@ def test_a_row_that_was_only_told_of_is_missed_too(make_house: MakeHouse) -> Non
 def test_a_bucket_that_goes_with_an_unsettled_one_is_missed(town: House) -> None:
     for number, name in ((4_000, "lonely"), (8_000, "unsettled")):
         insert_player(town.table, username=name, realname=name, password="x", regdate=REGISTERED_LONG_AGO, id=number)
-    settle(town)
+    reconcile(town)
     DigestBucket.update(row_count=-1).where(DigestBucket.bucket == 8_000 >> 4).execute()
     for name in ("lonely", "unsettled"):
         town.authme.unregister_from_console(name)

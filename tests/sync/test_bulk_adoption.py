@@ -119,7 +119,7 @@ def test_sql_decides_as_the_plan_does(
     for row in before:
         restore(authme_table, row)
     with monkeypatch.context() as patched:
-        patched.setattr(house.app.ground.home.players, "shared_table", lambda: None)
+        patched.setattr(house.app.context.location.players, "shared_table", lambda: None)
         by_name = house.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
         assert (by_name.counts(), sorted(by_name.conflicts, key=str), by_name.errors) == told
         assert everything(house) == made
@@ -147,7 +147,7 @@ def test_what_sql_was_interrupted_at_is_not_looked_at_again(
     assert house.app.sync._sync.run(may_go_on=lambda: next(pages)).adopted == 30
     assert [detail["count"] for detail in house.details("user.adopted")] == [10, 10, 10]
     house.restart()
-    players = house.app.ground.home.players
+    players = house.app.context.location.players
     looked_at: set[str] = set()
     find_many = players.find_many
 
@@ -237,7 +237,7 @@ def test_what_was_agreed_on_with_others_of_the_range_stays(make_house: MakeHouse
     before = house.player("alice").__data__
     authme_table.database.execute(f"UPDATE {authme_table.name} SET password = 'y'")
     insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
-    table = house.app.ground.home.players.shared_table()
+    table = house.app.context.location.players.shared_table()
     assert table is not None
     adoption = BulkAdoption(User._meta.database, table, house.app.reconciler.world.audit, house.app.reconciler.policy)
     assert adoption.adopt(KeyRange(None, None), [], house.clock()).count == 1

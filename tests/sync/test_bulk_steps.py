@@ -11,7 +11,7 @@ from regsvc.core.errors import WrongStatus
 from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Player, Review, User
 from regsvc.sync.bulk.steps import BulkSteps, Taken
 from regsvc.sync.records import UserRecord
-from regsvc.sync.sync_records import Agreements
+from regsvc.sync.sync_records import SyncRecords
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable, insert_player
 from tests.support.services import House, MakeHouse
@@ -128,7 +128,7 @@ def test_one_that_is_another_by_now_keeps_nobody_waiting(
     house.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE LEFT(username_key, 3) = 'elm'", ())
     with monkeypatch.context() as patched:
         if at == "row":
-            patched.setattr(house.app.ground.home.players, "update", not_as_seen(house, "elm05"))
+            patched.setattr(house.app.context.location.players, "update", not_as_seen(house, "elm05"))
         else:
             patched.setattr("regsvc.users.transitions.Transitions.carry_out_edits", refuse)
         report = house.sync()
@@ -144,7 +144,7 @@ def refuse(*given: object) -> None:
 
 def not_as_seen(house: House, key: str) -> Callable[..., bool]:
     """The first write of this name's row finds another one."""
-    update, met = house.app.ground.home.players.update, set()
+    update, met = house.app.context.location.players.update, set()
 
     def updating(seen: PlayerRow, changes: Any) -> bool:
         if seen.username == key and key not in met:
@@ -162,15 +162,15 @@ def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
     move_in(house, authme_table, "elm")
     for name in ("elm07", "elm08"):
         house.authme.set_password(name, "changed-in-game")
-    find_users, is_late = Agreements.find_users, [True]
+    find_users, is_late = SyncRecords.find_users, [True]
 
-    def finding(agreements: Agreements, keys: Collection[str], *, is_held: bool = False) -> dict[str, UserRecord]:
+    def finding(agreements: SyncRecords, keys: Collection[str], *, is_held: bool = False) -> dict[str, UserRecord]:
         if is_held and len(keys) > 1 and is_late:
             is_late.clear()
             house.set_password("Elm07", "set-on-the-web")
         return find_users(agreements, keys, is_held=is_held)
 
-    monkeypatch.setattr(Agreements, "find_users", finding)
+    monkeypatch.setattr(SyncRecords, "find_users", finding)
     assert house.sync().updated == 1
     assert not is_late
     house.sync()

@@ -125,7 +125,7 @@ def test_a_kill_leaves_nothing_half_done(
 
 def kill_at(moment: str, house: House, patched: pytest.MonkeyPatch) -> None:
     """The next write of a row ends the process, before or after it."""
-    players = house.app.ground.home.players
+    players = house.app.context.location.players
 
     def dying(write: Callable[..., Any]) -> Callable[..., Any]:
         def die(*arguments: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import Player, SyncState, User
 from regsvc.sync.bulk.in_sync_rows import SettledRows
-from tests.support.adopted_players import MANY, settle, settled_town, watched
+from tests.support.adopted_players import MANY, reconcile, settled_town, watched
 from tests.support.authme_tables import AuthMeTable, TableShape, insert_player
 from tests.support.manual_clock import StandingClock
 from tests.support.services import PASSWORD, House, MakeHouse
@@ -48,7 +48,7 @@ def test_who_only_plays_is_not_looked_at(town: House) -> None:
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_a_file_that_nobody_wrote_into_is_not_read(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    players = town.app.ground.home.players
+    players = town.app.context.location.players
     with monkeypatch.context() as patched:
         patched.setattr(players, "changed_buckets", None)
         assert town.sync().scanned == MANY
@@ -149,7 +149,7 @@ def test_every_shape_of_table_has_a_digest(make_house: MakeHouse, authme_table: 
     for name in ("émile", "bob"):
         insert_player(authme_table, username=name, realname=name, password="x", regdate=REGISTERED_LONG_AGO)
     house = make_house()
-    settle(house)
+    reconcile(house)
     change(house, "émile", "password", "y")
     with watched(house) as names:
         assert house.sync().updated == 1
@@ -207,7 +207,7 @@ def test_a_row_of_ours_that_changes_is_looked_at(town: House, edit: str) -> None
 def test_marks_go_away_once_their_rows_have_been_looked_at(house: House) -> None:
     house.approved("Alice")
     house.authme.register("Dave", "daves-password")
-    settle(house)
+    reconcile(house)
     for table in (User, Player):
         assert table.select().where(table.changed_at.is_null(False)).count() == 0
     house.login("Alice", PASSWORD)
@@ -240,7 +240,7 @@ def test_who_is_no_operator_any_more_is_locked_like_anybody(house: House) -> Non
     house.game.write_operators("Olivia", "Dave")
     house.restart()
     house.authme.register("Dave", "strangers-password")
-    settle(house)
+    reconcile(house)
     assert not house.is_locked("dave")
     house.game.write_operators("Olivia")
     house.restart()
@@ -250,7 +250,7 @@ def test_who_is_no_operator_any_more_is_locked_like_anybody(house: House) -> Non
 def test_another_config_looks_at_everybody(make_house: MakeHouse) -> None:
     house = make_house(sync__unapproved_players="report")
     house.authme.register("Dave", "daves-password")
-    settle(house)
+    reconcile(house)
     assert not house.is_locked("dave")
     house.restart(sync__unapproved_players="lock")
     assert house.sync().locked == 1
@@ -258,7 +258,7 @@ def test_another_config_looks_at_everybody(make_house: MakeHouse) -> None:
 
 def test_once_a_day_and_on_demand_every_row_is_compared(house: House) -> None:
     house.authme.register("Dave", "daves-password")
-    settle(house)
+    reconcile(house)
     Player.update(base_email="unseen", changed_at=None).where(Player.username_key == "dave").execute()
     Player.update(changed_at=None).execute()
     with watched(house) as names:
@@ -290,5 +290,5 @@ def test_passwords_changed_by_the_dozen_are_all_taken_over(town: House) -> None:
     assert town.sessions("Player0001") == 0
     assert len(town.audits("user.password_changed")) == 40
     assert town.player("player0003").base_hash == town.row("player0003")["password"]
-    settle(town)
+    reconcile(town)
     assert not town.sync().has_effects

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from regsvc.accounts.email_changes import ChangedEmail, WishedEmail
+from regsvc.accounts.email_changes import EmailChangeRequest, EmailChangeResult
 from regsvc.core import errors
 from regsvc.core.caller import Session
 from regsvc.core.email_address import parse_email
@@ -21,21 +21,21 @@ def session_of(house: House, name: str) -> Session:
 
 
 def code_for(house: House, email: str) -> str:
-    codes = house.app.mail_room.codes
+    codes = house.app.mail_parts.codes
     issued = codes.find_to_mail(codes.issue(parse_email(email).key, "change_email"))
     assert issued is not None
     return codes.code_of(issued)
 
 
-def change(house: House, name: str, email: str = NEW, code: str | None = None) -> ChangedEmail:
-    wished = WishedEmail(email, code or code_for(house, email), PASSWORD)
+def change(house: House, name: str, email: str = NEW, code: str | None = None) -> EmailChangeResult:
+    wished = EmailChangeRequest(email, code or code_for(house, email), PASSWORD)
     changes = house.app.self_service.email_changes
     return asyncio.run(changes.change_own(session_of(house, name), wished, CALLER))
 
 
 def test_it_reaches_the_row_before_the_reply(house: House) -> None:
     house.approved("Alice")
-    assert change(house, "Alice") == ChangedEmail(NEW, ())
+    assert change(house, "Alice") == EmailChangeResult(NEW, ())
     assert house.row("alice")["email"] == NEW
     assert house.player("alice").base_email == NEW
     assert house.plugin("alice") == "synced"
@@ -107,7 +107,7 @@ def test_an_address_that_the_table_cannot_hold_is_a_conflict_told_once(house: Ho
     house.set_password("Alice", "another-password")
     assert house.authme.login("Alice", "another-password")
 
-    change_with = WishedEmail(NEW, code_for(house, NEW), "another-password")
+    change_with = EmailChangeRequest(NEW, code_for(house, NEW), "another-password")
     changes = house.app.self_service.email_changes
     asyncio.run(changes.change_own(session_of(house, "Alice"), change_with, CALLER))
     assert house.row("alice")["email"] == NEW
@@ -144,13 +144,13 @@ def test_nor_does_it_keep_a_row_that_came_back_closed(house: House) -> None:
 
 def test_links_end_and_what_ended_the_sessions_is_the_newer_word(house: House) -> None:
     user = house.approved("Alice")
-    house.app.mail_room.links.issue(user.id, "reset", "alice@example.org")
+    house.app.mail_parts.links.issue(user.id, "reset", "alice@example.org")
     change(house, "Alice")
     assert Link.select().where(Link.redeemed_at.is_null()).count() == 0
 
     changes = house.app.self_service.email_changes
     candidate = asyncio.run(house.app.logins.check("Alice", PASSWORD, CALLER))
-    house.app.desk.tokens.end_all(user.id)
+    house.app.auth_parts.tokens.end_all(user.id)
     with pytest.raises(errors.Unauthorized):
         house.app.worker.run_here(
             changes._change, candidate, parse_email("x@example.org"), code_for(house, "x@example.org"), CALLER
@@ -175,4 +175,4 @@ def test_the_index_decides_when_two_prove_one_address(house: House, monkeypatch:
 def test_without_authme_nothing_has_to_follow(make_house: MakeHouse) -> None:
     house = make_house(authme__enabled=False)
     house.approved("Alice")
-    assert change(house, "Alice") == ChangedEmail(NEW, ())
+    assert change(house, "Alice") == EmailChangeResult(NEW, ())

@@ -15,7 +15,7 @@ def pass_lease_time(house: House, seconds: int) -> None:
 
 
 def test_one_process_at_a_time_has_the_lease(house: House) -> None:
-    database = house.app.ground.home.database
+    database = house.app.context.location.database
     mine, other = SyncLease(database, "here", 1), SyncLease(database, "elsewhere", 1)
     assert mine.take()
     assert mine.take()
@@ -32,14 +32,14 @@ def test_one_process_at_a_time_has_the_lease(house: House) -> None:
 
 def test_the_lease_goes_by_the_clock_of_the_database(house: House) -> None:
     """Two machines need not agree on the time, and the clock of this one is years ahead."""
-    lease = SyncLease(house.app.ground.home.database, "here", 1)
+    lease = SyncLease(house.app.context.location.database, "here", 1)
     assert lease.take()
     left = Lease.get_by_id("sync").expires_at - datetime.now(UTC)
     assert timedelta(seconds=20) < left <= timedelta(seconds=31)
 
 
 def test_a_restarted_daemon_takes_the_lease_of_its_own_dead_predecessor(house: House) -> None:
-    database = house.app.ground.home.database
+    database = house.app.context.location.database
     gone = 2**22 + 1  # above any process id there can be
     assert SyncLease(database, "here", gone).take()
     assert not SyncLease(database, "elsewhere", 1).take()

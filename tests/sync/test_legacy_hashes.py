@@ -279,7 +279,7 @@ def test_killed_between_the_row_and_our_side_it_looks_like_authmes_own(
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("regsvc.sync.rehash.pass_point", killed)
+        patch.setattr("regsvc.sync.rehash.reach", killed)
         with pytest.raises(Killed):
             house.login("Alice", PASSWORD)
     house.restart()

@@ -11,22 +11,22 @@ from regsvc.core.clock import epoch_ms
 from regsvc.sync.decisions import (
     Adopt,
     Agree,
-    CarryOutEdit,
+    ApplySqlEdit,
     EndBan,
     Lock,
     MarkDeleted,
-    NoteGone,
-    NoteState,
+    MarkMissing,
     Open,
     Provision,
-    PutNameBack,
-    RejectTaken,
+    RejectNameConflict,
     Remove,
     Restore,
+    RevertRename,
     Unlock,
+    UpdateState,
 )
 from regsvc.sync.plan import decide, lock_after
-from regsvc.sync.records import Agreement, Subject
+from regsvc.sync.records import Account, SyncRecord
 from tests.support.accounts import (
     FIRST_START,
     GAME,
@@ -49,7 +49,7 @@ LATER = REGDATE + 1
 """The regdate of another row than the one agreed on."""
 
 
-def decided(of: Subject, **wanted: Any) -> Any:
+def decided(of: Account, **wanted: Any) -> Any:
     return decide(of, policy(**wanted))
 
 
@@ -71,12 +71,12 @@ def test_a_hash_that_authme_could_not_verify_counts_as_no_password(algorithm: st
 
 def test_approved_without_a_password_waits_for_the_mailed_link() -> None:
     assert decided(subject(user(password=None), never_seen())) is None
-    assert decided(subject(user(password=None), never_seen("unasked"))) == NoteState("absent", "absent")
+    assert decided(subject(user(password=None), never_seen("unasked"))) == UpdateState("absent", "absent")
 
 
 @pytest.mark.parametrize("status", ["approved", "pending", "rejected", "banned"])
 def test_a_row_that_was_there_and_went_is_noted_as_gone(status: str) -> None:
-    assert decided(subject(user(status=status), agreed())) == NoteGone()
+    assert decided(subject(user(status=status), agreed())) == MarkMissing()
 
 
 def test_who_unregistered_in_the_game_stays_gone() -> None:
@@ -118,7 +118,7 @@ def test_a_new_password_or_a_new_approval_provisions_again(wish: str) -> None:
     ],
 )
 def test_a_row_that_appeared_under_an_approved_name_is_locked_and_never_merged(
-    before: Agreement, there: PlayerRow
+    before: SyncRecord, there: PlayerRow
 ) -> None:
     assert decided(subject(user(), before, there)) == Lock(there, "returned", "stranger", "returned")
 
@@ -139,7 +139,7 @@ def test_a_regdate_that_only_one_side_knows_says_nothing(known: int | None, ther
 def test_a_returned_row_stays_locked_until_somebody_opens_it() -> None:
     returned = never_seen(kept_hash=GAME, kept_origin="stranger", locked_at=NOW)
     there = locked_row(GAME, regdate=LATER)
-    assert decided(subject(user(), returned, there)) == NoteState("returned")
+    assert decided(subject(user(), returned, there)) == UpdateState("returned")
     returned = replace(returned, plugin_state="returned")
     assert decided(subject(user(), returned, there)) is None
     for wish in ("open", "password"):
@@ -156,7 +156,7 @@ def test_an_adopted_player_whose_row_came_back_is_opened_with_the_password_of_th
 
 def test_an_operators_row_that_appeared_stays_open_in_the_game_and_is_reported() -> None:
     of = subject(user(), never_seen(), row(hash=GAME), is_operator=True)
-    assert decided(of) == NoteState("returned")
+    assert decided(of) == UpdateState("returned")
     assert decided(replace(of, agreement=never_seen(wish="open"))) == Open(row(hash=GAME), WEB)
 
 
@@ -229,8 +229,8 @@ def test_unapproved_with_a_row_that_appeared_is_locked_and_the_hash_is_a_strange
 
 @unapproved
 def test_unapproved_and_locked_stays_so_and_the_queue_tells(status: str) -> None:
-    assert decided(subject(user(status=status), never_seen(), locked_row(GAME))) == NoteState("conflict")
-    assert decided(subject(user(status=status), agreed(), locked_row())) == NoteState("locked")
+    assert decided(subject(user(status=status), never_seen(), locked_row(GAME))) == UpdateState("conflict")
+    assert decided(subject(user(status=status), agreed(), locked_row())) == UpdateState("locked")
     assert decided(subject(user(status=status), locked(), locked_row())) is None
 
 
@@ -238,20 +238,20 @@ def test_unapproved_and_locked_stays_so_and_the_queue_tells(status: str) -> None
 def test_unapproved_is_only_reported_where_the_host_wants_that(status: str) -> None:
     for known in (agreed(), never_seen()):
         of = subject(user(status=status), known, row(hash=GAME))
-        assert decided(of, unapproved_players="report") == NoteState("conflict")
+        assert decided(of, unapproved_players="report") == UpdateState("conflict")
 
 
 @unapproved
 def test_an_operator_is_never_locked_by_the_sync(status: str) -> None:
     for known in (agreed(), never_seen()):
         of = subject(user(status=status), known, row(hash=GAME), is_operator=True)
-        assert decided(of) == NoteState("conflict")
+        assert decided(of) == UpdateState("conflict")
 
 
 def test_approval_writes_the_proven_password_over_a_strangers() -> None:
     queued = never_seen(kept_hash=GAME, kept_origin="stranger", plugin_state="conflict", wish="open")
     assert decided(subject(user(), queued, locked_row(GAME))) == Open(locked_row(GAME), WEB)
-    assert decided(subject(user(password=None), queued, locked_row(GAME))) == NoteState("returned")
+    assert decided(subject(user(password=None), queued, locked_row(GAME))) == UpdateState("returned")
 
 
 # --- registered while there was no AuthMe to ask ---
@@ -260,9 +260,9 @@ def test_approval_writes_the_proven_password_over_a_strangers() -> None:
 @pytest.mark.parametrize("regdate", [epoch_ms(REGISTERED) - 1, 0, None])
 def test_a_player_who_was_first_is_not_locked_and_the_registration_is_rejected(regdate: int | None) -> None:
     there = row(hash=GAME, regdate=regdate)
-    assert decided(subject(user(status="pending"), never_seen("unasked"), there)) == RejectTaken()
+    assert decided(subject(user(status="pending"), never_seen("unasked"), there)) == RejectNameConflict()
     for status in ("rejected", "approved"):
-        assert decided(subject(user(status=status), never_seen("unasked"), there)) == NoteState("conflict")
+        assert decided(subject(user(status=status), never_seen("unasked"), there)) == UpdateState("conflict")
 
 
 def test_a_player_who_came_later_is_one_that_appeared() -> None:
@@ -302,7 +302,7 @@ def test_a_fresh_hash_in_the_row_of_a_banned_player_is_locked_again_and_kept_as_
 
 def test_banned_and_locked_stays_so() -> None:
     assert decided(subject(user(status="banned"), locked(), locked_row())) is None
-    assert decided(subject(user(status="banned"), locked(plugin_state="synced"), locked_row())) == NoteState("locked")
+    assert decided(subject(user(status="banned"), locked(plugin_state="synced"), locked_row())) == UpdateState("locked")
 
 
 @pytest.mark.parametrize("is_bridge_on", [True, False])
@@ -318,13 +318,13 @@ def test_a_ban_ends_when_its_time_has_passed(is_bridge_on: bool) -> None:
 
 @pytest.mark.parametrize("there", [row(), locked_row()], ids=["as it was", "with our lock"])
 def test_a_row_that_a_deletion_did_not_get_to_is_removed(there: PlayerRow) -> None:
-    buried = Agreement("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
+    buried = SyncRecord("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
     assert decided(subject(None, buried, there)) == Remove(there)
 
 
 @pytest.mark.parametrize("there", [row(regdate=LATER), row(hash=GAME)], ids=["another regdate", "another hash"])
 def test_any_other_row_of_a_deleted_name_is_a_new_player(there: PlayerRow) -> None:
-    buried = Agreement("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
+    buried = SyncRecord("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
     assert decided(subject(None, buried, there)) == Adopt(there, "Alice", "pending")
 
 
@@ -335,7 +335,7 @@ def test_a_user_deleted_in_sql_is_deleted(there: PlayerRow | None, is_bridge_on:
 
 
 def test_a_deleted_name_without_a_row_needs_nothing() -> None:
-    assert decided(subject(None, Agreement("alice", tombstone_hash=GAME, tombstone_at=NOW))) is None
+    assert decided(subject(None, SyncRecord("alice", tombstone_hash=GAME, tombstone_at=NOW))) is None
     assert decided(subject()) is None
 
 
@@ -401,26 +401,26 @@ def test_what_follows_from_the_status_a_player_is_adopted_with() -> None:
 @pytest.mark.parametrize("is_bridge_on", [True, False])
 def test_a_typed_status_is_carried_out_before_anything_else(is_bridge_on: bool) -> None:
     of = subject(user(status="banned", applied_status="approved", ban_expires_at=ago(days=1)), agreed(), row())
-    assert decided(of, is_bridge_on=is_bridge_on) == CarryOutEdit()
+    assert decided(of, is_bridge_on=is_bridge_on) == ApplySqlEdit()
 
 
 def test_a_typed_approval_asks_for_the_row_as_an_operators_does() -> None:
     typed = user(status="approved", applied_status="pending")
-    assert decided(subject(typed, never_seen())) == CarryOutEdit("provision")
-    assert decided(subject(typed, never_seen(), locked_row(GAME))) == CarryOutEdit("open")
-    assert decided(subject(typed, agreed(), locked_row())) == CarryOutEdit()
+    assert decided(subject(typed, never_seen())) == ApplySqlEdit("provision")
+    assert decided(subject(typed, never_seen(), locked_row(GAME))) == ApplySqlEdit("open")
+    assert decided(subject(typed, agreed(), locked_row())) == ApplySqlEdit()
     unbanned = user(status="approved", applied_status="banned")
-    assert decided(subject(unbanned, never_seen(), locked_row(GAME))) == CarryOutEdit()
-    assert decided(subject(typed, never_seen()), is_bridge_on=False) == CarryOutEdit()
+    assert decided(subject(unbanned, never_seen(), locked_row(GAME))) == ApplySqlEdit()
+    assert decided(subject(typed, never_seen()), is_bridge_on=False) == ApplySqlEdit()
 
 
 def test_a_typed_name_is_put_back() -> None:
     renamed = user(username="Alicia", username_key="alicia")
-    assert decided(subject(None, agreed(), row(), renamed=renamed)) == PutNameBack(renamed, "alice")
+    assert decided(subject(None, agreed(), row(), renamed=renamed)) == RevertRename(renamed, "alice")
     of = subject(renamed, None, None, key="alicia", known_as="alice")
-    assert decided(of) == PutNameBack(renamed, "alice")
+    assert decided(of) == RevertRename(renamed, "alice")
     shown = user(username="Bob")
-    assert decided(subject(shown, agreed(), row())) == PutNameBack(shown, "alice")
+    assert decided(subject(shown, agreed(), row())) == RevertRename(shown, "alice")
 
 
 # --- no AuthMe ---

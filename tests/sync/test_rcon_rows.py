@@ -12,11 +12,11 @@ import pytest
 from regsvc.accounts.player_warnings import AUTHME_CACHE_ON, STILL_ONLINE_RCON_OFF
 from regsvc.core.i18n import load_translations
 from regsvc.database.models import OutboxEntry, User
-from regsvc.notifications.outbox import Errand, Outbox
+from regsvc.notifications.outbox import Outbox, OutboxMessage
 from regsvc.notifications.rcon.address import find_rcon_address
 from regsvc.notifications.rcon.console import KIND
-from regsvc.notifications.rcon.transport import PATIENCE, RconCarrier, RconDesk
-from regsvc.notifications.transport import Pointless, Postponed, Refused
+from regsvc.notifications.rcon.transport import PATIENCE, RconStore, RconTransport
+from regsvc.notifications.transport import Drop, Postponed, Refused
 from tests.support.authme_tables import find_player
 from tests.support.game_server import GameServer
 from tests.support.rcon_server import RconServer, rcon_server
@@ -38,20 +38,20 @@ class Porter:
 
     def __init__(self, house: House) -> None:
         self._house = house
-        find_address = partial(find_rcon_address, house.app.ground.config.game)
-        self._carrier = RconCarrier(find_address, load_translations(), "Oakvale", house.clock)
-        settle = partial(house.app.reconciler.settle, may_adopt=False)
+        find_address = partial(find_rcon_address, house.app.context.config.game)
+        self._carrier = RconTransport(find_address, load_translations(), "Oakvale", house.clock)
+        reconcile = partial(house.app.reconciler.reconcile, may_adopt=False)
         outbox = Outbox(house.clock, KIND, PATIENCE)
-        self._desk = RconDesk(house.app.ground.home.database, outbox, settle, lambda outcome: None)
+        self._desk = RconStore(house.app.context.location.database, outbox, reconcile, lambda outcome: None)
 
     def carry(self) -> list[str]:
         """Everything due now, once; how each went."""
         return [self._carry_one(errand) for errand in self._desk.claim_due(100)]
 
-    def _carry_one(self, errand: Errand) -> str:
+    def _carry_one(self, errand: OutboxMessage) -> str:
         try:
             asyncio.run(self._carrier.carry(errand))
-        except Pointless as reason:
+        except Drop as reason:
             self._desk.drop(errand, str(reason))
             return "dropped"
         except (Postponed, Refused) as reason:

@@ -202,7 +202,7 @@ def test_who_left_comes_back_by_a_new_password(house: House) -> None:
 def test_an_operators_name_is_left_open_in_the_game_and_never_believed(house: House) -> None:
     house.approved("Bob")
     house.game.write_operators("Olivia", "Alice")
-    house.app.password_changes.create_user_here("Alice", None, PASSWORD, ALICE)
+    house.app.password_changes.create_user("Alice", None, PASSWORD, ALICE)
     house.authme.unregister_from_console("Alice")
     house.sync()
     house.authme.register("Alice", "strangers-password")
@@ -377,7 +377,7 @@ def test_a_password_set_while_the_file_is_busy_is_written_later(house: House) ->
     house.authme.unregister_from_console("Alice")
     house.sync()
     user = house.user("Alice")
-    stored = house.app.hash_room.passwords.hash("newer-password", "Alice")
+    stored = house.app.password_parts.passwords.hash("newer-password", "Alice")
     owner = house.app.accounts.get_password_owner("Alice", OLIVIA)
     with Away(house.table):
         decided = house.app.worker.run_here(house.app.accounts.set_password, owner, stored, ALICE)

@@ -312,7 +312,7 @@ def test_who_is_removed_is_put_back_where_the_host_wants_that(make_house: MakeHo
 def test_when_both_sides_changed_the_host_says_who_wins(make_house: MakeHouse, winner: str, password: str) -> None:
     house = make_house(sync__conflict=winner)
     house.approved("Alice")
-    stored = house.app.hash_room.passwords.hash("newer-password", "Alice")
+    stored = house.app.password_parts.passwords.hash("newer-password", "Alice")
     User.update(password_hash=stored.hash).where(User.username_key == "alice").execute()
     house.authme.set_password("Alice", "changed-in-game")
     report = house.sync()

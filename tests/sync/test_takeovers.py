@@ -10,14 +10,14 @@ from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import Link, User
 from regsvc.notifications.mail.renderer import NothingToSend
-from regsvc.notifications.mail.transport import MailDesk
+from regsvc.notifications.mail.transport import MailStore
 from tests.support.authme_tables import insert_player
 from tests.support.services import CALLER, House, MakeHouse
 
 
-def desk(house: House) -> MailDesk:
-    room = house.app.mail_room
-    return MailDesk(house.app.ground.home.database, room.outbox, room.codes, room.renderer)
+def desk(house: House) -> MailStore:
+    room = house.app.mail_parts
+    return MailStore(house.app.context.location.database, room.outbox, room.codes, room.renderer)
 
 
 def forgot(house: House, email: str) -> str | None:
@@ -31,7 +31,7 @@ def forgot(house: House, email: str) -> str | None:
         else:
             desk(house).record_sent(mail[0])
     link = Link.select().order_by(Link.id.desc()).first()
-    return house.app.mail_room.links.token_of(link) if link else None
+    return house.app.mail_parts.links.token_of(link) if link else None
 
 
 def reset(house: House, token: str, password: str) -> None:
@@ -59,7 +59,7 @@ def test_a_link_for_an_address_that_is_not_the_users_any_more_is_not_mailed(hous
     asyncio.run(house.app.password_changes.forgot("mallory@example.org", CALLER))
     house.authme.set_email("Mallory", "victim@bank.example")
     house.sync()
-    [mail] = house.app.mail_room.outbox.claim_due(1)
+    [mail] = house.app.mail_parts.outbox.claim_due(1)
     with pytest.raises(NothingToSend):
         desk(house).render(mail)
     assert Link.select().count() == 0
@@ -152,7 +152,7 @@ def test_the_name_changes_hands_while_the_password_is_checked(house: House) -> N
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_deadlock_inside_a_savepoint_repeats_the_whole_rule(house: House) -> None:
     """MySQL rolls back everything, and peewee's way back to the savepoint fails: that is what comes out."""
-    database, attempts = house.app.ground.home.database, []
+    database, attempts = house.app.context.location.database, []
 
     def rule() -> int:
         with database.atomic():

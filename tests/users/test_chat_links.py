@@ -77,7 +77,7 @@ def test_a_link_is_claimed_once(links: ChatLinks, alice: User, make_user: MakeUs
 def test_it_waits_for_an_hour(links: ChatLinks, alice: User, clock: StandingClock) -> None:
     token = keep(links, "token")
     clock.advance(seconds=(UNCLAIMED_FOR - A_MOMENT).total_seconds())
-    assert links.purge_dead() == 0
+    assert links.purge_expired() == 0
     assert links.find_unclaimed([token]) == ALICES
     clock.advance(seconds=A_MOMENT.total_seconds())
     assert links.find_unclaimed([token]) is None
@@ -85,14 +85,14 @@ def test_it_waits_for_an_hour(links: ChatLinks, alice: User, clock: StandingCloc
         links.claim([token], alice, BY)
     with pytest.raises(LinkTokenInvalid):
         links.forget(token)
-    assert links.purge_dead() == 1
+    assert links.purge_expired() == 1
     assert ChatLink.select().count() == 0
 
 
 def test_what_is_claimed_stays(links: ChatLinks, alice: User, clock: StandingClock) -> None:
     links.claim([keep(links, "token")], alice, BY)
     clock.advance(days=1000)
-    assert links.purge_dead() == 0
+    assert links.purge_expired() == 0
     assert links.find_of(alice.id) == ALICES
 
 

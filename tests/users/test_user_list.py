@@ -12,7 +12,7 @@ from peewee import Database
 from regsvc.core.errors import InvalidField
 from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
 from regsvc.users import user_list
-from regsvc.users.user_list import UserEntry, UserList, UserPage, UserQuery
+from regsvc.users.user_list import UserList, UserListItem, UserPage, UserQuery
 from tests.support.database_fixtures import MakeUser
 from tests.support.manual_clock import StandingClock
 
@@ -72,7 +72,7 @@ def test_a_line_tells_all_but_what_is_secret(
     make_player("Bob", "locked")
 
     assert users.list_users(UserQuery()).entries == (
-        UserEntry(
+        UserListItem(
             username="Bob",
             email="Bob@Example.org",
             status="banned",
@@ -88,7 +88,7 @@ def test_a_line_tells_all_but_what_is_secret(
             last_login_at=earlier,
         ),
     )
-    shown = {field.name for field in fields(UserEntry)}
+    shown = {field.name for field in fields(UserListItem)}
     assert not {name for name in shown if "hash" in name or "salt" in name or "token" in name}
 
 

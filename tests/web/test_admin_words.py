@@ -12,7 +12,7 @@ from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity
 from regsvc.notifications.mail.history import State
 from regsvc.sync.decisions import Conflict
-from regsvc.sync.report import Braked
+from regsvc.sync.report import HeldBack
 from regsvc.users.user_list import PLUGIN_STATES
 
 CONFLICT = get_type_hints(Conflict)
@@ -23,7 +23,7 @@ MAILS = {
 }
 IN_THE_GAME = set(PLUGIN_STATES) - {"off"}  # which is shown as nothing
 COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} | (
-    set(Braked.__dataclass_fields__) - {"limit"}
+    set(HeldBack.__dataclass_fields__) - {"limit"}
 )
 
 

@@ -13,7 +13,7 @@ from hmac import compare_digest
 from typing import Final, Literal
 
 from regsvc.accounts.captcha.pictures import Question
-from regsvc.accounts.captcha.store import Challenge, OutstandingChallenges
+from regsvc.accounts.captcha.store import Challenge, ChallengeStore
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
@@ -72,7 +72,7 @@ class Captchas:
         ask: Callable[[], Question],
         draw: Callable[[str], bytes],
         pool: BoundedPool,
-        outstanding: OutstandingChallenges,
+        outstanding: ChallengeStore,
         limits: MemoryLimits,
         now: Clock,
     ) -> None:

@@ -209,10 +209,10 @@ class Question:
 
 def question_maker(config: CaptchaSection) -> Callable[[], Question]:
     """A function that comes up with a new question each time."""
-    return partial(ask_characters, config.length) if config.type == "text" else ask_sum
+    return partial(ask_characters, config.length) if config.type == "text" else make_sum
 
 
-def ask_sum() -> Question:
+def make_sum() -> Question:
     """A two-digit number plus a one-digit one; who guesses is right one time in thirty at best."""
     tens, ones, other = (secrets.choice(_DIGITS) for _digit in range(3))
     return Question(f"{tens}{ones}+{other}=?", str(int(tens + ones) + int(other)))

@@ -18,7 +18,7 @@ class Challenge:
     uses: int = 0
 
 
-class OutstandingChallenges:
+class ChallengeStore:
     """Challenges by their tokens. For the event loop alone: nothing here is thread-safe.
 
     A client has at most `max_per_client`; of more, its oldest goes. Where `max_in_all` is not enough, the oldest of the

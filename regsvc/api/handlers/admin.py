@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from regsvc.accounts.decisions import Authority, Decided
+from regsvc.accounts.decisions import DecisionResult, Principal
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
 from regsvc.api.replies import told
@@ -19,7 +19,7 @@ from regsvc.api.types.admin import (
     AuditsQuery,
     BanRequest,
     Decision,
-    DecisionResult,
+    DecisionReply,
     Decisions,
     LinkedChat,
     RejectionFields,
@@ -37,13 +37,13 @@ from regsvc.core import errors
 from regsvc.core.refusal import Refusal
 from regsvc.database.audit import Actor, Entry
 from regsvc.sync.report import SyncReport
-from regsvc.users.transitions import Decree
-from regsvc.users.user_list import UserEntry, UserPage, UserQuery
+from regsvc.users.transitions import DecisionDetails
+from regsvc.users.user_list import UserListItem, UserPage, UserQuery
 
 DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)
 
-Decide = Callable[[str], Awaitable[Decided]]
-Say = Callable[[Decided], str]
+Decide = Callable[[str], Awaitable[DecisionResult]]
+Say = Callable[[DecisionResult], str]
 
 
 class UsersHandler(ApiHandler):
@@ -114,8 +114,8 @@ class DecisionHandler(ApiHandler):
     """A decision about one user, or about each of many in a transaction of its own."""
 
     @property
-    def authority(self) -> Authority:
-        return Authority(Actor(self.require_admin().username, self.caller.address))
+    def authority(self) -> Principal:
+        return Principal(Actor(self.require_admin().username, self.caller.address))
 
     async def carry_out(self, request: ReviewRequest, decide: Decide, say: str | Say) -> Decision | Decisions:
         """`say`: the key of what the admin is told of it, or how it follows from the outcome."""
@@ -131,17 +131,17 @@ class DecisionHandler(ApiHandler):
 
     async def change_status(self, request: ReviewRequest, transition: str, say: str | Say) -> Decision | Decisions:
         reason = (request.reason or "").strip() or None
-        decree = Decree(reason, is_silent=request.silent)
+        decree = DecisionDetails(reason, is_silent=request.silent)
         if isinstance(request, BanRequest):
-            decree = Decree(reason, request.ends_at, request.silent, keeps_end=not request.has_end)
+            decree = DecisionDetails(reason, request.ends_at, request.silent, keeps_end=not request.has_end)
         accounts, by = self.services.accounts, self.authority
         return await self.carry_out(request, lambda name: self.run(accounts.decide, name, transition, by, decree), say)
 
-    async def _result(self, username: str, decide: Decide, say: str | Say) -> DecisionResult:
+    async def _result(self, username: str, decide: Decide, say: str | Say) -> DecisionReply:
         try:
             decided = await decide(username)
         except Refusal as refusal:
-            return DecisionResult(
+            return DecisionReply(
                 success=False,
                 message=self.services.translations.refusal(refusal, self.language),
                 username=username,
@@ -149,9 +149,9 @@ class DecisionHandler(ApiHandler):
                 code=refusal.code,
                 field=refusal.field or UNSET,
             )
-        return DecisionResult(success=True, message=self._told(decided, say), **_outcome(decided))
+        return DecisionReply(success=True, message=self._told(decided, say), **_outcome(decided))
 
-    def _told(self, decided: Decided, say: str | Say) -> str:
+    def _told(self, decided: DecisionResult, say: str | Say) -> str:
         key = say if isinstance(say, str) else say(decided)
         return self.say(key, username=decided.username)
 
@@ -202,11 +202,11 @@ class SetPasswordHandler(DecisionHandler):
         return await self.carry_out(request, decide, _password_message)
 
 
-def _ban_message(decided: Decided) -> str:
+def _ban_message(decided: DecisionResult) -> str:
     return "ban_changed" if decided.status_before == decided.status else "banned"
 
 
-def _password_message(decided: Decided) -> str:
+def _password_message(decided: DecisionResult) -> str:
     return "player_password_set" if decided.status == "approved" else "player_password_kept"
 
 
@@ -218,7 +218,7 @@ def _sync_message(report: SyncReport, is_plan: bool) -> str:
     return "sync_braked" if report.braked is not None else "sync_done"
 
 
-def _outcome(decided: Decided) -> dict[str, Any]:
+def _outcome(decided: DecisionResult) -> dict[str, Any]:
     return {
         "username": decided.username,
         "status": decided.status or "deleted",
@@ -237,7 +237,7 @@ def _pagination_of(page: UserPage) -> Pagination:
     )
 
 
-def user_fields(entry: UserEntry) -> UserFields:
+def user_fields(entry: UserListItem) -> UserFields:
     """A user as every list of admins shows him."""
     return UserFields(
         username=entry.username,

@@ -23,7 +23,7 @@ from regsvc.api.types.chat import (
 from regsvc.api.types.messages import Told
 from regsvc.core import errors
 from regsvc.core.refusal import Refusal
-from regsvc.registration.chat.auth_requests import Starter
+from regsvc.registration.chat.auth_requests import Initiator
 from regsvc.registration.chat.linking import ProviderAnswer
 from regsvc.registration.chat.unlinking import UnlinkProof
 
@@ -58,7 +58,7 @@ class ChatCallbackHandler(ApiHandler):
         Answers only whoever began: by the cookie, the header `X-Link-Token`, or the access token it was begun with.
         """
         answer = ProviderAnswer(query.state, query.code, query.error)
-        starter = Starter(shown_tokens(self), self.session.jti if self.session else None)
+        starter = Initiator(shown_tokens(self), self.session.jti if self.session else None)
         finished = await self.services.chat.finish(answer, starter, self.caller)
         if self._is_browser:
             self._send_on(LINKED if finished.is_claimed else WAITING)

@@ -9,7 +9,7 @@ from typing import Final
 
 from regsvc.api.base import Access, ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.streaming import cut_off, send_piece
+from regsvc.api.streaming import cut_off, write_chunk
 from regsvc.core import errors
 from regsvc.runtime.event_streams import EventStream
 
@@ -54,7 +54,7 @@ class EventsHandler(ApiHandler):
 
     async def _send(self, chunk: bytes) -> bool:
         self._is_sending = True
-        is_taken = await send_piece(self, chunk, _PATIENCE)
+        is_taken = await write_chunk(self, chunk, _PATIENCE)
         self._is_sending = False
         return is_taken
 

@@ -21,21 +21,21 @@ class Ready(Reply, frozen=True, kw_only=True):
     oldest_mail_seconds: int | None
 
 
-class WatchHandler(ApiHandler):
+class ProbeHandler(ApiHandler):
     """For machines that watch us: a token is neither asked for nor looked at."""
 
     async def _authorise(self) -> None:
         """Not even a bad token is in the way."""
 
 
-class AliveHandler(WatchHandler):
+class AliveHandler(ProbeHandler):
     """The process is there and its loop turns, or nobody would answer."""
 
     async def get(self) -> None:
         self.send(Alive())
 
 
-class ReadyHandler(WatchHandler):
+class ReadyHandler(ProbeHandler):
     """Requests can be answered: the database is there and has our tables.
 
     AuthMe's table, the brake and mails that wait are told, and do not count: nobody else could answer better.

@@ -6,7 +6,7 @@ from hmac import compare_digest
 from typing import Any, Final
 
 from regsvc.api.base import Access
-from regsvc.api.handlers.health import WatchHandler
+from regsvc.api.handlers.health import ProbeHandler
 from regsvc.core.addresses import is_loopback
 from regsvc.core.errors import UnknownPath
 from regsvc.runtime.metrics import CONTENT_TYPE
@@ -15,7 +15,7 @@ _FORWARDED: Final = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "
 _FORWARDED_PREFIX: Final = "x-forwarded"
 
 
-class MetricsHandler(WatchHandler):
+class MetricsHandler(ProbeHandler):
     """Answers a scraper on this machine, or one with the scrape token."""
 
     async def get(self) -> None:

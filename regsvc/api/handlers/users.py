@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regsvc.accounts.email_changes import WishedEmail
+from regsvc.accounts.email_changes import EmailChangeRequest
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
 from regsvc.api.replies import told
@@ -39,7 +39,7 @@ class UpdateUserHandler(ApiHandler):
     )
     async def post(self, request: UpdateUserRequest) -> UserUpdated:
         """Change one's own e-mail address, or prove the one there is. The old address is told."""
-        wished = WishedEmail(request.email, request.code.strip(), request.current_password)
+        wished = EmailChangeRequest(request.email, request.code.strip(), request.current_password)
         changes = self.services.self_service.email_changes
         changed = await changes.change_own(self.require_session(), wished, self.caller)
         return UserUpdated(message=self.say("email_changed"), email=changed.email, warnings=list(changed.warnings))

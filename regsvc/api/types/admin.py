@@ -171,7 +171,7 @@ class Decision(Reply, frozen=True, kw_only=True):
     warnings: Warnings | UnsetType = UNSET
 
 
-class DecisionResult(Output, frozen=True, kw_only=True):
+class DecisionReply(Output, frozen=True, kw_only=True):
     """What became of one user of many: `status` as it is now, `code` where it was refused."""
 
     success: bool
@@ -186,7 +186,7 @@ class DecisionResult(Output, frozen=True, kw_only=True):
 class Decisions(Reply, frozen=True, kw_only=True):
     """One result for each name, in their order."""
 
-    results: list[DecisionResult]
+    results: list[DecisionReply]
 
 
 # --- The audit log ---

@@ -8,7 +8,7 @@ from typing import Final
 
 from regsvc.cli.docs.generated_file import write_or_check
 from regsvc.doctor.checkup import CHECKS
-from regsvc.doctor.finding import Check, Place
+from regsvc.doctor.finding import Check, FixLocation
 
 DOCTOR_FILE: Final = Path(__file__).resolve().parents[3] / "docs" / "doctor.md"
 
@@ -54,7 +54,7 @@ _AREAS: Final = {
     "table": "AuthMe's table",
     "authme": "AuthMe's config",
     "hash": "Hash algorithms",
-    "rules": "Names and passwords",
+    "rules": "Candidates and passwords",
     "bedrock": "Bedrock players",
     "game": "The game server",
     "server": "Where players reach us",
@@ -84,7 +84,7 @@ def _area(title: str, checks: Iterable[Check]) -> str:
     return f"## {title}\n\n{grid}\n"
 
 
-def _place(place: Place) -> str:
+def _place(place: FixLocation) -> str:
     return f"{place.source}: `{place.key}`" if place.key else str(place.source)
 
 

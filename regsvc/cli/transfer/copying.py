@@ -37,7 +37,7 @@ class Copied:
         return sum(tally.rows for tally in self.tallies.values())
 
 
-class Arrival:
+class CopyTarget:
     """An empty database that everything is to be copied into."""
 
     def __init__(self, database: Database, name: str, installation_id: str, now: Clock) -> None:
@@ -81,7 +81,7 @@ class Arrival:
         self._write_home(f"{COPIED}{self._name}")
         return Copied(arrived)
 
-    def open_house(self) -> None:
+    def activate(self) -> None:
         """From now on this is the home."""
         self._write_home(self._name)
 
@@ -155,7 +155,7 @@ def write_home(database: Database, home: str) -> None:
         database.execute_sql(sql, (home[:_LONGEST_HOME],))
 
 
-class _Homeless(Rows):
+class _WithoutLocation(Rows):
     """Rows without the one value that differs between the two sides: where home is."""
 
     def __init__(self, rows: Rows) -> None:
@@ -181,7 +181,7 @@ def _homeless(table: Table, rows: list[Row]) -> list[Row]:
 def tallies_of(source: Rows, progress: Progress | None = None) -> dict[str, Tally]:
     """Counts and digests of all tables, by table; where home is makes no difference."""
     on_rows = progress.advance if progress is not None else None
-    return {table.name: tally_of(_Homeless(source), table, on_rows) for table in list_tables()}
+    return {table.name: tally_of(_WithoutLocation(source), table, on_rows) for table in list_tables()}
 
 
 def require_equal(left: dict[str, Tally], arrived: dict[str, Tally]) -> None:

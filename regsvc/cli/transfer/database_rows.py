@@ -10,7 +10,7 @@ from typing import Any, Final
 from peewee import Database, PeeweeException, SqliteDatabase
 
 from regsvc.cli.transfer.tables import CHUNK, Row, Rows, Table, TransferProblem, quoted
-from regsvc.database.engine import sentence_of
+from regsvc.database.engine import error_sentence
 
 _IN_ONE_STATEMENT: Final = 100  # however long a questionnaire's answers are, MySQL takes a statement of so many
 
@@ -57,7 +57,7 @@ class DatabaseRows(Rows):
         except PeeweeException as error:
             raise TransferProblem(
                 f"The other database does not take the rows of {table.name} from {table.key} {rows[0][0]!r} to "
-                f"{rows[-1][0]!r}: {sentence_of(error)}."
+                f"{rows[-1][0]!r}: {error_sentence(error)}."
             ) from error
 
     def next_number(self, table: Table) -> int:

@@ -12,12 +12,12 @@ from peewee import Database
 
 from regsvc.cli.transfer.csv_text import to_cell
 from regsvc.cli.transfer.database_rows import DatabaseRows
-from regsvc.cli.transfer.output import STANDARD_OUTPUT, open_outlet
+from regsvc.cli.transfer.output import STANDARD_OUTPUT, open_output
 from regsvc.cli.transfer.progress import Progress
 from regsvc.cli.transfer.tables import CHUNK, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
-from regsvc.database.models import PRESENT, STRANGER, AuditEntry, Player, Review, User
+from regsvc.database.models import PRESENT, UNVERIFIED, AuditEntry, Player, Review, User
 
 Format = Literal["csv", "json"]
 What = Literal["users", "audit", "all"]
@@ -36,7 +36,7 @@ AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "det
 
 
 @dataclass(frozen=True)
-class ExportOrder:
+class ExportRequest:
     """What is asked for. `output`: a file, "-" for standard output; for all in CSV a directory."""
 
     format: Format
@@ -55,7 +55,7 @@ class Exporter:
         self._now = now
         self._algorithm = algorithm
 
-    def export(self, order: ExportOrder, by: str) -> dict[str, int]:
+    def export(self, order: ExportRequest, by: str) -> dict[str, int]:
         """How many records of each kind. It leaves an audit entry. Raises `TransferProblem`."""
         if order.with_hashes and order.what == "audit":
             raise TransferProblem("--with-hashes is about users.")
@@ -68,7 +68,7 @@ class Exporter:
                 return {kinds[0]: self._write_csv(kinds[0], order.output, order)}
             return self._write_folder(kinds, order)
 
-    def _write_folder(self, kinds: Iterable[str], order: ExportOrder) -> dict[str, int]:
+    def _write_folder(self, kinds: Iterable[str], order: ExportRequest) -> dict[str, int]:
         if order.output == STANDARD_OUTPUT:
             raise TransferProblem("Users and audit log are two CSV files: name a directory for them with --output.")
         folder = Path(order.output)
@@ -78,10 +78,10 @@ class Exporter:
             raise TransferProblem(f"{folder} cannot be made: {error.strerror}.") from error
         return {kind: self._write_csv(kind, str(folder / f"{kind}.csv"), order) for kind in kinds}
 
-    def _write_csv(self, kind: str, output: str, order: ExportOrder) -> int:
+    def _write_csv(self, kind: str, output: str, order: ExportRequest) -> int:
         columns = self._columns(kind, order)
         count = 0
-        with open_outlet(output) as file:
+        with open_output(output) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)
             for record in self._records(kind, order):
@@ -89,9 +89,9 @@ class Exporter:
                 count += 1
         return count
 
-    def _write_json(self, kinds: Iterable[str], order: ExportOrder) -> dict[str, int]:
+    def _write_json(self, kinds: Iterable[str], order: ExportRequest) -> dict[str, int]:
         counts = {}
-        with open_outlet(order.output) as file:
+        with open_output(order.output) as file:
             head = {"format": FORMAT, "version": VERSION, "exported_at": _moment(self._now())}
             file.write(json.dumps(head)[:-1])
             for kind in kinds:
@@ -101,12 +101,12 @@ class Exporter:
             file.write("}\n")
         return counts
 
-    def _columns(self, kind: str, order: ExportOrder) -> tuple[str, ...]:
+    def _columns(self, kind: str, order: ExportRequest) -> tuple[str, ...]:
         if kind == "audit":
             return AUDIT_COLUMNS
         return (*USER_COLUMNS, *HASH_COLUMNS) if order.with_hashes else USER_COLUMNS
 
-    def _records(self, kind: str, order: ExportOrder) -> Iterator[Record]:
+    def _records(self, kind: str, order: ExportRequest) -> Iterator[Record]:
         model: Any = User if kind == "users" else AuditEntry
         to_records = self._users if kind == "users" else _audits
         progress = Progress(f"exporting {kind}", model.select().count())
@@ -117,7 +117,7 @@ class Exporter:
         finally:
             progress.end()
 
-    def _users(self, page: list[User], order: ExportOrder) -> Iterator[Record]:
+    def _users(self, page: list[User], order: ExportRequest) -> Iterator[Record]:
         reviews = _reviews_of(page) if order.format == "json" else {}
         players = _players_of(page) if order.with_hashes else {}
         for user in page:
@@ -135,7 +135,7 @@ class Exporter:
         if player is None or player.user_id != user.id:
             found = None
         elif player.kept_hash is not None:
-            found = player.kept_hash if player.kept_origin != STRANGER else None
+            found = player.kept_hash if player.kept_origin != UNVERIFIED else None
         else:
             found = player.base_hash if player.presence == PRESENT else None
         if found is None:
@@ -193,7 +193,7 @@ def _players_of(page: list[User]) -> Mapping[str, Player]:
     return {row.username_key: row for row in Player.select().where(Player.username_key.in_(keys))}
 
 
-def _audits(page: list[AuditEntry], _order: ExportOrder) -> Iterator[Record]:
+def _audits(page: list[AuditEntry], _order: ExportRequest) -> Iterator[Record]:
     for entry in page:
         yield {
             "id": entry.id,

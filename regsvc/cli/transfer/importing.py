@@ -25,7 +25,7 @@ _NO_EMAIL: Final = frozenset({"your@email.com"})
 
 
 @dataclass(frozen=True)
-class ImportOrder:
+class ImportRequest:
     """`is_rehearsal`: only tell. `fills_emails`: give users who have no address the one in the file."""
 
     by: str
@@ -103,7 +103,7 @@ class Importer:
     def run(
         self,
         records: Iterable[ImportedUser | Unreadable],
-        order: ImportOrder,
+        order: ImportRequest,
         on_refused: Callable[[RefusedRow], None],
         on_rows: Callable[[int], None],
     ) -> ImportReport:
@@ -143,7 +143,7 @@ class Importer:
         has_email = row.email is not None and row.email.lower() not in _NO_EMAIL
         return _Checked(row, parse_email(str(row.email)) if has_email else None)
 
-    def _take_in(self, checked: list[_Checked], order: ImportOrder) -> tuple[ImportReport, list[RefusedRow]]:
+    def _take_in(self, checked: list[_Checked], order: ImportRequest) -> tuple[ImportReport, list[RefusedRow]]:
         for attempt in range(1, _MAX_RACES + 1):
             try:
                 if not order.is_rehearsal:
@@ -160,9 +160,9 @@ class Importer:
         """Whoever plays already becomes a user as the sync would make one, before the file has its say."""
         users = _users_of(keys)
         for key in self._players.find_many([key for key in keys if key not in users]):
-            self._reconciler.settle(key)
+            self._reconciler.reconcile(key)
 
-    def _write(self, checked: list[_Checked], order: ImportOrder) -> tuple[ImportReport, list[RefusedRow]]:
+    def _write(self, checked: list[_Checked], order: ImportRequest) -> tuple[ImportReport, list[RefusedRow]]:
         report, refused = ImportReport(), []
         seen = set(self._seen)
         with self._database.atomic():
@@ -182,11 +182,11 @@ class Importer:
                     seen.add(row.key)
         return report, refused
 
-    def _plays(self, key: str, order: ImportOrder) -> bool:
+    def _plays(self, key: str, order: ImportRequest) -> bool:
         """Only of interest where nobody was adopted first."""
         return order.is_rehearsal and bool(self._players.find_many([key]))
 
-    def _make(self, checked: _Checked, order: ImportOrder) -> None:
+    def _make(self, checked: _Checked, order: ImportRequest) -> None:
         row = checked.row
         if self._players.find_colliding(checked.key) is not None:
             raise RowRefused("username_taken")
@@ -216,7 +216,7 @@ class Importer:
         if checked.address is not None:
             self._seen.add(f"email:{checked.address.key}")
 
-    def _fill_email(self, user: User | None, checked: _Checked, order: ImportOrder) -> bool:
+    def _fill_email(self, user: User | None, checked: _Checked, order: ImportRequest) -> bool:
         if user is None or user.email is not None or checked.address is None:
             return False
         self._check_email_is_free(checked, user.id)

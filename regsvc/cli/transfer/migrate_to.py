@@ -16,21 +16,21 @@ from urllib.parse import unquote, urlsplit
 
 from peewee import Database, PeeweeException, SqliteDatabase
 
-from regsvc.cli.transfer.copying import Arrival, Copied, write_home
+from regsvc.cli.transfer.copying import Copied, CopyTarget, write_home
 from regsvc.cli.transfer.database_rows import DatabaseRows
 from regsvc.cli.transfer.tables import TransferProblem, list_tables
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.clock import Clock
-from regsvc.database.engine import open_database, open_sqlite, sentence_of
+from regsvc.database.engine import error_sentence, open_database, open_sqlite
 from regsvc.database.location import (
     COPIED,
     MOVED,
-    Home,
+    DatabaseLocation,
     home_name,
     read_authme,
     read_recorded_home,
     record_home,
-    resolve_home,
+    resolve_location,
 )
 from regsvc.database.migrator import list_migrations, migrate
 from regsvc.database.models import MODELS
@@ -53,7 +53,7 @@ class Moved:
     """What has to stand in the config from now on."""
 
 
-class Mover:
+class DatabaseMigration:
     """Moves everything. Needs no wiring: the config may lead to another database than where everything is."""
 
     def __init__(self, config: Config, now: Clock) -> None:
@@ -66,7 +66,7 @@ class Mover:
         """Move to the database at this URL, or to where `database.url = "auto"` leads now.
 
         `source_url`: where everything is, for when the config no longer tells. Raises `TransferProblem`,
-        `StateInUse`, `SchemaTooNew`, `WrongHome`, `ConfigError`.
+        `StateInUse`, `SchemaTooNew`, `WrongDatabase`, `ConfigError`.
         """
         recorded = read_recorded_home(self._state_dir) if self._state_dir.is_dir() else None
         if recorded is None:
@@ -84,10 +84,10 @@ class Mover:
                 copied = self._move(source, target, recorded)
         return Moved(recorded["home"], target.name, copied, _what_is_left(source, recorded["home"]), advice)
 
-    def _move(self, source: Database, target: Home, recorded: dict[str, str]) -> Copied:
+    def _move(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> Copied:
         identity = recorded["installation_id"]
         self._check_source(source, identity)
-        arrival = Arrival(target.database, target.name, identity, self._now)
+        arrival = CopyTarget(target.database, target.name, identity, self._now)
         arrival.prepare()
         rows = DatabaseRows(source)
         with rows.standing_still(keeps_writers_out=True):
@@ -98,19 +98,19 @@ class Mover:
                 "Somebody wrote into the old database meanwhile: stop every companion that uses it, and run this again."
             )
         record_home(self._state_dir, identity, target.name)
-        arrival.open_house()
+        arrival.activate()
         write_home(source, f"{MOVED}{target.name}")
         return copied
 
-    def _finish(self, target: Home, advice: str) -> Moved:
+    def _finish(self, target: DatabaseLocation, advice: str) -> Moved:
         """An earlier move came this far; the last word may be missing."""
         with opened(target.database, target.name):
             found = target.database.execute_sql("SELECT home FROM regsvc_installation").fetchall()
             if found and str(found[0][0]).startswith(COPIED):
-                Arrival(target.database, target.name, "", self._now).open_house()
+                CopyTarget(target.database, target.name, "", self._now).activate()
         return Moved(target.name, target.name, None, "", advice)
 
-    def _resolve(self, to: str) -> tuple[Home, str]:
+    def _resolve(self, to: str) -> tuple[DatabaseLocation, str]:
         """The new home, and what makes the config lead there."""
         auto = self._home_at(AUTO)
         if to == AUTO:
@@ -131,9 +131,9 @@ class Mover:
             return 'the config may stay as it is: database.url = "auto" leads there'
         return 'set database.url = "auto", or remove it: that leads there'
 
-    def _home_at(self, url: str) -> Home:
+    def _home_at(self, url: str) -> DatabaseLocation:
         database = dataclasses.replace(self._config.database, url=url)
-        return resolve_home(dataclasses.replace(self._config, database=database), self._authme)
+        return resolve_location(dataclasses.replace(self._config, database=database), self._authme)
 
     def _find_source(self, name: str, source_url: str | None) -> Database:
         patience = self._config.database.busy_timeout
@@ -154,7 +154,7 @@ class Mover:
             f"--from mysql://USER:PASSWORD@{name.removeprefix('mysql:')}"
         )
 
-    def _try_home_at(self, url: str) -> Home | None:
+    def _try_home_at(self, url: str) -> DatabaseLocation | None:
         try:
             return self._home_at(url)
         except (ConfigError, ValueError):  # of no use for the new home, which has been resolved
@@ -208,7 +208,7 @@ def opened(database: Database, name: str) -> Iterator[None]:
         with database.connection_context():
             yield
     except PeeweeException as error:
-        raise TransferProblem(f"{name} cannot be used: {sentence_of(error)}.") from error
+        raise TransferProblem(f"{name} cannot be used: {error_sentence(error)}.") from error
 
 
 def _make_private(path: Path, name: str) -> None:

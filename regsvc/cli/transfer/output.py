@@ -13,7 +13,7 @@ STANDARD_OUTPUT: Final = "-"
 
 
 @contextmanager
-def open_outlet(target: str) -> Iterator[TextIO]:
+def open_output(target: str) -> Iterator[TextIO]:
     """For our own user alone (0600): it is full of addresses. Raises `TransferProblem`."""
     if target == STANDARD_OUTPUT:
         yield sys.stdout

@@ -10,7 +10,7 @@ from typing import Final
 
 from regsvc.auth.keys import INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, fingerprint, load_keys
 from regsvc.cli.transfer.backup import open_copy
-from regsvc.cli.transfer.copying import Arrival, Copied, require_equal
+from regsvc.cli.transfer.copying import Copied, CopyTarget, require_equal
 from regsvc.cli.transfer.manifest import AUTHMES_FILE, OUR_FILE, TABLES, Manifest, read_manifest, require_whole
 from regsvc.cli.transfer.migrate_to import newest_schema, opened
 from regsvc.cli.transfer.sqlite_copy import require_sound
@@ -18,7 +18,14 @@ from regsvc.cli.transfer.table_files import FileRows
 from regsvc.cli.transfer.tables import Rows, TransferProblem
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
-from regsvc.database.location import COPIED, Home, read_authme, read_recorded_home, record_home, resolve_home
+from regsvc.database.location import (
+    COPIED,
+    DatabaseLocation,
+    read_authme,
+    read_recorded_home,
+    record_home,
+    resolve_location,
+)
 from regsvc.runtime.state_lock import owning_state
 
 _KEY_FILES: Final = (INSTALLATION_KEY_FILE, SIGNING_KEY_FILE)
@@ -44,7 +51,7 @@ class Restorer:
         self._now = now
 
     def restore(self, folder: Path) -> Restored:
-        """Raises `TransferProblem`, `StateInUse`, `ConfigError`, `UnusableKey`, `WrongHome`, `SchemaTooNew`."""
+        """Raises `TransferProblem`, `StateInUse`, `ConfigError`, `UnusableKey`, `WrongDatabase`, `SchemaTooNew`."""
         manifest = read_manifest(folder)
         require_whole(folder, manifest)
         if manifest.schema != newest_schema():
@@ -53,7 +60,7 @@ class Restorer:
                 "version, then install this one."
             )
         authme = read_authme(self._config)
-        home = resolve_home(self._config, authme)
+        home = resolve_location(self._config, authme)
         self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with owning_state(self._state_dir):
             self._check_state(manifest, home)
@@ -66,17 +73,17 @@ class Restorer:
             home.name, manifest.made_at, copied, copy if has_file else None, authme.sqlite_file if authme else None
         )
 
-    def _copy(self, rows: Rows, home: Home, manifest: Manifest) -> Copied:
-        arrival = Arrival(home.database, home.name, manifest.installation_id, self._now)
+    def _copy(self, rows: Rows, home: DatabaseLocation, manifest: Manifest) -> Copied:
+        arrival = CopyTarget(home.database, home.name, manifest.installation_id, self._now)
         arrival.prepare()
         copied = arrival.copy(rows, "restoring")
         require_equal(manifest.tallies, copied.tallies)
         arrival.end_sessions()  # who logged out after the backup stays logged out
         record_home(self._state_dir, manifest.installation_id, home.name)
-        arrival.open_house()
+        arrival.activate()
         return copied
 
-    def _check_state(self, manifest: Manifest, home: Home) -> None:
+    def _check_state(self, manifest: Manifest, home: DatabaseLocation) -> None:
         recorded = read_recorded_home(self._state_dir)
         if recorded is None:
             return
@@ -88,7 +95,7 @@ class Restorer:
         if recorded["home"] == home.name:
             self._require_empty_or_gone(home)
 
-    def _require_empty_or_gone(self, home: Home) -> None:
+    def _require_empty_or_gone(self, home: DatabaseLocation) -> None:
         """An earlier restore may have come to its last step: then this is home, and no copy to begin again."""
         with opened(home.database, home.name):
             if "regsvc_installation" not in home.database.get_tables():

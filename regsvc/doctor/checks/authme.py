@@ -5,7 +5,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, Backend
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
 
 
 @check(
@@ -14,7 +14,7 @@ from regsvc.doctor.finding import Check, Place, Severity, Source, check
     means="There is no AuthMe: no config.yml was found, and the config does not say that this is meant.",
     why="Whoever is approved is let into no game: there is no table of players to write to.",
     do="Name the game server's folder. If there is no AuthMe, say so: authme.enabled = false.",
-    where=Place(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
+    where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
 )
 def authme_is_missing(facts: Facts) -> Iterator[str]:
     if facts.has_authme or facts.config.authme.enabled is False:
@@ -29,7 +29,7 @@ def authme_is_missing(facts: Facts) -> Iterator[str]:
     means="AuthMe's config.yml cannot be read, is no YAML, or has names that no table can have.",
     why="The companion does not start (exit status 78): it would not know which table is AuthMe's.",
     do="Mend what the sentence names, and let the companion's user read the file.",
-    where=Place(Source.AUTHME),
+    where=FixLocation(Source.AUTHME),
 )
 def authme_is_unusable(facts: Facts) -> Iterator[str]:
     if facts.authme_problem is not None:
@@ -42,7 +42,7 @@ def authme_is_unusable(facts: Facts) -> Iterator[str]:
     means="AuthMe keeps its table on PostgreSQL.",
     why="The companion speaks SQLite, MySQL and MariaDB, and does not start (exit status 78).",
     do="Move AuthMe to MariaDB or MySQL.",
-    where=Place(Source.AUTHME, "DataSource.backend: MARIADB"),
+    where=FixLocation(Source.AUTHME, "DataSource.backend: MARIADB"),
 )
 def backend_is_postgresql(facts: Facts) -> Iterator[str]:
     if facts.authme.backend == Backend.POSTGRESQL:
@@ -55,7 +55,7 @@ def backend_is_postgresql(facts: Facts) -> Iterator[str]:
     means="A value in AuthMe's config.yml is not of the kind it should be, such as caching: 'no' in quotes.",
     why="AuthMe says nothing of it and goes on with its own default, and so does the companion.",
     do="Write a value that AuthMe takes: true and false and numbers without quotes.",
-    where=Place(Source.AUTHME),
+    where=FixLocation(Source.AUTHME),
 )
 def value_is_ignored(facts: Facts) -> Iterator[str]:
     for ignored in facts.authme.ignored:
@@ -74,7 +74,7 @@ def value_is_ignored(facts: Facts) -> Iterator[str]:
         "An old password works that long after it was changed on the web."
     ),
     do="Switch the cache off and restart the game server; /authme reload does not empty it.",
-    where=Place(Source.AUTHME, "DataSource.caching: false"),
+    where=FixLocation(Source.AUTHME, "DataSource.caching: false"),
 )
 def cache_is_on(facts: Facts) -> Iterator[str]:
     if not facts.authme.caching:
@@ -97,7 +97,7 @@ def cache_is_on(facts: Facts) -> Iterator[str]:
         "that name can be logged in to it without a password."
     ),
     do="Let the web alone register players, and reload AuthMe.",
-    where=Place(Source.AUTHME, "settings.registration.enabled: false"),
+    where=FixLocation(Source.AUTHME, "settings.registration.enabled: false"),
 )
 def game_registers_too(facts: Facts) -> Iterator[str]:
     if facts.authme.registration_enabled:
@@ -111,7 +111,7 @@ def game_registers_too(facts: Facts) -> Iterator[str]:
     means="Who is not registered may play (settings.registration.force is false).",
     why="The review keeps nobody out: a guest needs no account.",
     do="Let only registered players play, and reload AuthMe.",
-    where=Place(Source.AUTHME, "settings.registration.force: true"),
+    where=FixLocation(Source.AUTHME, "settings.registration.force: true"),
 )
 def guests_may_play(facts: Facts) -> Iterator[str]:
     if not facts.authme.forces_registration:

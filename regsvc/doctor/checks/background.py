@@ -6,7 +6,7 @@ from typing import Final
 
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.own_tables import Waiting
-from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
 
 _LONG: Final = timedelta(minutes=15)
 _ERRANDS: Final = {
@@ -24,7 +24,7 @@ _ONLY_MEND: Final = "Look at why (last_error), and mend it. These are not sent a
     means="The sync would remove, lock or change so many players at once that it waits for a person.",
     why="Either somebody did it on purpose, or AuthMe's table is not the one it was: only a person can tell.",
     do="Look at companion sync --plan. If it is meant: companion sync --allow-mass-changes",
-    where=Place(Source.OURS, "[sync] max_changes"),
+    where=FixLocation(Source.OURS, "[sync] max_changes"),
 )
 def sync_is_braked(facts: Facts) -> Iterator[str]:
     running = facts.running
@@ -41,7 +41,7 @@ def sync_is_braked(facts: Facts) -> Iterator[str]:
     means="There are players in the game who wait for a decision of ours.",
     why="Somebody may have registered another's name in the game: such a player waits for a decision.",
     do="Look at each (companion users show NAME) and approve or reject.",
-    where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift"),
+    where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift"),
 )
 def conflicts_wait(facts: Facts) -> Iterator[str]:
     waiting = facts.own_tables.conflicts
@@ -55,7 +55,7 @@ def conflicts_wait(facts: Facts) -> Iterator[str]:
     means="There are players whose e-mail, or the case of whose name, differs in the game, and neither side gives way.",
     why="As a rule the e-mail in the game is another user's here, or none that can be used: each side keeps its own.",
     do="Look at each (companion users show NAME). A new e-mail, chosen in the game or on the web, ends it.",
-    where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift WHERE conflict IS NOT NULL"),
+    where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift WHERE conflict IS NOT NULL"),
 )
 def players_are_disputed(facts: Facts) -> Iterator[str]:
     disputed = facts.own_tables.disputed
@@ -66,10 +66,10 @@ def players_are_disputed(facts: Facts) -> Iterator[str]:
 @check(
     "outbox.failed",
     Severity.RISKY,
-    means="Mails, webhook calls or other errands were given up.",
+    means="MailQueue, webhook calls or other errands were given up.",
     why="Somebody was not told something, and nothing tries again by itself.",
     do="Look at why (last_error), mend it, and send mails again (the page of mails, or POST /api/admin/mails/resend).",
-    where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'failed'"),
+    where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'failed'"),
 )
 def errands_failed(facts: Facts) -> Iterator[Symptom]:
     for kind, count in sorted(facts.own_tables.failed.items()):
@@ -84,7 +84,7 @@ def errands_failed(facts: Facts) -> Iterator[Symptom]:
     means="What should have been sent has waited for more than a quarter of an hour.",
     why="Codes expire meanwhile: players who register wait for a mail that does not come.",
     do="See that the companion runs, and try: companion mail-test ADDRESS",
-    where=Place(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'waiting'"),
+    where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'waiting'"),
 )
 def errands_are_stuck(facts: Facts) -> Iterator[str]:
     oldest_at = facts.own_tables.oldest_errand_at

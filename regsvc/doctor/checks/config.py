@@ -7,7 +7,7 @@ from regsvc.config.loader import warn_of_shown_secrets
 from regsvc.config.sections import ConfigError
 from regsvc.core.i18n import BrokenTranslation, load_translations
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
 from regsvc.notifications.mail.templates import BrokenTemplate, load_mail_templates
 from regsvc.registration.questionnaire.file import load_questionnaire
 
@@ -18,7 +18,7 @@ from regsvc.registration.questionnaire.file import load_questionnaire
     means="The config has a mistake: an unknown section or key, a wrong value, keys that do not go together.",
     why="The companion does not start (exit status 78).",
     do="Mend what the sentence names; conf/companion.toml has every key with its help.",
-    where=Place(Source.OURS),
+    where=FixLocation(Source.OURS),
 )
 def config_is_broken(facts: Facts) -> Iterator[str]:
     yield from facts.config_problems
@@ -30,7 +30,7 @@ def config_is_broken(facts: Facts) -> Iterator[str]:
     means="The config allows something that should not stay so, such as whole mails in the log.",
     why="It is there so that things can be tried out. Players should not have to depend on it.",
     do="Change the key that the sentence names.",
-    where=Place(Source.OURS),
+    where=FixLocation(Source.OURS),
 )
 def config_is_unwise(facts: Facts) -> Iterator[str]:
     config = facts.config
@@ -44,7 +44,7 @@ def config_is_unwise(facts: Facts) -> Iterator[str]:
     means="A file with texts of the host's own cannot be used: the questionnaire, a mail, a translation.",
     why="The companion does not start (exit status 78).",
     do="Mend the file, or take the key that names it out of the config.",
-    where=Place(Source.OURS, "questionnaire.file, mail.templates, server.translations"),
+    where=FixLocation(Source.OURS, "questionnaire.file, mail.templates, server.translations"),
 )
 def file_is_broken(facts: Facts) -> Iterator[str]:
     config = facts.config

@@ -9,15 +9,15 @@ from peewee import MySQLDatabase
 from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.auth.keys import UnusableKey, fingerprint
 from regsvc.core.addresses import is_loopback
-from regsvc.database.location import COPYING, MOVED, WrongHome, check_recorded_home, read_recorded_home
+from regsvc.database.location import COPYING, MOVED, WrongDatabase, check_recorded_home, read_recorded_home
 from regsvc.database.migrator import list_migrations
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.readonly_db import Unreadable
-from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
 
 _TOLERANCE: Final = timedelta(seconds=10)
 _DEFAULT_PASSWORD: Final = AuthMeConfig().password
-_GRANT: Final = Place(Source.DATABASE, "GRANT")
+_GRANT: Final = FixLocation(Source.DATABASE, "GRANT")
 
 
 @check(
@@ -26,7 +26,7 @@ _GRANT: Final = Place(Source.DATABASE, "GRANT")
     means="Our database cannot be reached, or does not let us in.",
     why="Every request that needs it is answered with 503 until it is there.",
     do="Start it, and mend host, port, user and password where the companion has them from.",
-    where=Place(Source.DATABASE),
+    where=FixLocation(Source.DATABASE),
 )
 def database_is_away(facts: Facts) -> Iterator[Symptom]:
     problem = facts.databases.ours
@@ -37,7 +37,7 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
         yield Symptom(f"{facts.own_file} cannot be used: {problem}.", do, str(facts.own_file))
         return
     is_authmes = facts.is_shared and facts.config.database.url == "auto"
-    keys = Place(Source.AUTHME, "DataSource") if is_authmes else Place(Source.OURS, "[database] url")
+    keys = FixLocation(Source.AUTHME, "DataSource") if is_authmes else FixLocation(Source.OURS, "[database] url")
     yield Symptom(f"{facts.home.name} cannot be used: {problem}.", where=facts.name_of(keys))
 
 
@@ -47,7 +47,7 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
     means="The database server is read-only.",
     why="Nothing can be registered or decided.",
     do="Name the primary server, or make this one writable.",
-    where=Place(Source.DATABASE, "read_only"),
+    where=FixLocation(Source.DATABASE, "read_only"),
 )
 def database_is_read_only(facts: Facts) -> Iterator[str]:
     if facts.ours.is_read_only:
@@ -102,7 +102,7 @@ def views_are_missing(facts: Facts) -> Iterator[Symptom]:
     means="The database was migrated by a newer version of the companion.",
     why="This version does not start (exit status 78).",
     do="Install the newer version again, or restore the backup made before it.",
-    where=Place(Source.DATABASE, "regsvc_migration"),
+    where=FixLocation(Source.DATABASE, "regsvc_migration"),
 )
 def schema_is_too_new(facts: Facts) -> Iterator[str]:
     known = list_migrations()[-1].number
@@ -116,7 +116,7 @@ def schema_is_too_new(facts: Facts) -> Iterator[str]:
     means="The config leads to another database than the one this installation lives in, or to no usable one.",
     why="The companion does not start (exit status 78).",
     do="Do what the sentence says.",
-    where=Place(Source.OURS, "[database] url"),
+    where=FixLocation(Source.OURS, "[database] url"),
 )
 def home_is_elsewhere(facts: Facts) -> Iterator[str]:
     if facts.home_problem is not None and not (facts.has_authme and facts.authme.backend == Backend.POSTGRESQL):
@@ -126,7 +126,7 @@ def home_is_elsewhere(facts: Facts) -> Iterator[str]:
     try:
         check_recorded_home(state_dir, facts.home)
         recorded = read_recorded_home(state_dir)
-    except WrongHome as error:
+    except WrongDatabase as error:
         yield str(error)
         return
     tables = facts.own_tables
@@ -144,7 +144,7 @@ def home_is_elsewhere(facts: Facts) -> Iterator[str]:
     means="The database was made with another installation key, as by a second companion with a key of its own.",
     why="The companion does not start (exit status 78): mailed codes and links of one would not be valid at the other.",
     do="Give all companions that share a database the key of the first one.",
-    where=Place(Source.OURS, "[auth] installation_key_file"),
+    where=FixLocation(Source.OURS, "[auth] installation_key_file"),
 )
 def key_is_another(facts: Facts) -> Iterator[str]:
     made_with, key = facts.own_tables.key_fingerprint, facts.installation_key
@@ -162,7 +162,7 @@ def key_is_another(facts: Facts) -> Iterator[str]:
     means="The database's clock and ours differ by more than 10 seconds.",
     why="Which companion may run the sync is decided by the database's clock, the rest by ours.",
     do="Let both machines keep their clocks by NTP.",
-    where=Place(Source.MACHINE, "timedatectl"),
+    where=FixLocation(Source.MACHINE, "timedatectl"),
 )
 def clocks_differ(facts: Facts) -> Iterator[str]:
     difference = facts.ours.clock_difference
@@ -177,7 +177,7 @@ def clocks_differ(facts: Facts) -> Iterator[str]:
     means="AuthMe's login at the database has the password that AuthMe's own config begins with.",
     why="Everybody knows it.",
     do="Choose another one, at the database and in AuthMe's config.",
-    where=Place(Source.AUTHME, "DataSource.mySQLPassword"),
+    where=FixLocation(Source.AUTHME, "DataSource.mySQLPassword"),
 )
 def password_is_the_default(facts: Facts) -> Iterator[str]:
     if facts.is_shared and facts.authme.password == _DEFAULT_PASSWORD:
@@ -190,7 +190,7 @@ def password_is_the_default(facts: Facts) -> Iterator[str]:
     means="The connection to a database on another machine is not encrypted.",
     why="Hashes and addresses cross the network in clear.",
     do="Let AuthMe, and so us, use TLS; or take both machines into a private network (WireGuard).",
-    where=Place(Source.AUTHME, "DataSource.mySQLUseSSL: true"),
+    where=FixLocation(Source.AUTHME, "DataSource.mySQLUseSSL: true"),
 )
 def connection_is_plain(facts: Facts) -> Iterator[str]:
     given = facts.server_database.connect_params

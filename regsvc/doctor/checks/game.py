@@ -7,7 +7,7 @@ from typing import Final
 from regsvc.config.value_checks import is_placeholder, why_no_folder
 from regsvc.core.addresses import is_loopback
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
 
 _SHORTEST_PASSWORD: Final = 12
 _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secret", "test", "qwerty", "letmein")
@@ -19,7 +19,7 @@ _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secre
     means="game.directory is no folder that we can look into.",
     why="Operators, AuthMe and the remote console are looked up there: nobody can log in as an admin.",
     do="Name the folder with server.properties in it, and let the companion's user into it.",
-    where=Place(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
+    where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
 )
 def directory_is_missing(facts: Facts) -> Iterator[str]:
     directory = facts.config.game.directory
@@ -34,7 +34,7 @@ def directory_is_missing(facts: Facts) -> Iterator[str]:
     means="ops.json cannot be read, or is not a list of operators.",
     why="Nobody can log in as an admin after a start. A companion that runs goes on with the last good list.",
     do="Mend the file (/op and /deop in the game write it anew), and let the companion's user read it.",
-    where=Place(Source.OPERATORS),
+    where=FixLocation(Source.OPERATORS),
 )
 def operators_are_unreadable(facts: Facts) -> Iterator[str]:
     if facts.operators_problem is not None:
@@ -47,7 +47,7 @@ def operators_are_unreadable(facts: Facts) -> Iterator[str]:
     means="Nobody is an operator.",
     why="Nobody can log in as an admin: registrations wait for ever.",
     do="Make somebody an operator (/op NAME in the game), or name operators in our config.",
-    where=Place(Source.OURS, '[game] operators = ["NAME"]'),
+    where=FixLocation(Source.OURS, '[game] operators = ["NAME"]'),
 )
 def nobody_is_operator(facts: Facts) -> Iterator[str]:
     needed = facts.config.auth.min_operator_level
@@ -64,7 +64,7 @@ def nobody_is_operator(facts: Facts) -> Iterator[str]:
     means="server.properties is not in game.directory, or cannot be read.",
     why="The game's address, its remote console and its mode are not known: nobody can be kicked.",
     do="Let game.directory name the game server's own folder, and the companion's user read the file.",
-    where=Place(Source.PROPERTIES),
+    where=FixLocation(Source.PROPERTIES),
 )
 def properties_are_unreadable(facts: Facts) -> Iterator[str]:
     directory = facts.config.game.directory
@@ -81,7 +81,7 @@ def properties_are_unreadable(facts: Facts) -> Iterator[str]:
         "approved can be logged in without a password."
     ),
     do="Switch it on with a long password and restart the game server. If that is not wanted, set game.rcon = false.",
-    where=Place(Source.PROPERTIES, "enable-rcon=true, rcon.password=…"),
+    where=FixLocation(Source.PROPERTIES, "enable-rcon=true, rcon.password=…"),
 )
 def rcon_is_off(facts: Facts) -> Iterator[str]:
     if facts.config.game.rcon == "auto" and not facts.properties.rcon_enabled:
@@ -94,7 +94,7 @@ def rcon_is_off(facts: Facts) -> Iterator[str]:
     means="The password of the remote console is short, or one that everybody tries.",
     why="Who guesses it is the server's console: every command, every operator.",
     do="Choose a long one, for example with: openssl rand -hex 16. Then restart the game server.",
-    where=Place(Source.PROPERTIES, "rcon.password"),
+    where=FixLocation(Source.PROPERTIES, "rcon.password"),
 )
 def rcon_password_is_weak(facts: Facts) -> Iterator[str]:
     game = facts.config.game
@@ -114,7 +114,7 @@ def rcon_password_is_weak(facts: Facts) -> Iterator[str]:
     means="The remote console answers at an address of the internet.",
     why="Its password crosses the network in clear, and it lets everybody guess as often as they like.",
     do="Let it listen on this machine alone (rcon.ip on Paper, server-ip behind a proxy), or close its port.",
-    where=Place(Source.PROPERTIES, "rcon.ip=127.0.0.1"),
+    where=FixLocation(Source.PROPERTIES, "rcon.ip=127.0.0.1"),
 )
 def rcon_is_exposed(facts: Facts) -> Iterator[str]:
     properties = facts.properties
@@ -131,7 +131,7 @@ def rcon_is_exposed(facts: Facts) -> Iterator[str]:
     means="The companion speaks to the remote console of another machine (game.rcon_host).",
     why="RCON is not encrypted: its password crosses the network in clear.",
     do="Run the companion beside the game server, or take both into a private network (WireGuard, SSH).",
-    where=Place(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
+    where=FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
 )
 def rcon_is_far_away(facts: Facts) -> Iterator[str]:
     game = facts.config.game
@@ -145,7 +145,7 @@ def rcon_is_far_away(facts: Facts) -> Iterator[str]:
     means="The game server asks Mojang who joins (online-mode=true), and AuthMe asks for a password on top.",
     why="Who registers without having bought the game is approved and cannot join.",
     do="Set it to false if players without a bought game should play. Else say so on the registration page.",
-    where=Place(Source.PROPERTIES, "online-mode=false"),
+    where=FixLocation(Source.PROPERTIES, "online-mode=false"),
 )
 def mode_is_online(facts: Facts) -> Iterator[str]:
     if facts.properties.online_mode and facts.has_authme:
@@ -158,7 +158,7 @@ def mode_is_online(facts: Facts) -> Iterator[str]:
     means="The game server lets everybody in under any name (online-mode=false), and there is no AuthMe.",
     why="Anybody joins as an operator. A proxy in front that asks who joins is the one case where this is right.",
     do="Set it to true, or install AuthMe.",
-    where=Place(Source.PROPERTIES, "online-mode=true"),
+    where=FixLocation(Source.PROPERTIES, "online-mode=true"),
 )
 def mode_is_offline_without_authme(facts: Facts) -> Iterator[str]:
     if not facts.properties.online_mode and not facts.has_authme:

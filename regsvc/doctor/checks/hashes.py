@@ -6,10 +6,10 @@ from typing import Final
 from plugin_bridge.authme.config import DEPRECATED_ALGORITHMS, LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig
 from plugin_bridge.hashers import HASHERS, UnusableHashing, find_hasher, make_password_hasher
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
 
 _BETTER: Final = "BCRYPT, ARGON2 or PBKDF2"
-_CHANGE: Final = Place(Source.AUTHME, f"{PASSWORD_HASH_KEY}: BCRYPT")
+_CHANGE: Final = FixLocation(Source.AUTHME, f"{PASSWORD_HASH_KEY}: BCRYPT")
 _KEEP_OLD: Final = (
     f"Choose {_BETTER} and put the old one into {LEGACY_HASHES_KEY}: nobody needs a new password, "
     "each is hashed anew at its next use."
@@ -87,7 +87,7 @@ def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
     means="The algorithm keeps its salt in a column of its own, and DataSource.mySQLColumnSalt is empty.",
     why="AuthMe hashes with a salt that it then throws away: nobody who registers so can ever log in.",
     do=f"Name a column; AuthMe adds it when the game server starts. Or choose {_BETTER}, which need none.",
-    where=Place(Source.AUTHME, "DataSource.mySQLColumnSalt: salt"),
+    where=FixLocation(Source.AUTHME, "DataSource.mySQLColumnSalt: salt"),
 )
 def salt_has_no_column(facts: Facts) -> Iterator[str]:
     hasher = find_hasher(facts.authme.password_hash)
@@ -128,7 +128,7 @@ def algorithm_is_weak(facts: Facts) -> Iterator[str]:
     means="The algorithm is a good one, but its cost is set too low.",
     why="The cost is what makes guessing slow for whoever gets hold of the table.",
     do="Raise it to AuthMe's default. Hashes that are there keep theirs until the password changes.",
-    where=Place(Source.AUTHME, ", ".join(f"{key}: {_USUAL[key]}" for key in (_BCRYPT_KEY, _PBKDF2_KEY))),
+    where=FixLocation(Source.AUTHME, ", ".join(f"{key}: {_USUAL[key]}" for key in (_BCRYPT_KEY, _PBKDF2_KEY))),
 )
 def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
@@ -147,7 +147,7 @@ def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
     means="To the algorithm all characters outside ASCII are one and the same, and AuthMe allows them in passwords.",
     why="Any six Cyrillic letters are the same password as any other six. On the web such passwords are refused.",
     do="Allow ASCII only, or choose another algorithm.",
-    where=Place(Source.AUTHME, "settings.restrictions.allowedPasswordCharacters: '[!-~]*'"),
+    where=FixLocation(Source.AUTHME, "settings.restrictions.allowedPasswordCharacters: '[!-~]*'"),
 )
 def algorithm_is_ascii_only(facts: Facts) -> Iterator[str]:
     authme = facts.authme
@@ -162,7 +162,7 @@ def algorithm_is_ascii_only(facts: Facts) -> Iterator[str]:
     means="The key legacyHashes names an algorithm that nothing can be verified with.",
     why="Players whose passwords are hashed so cannot log in.",
     do="Take it out, or name it as AuthMe does. One with a separate salt needs DataSource.mySQLColumnSalt.",
-    where=Place(Source.AUTHME, LEGACY_HASHES_KEY),
+    where=FixLocation(Source.AUTHME, LEGACY_HASHES_KEY),
 )
 def legacy_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
     for name in _ignored(facts.authme, LEGACY_HASHES_KEY):
@@ -187,7 +187,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 def _at(facts: Facts, key: str) -> str:
     """The key of `_USUAL`, with the value it should have."""
-    return facts.name_of(Place(Source.AUTHME, f"{key}: {_USUAL[key]}"))
+    return facts.name_of(FixLocation(Source.AUTHME, f"{key}: {_USUAL[key]}"))
 
 
 def _ignored(authme: AuthMeConfig, key: str) -> list[str]:

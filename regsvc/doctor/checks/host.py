@@ -8,7 +8,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import Backend
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import CannotTell, Check, Place, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, FactUnavailable, FixLocation, Severity, Source, Symptom, check
 
 _LITTLE: Final = 256 * 1024 * 1024
 _MEBIBYTE: Final = 1024 * 1024
@@ -23,7 +23,7 @@ _TOLERANCE: Final = timedelta(minutes=5)
     why="A mistake in it is then everybody's. And root may read everything: what is unreadable to the companion's own "
     "user is not found.",
     do="Run both as the companion's user (User= in the unit; sudo -u USER companion doctor).",
-    where=Place(Source.MACHINE, "systemd/companion.service, User="),
+    where=FixLocation(Source.MACHINE, "systemd/companion.service, User="),
 )
 def we_are_root(facts: Facts) -> Iterator[str]:
     if facts.machine.user_id() == 0:
@@ -36,7 +36,7 @@ def we_are_root(facts: Facts) -> Iterator[str]:
     means="The state directory, or our database in it, cannot be written.",
     why="Keys and our own SQLite database are kept there.",
     do="Let the companion's user write there, or name another folder.",
-    where=Place(Source.OURS, "[server] state_dir"),
+    where=FixLocation(Source.OURS, "[server] state_dir"),
 )
 def state_dir_is_read_only(facts: Facts) -> Iterator[str]:
     state_dir = facts.config.server.state_dir
@@ -55,7 +55,7 @@ def state_dir_is_read_only(facts: Facts) -> Iterator[str]:
     means="There is less than 256 MiB left on a disk that we write to.",
     why="On a full disk nothing can be registered, and AuthMe's table cannot be written either.",
     do="Make room.",
-    where=Place(Source.MACHINE),
+    where=FixLocation(Source.MACHINE),
 )
 def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     folders = [facts.config.server.state_dir]
@@ -74,7 +74,7 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     means="This machine's clock is wrong: it is before this program was written, or before what stands in our log.",
     why="Codes, sessions, bans and the dates of players depend on it. TLS refuses to speak.",
     do="Let the machine keep its clock by NTP: timedatectl set-ntp true",
-    where=Place(Source.MACHINE, "timedatectl"),
+    where=FixLocation(Source.MACHINE, "timedatectl"),
 )
 def clock_is_wrong(facts: Facts) -> Iterator[str]:
     now = facts.machine.now()
@@ -100,7 +100,7 @@ def _nearest(folder: Path) -> Path:
 def _database_that_is_read_only(facts: Facts) -> Iterator[str]:
     try:
         file = facts.own_file
-    except CannotTell:
+    except FactUnavailable:
         return
     if not file.parent.is_dir() and file.parent.absolute() != facts.config.server.state_dir.absolute():
         yield f"There is no folder {file.parent} for our database."  # the state directory we make, no other

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
 
-_SMTP: Final = Place(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
+_SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
 _SET_UP: Final = "Name a mail server and an account there; then try it with: companion mail-test ADDRESS"
 
 
@@ -39,14 +39,14 @@ def nobody_gets_links(facts: Facts) -> Iterator[str]:
 @check(
     "mail.folder",
     Severity.RISKY,
-    means="Mails are written to files (mail.backend is folder).",
+    means="MailQueue are written to files (mail.backend is folder).",
     why="Players get none, unless another program sends what lies there.",
     do=_SET_UP,
     where=_SMTP,
 )
 def mails_stay_here(facts: Facts) -> Iterator[str]:
     if facts.config.mail.backend == "folder":
-        yield f"Mails are written to {facts.config.mail.folder}."
+        yield f"MailQueue are written to {facts.config.mail.folder}."
 
 
 CHECKS: Final[tuple[Check, ...]] = (nobody_can_register, nobody_gets_links, mails_stay_here)

@@ -1,4 +1,4 @@
-"""Names and passwords: where the web and the game would not take the same ones."""
+"""Candidates and passwords: where the web and the game would not take the same ones."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from plugin_bridge.authme.patterns import compile_pattern
 from plugin_bridge.authme.rules import ANYTHING, JavaPattern, NameRule, compile_java_pattern
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
 
 _NAME_KEY: Final = "settings.restrictions.allowedNicknameCharacters"
 _LENGTH_KEY: Final = "settings.restrictions.maxNicknameLength"
@@ -23,13 +23,13 @@ _LONGEST_BEDROCK_NAME: Final = 16  # Floodgate cuts prefix and name there
     means="A regular expression of AuthMe's config is invalid, or only Java understands it.",
     why="The web allows everything then, and so does AuthMe where the expression is invalid to it, too.",
     do="Write a simple one: one set of characters, repeated.",
-    where=Place(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SIMPLE.items())),
+    where=FixLocation(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SIMPLE.items())),
 )
 def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
     for key, pattern in ((_NAME_KEY, authme.name_rule.pattern), (_PASSWORD_KEY, authme.password_rule.pattern)):
         if pattern is ANYTHING:
-            where = facts.name_of(Place(Source.AUTHME, f"{key}: '{_SIMPLE[key]}'"))
+            where = facts.name_of(FixLocation(Source.AUTHME, f"{key}: '{_SIMPLE[key]}'"))
             yield Symptom(f"{key} cannot be used as a regular expression.", where=where)
 
 
@@ -39,7 +39,7 @@ def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     means="registration.username_regex takes names that AuthMe does not let join.",
     why="Players register, are approved and are kicked when they join.",
     do='Leave it "" to have AuthMe\'s own rule, or allow these names in AuthMe.',
-    where=Place(Source.OURS, '[registration] username_regex = ""'),
+    where=FixLocation(Source.OURS, '[registration] username_regex = ""'),
 )
 def names_differ(facts: Facts) -> Iterator[str]:
     ours = facts.config.registration.username_regex
@@ -54,7 +54,7 @@ def names_differ(facts: Facts) -> Iterator[str]:
     means="registration.password_regex takes passwords that AuthMe does not.",
     why="Who chose such a password on the web can log in in the game, but cannot choose it there again.",
     do='Leave it "" to have AuthMe\'s own rule, or allow these passwords in AuthMe.',
-    where=Place(Source.OURS, '[registration] password_regex = ""'),
+    where=FixLocation(Source.OURS, '[registration] password_regex = ""'),
 )
 def passwords_differ(facts: Facts) -> Iterator[str]:
     ours = facts.config.registration.password_regex
@@ -69,7 +69,7 @@ def passwords_differ(facts: Facts) -> Iterator[str]:
     means="Bedrock players may register, and AuthMe's rule for names refuses Floodgate's prefix or longest names.",
     why="They register, are approved and are kicked when they join.",
     do="Allow the prefix and 16 characters, and reload AuthMe.",
-    where=Place(Source.AUTHME, f"{_NAME_KEY}: '[a-zA-Z0-9_.]*' (with your prefix), {_LENGTH_KEY}: 16"),
+    where=FixLocation(Source.AUTHME, f"{_NAME_KEY}: '[a-zA-Z0-9_.]*' (with your prefix), {_LENGTH_KEY}: 16"),
 )
 def bedrock_names_are_refused(facts: Facts) -> Iterator[str]:
     bedrock, rule = facts.config.bedrock, facts.authme.name_rule
@@ -87,7 +87,7 @@ def bedrock_names_are_refused(facts: Facts) -> Iterator[str]:
     means="Bedrock players may register, and bedrock.username_regex refuses Floodgate's prefix.",
     why="No Bedrock player can register.",
     do="Allow the prefix.",
-    where=Place(Source.OURS, '[bedrock] username_regex = "^[a-zA-Z0-9._-]{3,16}$" (with your prefix)'),
+    where=FixLocation(Source.OURS, '[bedrock] username_regex = "^[a-zA-Z0-9._-]{3,16}$" (with your prefix)'),
 )
 def bedrock_prefix_is_refused(facts: Facts) -> Iterator[str]:
     bedrock = facts.config.bedrock
@@ -101,7 +101,7 @@ def bedrock_prefix_is_refused(facts: Facts) -> Iterator[str]:
     means="Bedrock players may register, and nothing stands before their names.",
     why="A player of the Java edition can take the name of a Bedrock player, and the other way round.",
     do="Give them a prefix that no Java name can have, in Floodgate's config.yml (username-prefix) and here.",
-    where=Place(Source.OURS, '[bedrock] prefix = "."'),
+    where=FixLocation(Source.OURS, '[bedrock] prefix = "."'),
 )
 def bedrock_has_no_prefix(facts: Facts) -> Iterator[str]:
     if facts.config.bedrock.enabled and not facts.config.bedrock.prefix:
@@ -126,7 +126,7 @@ def _taken_here_alone(ours: str, theirs: JavaPattern) -> str:
 
 def _fault(rule: NameRule, name: str) -> str | None:
     """What AuthMe objects to in a name, in words."""
-    fault = rule.find_fault(name)
+    fault = rule.find_violation(name)
     if fault is None:
         return None
     if fault == "forbidden_characters":

@@ -9,7 +9,7 @@ from regsvc.auth.keys import UnusableKey
 from regsvc.config.loader import warn_of_shown_secrets
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import is_open_to_everybody
-from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
 
 
 @check(
@@ -18,7 +18,7 @@ from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
     means="Everybody on this machine may read our config, and there are secrets in it.",
     why="So may any program that anybody runs here.",
     do="Take the right from others, or move each secret into a file of its own (<key>_file).",
-    where=Place(Source.OURS, "chmod 600"),
+    where=FixLocation(Source.OURS, "chmod 600"),
 )
 def config_file_is_open(facts: Facts) -> Iterator[str]:
     if facts.config.file is not None:
@@ -31,7 +31,7 @@ def config_file_is_open(facts: Facts) -> Iterator[str]:
     means="A key cannot be used: others may read its file, it is too short, or one that everybody knows.",
     why="The companion does not start (exit status 78): who has the keys can make codes, links and tokens.",
     do="Do what the sentence says. A key that others may have read is better replaced.",
-    where=Place(Source.OURS, "[auth] installation_key, signing_key; or the files in server.state_dir"),
+    where=FixLocation(Source.OURS, "[auth] installation_key, signing_key; or the files in server.state_dir"),
 )
 def key_is_unusable(facts: Facts) -> Iterator[str]:
     if isinstance(facts.installation_key, UnusableKey):
@@ -44,7 +44,7 @@ def key_is_unusable(facts: Facts) -> Iterator[str]:
     means="Everybody on this machine may read a password or the players' hashes in a file of the game server.",
     why="So may any program that anybody runs here.",
     do="Take the right from others; the companion needs to be the same user, or in the file's group.",
-    where=Place(Source.AUTHME, "chmod o-r"),
+    where=FixLocation(Source.AUTHME, "chmod o-r"),
 )
 def game_file_is_open(facts: Facts) -> Iterator[Symptom]:
     for file, held in _list_files_with_secrets(facts):
@@ -58,7 +58,7 @@ def game_file_is_open(facts: Facts) -> Iterator[Symptom]:
     means="Everybody on this machine may read our own SQLite database.",
     why="It has the players' addresses and the hashes of their passwords.",
     do="Take the right from others.",
-    where=Place(Source.OURS, "[server] state_dir: chmod 700"),
+    where=FixLocation(Source.OURS, "[server] state_dir: chmod 700"),
 )
 def own_database_is_open(facts: Facts) -> Iterator[Symptom]:
     file = facts.own_file

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from regsvc.core.addresses import is_loopback, trusted_networks
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, Place, Severity, Source, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
 
-_BEHIND_A_PROXY: Final = Place(Source.OURS, '[server] host = "127.0.0.1"')
+_BEHIND_A_PROXY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
 
 
 @check(
@@ -35,7 +35,7 @@ def port_is_exposed(facts: Facts) -> Iterator[str]:
     means="Another program listens on our port.",
     why="The companion does not start (exit status 75).",
     do="Choose another port, and tell the proxy in front.",
-    where=Place(Source.OURS, "[server] port"),
+    where=FixLocation(Source.OURS, "[server] port"),
 )
 def port_is_taken(facts: Facts) -> Iterator[str]:
     running = facts.running
@@ -49,7 +49,7 @@ def port_is_taken(facts: Facts) -> Iterator[str]:
     means="Mailed links lead to this machine itself: server.base_url is empty, or a loopback address.",
     why="Players who follow the link in a mail end up at their own computer.",
     do="Set it to the address players reach the companion at.",
-    where=Place(Source.OURS, '[server] base_url = "https://play.example.org"'),
+    where=FixLocation(Source.OURS, '[server] base_url = "https://play.example.org"'),
 )
 def links_lead_nowhere(facts: Facts) -> Iterator[str]:
     base_url = facts.config.base_url()
@@ -63,7 +63,7 @@ def links_lead_nowhere(facts: Facts) -> Iterator[str]:
     means="Players reach the companion without TLS: server.base_url begins with http://.",
     why="Passwords and tokens cross the network in clear, and mailed links work for whoever reads them on the way.",
     do="Put a web server with TLS in front, or set server.tls_cert_file, and write https:// here.",
-    where=Place(Source.OURS, '[server] base_url = "https://…"'),
+    where=FixLocation(Source.OURS, '[server] base_url = "https://…"'),
 )
 def address_is_plain(facts: Facts) -> Iterator[str]:
     parts = urlsplit(facts.config.server.base_url)
@@ -77,7 +77,7 @@ def address_is_plain(facts: Facts) -> Iterator[str]:
     means="There is a proxy in front, and http.trusted_proxies does not name it.",
     why="All players seem to be one client: they use up each other's limits, and one who guesses slows all down.",
     do='Leave "auto" for a proxy on this machine, or name the addresses of the proxies.',
-    where=Place(Source.OURS, '[http] trusted_proxies = "auto"'),
+    where=FixLocation(Source.OURS, '[http] trusted_proxies = "auto"'),
 )
 def proxy_is_not_trusted(facts: Facts) -> Iterator[str]:
     server, proxies = facts.config.server, facts.config.http.trusted_proxies

@@ -9,7 +9,7 @@ from regsvc.doctor.facts.databases import lacking_file_rights
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.player_table import PlayerColumn
 from regsvc.doctor.facts.readonly_db import Unreadable
-from regsvc.doctor.finding import Check, Place, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
 
 # Columns an INSERT of ours fills; `email` is left to its default where there is none.
 _FILLED: Final = ("username", "realname", "password", "salt", "register_date", "register_ip")
@@ -26,7 +26,7 @@ _MOST_NAMES: Final = 3
     means="AuthMe's table, or its SQLite file, is not there.",
     why="Nobody who is approved can play.",
     do="Start the game server with AuthMe once: it makes the table. Or name the one it has.",
-    where=Place(Source.AUTHME, "DataSource.mySQLTablename, DataSource.mySQLDatabase"),
+    where=FixLocation(Source.AUTHME, "DataSource.mySQLTablename, DataSource.mySQLDatabase"),
 )
 def table_is_missing(facts: Facts) -> Iterator[str]:
     players = facts.players
@@ -41,7 +41,7 @@ def table_is_missing(facts: Facts) -> Iterator[str]:
     means="AuthMe's SQLite file cannot be read, or is no database.",
     why="Nobody who is approved can play.",
     do="Let the companion's user read and write the file, or restore a backup of it.",
-    where=Place(Source.AUTHME, "DataSource.mySQLDatabase"),
+    where=FixLocation(Source.AUTHME, "DataSource.mySQLDatabase"),
 )
 def file_is_unreadable(facts: Facts) -> Iterator[Symptom]:
     problem = facts.databases.players
@@ -55,7 +55,7 @@ def file_is_unreadable(facts: Facts) -> Iterator[Symptom]:
     means="We may not SELECT, INSERT, UPDATE or DELETE in AuthMe's table; on SQLite not write the file or its folder.",
     why="Approved players are not added, banned ones not locked, and passwords of the web do not reach the game.",
     do="Grant it; on SQLite give the companion the game server's own user or group.",
-    where=Place(Source.DATABASE, "GRANT"),
+    where=FixLocation(Source.DATABASE, "GRANT"),
 )
 def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
@@ -76,7 +76,7 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
     means="AuthMe's config names a column that its table does not have.",
     why="AuthMe's own statements fail on it, and to AuthMe a failed one means “not registered”.",
     do="Restart the game server: AuthMe adds what is missing. If it does not, mend the name.",
-    where=Place(Source.AUTHME, "DataSource.mySQLColumn…"),
+    where=FixLocation(Source.AUTHME, "DataSource.mySQLColumn…"),
 )
 def column_is_missing(facts: Facts) -> Iterator[Symptom]:
     table, columns = facts.player_table, facts.authme.columns
@@ -84,7 +84,7 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
         name = str(getattr(columns, field))
         if name and field not in _MAY_BE_ABSENT and table.find(name) is None:
             key = columns.__dataclass_fields__[field].metadata["key"]
-            where = facts.name_of(Place(Source.AUTHME, f"{key}: {name}"))
+            where = facts.name_of(FixLocation(Source.AUTHME, f"{key}: {name}"))
             yield Symptom(f"AuthMe's table {facts.authme.table} has no column {name}.", where=where)
 
 
@@ -94,7 +94,7 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
     means="AuthMe's table has a column that must be filled, has no default, and is none of AuthMe's.",
     why="No player can be added, by us or by AuthMe.",
     do="Give it a default, or let it be NULL; an id needs AUTO_INCREMENT.",
-    where=Place(Source.DATABASE, "ALTER TABLE"),
+    where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
 def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
     columns, table = facts.authme.columns, facts.player_table
@@ -114,7 +114,7 @@ def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
     means="The id column of AuthMe's table has no number left: AuthMe's own MEDIUMINT ends at 16777215.",
     why="No player can be added, by us or by AuthMe, which tells the player that it was done.",
     do="Make the column larger while the game server is stopped.",
-    where=Place(Source.DATABASE, "ALTER TABLE"),
+    where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
 def ids_are_used_up(facts: Facts) -> Iterator[Symptom]:
     yield from _ids(facts, "The numbers of the column {name} in AuthMe's table are used up.", share=1.0)
@@ -126,7 +126,7 @@ def ids_are_used_up(facts: Facts) -> Iterator[Symptom]:
     means="Nine tenths of the numbers of AuthMe's id column are used up. Every refused registration takes one, too.",
     why="After the last one no player can be added, by us or by AuthMe.",
     do="Make the column larger while the game server is stopped.",
-    where=Place(Source.DATABASE, "ALTER TABLE"),
+    where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
 def ids_will_end(facts: Facts) -> Iterator[Symptom]:
     if not list(ids_are_used_up.examine(facts)):
@@ -141,7 +141,7 @@ def ids_will_end(facts: Facts) -> Iterator[Symptom]:
     means="The e-mail column of an old table cannot be NULL: who has no e-mail has your@email.com.",
     why="Other programs on this table take the placeholder for everybody's address.",
     do="Let it be NULL: /authme debug mysqldef on the game server's console does it.",
-    where=Place(Source.DATABASE, "the e-mail column of AuthMe's table"),
+    where=FixLocation(Source.DATABASE, "the e-mail column of AuthMe's table"),
 )
 def email_is_required(facts: Facts) -> Iterator[str]:
     email = facts.player_table.find(facts.authme.columns.email)
@@ -156,7 +156,7 @@ def email_is_required(facts: Facts) -> Iterator[str]:
     means="AuthMe's table is not InnoDB.",
     why="It locks as a whole, a crash can damage it, and its rows do not change in one transaction with ours.",
     do="Convert it while the game server is stopped.",
-    where=Place(Source.DATABASE, "ALTER TABLE … ENGINE=InnoDB"),
+    where=FixLocation(Source.DATABASE, "ALTER TABLE … ENGINE=InnoDB"),
 )
 def table_is_not_innodb(facts: Facts) -> Iterator[Symptom]:
     engine = facts.player_table.engine
@@ -171,7 +171,7 @@ def table_is_not_innodb(facts: Facts) -> Iterator[Symptom]:
     means="A column of an old table has a character set that cannot hold every name or address, such as latin1.",
     why="Players whose name or address does not fit are added without it, or not at all.",
     do="Convert the table while the game server is stopped, and keep a backup.",
-    where=Place(Source.DATABASE, "ALTER TABLE … CONVERT TO CHARACTER SET utf8mb4"),
+    where=FixLocation(Source.DATABASE, "ALTER TABLE … CONVERT TO CHARACTER SET utf8mb4"),
 )
 def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
     found = (facts.player_table.find(str(getattr(facts.authme.columns, name))) for name in _TEXTS)
@@ -189,7 +189,7 @@ def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
     means="AuthMe allows names with accents, and its table takes them for the same name without.",
     why="Who is called like somebody else but for an accent cannot register, or is taken for the other.",
     do="Allow plain letters only, or give the username column a _bin collation.",
-    where=Place(Source.AUTHME, "settings.restrictions.allowedNicknameCharacters: '[a-zA-Z0-9_]*'"),
+    where=FixLocation(Source.AUTHME, "settings.restrictions.allowedNicknameCharacters: '[a-zA-Z0-9_]*'"),
 )
 def accents_are_lost(facts: Facts) -> Iterator[str]:
     allows_accents = facts.authme.name_rule.pattern.matches("Jérôme")
@@ -201,11 +201,11 @@ def accents_are_lost(facts: Facts) -> Iterator[str]:
 @check(
     "table.mixed_case",
     Severity.RISKY,
-    means="Names in AuthMe's table are not in lower case, as another program wrote them.",
+    means="Candidates in AuthMe's table are not in lower case, as another program wrote them.",
     why="AuthMe looks for lower case: such a row it finds always, at times or never, as the database compares texts. "
     "The companion leaves it alone: this player cannot log in here, or be banned.",
     do="Write them in lower case, with the game server stopped.",
-    where=Place(Source.DATABASE, "UPDATE … SET username = LOWER(username)"),
+    where=FixLocation(Source.DATABASE, "UPDATE … SET username = LOWER(username)"),
 )
 def names_are_mixed_case(facts: Facts) -> Iterator[str]:
     names = facts.player_rows.mixed_case
@@ -219,7 +219,7 @@ def names_are_mixed_case(facts: Facts) -> Iterator[str]:
     means="AuthMe's table has two rows for one name, in different case.",
     why="The game uses one here and the other there. We keep to the row in lower case and leave the other alone.",
     do="Decide which row is the player's, and delete the other.",
-    where=Place(Source.DATABASE, "AuthMe's table"),
+    where=FixLocation(Source.DATABASE, "AuthMe's table"),
 )
 def names_are_there_twice(facts: Facts) -> Iterator[str]:
     names = facts.player_rows.twice
@@ -234,7 +234,7 @@ def names_are_there_twice(facts: Facts) -> Iterator[str]:
     means="Times in AuthMe's table are in seconds, as old versions and other programs wrote them, not milliseconds.",
     why="AuthMe takes them for January 1970: these players are the first to go in a purge.",
     do="Multiply them by 1000, with the game server stopped. The companion knows what is meant, before and after.",
-    where=Place(Source.DATABASE, "the columns of the registration date and the last login"),
+    where=FixLocation(Source.DATABASE, "the columns of the registration date and the last login"),
 )
 def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
     rows = facts.player_rows
@@ -250,7 +250,7 @@ def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
     means="AuthMe deletes old players by itself, and there are players without a date, or with one in seconds.",
     why="To AuthMe they were last here in 1970: they are deleted when the game server starts.",
     do="Switch it off until the dates are mended.",
-    where=Place(Source.AUTHME, "Purge.useAutoPurge: false"),
+    where=FixLocation(Source.AUTHME, "Purge.useAutoPurge: false"),
 )
 def players_are_purged(facts: Facts) -> Iterator[str]:
     if facts.authme.purges_by_itself and facts.player_rows.old:

@@ -14,7 +14,7 @@ from peewee import MySQLDatabase
 
 from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.core.clock import Clock
-from regsvc.database.location import Home
+from regsvc.database.location import DatabaseLocation
 from regsvc.doctor.facts import own_tables, rights
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import PlayerTable, look_at_table, place_of, tells_apart, with_rows
@@ -28,7 +28,7 @@ _WRITTEN: Final = ("username", "realname", "password", "salt", "email", "registe
 
 
 @dataclass(frozen=True)
-class OwnSide:
+class OurDatabase:
     """Our own tables, None before the first start; what our login may not do; how far the clock there is ahead.
 
     `login` is who we are there, as a GRANT names it; the rights, the clock and the login are those of a server.
@@ -44,7 +44,7 @@ class OwnSide:
 
 
 @dataclass(frozen=True)
-class PlayerSide:
+class AuthMeDatabase:
     """AuthMe's table, None if there is none; the rights we lack on it; whether it takes é for e in a name."""
 
     table: PlayerTable | None
@@ -56,11 +56,13 @@ class PlayerSide:
 class Databases:
     """`Unreadable` in place of a side says why it is not known."""
 
-    ours: OwnSide | Unreadable
-    players: PlayerSide | Unreadable | None
+    ours: OurDatabase | Unreadable
+    players: AuthMeDatabase | Unreadable | None
 
 
-def look_at_databases(home: Home, authme: AuthMeConfig | None, now: Clock, *, is_inside: bool = False) -> Databases:
+def look_at_databases(
+    home: DatabaseLocation, authme: AuthMeConfig | None, now: Clock, *, is_inside: bool = False
+) -> Databases:
     """Both sides. `authme` None: there is no AuthMe, and no player side. `is_inside`: this process works on them."""
     ours = _within(_PATIENCE, lambda: _look_at_ours(home, now, is_inside))
     if authme is None:
@@ -75,13 +77,13 @@ def lacking_file_rights(file: Path) -> list[Path]:
     return [path for path in (file, file.parent) if not os.access(path, os.W_OK)]
 
 
-def _look_at_ours(home: Home, now: Clock, is_inside: bool) -> OwnSide:
+def _look_at_ours(home: DatabaseLocation, now: Clock, is_inside: bool) -> OurDatabase:
     if not isinstance(home.database, MySQLDatabase):
         file = Path(home.database.database)
         if not _is_there(file):
-            return OwnSide(None)
+            return OurDatabase(None)
         with closing(SqliteReading(file, is_inside=is_inside)) as reading:
-            return OwnSide(own_tables.look_at_own_tables(reading))
+            return OurDatabase(own_tables.look_at_own_tables(reading))
     with closing(MySqlReading(home.database)) as server:
         difference, login = own_tables.clock_difference(server, now()), rights.current_login(server)
         try:
@@ -89,14 +91,14 @@ def _look_at_ours(home: Home, now: Clock, is_inside: bool) -> OwnSide:
         except Unreadable as error:
             if error.code != rights.READ_ONLY_SERVER:
                 raise
-            side = OwnSide(None, is_read_only=True)
+            side = OurDatabase(None, is_read_only=True)
         return replace(side, clock_difference=difference, login=login)
 
 
-def _look_at_schema(reading: MySqlReading) -> OwnSide:
+def _look_at_schema(reading: MySqlReading) -> OurDatabase:
     missing = rights.missing_schema_rights(reading)
     if "SELECT" in missing:
-        return OwnSide(None, tuple(missing))
+        return OurDatabase(None, tuple(missing))
     tables = own_tables.look_at_own_tables(reading)
     triggers = own_tables.list_missing_triggers(reading)
     views = own_tables.list_missing_views(reading)
@@ -105,29 +107,29 @@ def _look_at_schema(reading: MySqlReading) -> OwnSide:
         triggers = []
     if tables is None and rights.may_make_views(reading):
         views = []
-    return OwnSide(tables, tuple(missing), tuple(triggers), tuple(views))
+    return OurDatabase(tables, tuple(missing), tuple(triggers), tuple(views))
 
 
-def _look_at_players(home: Home, authme: AuthMeConfig, is_inside: bool) -> PlayerSide:
+def _look_at_players(home: DatabaseLocation, authme: AuthMeConfig, is_inside: bool) -> AuthMeDatabase:
     if authme.backend == Backend.SQLITE:
         if not _is_there(authme.sqlite_file):
-            return PlayerSide(None)
+            return AuthMeDatabase(None)
         with closing(SqliteReading(authme.sqlite_file, is_inside=is_inside)) as reading:
             found = look_at_table(reading, None, authme.table)
-            return PlayerSide(found and with_rows(reading, None, authme.table, authme.columns, found))
+            return AuthMeDatabase(found and with_rows(reading, None, authme.table, authme.columns, found))
     assert isinstance(home.database, MySQLDatabase)
     with closing(MySqlReading(home.database)) as server:
         return _look_at_shared_table(server, authme)
 
 
-def _look_at_shared_table(reading: MySqlReading, authme: AuthMeConfig) -> PlayerSide:
+def _look_at_shared_table(reading: MySqlReading, authme: AuthMeConfig) -> AuthMeDatabase:
     table = look_at_table(reading, authme.database, authme.table)
     missing = _missing_row_rights(reading, table, authme)
     if table is not None and "SELECT" not in missing:
         table = with_rows(reading, authme.database, authme.table, authme.columns, table)
     username = None if table is None else table.find(authme.columns.username)
     takes_accents = username is not None and not tells_apart(reading, username, "é", "e")
-    return PlayerSide(table, tuple(missing), takes_accents)
+    return AuthMeDatabase(table, tuple(missing), takes_accents)
 
 
 def _missing_row_rights(reading: MySqlReading, table: PlayerTable | None, authme: AuthMeConfig) -> list[str]:

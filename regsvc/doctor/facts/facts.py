@@ -1,6 +1,6 @@
 """What is known of this installation: looked up when the first check asks for it, and only once.
 
-A property raises `CannotTell` where its fact cannot be had; what keeps it from being had is the finding of another
+A property raises `FactUnavailable` where its fact cannot be had; what keeps it from being had is the finding of another
 check, which asks for the `…_problem`.
 """
 
@@ -22,15 +22,15 @@ from plugin_bridge.server.files import (
 )
 from regsvc.auth.keys import UnusableKey, find_installation_key
 from regsvc.config.sections import Config, ConfigError
-from regsvc.database.location import Home, read_authme, resolve_home
-from regsvc.doctor.facts.databases import Databases, OwnSide, PlayerSide, look_at_databases
+from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
+from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, look_at_databases
 from regsvc.doctor.facts.host import Machine
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_rows import PlayerRows
 from regsvc.doctor.facts.player_table import PlayerTable
 from regsvc.doctor.facts.readonly_db import Unreadable
 from regsvc.doctor.facts.running_daemon import RunningCompanion, find_running
-from regsvc.doctor.finding import CannotTell, Place, Source
+from regsvc.doctor.finding import FactUnavailable, FixLocation, Source
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -54,10 +54,10 @@ class Facts:
     @property
     def config(self) -> Config:
         if isinstance(self._config, ConfigError):
-            raise CannotTell("everything that the config tells of: it is broken")
+            raise FactUnavailable("everything that the config tells of: it is broken")
         return self._config
 
-    def name_of(self, place: Place) -> str:
+    def name_of(self, place: FixLocation) -> str:
         """The place in the words of this installation: with the file's own name where it is known."""
         file = None if self.config_problems else self._file_of(place.source)
         name = str(file or place.source)
@@ -92,9 +92,9 @@ class Facts:
     @property
     def authme(self) -> AuthMeConfig:
         if isinstance(self._authme, ConfigError):
-            raise CannotTell("AuthMe's config and its table: the config cannot be read")
+            raise FactUnavailable("AuthMe's config and its table: the config cannot be read")
         if self._authme is None:
-            raise CannotTell
+            raise FactUnavailable
         return self._authme
 
     @cached_property
@@ -109,7 +109,7 @@ class Facts:
     @property
     def properties(self) -> ServerProperties:
         if not isinstance(self._properties, ServerProperties):
-            raise CannotTell
+            raise FactUnavailable
         return self._properties
 
     @cached_property
@@ -125,7 +125,7 @@ class Facts:
     def operator_levels(self) -> dict[str, int]:
         """By lower-case name: of ops.json, and those the config names."""
         if isinstance(self._operators, ServerFileError):
-            raise CannotTell("who is an operator: ops.json cannot be read")
+            raise FactUnavailable("who is an operator: ops.json cannot be read")
         named = {name.lower(): HIGHEST_LEVEL for name in self.config.game.operators}
         return self._operators | named
 
@@ -133,20 +133,20 @@ class Facts:
 
     @property
     def state_dir(self) -> Path:
-        """Raises `CannotTell` where we may not look into it."""
+        """Raises `FactUnavailable` where we may not look into it."""
         self._need_state_dir()
         return self.config.server.state_dir
 
     def _need_state_dir(self) -> None:
         folder = self.config.server.state_dir
         if folder.exists() and not folder.is_dir():
-            raise CannotTell("the state directory: it is not a folder")
+            raise FactUnavailable("the state directory: it is not a folder")
         if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
-            raise CannotTell("the state directory: we may not look into it")
+            raise FactUnavailable("the state directory: we may not look into it")
 
     @cached_property
-    def _home(self) -> Home | ConfigError:
-        return _tried(lambda: resolve_home(self.config, self.authme if self.has_authme else None), ConfigError)
+    def _home(self) -> DatabaseLocation | ConfigError:
+        return _tried(lambda: resolve_location(self.config, self.authme if self.has_authme else None), ConfigError)
 
     @property
     def home_problem(self) -> str | None:
@@ -154,9 +154,9 @@ class Facts:
         return str(self._home) if isinstance(self._home, ConfigError) else None
 
     @property
-    def home(self) -> Home:
+    def home(self) -> DatabaseLocation:
         if isinstance(self._home, ConfigError):
-            raise CannotTell("the databases: it is not known which one is ours")
+            raise FactUnavailable("the databases: it is not known which one is ours")
         return self._home
 
     @property
@@ -164,7 +164,7 @@ class Facts:
         """Our database, if it is on a server."""
         database: Database = self.home.database
         if not isinstance(database, MySQLDatabase):
-            raise CannotTell
+            raise FactUnavailable
         return database
 
     @property
@@ -172,7 +172,7 @@ class Facts:
         """Our own SQLite file, there or not."""
         database: Database = self.home.database
         if isinstance(database, MySQLDatabase):
-            raise CannotTell
+            raise FactUnavailable
         self._need_state_dir()  # where it is, as a rule
         return Path(database.database)
 
@@ -210,10 +210,10 @@ class Facts:
         return look_at_databases(self.home, authme, self.machine.now, is_inside=self._inside is not None)
 
     @property
-    def ours(self) -> OwnSide:
+    def ours(self) -> OurDatabase:
         side = self.databases.ours
         if isinstance(side, Unreadable):
-            raise CannotTell("our own tables: the database cannot be read")
+            raise FactUnavailable("our own tables: the database cannot be read")
         return side
 
     @property
@@ -223,34 +223,36 @@ class Facts:
 
     @property
     def own_tables(self) -> OwnTables:
-        """Raises `CannotTell` also before the first start has made them."""
+        """Raises `FactUnavailable` also before the first start has made them."""
         tables = self.ours.tables
         if tables is None:
-            raise CannotTell
+            raise FactUnavailable
         return tables
 
     @property
-    def players(self) -> PlayerSide:
+    def players(self) -> AuthMeDatabase:
         side = self.databases.players
         if isinstance(side, Unreadable):
-            raise CannotTell("AuthMe's table and the rights on it: its database cannot be read")
+            raise FactUnavailable("AuthMe's table and the rights on it: its database cannot be read")
         if side is None:
-            raise CannotTell
+            raise FactUnavailable
         return side
 
     @property
     def player_table(self) -> PlayerTable:
-        """Raises `CannotTell` also where there is none, or where not all of it may be seen."""
+        """Raises `FactUnavailable` also where there is none, or where not all of it may be seen."""
         table = self.players.table
         if table is None or "SELECT" in self.players.missing_rights:
-            raise CannotTell
+            raise FactUnavailable
         return table
 
     @property
     def player_rows(self) -> PlayerRows:
         rows = self.player_table.rows
         if rows is None:
-            raise CannotTell("the rows of AuthMe's table: there are too many for a quick look, or columns are missing")
+            raise FactUnavailable(
+                "the rows of AuthMe's table: there are too many for a quick look, or columns are missing"
+            )
         return rows
 
 

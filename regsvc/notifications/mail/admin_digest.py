@@ -9,14 +9,14 @@ from peewee import Database, fn
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import PENDING, Installation, User
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 
 
 class Digest:
     """What the admins were told last stands in the database: a restart, or a second daemon, tells nothing twice."""
 
     def __init__(
-        self, database: Database, mails: Mails, admins: Sequence[EmailAddress], every: timedelta, now: Clock
+        self, database: Database, mails: MailQueue, admins: Sequence[EmailAddress], every: timedelta, now: Clock
     ) -> None:
         """Without `admins` nobody is told."""
         self._database = database

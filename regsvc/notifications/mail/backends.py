@@ -1,6 +1,6 @@
 """The ways a mail can leave the house: a mail server, files in a folder, the log, or none at all.
 
-All share one small plan, `Mailer`; `make_mailer` picks one by the config.
+All share one small plan, `MailBackend`; `make_mailer` picks one by the config.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class MailServerAway(Exception):
     """No mail gets out at the moment, whoever it is for; `str()` says why."""
 
 
-class Mailer(ABC):
+class MailBackend(ABC):
     """Hands one mail over. `sender` is its From, with or without a display name."""
 
     is_available: ClassVar[bool] = True
@@ -75,7 +75,7 @@ class SmtpAccount:
     password: str = field(default="", repr=False)
 
 
-class SmtpMailer(Mailer):
+class SmtpMailer(MailBackend):
     """A mail server. `tls` replaces the system's certificates (None) where a host has his own."""
 
     def __init__(self, sender: str, account: SmtpAccount, tls: ssl.SSLContext | None = None) -> None:
@@ -162,7 +162,7 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-class FolderMailer(Mailer):
+class FolderMailer(MailBackend):
     """One `.eml` file for each mail, readable by us alone. The folder is made when it is missing."""
 
     def __init__(self, sender: str, folder: Path) -> None:
@@ -189,16 +189,16 @@ def _write_whole(file: Path, content: bytes) -> None:
     unfinished.rename(file)
 
 
-class LogMailer(Mailer):
+class LogMailer(MailBackend):
     """Prints whole mails, codes and links included: for a first try, and never otherwise."""
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
         part = message.get_body(("plain",))
         text = message.get_content() if part is None else part.get_content()
-        log.info("mail to %s\nSubject: %s\n\n%s", recipient.envelope, message["Subject"], text)
+        log.info("mail to %s\nSubject: %s\n\n%s", recipient.envelope, message["Account"], text)
 
 
-class NoMail(Mailer):
+class NoMail(MailBackend):
     """E-mail is switched off."""
 
     is_available = False
@@ -225,12 +225,12 @@ class AuthMeMailAccount:
         return bool(self.account and self.password)
 
 
-def make_mailer(config: MailSection, authme: AuthMeMailAccount | None) -> Mailer:
+def make_mailer(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     """The mailer of `mail.backend`. `authme`: None where there is no AuthMe."""
     return _KINDS[config.backend](config, authme)
 
 
-def _auto(config: MailSection, authme: AuthMeMailAccount | None) -> Mailer:
+def _auto(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     if authme is None or not authme.is_set_up:
         return NoMail()
     security: Security = "starttls" if authme.port in _STARTTLS_PORTS else "tls"
@@ -238,20 +238,20 @@ def _auto(config: MailSection, authme: AuthMeMailAccount | None) -> Mailer:
     return SmtpMailer(config.sender or authme.account, account)
 
 
-def _smtp(config: MailSection, authme: AuthMeMailAccount | None) -> Mailer:
+def _smtp(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     account = SmtpAccount(config.host, config.port, config.security, config.username, config.password)
     return SmtpMailer(_sender(config), account)
 
 
-def _folder(config: MailSection, authme: AuthMeMailAccount | None) -> Mailer:
+def _folder(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     return FolderMailer(_sender(config), config.folder)
 
 
-def _log(config: MailSection, authme: AuthMeMailAccount | None) -> Mailer:
+def _log(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     return LogMailer(_sender(config))
 
 
-def _off(config: MailSection, authme: AuthMeMailAccount | None) -> Mailer:
+def _off(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     return NoMail()
 
 
@@ -260,7 +260,7 @@ def _sender(config: MailSection) -> str:
     return config.sender or account
 
 
-_KINDS: Final[dict[str, Callable[[MailSection, AuthMeMailAccount | None], Mailer]]] = {
+_KINDS: Final[dict[str, Callable[[MailSection, AuthMeMailAccount | None], MailBackend]]] = {
     "auto": _auto,
     "smtp": _smtp,
     "folder": _folder,

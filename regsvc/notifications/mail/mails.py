@@ -13,7 +13,7 @@ from regsvc.database.models import User
 from regsvc.notifications.outbox import Outbox
 
 
-class Mails:
+class MailQueue:
     """Puts mails into the outbox. Where e-mail is off, the ones that merely tell of something are not written."""
 
     def __init__(self, outbox: Outbox, default_language: str, *, is_available: bool, wake: Callable[[], None]) -> None:
@@ -23,9 +23,9 @@ class Mails:
         self.is_available = is_available
         self.wake = wake
 
-    def gathered(self) -> AbstractContextManager[None]:
-        """Mails to many people are promised together, when this ends."""
-        return self._outbox.gathered()
+    def batched(self) -> AbstractContextManager[None]:
+        """MailQueue to many people are promised together, when this ends."""
+        return self._outbox.batched()
 
     def require_available(self) -> None:
         """Raises `MailUnavailable` where e-mail is off."""

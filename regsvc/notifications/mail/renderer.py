@@ -16,8 +16,8 @@ from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import PENDING, Link, Review, User
 from regsvc.notifications.mail.templates import MailTemplates, Values
-from regsvc.notifications.outbox import Errand, Outbox
-from regsvc.notifications.transport import Pointless
+from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.notifications.transport import Drop
 
 SET_PASSWORD_PATH = "/set-password"  # noqa: S105 - a path
 
@@ -26,7 +26,7 @@ _LISTED = 30
 """So many names stand in a digest; the others are counted."""
 
 
-class NothingToSend(Pointless):
+class NothingToSend(Drop):
     """The mail has become pointless; `str()` says why, without any secret."""
 
 
@@ -77,7 +77,7 @@ class MailRenderer:
         self._server_name = server_name
         self._base_url = base_url
         self._from = _sender_address(sender, server_name)
-        self._contents: dict[str, Callable[[Errand], _Content]] = {
+        self._contents: dict[str, Callable[[OutboxMessage], _Content]] = {
             "verification_code": self._verification_code,
             "unlink_code": self._unlink_code,
             "already_registered": self._about_user,
@@ -93,7 +93,7 @@ class MailRenderer:
             "account_deleted": self._account_deleted,
         }
 
-    def render(self, mail: Errand) -> RenderedMail:
+    def render(self, mail: OutboxMessage) -> RenderedMail:
         """The whole mail. Raises `NothingToSend`, and KeyError for a mail nobody knows: that is a bug."""
         content = self._contents[mail.template](mail)
         message = self.compose(mail.template, recipient_of(mail), mail.language, content.values)
@@ -107,7 +107,7 @@ class MailRenderer:
         filled = self._templates.get(name, language).fill({"server": self._server_name, **values})
         moment = self._now()
         message = EmailMessage(policy=SMTP)
-        message["Subject"] = filled.subject
+        message["Account"] = filled.subject
         message["From"] = self._from
         message["To"] = Address(username=_unquoted(to.local_part), domain=to.domain)
         message["Date"] = moment
@@ -118,51 +118,51 @@ class MailRenderer:
             message.add_alternative(filled.html, subtype="html")
         return message
 
-    def _verification_code(self, mail: Errand) -> _Content:
+    def _verification_code(self, mail: OutboxMessage) -> _Content:
         row = None if mail.row_id is None else self._codes.find_to_mail(mail.row_id)
         if row is None:
             raise NothingToSend("its code is used, expired or followed by another")
         code = self._codes.code_of(row)
         return _Content({"code": code, "minutes": _minutes(self._codes.valid)}, (code,))
 
-    def _unlink_code(self, mail: Errand) -> _Content:
+    def _unlink_code(self, mail: OutboxMessage) -> _Content:
         username = _get_user(mail).username
         code = self._verification_code(mail)
         return _Content({"username": username, **code.values}, code.secrets)
 
-    def _about_user(self, mail: Errand) -> _Content:
+    def _about_user(self, mail: OutboxMessage) -> _Content:
         return _Content({"username": _get_user(mail).username})
 
-    def _approved(self, mail: Errand) -> _Content:
+    def _approved(self, mail: OutboxMessage) -> _Content:
         return _Content({"username": _get_user(mail).username, "reason": _get_review(mail).reason or None})
 
-    def _approved_set_password(self, mail: Errand) -> _Content:
+    def _approved_set_password(self, mail: OutboxMessage) -> _Content:
         approved = self._approved(mail)
         link, token = self._link(mail, "first_password")
         days = str(LIFETIMES["first_password"].days)
         return _Content({**approved.values, "link": link, "days": days}, (token,))
 
-    def _decision(self, mail: Errand) -> _Content:
+    def _decision(self, mail: OutboxMessage) -> _Content:
         """The user may be gone by now; the decision is history and stays."""
         review = _get_review(mail)
         until = None if review.ban_expires_at is None else _in_words(review.ban_expires_at)
         return _Content({"username": review.username, "reason": review.reason or None, "until": until})
 
-    def _email_changed(self, mail: Errand) -> _Content:
+    def _email_changed(self, mail: OutboxMessage) -> _Content:
         """Worth telling even if the account is gone by now: a thief would delete it next."""
         user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
         return _Content({"username": None if user is None else user.username})
 
-    def _account_deleted(self, mail: Errand) -> _Content:
+    def _account_deleted(self, mail: OutboxMessage) -> _Content:
         return _Content({"username": _get_review(mail).username})
 
-    def _password_link(self, mail: Errand) -> _Content:
+    def _password_link(self, mail: OutboxMessage) -> _Content:
         username = _get_user(mail).username
         link, token = self._link(mail, "reset")
         minutes = _minutes(LIFETIMES["reset"])
         return _Content({"username": username, "link": link, "minutes": minutes}, (token,))
 
-    def _digest(self, mail: Errand) -> _Content:
+    def _digest(self, mail: OutboxMessage) -> _Content:
         """Who waits now: whoever was reviewed meanwhile needs nobody any more."""
         waiting = User.select().where(User.status == PENDING)
         count = waiting.count()
@@ -177,7 +177,7 @@ class MailRenderer:
             }
         )
 
-    def _link(self, mail: Errand, purpose: LinkPurpose) -> tuple[str, str]:
+    def _link(self, mail: OutboxMessage, purpose: LinkPurpose) -> tuple[str, str]:
         """The address of this mail's link, and the token in it.
 
         It is issued here, so that its time does not run while the mail waits; a later attempt brings the same one.
@@ -192,7 +192,7 @@ class MailRenderer:
         token = self._links.token_of(link)
         return f"{self._base_url}{SET_PASSWORD_PATH}#token={token}", token
 
-    def _find_link(self, mail: Errand) -> Link | None:
+    def _find_link(self, mail: OutboxMessage) -> Link | None:
         """The one an earlier attempt brought; None if there was none or it expired meanwhile."""
         link = None if mail.link_id is None else Link.get_or_none(Link.id == mail.link_id)
         if link is None:
@@ -206,7 +206,7 @@ class MailRenderer:
         return f"<{digest}@{self._from.domain or 'localhost'}>"
 
 
-def recipient_of(mail: Errand) -> EmailAddress:
+def recipient_of(mail: OutboxMessage) -> EmailAddress:
     """Whom the mail goes to."""
     return EmailAddress(mail.recipient, mail.recipient_key)
 
@@ -224,14 +224,14 @@ def _unquoted(local_part: str) -> str:
     return re.sub(r"\\(.)", r"\1", local_part[1:-1])
 
 
-def _get_user(mail: Errand) -> User:
+def _get_user(mail: OutboxMessage) -> User:
     user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
     if user is None:
         raise NothingToSend("nobody has this account, or no longer")
     return user
 
 
-def _get_review(mail: Errand) -> Review:
+def _get_review(mail: OutboxMessage) -> Review:
     review = None if mail.row_id is None else Review.get_or_none(Review.id == mail.row_id)
     if review is None:
         raise NothingToSend("the decision it tells of is gone")

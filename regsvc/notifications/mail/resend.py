@@ -1,4 +1,4 @@
-"""Mails that go out again because an admin wishes so."""
+"""MailQueue that go out again because an admin wishes so."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,12 +9,12 @@ from regsvc.core.errors import MailNotFound, MailNotResendable
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.notifications.mail.history import WAITING, state_of
-from regsvc.notifications.mail.mails import Mails
+from regsvc.notifications.mail.mails import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend
-from regsvc.notifications.outbox import Outbox, errand_of
+from regsvc.notifications.outbox import Outbox, message_from_row
 
 _DECISIONS: Final = frozenset({"approved", "approved_set_password", "rejected", "banned", "unbanned"})
-"""Mails that tell of a decision, which is news only until the next one."""
+"""MailQueue that tell of a decision, which is news only until the next one."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,9 @@ class Resending:
     about a user who is gone. A link is issued anew, and the one mailed before is dead then.
     """
 
-    def __init__(self, database: Database, outbox: Outbox, renderer: MailRenderer, mails: Mails, audit: Audit) -> None:
+    def __init__(
+        self, database: Database, outbox: Outbox, renderer: MailRenderer, mails: MailQueue, audit: Audit
+    ) -> None:
         self._database = database
         self._outbox = outbox
         self._renderer = renderer
@@ -53,7 +55,7 @@ class Resending:
             if before == WAITING:
                 raise MailNotResendable("waiting")
             self._require_news(entry)
-            if not self._outbox.promise_again(entry):
+            if not self._outbox.requeue(entry):
                 raise MailNotResendable("waiting")  # another admin was faster
             user = None if entry.user_id is None else User.get_or_none(User.id == entry.user_id)
             detail = {"mail": entry.id, "template": entry.template, "stateBefore": before}
@@ -66,7 +68,7 @@ class Resending:
             raise MailNotResendable("pointless")
         with self._database.atomic() as trial:
             try:
-                self._renderer.render(errand_of(entry))
+                self._renderer.render(message_from_row(entry))
             except NothingToSend:
                 raise MailNotResendable("pointless") from None
             trial.rollback()

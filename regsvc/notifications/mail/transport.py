@@ -7,14 +7,14 @@ from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.database.engine import Worker
-from regsvc.notifications.mail.backends import Mailer, MailPostponed, MailRefused, MailServerAway
+from regsvc.notifications.mail.backends import MailBackend, MailPostponed, MailRefused, MailServerAway
 from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS
-from regsvc.notifications.outbox import Errand, Outbox, OutboxDesk, Outcome
-from regsvc.notifications.transport import Away, Carrier, Pointless, Postponed, Refused
+from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome
+from regsvc.notifications.transport import Away, Drop, Postponed, Refused, Transport
 
 
-class MailDesk(OutboxDesk):
+class MailStore(OutboxStore):
     """Writes mails, and lets a code's minutes begin."""
 
     def __init__(
@@ -29,30 +29,30 @@ class MailDesk(OutboxDesk):
         self._codes = codes
         self._renderer = renderer
 
-    def render(self, mail: Errand) -> RenderedMail:
+    def render(self, mail: OutboxMessage) -> RenderedMail:
         """The mail as it goes out. Raises `NothingToSend` where there is no point in it any more."""
         with self._database.atomic():
             return self._renderer.render(mail)
 
-    def _follow_sent(self, errand: Errand) -> None:
+    def _follow_sent(self, errand: OutboxMessage) -> None:
         if "code" in MAILS[errand.template] and errand.row_id is not None:
             self._codes.handed_over(errand.row_id)
 
 
-class MailCarrier(Carrier):
+class SmtpTransport(Transport):
     """Where e-mail is off, what was promised before that is dropped."""
 
     noun: ClassVar[str] = "mail"
 
-    def __init__(self, worker: Worker, desk: MailDesk, mailer: Mailer) -> None:
+    def __init__(self, worker: Worker, store: MailStore, mailer: MailBackend) -> None:
         self._worker = worker
-        self._desk = desk
+        self._store = store
         self._mailer = mailer
 
-    async def carry(self, errand: Errand) -> None:
+    async def carry(self, errand: OutboxMessage) -> None:
         if not self._mailer.is_available:
-            raise Pointless("e-mail is switched off")
-        rendered = await self._worker.run(self._desk.render, errand)
+            raise Drop("e-mail is switched off")
+        rendered = await self._worker.run(self._store.render, errand)
         try:
             await self._mailer.send(rendered.message, recipient_of(errand))
         except MailServerAway as error:

@@ -1,4 +1,4 @@
-"""What is asked of the running game: promised in the transaction of the cause, carried out by `RconCarrier` after it.
+"""What is asked of the running game: promised in the transaction of the cause, carried out by `RconTransport` after it.
 
 A kick is for the moment and is given up after a minute. What the game's own list of bans holds stays, so that is tried
 for a day. A row is inserted for a name only after a kick for that very row: AuthMe would log in whoever is online under
@@ -53,25 +53,25 @@ class GameConsole:
         """Whether the game can be told anything."""
         return self._find_address() is not None
 
-    def follow_ban(self, username: str, user_id: int, reason: str | None) -> None:
+    def on_ban(self, username: str, user_id: int, reason: str | None) -> None:
         """As `game.on_ban` says."""
         if self._on_ban == "kick":
             self._kick(username, user_id, "banned", reason)
         elif self._on_ban == "ban":
             self._put("ban", username, user_id, "banned", reason)
 
-    def follow_unban(self, username: str, user_id: int | None) -> None:
+    def on_unban(self, username: str, user_id: int | None) -> None:
         """Off the game's own list, if a ban puts him there."""
         if self._on_ban == "ban":
             self._put("pardon", username, user_id, "banned")
 
-    def follow_deletion(self, username: str, user_id: int | None, *, was_banned: bool) -> None:
+    def on_deletion(self, username: str, user_id: int | None, *, was_banned: bool) -> None:
         """Out of the game; the next of this name is nobody who was banned."""
         self._kick(username, user_id, "deleted")
         if was_banned:
-            self.follow_unban(username, user_id)
+            self.on_unban(username, user_id)
 
-    def follow_lock(self, username: str, user_id: int, *, is_ban: bool) -> None:
+    def on_lock(self, username: str, user_id: int, *, is_ban: bool) -> None:
         """Somebody may be playing in a row that was open until now."""
         if is_ban and self._on_ban == "none":
             return
@@ -135,16 +135,16 @@ class NoGameConsole(GameConsole):
     def __init__(self) -> None:
         """It needs nothing."""
 
-    def follow_ban(self, username: str, user_id: int, reason: str | None) -> None:
+    def on_ban(self, username: str, user_id: int, reason: str | None) -> None:
         """Nobody hears it."""
 
-    def follow_unban(self, username: str, user_id: int | None) -> None:
+    def on_unban(self, username: str, user_id: int | None) -> None:
         """Nobody hears it."""
 
-    def follow_deletion(self, username: str, user_id: int | None, *, was_banned: bool) -> None:
+    def on_deletion(self, username: str, user_id: int | None, *, was_banned: bool) -> None:
         """Nobody hears it."""
 
-    def follow_lock(self, username: str, user_id: int, *, is_ban: bool) -> None:
+    def on_lock(self, username: str, user_id: int, *, is_ban: bool) -> None:
         """Nobody hears it."""
 
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:

@@ -10,46 +10,46 @@ from typing import ClassVar, Final
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersAway
-from plugin_bridge.server.console_commands import LIST, UnspeakableName, ban, is_surely_offline, kick, pardon
+from plugin_bridge.server.console_commands import LIST, UnsafeName, ban, is_surely_offline, kick, pardon
 from plugin_bridge.server.rcon import RconAddress, RconError, converse
 from regsvc.core.clock import Clock
 from regsvc.core.i18n import Translations
-from regsvc.notifications.outbox import Errand, Outbox, OutboxDesk, Outcome, Patience
+from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome, RetryPolicy
 from regsvc.notifications.rcon.console import KICK_FIRST
-from regsvc.notifications.transport import Carrier, Pointless, Postponed, Refused
+from regsvc.notifications.transport import Drop, Postponed, Refused, Transport
 
 
-class RconDesk(OutboxDesk):
+class RconStore(OutboxStore):
     """However a kick for a row ended, the row is inserted then, as the sync would: nobody waits for ever."""
 
     def __init__(
         self,
         database: Database,
         outbox: Outbox,
-        settle: Callable[[str], object],
+        reconcile: Callable[[str], object],
         on_finished: Callable[[Outcome], None],
     ) -> None:
         """`settle` closes the difference for a lower-case name."""
         super().__init__(database, outbox, on_finished)
-        self._settle = settle
+        self._settle = reconcile
 
-    def record_sent(self, errand: Errand) -> None:
+    def record_sent(self, errand: OutboxMessage) -> None:
         super().record_sent(errand)
         self._insert_row(errand)
 
     def record_failure(
-        self, errand: Errand, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
+        self, errand: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
     ) -> timedelta | None:
         wait = super().record_failure(errand, error, is_final=is_final, retry_after=retry_after)
         if wait is None:
             self._insert_row(errand)
         return wait
 
-    def drop(self, errand: Errand, reason: str) -> None:
+    def drop(self, errand: OutboxMessage, reason: str) -> None:
         super().drop(errand, reason)
         self._insert_row(errand)
 
-    def _insert_row(self, errand: Errand) -> None:
+    def _insert_row(self, errand: OutboxMessage) -> None:
         if errand.template != KICK_FIRST:
             return
         try:
@@ -60,7 +60,7 @@ class RconDesk(OutboxDesk):
 
 log = logging.getLogger(__name__)
 
-PATIENCE: Final = Patience(
+PATIENCE: Final = RetryPolicy(
     first_retry=timedelta(seconds=1),
     longest_retry=timedelta(minutes=5),
     max_age=timedelta(days=1),  # for what stays in the game's list of bans
@@ -73,7 +73,7 @@ _MOST_TRIES_BEFORE_ROW: Final = 3
 """A few seconds; a server that is away for longer is mostly one that nobody plays on."""
 
 
-class RconCarrier(Carrier):
+class RconTransport(Transport):
     """One conversation for each order."""
 
     noun: ClassVar[str] = "console command"
@@ -88,17 +88,17 @@ class RconCarrier(Carrier):
         self._now = now
         self._is_away = False
 
-    async def carry(self, errand: Errand) -> None:
+    async def carry(self, errand: OutboxMessage) -> None:
         age = self._now() - errand.created_at
         if errand.template == "kick" and age >= _KICK_AGE:
-            raise Pointless("nobody was there to kick the player while it mattered")
+            raise Drop("nobody was there to kick the player while it mattered")
         address = await asyncio.to_thread(self._find_address)
         if address is None:
-            raise Pointless("the game's remote console is off")
+            raise Drop("the game's remote console is off")
         try:
             command = self._compose(errand)
             await self._tell(address, errand, command)
-        except UnspeakableName as error:
+        except UnsafeName as error:
             raise Refused(str(error)) from None
         except RconError as error:
             self._note_away(error)
@@ -107,7 +107,7 @@ class RconCarrier(Carrier):
             raise Postponed(str(error)) from None
         self._note_there()
 
-    async def _tell(self, address: RconAddress, errand: Errand, command: str) -> None:
+    async def _tell(self, address: RconAddress, errand: OutboxMessage, command: str) -> None:
         async with converse(address) as console:
             # many plugins kick whoever's name begins like this when nobody has it: only who may be there is kicked
             is_kick = errand.template in ("kick", KICK_FIRST)
@@ -115,8 +115,8 @@ class RconCarrier(Carrier):
                 return
             await console.ask(command)
 
-    def _compose(self, errand: Errand) -> str:
-        """Raises `UnspeakableName`."""
+    def _compose(self, errand: OutboxMessage) -> str:
+        """Raises `UnsafeName`."""
         if errand.template == "pardon":
             return pardon(errand.recipient)
         told = json.loads(errand.payload or "{}")

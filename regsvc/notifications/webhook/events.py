@@ -32,9 +32,9 @@ class Webhook:
         self._language = language
         self._now = now
 
-    def gathered(self) -> AbstractContextManager[None]:
+    def batched(self) -> AbstractContextManager[None]:
         """What is told of many users is promised together, when this ends."""
-        return self._outbox.gathered()
+        return self._outbox.batched()
 
     def tell(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
@@ -60,7 +60,7 @@ class NoWebhook(Webhook):
     def __init__(self) -> None:
         """It needs nothing."""
 
-    def gathered(self) -> AbstractContextManager[None]:
+    def batched(self) -> AbstractContextManager[None]:
         """Nothing is."""
         return nullcontext()
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from regsvc.core.i18n import Translations
 from regsvc.core.text import clean, shorten
-from regsvc.notifications.outbox import Errand
+from regsvc.notifications.outbox import OutboxMessage
 
 # Discord takes 2000 characters of content and 4096 of an embed's description; escaping may double a text.
 _MAX_NAME: Final = 100
@@ -31,7 +31,7 @@ class WebhookMessages:
         self._translations = translations
         self._server_name = server_name
 
-    def compose(self, errand: Errand) -> WebhookMessage:
+    def compose(self, errand: OutboxMessage) -> WebhookMessage:
         """The whole message. No name in it can ping anybody, format anything or become a link."""
         told = json.loads(errand.payload or "{}")
         name = escape_markdown(shorten(told["username"], _MAX_NAME))

@@ -18,11 +18,11 @@ from regsvc import __version__
 from regsvc.core.addresses import PrivateAddress, PublicResolver
 from regsvc.core.clock import Clock
 from regsvc.core.webhook_signature import signed_headers
-from regsvc.notifications.outbox import Errand, Patience
-from regsvc.notifications.transport import Away, Carrier, Pointless, Postponed, Refused
+from regsvc.notifications.outbox import OutboxMessage, RetryPolicy
+from regsvc.notifications.transport import Away, Drop, Postponed, Refused, Transport
 from regsvc.notifications.webhook.message import WebhookMessages
 
-PATIENCE: Final = Patience(
+PATIENCE: Final = RetryPolicy(
     first_retry=timedelta(seconds=1),  # chat services ask for as much when much happens at once
     longest_retry=timedelta(minutes=5),
     max_age=timedelta(days=1),
@@ -40,7 +40,7 @@ _COMES_AGAIN: Final = frozenset({408, 425, 429})
 _CALL_FAILED: Final = (OSError, UnicodeError, HTTPClientError, HTTPInputError, UnsatisfiableReadError)
 
 
-class WebhookCarrier(Carrier):
+class WebhookTransport(Transport):
     """A POST for each event. Redirects are not followed, and of the answer only its head is read."""
 
     noun: ClassVar[str] = "webhook call"
@@ -53,7 +53,7 @@ class WebhookCarrier(Carrier):
         self._now = now
         self._allows_private = allows_private
 
-    async def carry(self, errand: Errand) -> None:
+    async def carry(self, errand: OutboxMessage) -> None:
         answer = _Answer()
         request = self._request(errand, answer)
         with self._client() as client:
@@ -66,7 +66,7 @@ class WebhookCarrier(Carrier):
                     raise Away(_why(error)) from None
         self._judge(errand, answer)
 
-    def _request(self, errand: Errand, answer: "_Answer") -> HTTPRequest:
+    def _request(self, errand: OutboxMessage, answer: "_Answer") -> HTTPRequest:
         message = self._messages.compose(errand)
         headers = signed_headers(message.delivery, message.body, self._secret, self._now())
         return HTTPRequest(
@@ -94,7 +94,7 @@ class WebhookCarrier(Carrier):
             client.close()
             resolver.close()
 
-    def _judge(self, errand: Errand, answer: "_Answer") -> None:
+    def _judge(self, errand: OutboxMessage, answer: "_Answer") -> None:
         status = answer.status or 0
         if 200 <= status < 300:
             return
@@ -102,19 +102,19 @@ class WebhookCarrier(Carrier):
             raise Postponed(_in_words(status), answer.retry_after(self._now()))
         self._give_in(errand, _in_words(status))
 
-    def _give_in(self, errand: Errand, reason: str) -> None:
+    def _give_in(self, errand: OutboxMessage, reason: str) -> None:
         if errand.attempts >= _MAX_REFUSALS:
             raise Refused(reason)
         raise Postponed(reason)
 
 
-class NoWebhookCarrier(Carrier):
+class NoWebhookTransport(Transport):
     """Drops what was promised before the webhook was taken out of the config."""
 
     noun: ClassVar[str] = "webhook call"
 
-    async def carry(self, errand: Errand) -> None:
-        raise Pointless("there is no webhook any more")
+    async def carry(self, errand: OutboxMessage) -> None:
+        raise Drop("there is no webhook any more")
 
 
 class _Answer:

@@ -28,7 +28,7 @@ _MAX_STATE_LENGTH: Final = 100
 
 
 @dataclass(frozen=True)
-class Starter:
+class Initiator:
     """What an HTTP request shows of who sent it: link tokens, newest first, and the session's `jti` if there is one."""
 
     link_tokens: Sequence[str] = field(default=(), repr=False)
@@ -36,7 +36,7 @@ class Starter:
 
 
 @dataclass(frozen=True)
-class Spent:
+class RedeemedRequest:
     """A request that was answered; its state is good for nothing any more."""
 
     verifier: str = field(repr=False)
@@ -71,7 +71,7 @@ class AuthorizationRequests:
         """The PKCE verifier that belongs to a state; it is stored nowhere."""
         return self._secrets.pkce_verifier(state)
 
-    def spend(self, state: str | None, token_hashes: Sequence[str], session_jti: str | None) -> Spent:
+    def spend(self, state: str | None, token_hashes: Sequence[str], session_jti: str | None) -> RedeemedRequest:
         """The open request of this state, which is over now, whatever comes of it.
 
         Raises `InvalidState` for one that is unknown, used or expired, and for somebody else's, which stays open.
@@ -83,9 +83,9 @@ class AuthorizationRequests:
             raise InvalidState
         if not ChatRequest.delete().where(ChatRequest.id == request.id).execute():
             raise InvalidState
-        return Spent(self.verifier_of(state), request.token_hash, request.session_jti)
+        return RedeemedRequest(self.verifier_of(state), request.token_hash, request.session_jti)
 
-    def find_beginner(self, spent: Spent) -> User | None:
+    def find_beginner(self, spent: RedeemedRequest) -> User | None:
         """The user whose session began it, while that session stands; None for one that nobody's did.
 
         Raises `InvalidState` when the session has ended meanwhile.
@@ -108,7 +108,7 @@ class AuthorizationRequests:
         user: User = session.user
         return user
 
-    def purge_dead(self) -> int:
+    def purge_expired(self) -> int:
         """Delete the requests that nobody answered in time; how many they were."""
         is_dead = ChatRequest.created_at <= self._now() - ANSWERED_WITHIN
         return int(ChatRequest.delete().where(is_dead).execute())

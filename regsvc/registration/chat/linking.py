@@ -18,7 +18,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
-from regsvc.registration.chat.auth_requests import AuthorizationRequests, Spent, Starter, new_secret
+from regsvc.registration.chat.auth_requests import AuthorizationRequests, Initiator, RedeemedRequest, new_secret
 from regsvc.registration.chat.provider import ChatProvider
 from regsvc.registration.chat.unlinking import ChatUnlinking, UnlinkProof
 from regsvc.users.chat_links import ChatAccount, ChatLinks
@@ -29,7 +29,7 @@ _LONGEST_CODE: Final = 2048
 
 
 @dataclass(frozen=True)
-class BegunLink:
+class LinkStart:
     """Where the player goes, and what claims the link that comes of it. Both carry secrets."""
 
     auth_url: str = field(repr=False)
@@ -46,7 +46,7 @@ class ProviderAnswer:
 
 
 @dataclass(frozen=True)
-class FinishedLink:
+class LinkResult:
     """A proven account; `is_claimed`: it is a user's already, and waits for nobody."""
 
     account: ChatAccount
@@ -86,7 +86,7 @@ class ChatLinking:
         self._limits_per_client = limits_per_client
         self._asking = 0
 
-    async def begin(self, username: str | None, session: Session | None, caller: Caller) -> BegunLink:
+    async def begin(self, username: str | None, session: Session | None, caller: Caller) -> LinkStart:
         """A new authorization request. Raises `RateLimited`.
 
         Begun with the owner's own session, the link will be his at once; otherwise it waits to be claimed.
@@ -95,7 +95,7 @@ class ChatLinking:
         is_owners = session is not None and (username is None or username.lower() == session.username.lower())
         return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
 
-    async def finish(self, answer: ProviderAnswer, starter: Starter, caller: Caller) -> FinishedLink:
+    async def finish(self, answer: ProviderAnswer, starter: Initiator, caller: Caller) -> LinkResult:
         """The player is back. The state is used up, whatever comes of it, unless another one than its starter shows it.
 
         Raises `InvalidState`, `ChatDenied`, `ProviderAway`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField` where
@@ -121,19 +121,19 @@ class ChatLinking:
         """See `ChatUnlinking.unlink`."""
         await self._unlinking.unlink(username, proof, session, caller)
 
-    def _begin(self, session_jti: str | None) -> BegunLink:
+    def _begin(self, session_jti: str | None) -> LinkStart:
         link_token = new_secret()
         with self._database.atomic():
             state = self._requests.begin(session_jti, self._links.token_hash(link_token))
         verifier = self._requests.verifier_of(state)
-        return BegunLink(self._provider.authorization_url(state, verifier), link_token)
+        return LinkStart(self._provider.authorization_url(state, verifier), link_token)
 
-    def _spend(self, state: str | None, starter: Starter) -> Spent:
+    def _spend(self, state: str | None, starter: Initiator) -> RedeemedRequest:
         token_hashes = [self._links.token_hash(token) for token in starter.link_tokens]
         with self._database.atomic():
             return self._requests.spend(state, token_hashes, starter.session_jti)
 
-    def _store(self, account: ChatAccount, spent: Spent, caller: Caller) -> FinishedLink:
+    def _store(self, account: ChatAccount, spent: RedeemedRequest, caller: Caller) -> LinkResult:
         with self._database.atomic():
             user = self._requests.find_beginner(spent)
             if user is None:
@@ -141,7 +141,7 @@ class ChatLinking:
                 self._links.keep(account, spent.token_hash)
             else:
                 self._links.give(account, spent.token_hash, user, Actor(user.username, caller.address))
-        return FinishedLink(account, is_claimed=user is not None)
+        return LinkResult(account, is_claimed=user is not None)
 
     def _find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
         linked = self._links.find_by_name(username)
@@ -173,10 +173,10 @@ class ChatLinking:
 class NoChat:
     """What the chat routes do where no platform is set."""
 
-    async def begin(self, username: str | None, session: Session | None, caller: Caller) -> BegunLink:
+    async def begin(self, username: str | None, session: Session | None, caller: Caller) -> LinkStart:
         raise NotEnabled
 
-    async def finish(self, answer: ProviderAnswer, starter: Starter, caller: Caller) -> FinishedLink:
+    async def finish(self, answer: ProviderAnswer, starter: Initiator, caller: Caller) -> LinkResult:
         raise NotEnabled
 
     async def find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from peewee import Database
 
 from regsvc.accounts.login import Logins
-from regsvc.accounts.login_lookup import Candidate
+from regsvc.accounts.login_lookup import LoginIdentity
 from regsvc.auth.totp import spend_step
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.caller import Caller, Session
@@ -81,7 +81,7 @@ class ChatUnlinking:
                 raise UserNotFound
             self._links.end(user, Actor(session.username, caller.address))
 
-    def _end_by_password(self, candidate: Candidate, caller: Caller) -> None:
+    def _end_by_password(self, candidate: LoginIdentity, caller: Caller) -> None:
         with self._database.atomic():
             user = User.get_or_none(User.id == candidate.user_id)
             if user is None:  # only AuthMe knows the name, or the user was deleted since

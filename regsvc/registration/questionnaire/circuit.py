@@ -16,7 +16,7 @@ PAUSE: Final = timedelta(minutes=1)
 
 
 class Circuit:
-    """Ask `lets_through` before each request and report how it went. For the event loop alone."""
+    """Ask `allows` before each request and report how it went. For the event loop alone."""
 
     def __init__(self, name: str, now: Clock) -> None:
         """`name` is what the log calls the service."""
@@ -25,7 +25,7 @@ class Circuit:
         self._failures = 0
         self._left_alone_until = now()
 
-    def lets_through(self) -> bool:
+    def allows(self) -> bool:
         """Whether a request may be made. After the pause one may; the others wait for how that one went."""
         if not self._is_open:
             return True

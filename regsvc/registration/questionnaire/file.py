@@ -14,7 +14,7 @@ from typing import Final
 
 from regsvc.config.key_types import to_toml
 from regsvc.config.sections import ConfigError
-from regsvc.config.value_checks import language_tag, why_unreadable
+from regsvc.config.value_checks import language_tag, unreadable_reason
 from regsvc.core.i18n import normalise
 from regsvc.registration.questionnaire.questions import (
     NO_WORDS,
@@ -23,7 +23,7 @@ from regsvc.registration.questionnaire.questions import (
     Question,
     Questionnaire,
     TextQuestion,
-    Words,
+    TranslatedText,
 )
 
 _UNWANTED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -69,17 +69,19 @@ class Table:
         """A text in one language, "" if it is not there."""
         return self._text(key, self._values.get(key, ""), longest, may_be_empty=True)
 
-    def words(self, key: str, longest: int, default: Words | None = None) -> Words:
+    def words(self, key: str, longest: int, default: TranslatedText | None = None) -> TranslatedText:
         """A text in one language, or a table of texts by language; without a default it must be there."""
         value = self._values.get(key, _MISSING)
         if value is _MISSING and default is not None:
             return default
         if not isinstance(value, dict):
-            return Words({"": self._text(key, value, longest)})
+            return TranslatedText({"": self._text(key, value, longest)})
         if not value:
             self.complain(key, f'write it in one language at least, such as {key}.en = "…"')
             return NO_WORDS
-        return Words({self._tag(key, tag): self._text(f"{key}.{tag}", text, longest) for tag, text in value.items()})
+        return TranslatedText(
+            {self._tag(key, tag): self._text(f"{key}.{tag}", text, longest) for tag, text in value.items()}
+        )
 
     def tables(self, key: str, at_least: int, at_most: int) -> Iterator["Table"]:
         """The tables under the headings `[[key]]`; sentences call the first one "key 1"."""
@@ -176,7 +178,7 @@ def load_questionnaire(file: Path, pass_score: int) -> Questionnaire:
 
 
 def _read(file: Path) -> dict[str, object]:
-    if reason := why_unreadable(file):
+    if reason := unreadable_reason(file):
         raise ConfigError([f"[questionnaire] file: {reason}."])
     if file.stat().st_size > _MAX_FILE:
         raise ConfigError([f"{file}: this is too long for a questionnaire; 1 MiB is enough for everybody."])

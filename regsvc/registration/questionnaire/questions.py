@@ -18,7 +18,7 @@ QuestionType = Literal["single_choice", "multiple_choice", "text"]
 
 
 @dataclass(frozen=True)
-class Words:
+class TranslatedText:
     """One text of the host's, in one language or in several; never without any."""
 
     by_language: Mapping[str, str]
@@ -31,7 +31,7 @@ class Words:
         return known[tag]
 
 
-NO_WORDS = Words({"": ""})
+NO_WORDS = TranslatedText({"": ""})
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class JudgedAnswer:
+class ScoredAnswer:
     """An answer that obeys the rules. One that was left out has neither options nor text, and no points."""
 
     question: "Question"
@@ -61,7 +61,7 @@ class Question(ABC):
     """What all kinds of questions share. `id` is the host's own number, which stays when questions move."""
 
     id: int
-    text: Words
+    text: TranslatedText
     is_required: bool
 
     @property
@@ -74,20 +74,20 @@ class Question(ABC):
         """The most that an answer can bring; below 0 where every answer costs something."""
 
     @abstractmethod
-    def judge(self, answer: Answer) -> JudgedAnswer:
+    def judge(self, answer: Answer) -> ScoredAnswer:
         """The answer by this question's rules. Raises `InvalidAnswer`."""
 
-    def _left_out(self) -> JudgedAnswer:
+    def _left_out(self) -> ScoredAnswer:
         if self.is_required:
             raise InvalidAnswer("required", self.id)
-        return JudgedAnswer(self)
+        return ScoredAnswer(self)
 
 
 @dataclass(frozen=True)
 class Option:
     """One of several answers to choose from, and the points it brings or costs."""
 
-    text: Words
+    text: TranslatedText
     score: int
 
 
@@ -111,7 +111,7 @@ class ChoiceQuestion(Question):
         best = max(by_count[self.min_selections : self.max_selections + 1])
         return best if self.is_required else max(best, 0)
 
-    def judge(self, answer: Answer) -> JudgedAnswer:
+    def judge(self, answer: Answer) -> ScoredAnswer:
         if answer.type not in (None, self.type) or answer.text.strip():
             raise InvalidAnswer("wrong_type", self.id)
         chosen = set(answer.selected_option_ids)
@@ -119,7 +119,7 @@ class ChoiceQuestion(Question):
             return self._left_out()
         self._check(answer.selected_option_ids, chosen)
         options = tuple(option for place, option in enumerate(self.options) if place in chosen)
-        return JudgedAnswer(self, options=options, points=sum(option.score for option in options))
+        return ScoredAnswer(self, options=options, points=sum(option.score for option in options))
 
     def _check(self, given: tuple[int, ...], chosen: set[int]) -> None:
         if not chosen <= set(range(len(self.options))):
@@ -142,7 +142,7 @@ class TextQuestion(Question):
     min_length: int
     max_length: int
     is_multiline: bool
-    placeholder: Words
+    placeholder: TranslatedText
     max_score: int
     scoring_rule: str
 
@@ -154,7 +154,7 @@ class TextQuestion(Question):
     def max_points(self) -> int:
         return self.max_score
 
-    def judge(self, answer: Answer) -> JudgedAnswer:
+    def judge(self, answer: Answer) -> ScoredAnswer:
         if answer.type not in (None, self.type) or answer.selected_option_ids:
             raise InvalidAnswer("wrong_type", self.id)
         text = self._tidy(answer.text)
@@ -164,7 +164,7 @@ class TextQuestion(Question):
             raise InvalidAnswer("too_short", self.id, min_length=self.min_length)
         if len(text) > self.max_length:
             raise InvalidAnswer("too_long", self.id, max_length=self.max_length)
-        return JudgedAnswer(self, text=text, points=None)
+        return ScoredAnswer(self, text=text, points=None)
 
     def _tidy(self, text: str) -> str:
         """Line ends are of one kind; where one line was asked for, there is one."""
@@ -172,10 +172,10 @@ class TextQuestion(Question):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Evaluation:
     """All answers of one submission, one for each question in its order, and what follows from them."""
 
-    answers: tuple[JudgedAnswer, ...]
+    answers: tuple[ScoredAnswer, ...]
     max_score: int
     pass_score: int
 
@@ -185,7 +185,7 @@ class Judgement:
         return max(0, self._known_points)
 
     @property
-    def unread(self) -> tuple[JudgedAnswer, ...]:
+    def unread(self) -> tuple[ScoredAnswer, ...]:
         """The answers that nobody has judged."""
         return tuple(answer for answer in self.answers if answer.points is None)
 
@@ -204,7 +204,7 @@ class Judgement:
         """Whether somebody has to read it before the applicant may play. Where all is lost, nobody has to."""
         return self.is_passed and bool(self.unread)
 
-    def with_points(self, judged: Mapping[int, JudgedAnswer]) -> "Judgement":
+    def with_points(self, judged: Mapping[int, ScoredAnswer]) -> "Evaluation":
         """The same with these answers, by the id of their question, in the place of theirs."""
         return replace(self, answers=tuple(judged.get(answer.question.id, answer) for answer in self.answers))
 
@@ -238,11 +238,11 @@ class Questionnaire:
         """The language to ask in; see `regsvc.core.i18n.pick_language`."""
         return pick_language(self.languages, requested, accept_language, default)
 
-    def judge(self, answers: Mapping[str, Answer]) -> Judgement:
+    def judge(self, answers: Mapping[str, Answer]) -> Evaluation:
         """The answers, by the id of their question as text. Raises `InvalidAnswer` for the first that breaks a rule."""
         known = {str(question.id) for question in self.questions}
         for key in answers:
             if key not in known:
                 raise InvalidAnswer("unknown_question", int(key))
         judged = tuple(question.judge(answers.get(str(question.id), Answer())) for question in self.questions)
-        return Judgement(judged, self.max_score, self.pass_score)
+        return Evaluation(judged, self.max_score, self.pass_score)

@@ -15,7 +15,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets, find_row_id, new_nonce
 from regsvc.core.clock import Clock
 from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.models import StoredQuestionnaire, User
-from regsvc.registration.questionnaire.questions import JudgedAnswer, Judgement
+from regsvc.registration.questionnaire.questions import Evaluation, ScoredAnswer
 from regsvc.users.user_details import AnsweredQuestion, QuestionnaireResult
 
 _PURPOSE: Final = "questionnaire"
@@ -40,7 +40,7 @@ class QuestionnaireResults:
         self._now = now
         self._valid = valid
 
-    def keep(self, judgement: Judgement, answers: Sequence[AnsweredQuestion], summary: str) -> KeptResult:
+    def keep(self, judgement: Evaluation, answers: Sequence[AnsweredQuestion], summary: str) -> KeptResult:
         """A new result, nobody's yet. One that did not pass is kept, too: its token says why it is refused."""
         moment = self._now()
         row = StoredQuestionnaire.create(
@@ -95,7 +95,7 @@ class QuestionnaireResults:
             answers=msgspec.json.decode(row.answers, type=tuple[AnsweredQuestion, ...]),
         )
 
-    def purge_dead(self) -> int:
+    def purge_expired(self) -> int:
         """Delete what expired unused, and what belonged to a user deleted by SQL; how many they were."""
         expired = StoredQuestionnaire.delete().where(StoredQuestionnaire.expires_at < self._now()).execute()
         return int(expired) + self._purge_orphans()
@@ -119,7 +119,7 @@ class QuestionnaireResults:
         return row.expires_at is not None and bool(row.expires_at > self._now())
 
 
-def record_answer(judged: JudgedAnswer, language: str) -> AnsweredQuestion:
+def record_answer(judged: ScoredAnswer, language: str) -> AnsweredQuestion:
     """An answer as it is kept, with the words of this language."""
     question = judged.question
     chosen = tuple(option.text.in_language(language) for option in judged.options)

@@ -21,7 +21,7 @@ from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from regsvc import __version__
 from regsvc.config.sections import QuestionnaireSection
-from regsvc.core.exceptions import describe_bug
+from regsvc.core.exceptions import describe_exception
 from regsvc.registration.questionnaire.circuit import Circuit
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ _FENCED: Final = re.compile(r"```(?:json)?\s*(?P<object>\{.*\})\s*```", re.DOTAL
 
 
 @dataclass(frozen=True)
-class WrittenAnswer:
+class TextAnswer:
     """An answer in words, and by what it is scored. `rule` "": the host gave none."""
 
     question: str
@@ -76,7 +76,7 @@ class Scorer(Protocol):
     def is_available(self) -> bool:
         """Whether there is anybody to ask at all."""
 
-    async def score(self, written: WrittenAnswer) -> Verdict | None:
+    async def score(self, written: TextAnswer) -> Verdict | None:
         """None: a person has to read it. Never raises, and comes back within `questionnaire.scorer_timeout`."""
 
 
@@ -85,7 +85,7 @@ class NoScorer:
 
     is_available = False
 
-    async def score(self, written: WrittenAnswer) -> Verdict | None:
+    async def score(self, written: TextAnswer) -> Verdict | None:
         return None
 
 
@@ -130,8 +130,8 @@ class ChatScorer:
         self._slots = asyncio.Semaphore(_AT_A_TIME)
         self._under_way = 0
 
-    async def score(self, written: WrittenAnswer) -> Verdict | None:
-        if self._under_way >= _MOST_UNDER_WAY or not self._circuit.lets_through():
+    async def score(self, written: TextAnswer) -> Verdict | None:
+        if self._under_way >= _MOST_UNDER_WAY or not self._circuit.allows():
             return None
         self._under_way += 1
         try:
@@ -148,7 +148,7 @@ class ChatScorer:
             self._under_way -= 1
         return None
 
-    async def _ask_in_turn(self, written: WrittenAnswer) -> str:
+    async def _ask_in_turn(self, written: TextAnswer) -> str:
         """What the model says. Waiting for a turn and for the answer together take `questionnaire.scorer_timeout`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout.total_seconds()
@@ -159,7 +159,7 @@ class ChatScorer:
         finally:
             self._slots.release()
 
-    async def _ask(self, written: WrittenAnswer, seconds: float) -> str:
+    async def _ask(self, written: TextAnswer, seconds: float) -> str:
         """Raises `_UnusableVerdict`, and whatever the network has in store."""
         client = SimpleAsyncHTTPClient(
             force_instance=True,
@@ -179,7 +179,7 @@ class ChatScorer:
             raise _UnusableVerdict("the model would not say anything")
         return content
 
-    def _request(self, written: WrittenAnswer, seconds: float) -> HTTPRequest:
+    def _request(self, written: TextAnswer, seconds: float) -> HTTPRequest:
         instructions = _INSTRUCTIONS.format(
             question=_quote(written.question),
             rule=_quote(written.rule or _USUAL_RULE),
@@ -245,4 +245,4 @@ def _describe(error: Exception) -> str:
         return f"the service cannot be reached ({type(error).__name__})"
     if isinstance(error, msgspec.DecodeError):
         return "the service did not answer as chat completions do"
-    return describe_bug(error)
+    return describe_exception(error)

@@ -15,9 +15,9 @@ from regsvc.core.errors import NotEnabled, RateLimited
 from regsvc.core.i18n import Translations
 from regsvc.core.units import RateLimit
 from regsvc.database.engine import Worker
-from regsvc.registration.questionnaire.questions import Answer, JudgedAnswer, Judgement, Questionnaire, TextQuestion
+from regsvc.registration.questionnaire.questions import Answer, Evaluation, Questionnaire, ScoredAnswer, TextQuestion
 from regsvc.registration.questionnaire.results import QuestionnaireResults, record_answer
-from regsvc.registration.questionnaire.scorer import Scorer, WrittenAnswer
+from regsvc.registration.questionnaire.scorer import Scorer, TextAnswer
 from regsvc.registration.steps import Application, RegistrationStep
 from regsvc.users.user_details import QuestionnaireResult
 
@@ -61,9 +61,9 @@ class Questionnaires(ABC):
         """What this user answered; None: nothing. A rule, for a worker thread."""
         return self._results.find_of(user_id)
 
-    def purge_dead(self) -> int:
+    def purge_expired(self) -> int:
         """Delete results that nobody can use any more; how many they were. A rule, for a worker thread."""
-        return self._results.purge_dead()
+        return self._results.purge_expired()
 
 
 class NoQuestionnaire(Questionnaires):
@@ -107,7 +107,7 @@ class SubmissionLimits:
         return (RateLimit(1, self.retry_after),) if self.retry_after else ()
 
 
-class AskedQuestionnaire(Questionnaires):
+class ActiveQuestionnaire(Questionnaires):
     """It is switched on: who registers has passed it."""
 
     is_enabled = True
@@ -149,23 +149,23 @@ class AskedQuestionnaire(Questionnaires):
         judgement = judgement.with_points({answer.question.id: answer for answer in scored})
         return await self._worker.run(self._keep, judgement, caller)
 
-    def _list_to_score(self, judgement: Judgement) -> list[JudgedAnswer]:
+    def _list_to_score(self, judgement: Evaluation) -> list[ScoredAnswer]:
         """The answers whose points somebody could tell at once. Where all is lost, nobody is asked."""
         if not self._scorer.is_available or not judgement.is_passed:
             return []
         return [answer for answer in judgement.unread if answer.question.max_points > 0]
 
-    async def _score(self, judged: JudgedAnswer) -> JudgedAnswer:
+    async def _score(self, judged: ScoredAnswer) -> ScoredAnswer:
         """With the scorer's points, or as it was."""
         question = judged.question
         assert isinstance(question, TextQuestion)
         text = question.text.in_language(self._language)
         verdict = await self._scorer.score(
-            WrittenAnswer(text, question.scoring_rule, question.max_score, judged.text),
+            TextAnswer(text, question.scoring_rule, question.max_score, judged.text),
         )
         return judged if verdict is None else replace(judged, points=verdict.points, note=verdict.reason)
 
-    def _admit_and_keep(self, judgement: Judgement, caller: Caller) -> SubmittedAnswers:
+    def _admit_and_keep(self, judgement: Evaluation, caller: Caller) -> SubmittedAnswers:
         with self._database.atomic():
             self._admit(caller)
             return self._keep(judgement, caller)
@@ -174,7 +174,7 @@ class AskedQuestionnaire(Questionnaires):
         with self._database.atomic():
             self._submission_limits.hit(self._limits, caller.limit_key)
 
-    def _keep(self, judgement: Judgement, caller: Caller) -> SubmittedAnswers:
+    def _keep(self, judgement: Evaluation, caller: Caller) -> SubmittedAnswers:
         with self._database.atomic():
             if judgement.is_passed:
                 self._submission_limits.refuse_during_cool_down(self._limits, caller.limit_key)
@@ -193,7 +193,7 @@ class AskedQuestionnaire(Questionnaires):
             expires_at=kept.expires_at,
         )
 
-    def _summarise(self, judgement: Judgement) -> str:
+    def _summarise(self, judgement: Evaluation) -> str:
         """What the review queue shows: the points, what waits for a reader, and what the scorer said."""
         lines = [
             self._say("points", score=judgement.score, max_score=judgement.max_score, pass_score=judgement.pass_score)

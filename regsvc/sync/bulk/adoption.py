@@ -16,7 +16,7 @@ from plugin_bridge.authme.players import LOCK_PREFIX, NO_EMAIL, OLDEST_MS
 from plugin_bridge.authme.table_checksums import SharedTable
 from regsvc.core.clock import epoch_ms
 from regsvc.database.audit import Audit
-from regsvc.database.engine import is_away
+from regsvc.database.engine import is_unreachable
 from regsvc.database.models import APPROVED, User
 from regsvc.sync.bulk.in_sync_rows import BATCH, KeyRange, SettledRows
 from regsvc.sync.bulk.shared_emails import Checksums, find_shared_emails
@@ -56,7 +56,7 @@ class BulkAdopted:
 
     count: int
     unsettled: tuple[str, ...] = ()
-    """Names of those adopted as something else than approved: something follows from that."""
+    """Candidates of those adopted as something else than approved: something follows from that."""
     is_everybody: bool = False
     """Whether the range has no row beside theirs."""
 
@@ -82,7 +82,7 @@ class BulkAdoption:
             if unknown >= _WORTHWHILE:
                 return self._plan(within, operators, contested, unknown)
         except (OperationalError, InternalError, DataError, ProgrammingError) as error:
-            if is_away(error):
+            if is_unreachable(error):
                 raise
             log.warning("adoptions are planned one by one instead of in SQL: %s", type(error).__name__)
         return BulkPlan(0, {}, self._settled.unsettled_within(within))
@@ -123,7 +123,7 @@ class BulkAdoption:
                 with self._database.atomic():
                     return self._adopt(within, operators, moment)
             except (OperationalError, IntegrityError, InternalError) as error:
-                if is_away(error):
+                if is_unreachable(error):
                     raise
                 found = error  # somebody was faster with one of the names or e-mails, or a deadlock was lost
             except (DataError, ProgrammingError) as error:

@@ -7,7 +7,7 @@ _BUCKETS: Final = 1 << 16
 _MASK: Final = (1 << 64) - 1
 
 
-class NumberSet:
+class Int64Set:
     """Whole numbers of 64 bits, signed or not. Meant for numbers whose low bits are as good as random."""
 
     def __init__(self) -> None:

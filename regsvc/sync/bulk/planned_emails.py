@@ -5,17 +5,17 @@ from dataclasses import replace
 
 from regsvc.database.models import User
 from regsvc.sync.adoption import Adopted, free_emails, held_emails
-from regsvc.sync.bulk.int64_set import NumberSet
+from regsvc.sync.bulk.int64_set import Int64Set
 from regsvc.sync.bulk.shared_emails import Checksums
 from regsvc.sync.decisions import Adopt, Conflict, Decision, Merge
 from regsvc.sync.emails import find_real_email
 
 
-class PlannedEmails:
+class PredictedEmails:
     """Of one plan. The steps are to come in the order in which a run takes them: the first one gets the e-mail."""
 
     def __init__(self) -> None:
-        self._taken = NumberSet()  # hashes of the keys: 20 MB for a million
+        self._taken = Int64Set()  # hashes of the keys: 20 MB for a million
         self._given_up: set[str] = set()
         self.contested = Checksums()
         """Of the e-mails taken so far, and of those that a plan in SQL finds somebody else may have."""
@@ -27,7 +27,7 @@ class PlannedEmails:
             self._take(address.key)
         return Adopted(len(adoptions), conflicts)
 
-    def foresee(self, username_key: str, decision: Decision) -> Decision:
+    def predict_conflicts(self, username_key: str, decision: Decision) -> Decision:
         """The step, with the conflict that it would end in where a user does not get the e-mail that the game has."""
         if not isinstance(decision, Merge) or decision.takes_email is None:
             return decision

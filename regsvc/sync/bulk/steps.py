@@ -17,18 +17,18 @@ from peewee import Database, InternalError, OperationalError
 from plugin_bridge.authme.players import PlayerRefused, Players, lock_text
 from regsvc.core.errors import WrongStatus
 from regsvc.database.bulk import update_rows
-from regsvc.database.engine import lost_a_race
-from regsvc.database.failpoints import pass_point
-from regsvc.database.models import AGREED, BANNED, GONE, PRESENT, Player, Session, User
+from regsvc.database.engine import is_retryable
+from regsvc.database.failpoints import reach
+from regsvc.database.models import BANNED, GONE, PRESENT, VERIFIED, Player, Session, User
 from regsvc.sync import decisions as d
 from regsvc.sync.plan import decide
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import Agreement, Subject, UserRecord
+from regsvc.sync.records import Account, SyncRecord, UserRecord
 from regsvc.sync.steps import RestoreStep
 from regsvc.sync.sync_records import NO_LOCK, NO_WISH
 from regsvc.users.transitions import find_transition
 
-Case = tuple[Subject, Any]
+Case = tuple[Account, Any]
 """A name and what is decided for it."""
 
 _MOST_STEPS: Final = 6
@@ -64,7 +64,7 @@ class BulkSteps:
         except (PlayerRefused, WrongStatus):
             return Taken()  # one of them is no plain case after all
         except (OperationalError, InternalError) as error:
-            if not lost_a_race(error):
+            if not is_retryable(error):
                 raise
             return Taken()
 
@@ -99,7 +99,7 @@ class BulkSteps:
 
     # --- the steps; each comes back with what the names became, those left out that were not as seen ---
 
-    def _carry_out_edits(self, cases: Sequence[Case]) -> list[Subject]:
+    def _carry_out_edits(self, cases: Sequence[Case]) -> list[Account]:
         ids = [subject.user.id for subject, _decision in cases if subject.user is not None]
         rows = {row.id: row for row in User.select().where(User.id.in_(ids))}
         self._world.transitions.carry_out_edits(list(rows.values()))
@@ -110,9 +110,9 @@ class BulkSteps:
             became.append(replace(subject, user=replace(user, applied_status=user.status, ban_expires_at=expires_at)))
         return became
 
-    def _lock(self, cases: Sequence[Case]) -> list[Subject]:
+    def _lock(self, cases: Sequence[Case]) -> list[Account]:
         became, kept, by_reason = [], [], defaultdict(list)
-        pass_point("before player write")
+        reach("before player write")
         for subject, decision in cases:
             player = decision.player
             locked: dict[str, Any] = {"hash": lock_text(player.hash), "has_session": 0, "premium_uuid": None}
@@ -123,44 +123,44 @@ class BulkSteps:
                 lock_reason=decision.reason,
                 locked_at=subject.now,
                 kept_hash=player.hash,
-                kept_origin=AGREED,
+                kept_origin=VERIFIED,
                 plugin_state="locked",
             )
             if player.premium_uuid:
                 kept.append({"username_key": subject.key, "kept_premium_uuid": player.premium_uuid})
             by_reason[decision.reason].append(_user(subject))
             became.append(replace(subject, agreement=known, player=replace(player, **locked)))
-        pass_point("after player write")
+        reach("after player write")
         for reason, users in by_reason.items():
             self._note_locks(reason, users, became[0])
         update_rows(self._database, Player, kept)
         return became
 
-    def _note_locks(self, reason: str, users: Sequence[UserRecord], of_page: Subject) -> None:
+    def _note_locks(self, reason: str, users: Sequence[UserRecord], of_page: Account) -> None:
         """The kept hash is the base's, since the row has that one; a ban has an audit entry of its own."""
         changes = {"lock_reason": reason, "locked_at": of_page.now, "kept_hash": Player.base_hash}
-        changes |= {"kept_origin": AGREED, "plugin_state": "locked", "plugin_since": self._world.now()}
+        changes |= {"kept_origin": VERIFIED, "plugin_state": "locked", "plugin_since": self._world.now()}
         keys = [user.username_key for user in users]
         Player.update(changes).where(Player.username_key.in_(keys)).execute()
         if reason != BANNED:
             names = [user.username for user in users]
             self._world.audit.record_each("sync.player_locked", "sync", names, {"reason": reason})
 
-    def _restore(self, cases: Sequence[Case]) -> list[Subject]:
+    def _restore(self, cases: Sequence[Case]) -> list[Account]:
         became = []
-        pass_point("before player write")
+        reach("before player write")
         for subject, decision in cases:
             written = RestoreStep.written(subject, decision)
             if self._players.update(decision.player, written):
                 known = replace(_agreement(subject), **NO_LOCK, plugin_state="synced")
                 became.append(replace(subject, agreement=known, player=replace(decision.player, **written)))
-        pass_point("after player write")
+        reach("after player write")
         changes = {**NO_LOCK, "plugin_state": "synced", "plugin_since": self._world.now()}
         keys = [subject.key for subject in became]
         Player.update(changes).where(Player.username_key.in_(keys)).execute()
         return became
 
-    def _note_gone(self, cases: Sequence[Case]) -> list[Subject]:
+    def _note_gone(self, cases: Sequence[Case]) -> list[Account]:
         nothing: dict[str, Any] = {**NO_LOCK, **NO_WISH}
         changes = {"presence": GONE, "plugin_state": "absent", "plugin_since": self._world.now(), **nothing}
         keys = [subject.key for subject, _decision in cases]
@@ -170,7 +170,7 @@ class BulkSteps:
         gone: dict[str, Any] = {"presence": GONE, "plugin_state": "absent", **nothing}
         return [replace(subject, agreement=replace(_agreement(subject), **gone)) for subject, _decision in cases]
 
-    def _take_passwords(self, cases: Sequence[Case]) -> list[Subject]:
+    def _take_passwords(self, cases: Sequence[Case]) -> list[Account]:
         users = [_user(subject) for subject, _decision in cases]
         ids = [user.id for user in users]
         User.update(
@@ -205,11 +205,11 @@ class BulkSteps:
         ]
 
 
-_STEPS: Final[dict[type, Callable[[BulkSteps, Sequence[Case]], list[Subject]]]] = {
-    d.CarryOutEdit: BulkSteps._carry_out_edits,
+_STEPS: Final[dict[type, Callable[[BulkSteps, Sequence[Case]], list[Account]]]] = {
+    d.ApplySqlEdit: BulkSteps._carry_out_edits,
     d.Lock: BulkSteps._lock,
     d.Restore: BulkSteps._restore,
-    d.NoteGone: BulkSteps._note_gone,
+    d.MarkMissing: BulkSteps._note_gone,
     d.Merge: BulkSteps._take_passwords,
 }
 
@@ -217,31 +217,31 @@ _STEPS: Final[dict[type, Callable[[BulkSteps, Sequence[Case]], list[Subject]]]] 
 # --- what a plain case is ---
 
 
-def _never(subject: Subject, decision: Any) -> bool:
+def _never(subject: Account, decision: Any) -> bool:
     return False
 
 
-def _is_plain_edit(subject: Subject, decision: d.CarryOutEdit) -> bool:
+def _is_plain_edit(subject: Account, decision: d.ApplySqlEdit) -> bool:
     """A legal one that asks nothing of the row."""
     user = _user(subject)
     return decision.wish is None and find_transition(user.applied_status, user.status) is not None
 
 
-def _is_plain_lock(subject: Subject, decision: d.Lock) -> bool:
+def _is_plain_lock(subject: Account, decision: d.Lock) -> bool:
     """Of the row agreed on, with the password agreed on, and not locked before."""
     known = subject.agreement
     return (
         known is not None
         and subject.user is not None
         and known.user_id == subject.user.id
-        and (decision.origin, decision.state) == (AGREED, "locked")
+        and (decision.origin, decision.state) == (VERIFIED, "locked")
         and known.base_hash == decision.player.hash
         and known.locked_at is None
         and known.plugin_state != "locked"
     )
 
 
-def _is_plain_restoration(subject: Subject, decision: d.Restore) -> bool:
+def _is_plain_restoration(subject: Account, decision: d.Restore) -> bool:
     """Of the row agreed on, back to the password agreed on."""
     known, password = subject.agreement, decision.password
     return (
@@ -258,7 +258,7 @@ def _is_plain_restoration(subject: Subject, decision: d.Restore) -> bool:
     )
 
 
-def _is_plain_loss(subject: Subject, decision: d.NoteGone) -> bool:
+def _is_plain_loss(subject: Account, decision: d.MarkMissing) -> bool:
     """Of a row that nobody asked for since."""
     known = subject.agreement
     return subject.user is not None and known is not None and known.wish is None and known.plugin_state != "absent"
@@ -269,7 +269,7 @@ def is_password_alone(decision: d.Decision) -> bool:
     return isinstance(decision, d.Merge) and decision == d.Merge(decision.player, takes_password=True)
 
 
-def _is_plain_password(subject: Subject, decision: d.Merge) -> bool:
+def _is_plain_password(subject: Account, decision: d.Merge) -> bool:
     """Nothing but the base is to be written down: no wish, no lock, no disagreement, no tombstone."""
     known = subject.agreement
     return (
@@ -283,20 +283,20 @@ def _is_plain_password(subject: Subject, decision: d.Merge) -> bool:
     )
 
 
-_IS_PLAIN: Final[dict[type, Callable[[Subject, Any], bool]]] = {
-    d.CarryOutEdit: _is_plain_edit,
+_IS_PLAIN: Final[dict[type, Callable[[Account, Any], bool]]] = {
+    d.ApplySqlEdit: _is_plain_edit,
     d.Lock: _is_plain_lock,
     d.Restore: _is_plain_restoration,
-    d.NoteGone: _is_plain_loss,
+    d.MarkMissing: _is_plain_loss,
     d.Merge: _is_plain_password,
 }
 
 
-def _user(subject: Subject) -> UserRecord:
+def _user(subject: Account) -> UserRecord:
     assert subject.user is not None
     return subject.user
 
 
-def _agreement(subject: Subject) -> Agreement:
+def _agreement(subject: Account) -> SyncRecord:
     assert subject.agreement is not None
     return subject.agreement

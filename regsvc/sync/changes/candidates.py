@@ -11,17 +11,17 @@ from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import BANNED, PRESENT, Player, User
 from regsvc.sync.bulk.in_sync_rows import SettledRows
-from regsvc.sync.changes.table_digest import Circumstances, Seen, UserTally
+from regsvc.sync.changes.table_digest import RunInputs, TableChanges, UserTally
 
 PAGE: Final = 500
-"""Names looked at together."""
+"""Candidates looked at together."""
 _NAMES: Final = 2_000
-"""Names alone are read in longer pages."""
+"""Candidates alone are read in longer pages."""
 
 Pages = Iterator[Sequence[str]]
 
 
-class Names:
+class Candidates:
     """Lists names in pages of at most `PAGE`. Blocking."""
 
     def __init__(self, database: Database, players: Players) -> None:
@@ -29,7 +29,7 @@ class Names:
         self._players = players
         self._is_sqlite = isinstance(database, SqliteDatabase)
 
-    def in_changed_buckets(self, seen: Seen) -> Pages:
+    def in_changed_buckets(self, seen: TableChanges) -> Pages:
         """Of AuthMe's rows in the changed buckets that are not plainly settled, and of our users who have no row."""
         if not seen.changed:
             return
@@ -75,7 +75,7 @@ class Names:
         is_edited = User.changed_at.is_null(False) & (User.is_edited == True)  # noqa: E712 - SQL
         yield from _by_order(is_edited, User.changed_at, User.id)
 
-    def deleted_in_sql(self, before: Circumstances | None, now: Circumstances) -> Pages:
+    def deleted_in_sql(self, before: RunInputs | None, now: RunInputs) -> Pages:
         """Of players whose user is gone. On SQLite a trigger marks them, else the users are counted first."""
         if self._is_sqlite or (before is not None and before.users == now.users):
             return

@@ -19,7 +19,7 @@ class Mark(NamedTuple):
     changed_at: datetime
 
 
-class Marks:
+class ChangedRows:
     """Blocking. A mark is taken away only as it was seen: a row that changed once more meanwhile keeps its new one."""
 
     def __init__(self, database: Database) -> None:

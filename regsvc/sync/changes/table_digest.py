@@ -22,7 +22,7 @@ from regsvc.sync.records import Policy
 FULL_EVERY: Final = timedelta(days=1)
 """How old the last look at every row may be."""
 _UNSETTLED: Final = Bucket(-1, 0)
-_LAID_ASIDE: Final = -2
+_STAGED: Final = -2
 """A bucket of n rows that is laid aside stands there as one of -2 - n."""
 _WRITTEN_AT_ONCE: Final = 2_000
 _TRANSACTION: Final = timedelta(seconds=10)
@@ -30,7 +30,7 @@ _TRANSACTION: Final = timedelta(seconds=10)
 
 
 @dataclass(frozen=True)
-class Seen:
+class TableChanges:
     """AuthMe's table at the beginning of a run. `total` rows; `changed` buckets since the last completed run."""
 
     total: int
@@ -42,7 +42,7 @@ class Seen:
     """Whether every name is to be looked at, and not only those of the changed buckets."""
     since: datetime | None = None
     """Whose state changed before it was in its bucket when that was stored; None: this process does not know."""
-    is_laid_aside: bool = False
+    is_staged: bool = False
     """Whether all buckets stand in our table already, each as one that no table can have."""
 
 
@@ -72,28 +72,28 @@ class Digest(StoredDigest):
         """Whether the last completed run saw no row, or there was none."""
         return not DigestBucket.select().exists()
 
-    def look(self, *, is_whole: bool, may_write: bool = True) -> Seen:
+    def look(self, *, is_whole: bool, may_write: bool = True) -> TableChanges:
         """What AuthMe's table is now, compared with what is stored. Raises `PlayersAway`."""
         version = self._players.version()
         if version is not None and version == self._settled_version:
-            return Seen(self._settled_total, {}, {}, version, is_whole)
+            return TableChanges(self._settled_total, {}, {}, version, is_whole)
         table = self._players.shared_table() if is_whole and may_write else None
         if table is not None:
-            return Seen(self._lay_aside(table), {}, {}, version, is_whole, is_laid_aside=True)
+            return TableChanges(self._lay_aside(table), {}, {}, version, is_whole, is_staged=True)
         changed = self._players.changed_buckets(self)
         total, before = self._compare(changed)
         since = self._began_at - _TRANSACTION if self._began_at is not None else None
-        return Seen(total, changed, before, version, is_whole, since)
+        return TableChanges(total, changed, before, version, is_whole, since)
 
-    def keep(self, seen: Seen, left: Collection[int], began_at: datetime) -> None:
+    def keep(self, seen: TableChanges, left: Collection[int], began_at: datetime) -> None:
         """A run that `began_at` is done: what it saw is the new digest, but for buckets in which something is `left`.
 
         Runs in the caller's transaction.
         """
-        if seen.is_laid_aside:
+        if seen.is_staged:
             DigestBucket.delete().where(DigestBucket.row_count == _UNSETTLED.row_count).execute()
             laid_aside = DigestBucket.row_count < _UNSETTLED.row_count
-            DigestBucket.update(row_count=_LAID_ASIDE - DigestBucket.row_count).where(laid_aside).execute()
+            DigestBucket.update(row_count=_STAGED - DigestBucket.row_count).where(laid_aside).execute()
         settled = {number: bucket for number, bucket in seen.changed.items() if number not in left}
         gone = [number for number, bucket in settled.items() if bucket == EMPTY]
         self._write({number: bucket for number, bucket in settled.items() if bucket != EMPTY})
@@ -115,9 +115,9 @@ class Digest(StoredDigest):
         DigestBucket.update(row_count=_UNSETTLED.row_count).execute()
         self._players.execute_shared(
             f"REPLACE INTO {self.table} (bucket, row_count, checksum) "  # noqa: S608
-            f"SELECT bucket, {_LAID_ASIDE} - row_count, checksum FROM ({table.digest}) now"
+            f"SELECT bucket, {_STAGED} - row_count, checksum FROM ({table.digest}) now"
         )
-        total = fn.COALESCE(fn.SUM(_LAID_ASIDE - DigestBucket.row_count), 0)
+        total = fn.COALESCE(fn.SUM(_STAGED - DigestBucket.row_count), 0)
         laid_aside = DigestBucket.row_count < _UNSETTLED.row_count
         return int(DigestBucket.select(total).where(laid_aside).scalar())
 
@@ -154,7 +154,7 @@ class UserTally(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class RunInputs:
     """Under which a run decides; others than before mean that names may be decided otherwise, though no row changed."""
 
     policy: str
@@ -162,7 +162,7 @@ class Circumstances:
     users: UserTally
 
     @classmethod
-    def find(cls) -> tuple["Circumstances", datetime] | None:
+    def find(cls) -> tuple["RunInputs", datetime] | None:
         """Those of the last completed run, and when every row was last looked at; None before the first."""
         row = SyncState.get_or_none(SyncState.id == 1)
         if row is None:

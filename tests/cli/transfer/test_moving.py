@@ -23,7 +23,7 @@ pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])  # where AuthM
 KILLED = -9
 
 
-def settle(place: Daemon, run: Run, *names: str) -> None:
+def reconcile(place: Daemon, run: Run, *names: str) -> None:
     """Users with a past; Mallory is banned."""
     banned = {"status": "banned", "reason": "griefing — 破坏", "ban_expires_at": "2131-01-01T00:00:00Z"}
     users = [user(name) for name in names] + [user("Mallory") | banned]
@@ -58,7 +58,7 @@ def home_of(place: Daemon) -> str:
 
 
 def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: Database) -> None:
-    settle(place, run, "Alice", "Bob", "Trent")
+    reconcile(place, run, "Alice", "Bob", "Trent")
     assert run("users", "delete", "Trent").status == 0
     first_file = f"sqlite:///{place.state_dir / 'companion.db'}"
     before, number = contents_of(first_file), next_user_number(first_file)
@@ -101,7 +101,7 @@ def test_what_was_left_is_no_home_any_more(place: Daemon, run: Run) -> None:
 
 
 def test_a_place_that_was_left_says_how_to_go_back(place: Daemon, run: Run) -> None:
-    settle(place, run)
+    reconcile(place, run)
     old, new = place.state_dir / "companion.db", place.state_dir / "new.db"
     moved = run("migrate", "--to", f"sqlite:///{new}")
     assert f"the file {old} is left as it was: remove it when you are content" in moved.output
@@ -116,7 +116,7 @@ def test_a_place_that_was_left_says_how_to_go_back(place: Daemon, run: Run) -> N
 def test_an_authme_that_moved_to_mysql_takes_us_along(
     place: Daemon, run: Run, game_server: GameServer, authme_table: AuthMeTable, database: Database
 ) -> None:
-    settle(place, run, "Alice")
+    reconcile(place, run, "Alice")
     there = AuthMeTable(MariaDBSchema(database))
     create_table(there)
     for row in authme_table.database.query(f"SELECT * FROM {authme_table.name}"):
@@ -144,7 +144,7 @@ def test_nothing_moves_while_a_daemon_runs(place: Daemon, run: Run) -> None:
 
 
 def test_a_database_with_rows_in_it_is_left_alone(place: Daemon, run: Run, daemon: Any) -> None:
-    settle(place, run)
+    reconcile(place, run)
     other = daemon({}, directory=place.directory.parent / "other")
     assert companion_here("migrate", config=other.config_file).status == 0
     theirs = f"sqlite:///{other.state_dir / 'companion.db'}"
@@ -227,7 +227,7 @@ def test_a_daemon_elsewhere_that_shares_the_database_is_noticed(place: Daemon, r
 
 @pytest.mark.parametrize("target", ["mariadb", "sqlite"])
 def test_killed_anywhere_it_ends_in_one_place(place: Daemon, run: Run, mariadb: MariaDBServer, target: str) -> None:
-    settle(place, run, "Alice")
+    reconcile(place, run, "Alice")
     old = f"sqlite:///{place.state_dir / 'companion.db'}"
     before = contents_of(old)
     order = place.directory / "kill-at"
