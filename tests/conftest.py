@@ -9,8 +9,8 @@ authme_table    AuthMe's empty table on `database_kind`, and AuthMe's config.yml
 authme          the plugin as players see it, on that table
 smtp            a real mail server on loopback that keeps the letters
 certificate     a certificate for 127.0.0.1
-village         all of these at once, on each kind of database, kept for a whole test file
-killer          a village whose daemon is killed again and again; on SQLite somebody plays there all the while
+stack         all of these at once, on each kind of database, kept for a whole test file
+crash_tester          a stack whose daemon is killed again and again; on SQLite somebody plays there all the while
 daemon          a function that makes a `companion serve`: `daemon({"http": {...}}).start()`
 
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
@@ -28,12 +28,14 @@ from tests.support.authme_database import AuthMeDatabase, DatabaseKind, MariaDBS
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, TableShape, create_table
 from tests.support.certificate import Certificate, make_certificate
-from tests.support.crash_tester import Killer, open_killer
+from tests.support.crash_tester import CrashTester, open_crash_tester
 from tests.support.daemon import Daemon
 from tests.support.game_server import GameServer, write_game_server
 from tests.support.mariadb import Database, MariaDBServer, find_mariadbd
 from tests.support.smtp import MailServer
-from tests.support.stack import Village
+from tests.support.stack import Stack
+
+pytest_plugins = ["tests.support.fixtures"]
 
 FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
 NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
@@ -146,17 +148,17 @@ def daemon(tmp_path: Path, game_dir: Path, smtp: MailServer) -> Iterator[MakeDae
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def village(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
-    with Village(request.param, tmp_path_factory.mktemp("village"), server) as village:
-        yield village
+    with Stack(request.param, tmp_path_factory.mktemp("stack"), server) as stack:
+        yield stack
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def killer(request: pytest.FixtureRequest) -> Iterator[Killer]:
+def crash_tester(request: pytest.FixtureRequest) -> Iterator[CrashTester]:
     server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
-    with open_killer(request.param, server) as killer:
-        yield killer
+    with open_crash_tester(request.param, server) as crash_tester:
+        yield crash_tester
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

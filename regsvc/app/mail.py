@@ -42,7 +42,7 @@ class MailParts:
 def wire_mail(
     context: AppContext, worker: Worker, base_url: str, metrics: Metrics, deliveries: DeliveryWorkers
 ) -> MailParts:
-    """MailQueue leave with `deliveries`."""
+    """Mails leave with `deliveries`."""
     config, now = context.config, context.now
     secrets = DerivedSecrets(context.keys.installation_key)
     mailer = make_mailer(config.mail, _authme_mail(context.authme))

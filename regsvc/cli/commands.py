@@ -101,7 +101,10 @@ def run(
     except PeeweeException as error:
         if not is_unreachable(error):
             raise
-        print(f"companion: the database ({context.location.name}) cannot be used: {error_sentence(error)}", file=sys.stderr)
+        print(
+            f"companion: the database ({context.location.name}) cannot be used: {error_sentence(error)}",
+            file=sys.stderr,
+        )
         return 1
     finally:
         app.worker.close_here()

@@ -141,7 +141,7 @@ def _hint(config: Path, password: str | None) -> str:
     login = json.dumps({"username": OPERATOR, "password": shown})
     return f"""\
 {first}
-Config: {config}. MailQueue, with their codes, appear below in the log. Try:
+Config: {config}. Mails, with their codes, appear below in the log. Try:
 
   curl {BASE_URL}/api/config
   curl {BASE_URL}/api/verify/send {json_header} -d '{{"email": "alice@example.org"}}'

@@ -191,7 +191,7 @@ def trusted_proxies(default: Literal["auto"], help: str) -> TrustedProxies:
 
 
 def table_columns(known: Sequence[str], may_be_empty: Sequence[str], help: str) -> Mapping[str, str]:
-    """Candidates of database columns by the key they are known under here; a missing key is not overridden."""
+    """Names of database columns by the key they are known under here; a missing key is not overridden."""
 
     def parse(value: object) -> Mapping[str, str]:
         if not isinstance(value, dict):

@@ -151,7 +151,7 @@ class GameSection:
         "The game server's folder, with ops.json, server.properties and plugins/AuthMe/config.yml."
     )
     ops_file: Path | None = key.optional_path('The list of operators; "" is ops.json in game.directory.')
-    operators: tuple[str, ...] = key.names([], "Candidates of operators, for hosts without access to ops.json.")
+    operators: tuple[str, ...] = key.names([], "Names of operators, for hosts without access to ops.json.")
     address: str = key.text(
         "", 'Host and port that players join; "" takes both from server.properties.', check=check.game_address
     )
@@ -194,7 +194,7 @@ class AuthMeSection:
     columns: Mapping[str, str] = key.table_columns(
         AUTHME_COLUMNS,
         OPTIONAL_AUTHME_COLUMNS,
-        f'Candidates of its columns, such as columns.email = "email"; those left out as in its config. '
+        f'Names of its columns, such as columns.email = "email"; those left out as in its config. '
         f"Known are {', '.join(AUTHME_COLUMNS)}.",
     )
     password_hash: str = key.text(
@@ -307,7 +307,7 @@ class RegistrationSection:
         "", 'Regular expression that names match; "" is AuthMe\'s own rule, else ^[a-zA-Z0-9_]{3,16}$.'
     )
     reserved_names: tuple[str, ...] = key.names(
-        [], "Candidates nobody may register; those in ops.json are always reserved."
+        [], "Names nobody may register; those in ops.json are always reserved."
     )
     email_domains: tuple[str, ...] = key.names(
         [], "Domains that e-mails may have; [] is any.", check=check.email_domain
@@ -506,7 +506,7 @@ class Download:
 
 @dataclass(frozen=True)
 class WebhookSection:
-    """RunLog another service what happens here."""
+    """Telling another service what happens here."""
 
     # Chat services put their token into the address, hence a secret.
     url: str = key.secret("", 'Where events are posted; "" is off.', check=check.web_address)

@@ -184,7 +184,7 @@ class Audit:
     ) -> AuditPage:
         """One page (the first is 1), newest first; empty past the end.
 
-        Candidates match without regard to case, both times are included. The caller has validated the filters.
+        Names match without regard to case, both times are included. The caller has validated the filters.
         """
         conditions = _conditions(action, operator, target, since, until)
         found = find_page(AuditEntry, conditions, page, size)

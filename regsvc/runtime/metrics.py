@@ -48,7 +48,7 @@ class Metrics:
             registry=registry,
         )
         self._refusals = Counter("companion_http_refusals", "Requests refused, by code.", ["code"], registry=registry)
-        self._mails = Counter("companion_mails", "MailQueue that are over, by how.", ["outcome"], registry=registry)
+        self._mails = Counter("companion_mails", "Mails that are over, by how.", ["outcome"], registry=registry)
         self._webhook_calls = Counter(
             "companion_webhook_calls", "Webhook calls that are over, by how.", ["outcome"], registry=registry
         )
@@ -112,11 +112,11 @@ class _SyncMetrics:
         self._scanned = Gauge("companion_sync_scanned", "Players looked at by the last run.", registry=registry)
         self._conflicts = Gauge("companion_sync_conflicts", "Conflicts the last run found.", registry=registry)
         self._changes = Counter(
-            "companion_sync_changes", "Candidates changed, by what was done.", ["kind"], registry=registry
+            "companion_sync_changes", "Names changed, by what was done.", ["kind"], registry=registry
         )
         for kind in self._CHANGES:
             self._changes.labels(kind)
-        self._errors = Counter("companion_sync_errors", "Candidates or runs that failed.", registry=registry)
+        self._errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=registry)
 
     def count(self, report: SyncReport) -> None:
         seconds = report.duration_ms / 1000
@@ -146,7 +146,7 @@ class _VitalMetrics:
             "companion_sync_braked", "1: the last run left out what was too much at once.", registry=registry
         )
         self._waiting = Gauge(
-            "companion_outbox_waiting", "MailQueue promised and not yet delivered.", registry=registry
+            "companion_outbox_waiting", "Mails promised and not yet delivered.", registry=registry
         )
         self._oldest = Gauge(
             "companion_outbox_oldest_seconds", "Age of the oldest of these; 0: none waits.", registry=registry

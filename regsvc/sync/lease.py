@@ -18,7 +18,7 @@ RENEW: Final = timedelta(seconds=10)
 
 
 def place_of(state_dir: Path) -> str:
-    """Candidates the machine and the state directory that a process works for; fits the lease's column with a process id."""
+    """Names the machine and the state directory that a process works for; fits the lease's column with a process id."""
     where = f"{socket.gethostname()}:{state_dir.resolve()}"
     return hashlib.sha256(where.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 

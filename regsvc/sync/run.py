@@ -56,7 +56,7 @@ class _Run:
     is_full: bool = False
     waiting: dict[str, type[d.Decision]] = field(default_factory=dict)
     collided: set[str] = field(default_factory=set)
-    """Candidates that AuthMe's table takes for others; they wait for those to go."""
+    """Names that AuthMe's table takes for others; they wait for those to go."""
     wrong: set[str] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
     """With `is_plan`: names looked at, each of which is told of once."""

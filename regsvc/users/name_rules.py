@@ -14,7 +14,7 @@ _LONGEST_GAMERTAG = 16
 
 @dataclass(frozen=True)
 class BedrockNames:
-    """Candidates of players of the Bedrock edition: their own prefix and pattern."""
+    """Names of players of the Bedrock edition: their own prefix and pattern."""
 
     is_enabled: bool
     prefix: str

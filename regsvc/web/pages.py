@@ -35,7 +35,7 @@ class WebPage:
     is_in_menu: bool = False
     is_wide: bool = False
     is_mailed: bool = False
-    """MailQueue lead here, so it is ours even beside a front end of the host's own."""
+    """Mails lead here, so it is ours even beside a front end of the host's own."""
 
     @property
     def section(self) -> str:

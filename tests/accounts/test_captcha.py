@@ -16,7 +16,7 @@ from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller
 from regsvc.core.units import RateLimit
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 ALICE = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 MALLORY = Caller("203.0.113.9", "203.0.113.9", "en", "request-2")
@@ -27,7 +27,7 @@ MAX_WAITING = 2
 class Booth:
     """Captchas whose questions the test overhears."""
 
-    def __init__(self, clock: StandingClock, policy: CaptchaPolicy, draw: Callable[[str], bytes] = draw) -> None:
+    def __init__(self, clock: ManualClock, policy: CaptchaPolicy, draw: Callable[[str], bytes] = draw) -> None:
         self.heard: list[Question] = []
         self.pool = BoundedPool("captcha", 1, MAX_WAITING)
         self.outstanding = ChallengeStore(clock, 100, 10)
@@ -67,7 +67,7 @@ def policy() -> CaptchaPolicy:
 
 
 @pytest.fixture
-def booth(clock: StandingClock, policy: CaptchaPolicy) -> Iterator[Booth]:
+def booth(clock: ManualClock, policy: CaptchaPolicy) -> Iterator[Booth]:
     booth = Booth(clock, policy)
     yield booth
     booth.pool.close()
@@ -80,7 +80,7 @@ def wrong(proof: CaptchaProof) -> CaptchaProof:
 # --- the challenge ---
 
 
-def test_a_challenge_has_a_picture_a_token_and_an_end(booth: Booth, clock: StandingClock) -> None:
+def test_a_challenge_has_a_picture_a_token_and_an_end(booth: Booth, clock: ManualClock) -> None:
     challenge = asyncio.run(booth.captchas.generate(ALICE))
     assert challenge.picture.startswith(b"\x89PNG")
     assert challenge.expires_at == clock() + timedelta(minutes=5)
@@ -161,14 +161,14 @@ def test_a_request_that_ended_nobody_knows_how_has_spent_it(booth: Booth) -> Non
         booth.succeed("register", proof)
 
 
-def test_an_expired_challenge_is_refused(booth: Booth, clock: StandingClock) -> None:
+def test_an_expired_challenge_is_refused(booth: Booth, clock: ManualClock) -> None:
     proof = booth.proof()
     clock.advance(minutes=5)
     with pytest.raises(errors.InvalidCaptcha):
         booth.succeed("login", proof)
 
 
-def test_a_refusal_does_not_make_a_challenge_live_longer(booth: Booth, clock: StandingClock) -> None:
+def test_a_refusal_does_not_make_a_challenge_live_longer(booth: Booth, clock: ManualClock) -> None:
     proof = booth.proof()
     clock.advance(minutes=4)
     booth.be_refused("register", proof)
@@ -220,7 +220,7 @@ def test_it_asks_for_what_is_missing_and_ends_nothing(booth: Booth, use: Use) ->
     booth.succeed(use, proof)
 
 
-def test_where_none_is_asked_for_nothing_is_looked_at(clock: StandingClock, policy: CaptchaPolicy) -> None:
+def test_where_none_is_asked_for_nothing_is_looked_at(clock: ManualClock, policy: CaptchaPolicy) -> None:
     booth = Booth(clock, dataclasses.replace(policy, required_for=frozenset({"login"})))
     proof = booth.proof()
     for sent in (CaptchaProof(), wrong(proof), proof):
@@ -269,7 +269,7 @@ def test_challenges_are_bounded_for_each_client_and_in_all(booth: Booth) -> None
     booth.succeed("login", kept)
 
 
-def test_pictures_are_limited_for_each_client(clock: StandingClock, policy: CaptchaPolicy) -> None:
+def test_pictures_are_limited_for_each_client(clock: ManualClock, policy: CaptchaPolicy) -> None:
     booth = Booth(clock, dataclasses.replace(policy, picture_limits=(RateLimit.parse("2 per minute"),)))
     booth.proof(MALLORY)
     booth.proof(MALLORY)
@@ -282,7 +282,7 @@ def test_pictures_are_limited_for_each_client(clock: StandingClock, policy: Capt
 
 
 def test_answers_are_limited_for_each_client_so_that_guessing_is_slow(
-    clock: StandingClock, policy: CaptchaPolicy
+    clock: ManualClock, policy: CaptchaPolicy
 ) -> None:
     booth = Booth(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("2 per minute"),)))
     for _guess in range(2):
@@ -296,7 +296,7 @@ def test_answers_are_limited_for_each_client_so_that_guessing_is_slow(
     booth.pool.close()
 
 
-def test_what_names_no_challenge_does_not_count_as_an_answer(clock: StandingClock, policy: CaptchaPolicy) -> None:
+def test_what_names_no_challenge_does_not_count_as_an_answer(clock: ManualClock, policy: CaptchaPolicy) -> None:
     booth = Booth(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("1 per minute"),)))
     for _request in range(10):
         with pytest.raises(errors.InvalidCaptcha):
@@ -305,7 +305,7 @@ def test_what_names_no_challenge_does_not_count_as_an_answer(clock: StandingCloc
     booth.pool.close()
 
 
-def test_too_many_waiting_pictures_are_refused_at_once(clock: StandingClock, policy: CaptchaPolicy) -> None:
+def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, policy: CaptchaPolicy) -> None:
     brush = threading.Event()
 
     def draw_slowly(text: str) -> bytes:

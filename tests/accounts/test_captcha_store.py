@@ -3,21 +3,21 @@ from datetime import timedelta
 import pytest
 
 from regsvc.accounts.captcha.store import Challenge, ChallengeStore
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 MANY, FEW = 100, 10
 
 
 @pytest.fixture
-def outstanding(clock: StandingClock) -> ChallengeStore:
+def outstanding(clock: ManualClock) -> ChallengeStore:
     return ChallengeStore(clock, MANY, FEW)
 
 
-def challenge(clock: StandingClock, client: str = "alice") -> Challenge:
+def challenge(clock: ManualClock, client: str = "alice") -> Challenge:
     return Challenge(b"42", client, clock() + timedelta(minutes=5))
 
 
-def test_a_challenge_is_found_until_it_is_removed(outstanding: ChallengeStore, clock: StandingClock) -> None:
+def test_a_challenge_is_found_until_it_is_removed(outstanding: ChallengeStore, clock: ManualClock) -> None:
     put = challenge(clock)
     outstanding.put("token", put)
     assert outstanding.find("token") is put
@@ -29,7 +29,7 @@ def test_a_challenge_is_found_until_it_is_removed(outstanding: ChallengeStore, c
         outstanding.remove("token")
 
 
-def test_a_challenge_expires(outstanding: ChallengeStore, clock: StandingClock) -> None:
+def test_a_challenge_expires(outstanding: ChallengeStore, clock: ManualClock) -> None:
     outstanding.put("token", challenge(clock))
     clock.advance(seconds=299.999)
     assert outstanding.find("token") is not None
@@ -37,7 +37,7 @@ def test_a_challenge_expires(outstanding: ChallengeStore, clock: StandingClock) 
     assert outstanding.find("token") is None
 
 
-def test_what_has_expired_leaves_the_memory(outstanding: ChallengeStore, clock: StandingClock) -> None:
+def test_what_has_expired_leaves_the_memory(outstanding: ChallengeStore, clock: ManualClock) -> None:
     for number in range(FEW):
         outstanding.put(str(number), challenge(clock))
     clock.advance(minutes=5)
@@ -45,7 +45,7 @@ def test_what_has_expired_leaves_the_memory(outstanding: ChallengeStore, clock: 
     assert len(outstanding) == 1
 
 
-def test_a_client_with_too_many_loses_the_oldest(outstanding: ChallengeStore, clock: StandingClock) -> None:
+def test_a_client_with_too_many_loses_the_oldest(outstanding: ChallengeStore, clock: ManualClock) -> None:
     outstanding.put("bobs", challenge(clock, "bob"))
     for number in range(FEW + 3):
         outstanding.put(str(number), challenge(clock, "mallory"))
@@ -53,7 +53,7 @@ def test_a_client_with_too_many_loses_the_oldest(outstanding: ChallengeStore, cl
     assert outstanding.find("bobs") is not None
 
 
-def test_who_has_many_makes_room_for_who_has_few(outstanding: ChallengeStore, clock: StandingClock) -> None:
+def test_who_has_many_makes_room_for_who_has_few(outstanding: ChallengeStore, clock: ManualClock) -> None:
     """However often it happens: who has one challenge keeps it while anybody has two."""
     for number in range(FEW):
         outstanding.put(f"player {number}", challenge(clock, f"player {number}"))
@@ -65,14 +65,14 @@ def test_who_has_many_makes_room_for_who_has_few(outstanding: ChallengeStore, cl
     assert outstanding.find("late") is not None
 
 
-def test_where_everybody_has_one_the_oldest_goes(outstanding: ChallengeStore, clock: StandingClock) -> None:
+def test_where_everybody_has_one_the_oldest_goes(outstanding: ChallengeStore, clock: ManualClock) -> None:
     for number in range(MANY + 1):
         outstanding.put(str(number), challenge(clock, f"client {number}"))
     assert outstanding.find("0") is None
     assert all(outstanding.find(str(number)) for number in range(1, MANY + 1))
 
 
-def test_a_million_strangers_fill_no_memory(clock: StandingClock) -> None:
+def test_a_million_strangers_fill_no_memory(clock: ManualClock) -> None:
     outstanding = ChallengeStore(clock, 1000, FEW)
     waiting = Challenge(b"42", "", clock() + timedelta(minutes=5))
     for number in range(1_000_000):
@@ -81,5 +81,5 @@ def test_a_million_strangers_fill_no_memory(clock: StandingClock) -> None:
     assert {count: len(clients) for count, clients in outstanding._clients_with.items()} == {1: 1000}
 
 
-def test_the_answer_is_not_printed(clock: StandingClock) -> None:
+def test_the_answer_is_not_printed(clock: ManualClock) -> None:
     assert "42" not in repr(challenge(clock))

@@ -10,46 +10,46 @@ import pytest
 from regsvc.database.audit import ACTIONS
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import OPERATOR, Person, Village
+from tests.support.stack import OPERATOR, Person, Stack
 
 MINUTE = 60_000
 FIELDS = {"id", "action", "operator", "target", "detail", "ip", "timestamp"}
 
 
-def ask(village: Village, **query: object) -> dict[str, Any]:
+def ask(stack: Stack, **query: object) -> dict[str, Any]:
     """A page that is there. `from` and `to` are given as `since` and `until`."""
     named = {{"since": "from", "until": "to"}.get(name, name): str(value) for name, value in query.items()}
-    reply = village.get("/api/admin/audits", named, token=village.olivia())
+    reply = stack.get("/api/admin/audits", named, token=stack.olivia())
     assert reply.status == 200, reply.text
     told: dict[str, Any] = reply.json
     return told
 
 
-def actions(village: Village, person: Person) -> list[str]:
+def actions(stack: Stack, person: Person) -> list[str]:
     """What was done to this person, oldest first."""
-    return [entry["action"] for entry in village.audits(person)][::-1]
+    return [entry["action"] for entry in stack.audits(person)][::-1]
 
 
 # --- What is written down ---
 
 
-def test_a_life_in_entries(village: Village) -> None:
-    alice = village.pending("alice")
-    village.decides("reject", alice)
-    village.decides("approve", alice)
-    token = village.user_token(alice)
-    village.login(alice, "a wrong one")
-    village.post("/api/logout", {}, token=token)
-    village.decides("password", alice, password="olivias-choice-1")
-    village.decides("ban", alice)
-    village.decides("unban", alice)
-    village.authme.unregister_from_console(alice.name)
-    village.sync()
-    village.authme.register(alice.name, "a strangers one")
-    village.sync()
-    village.decides("delete", alice)
+def test_a_life_in_entries(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    stack.decides("reject", alice)
+    stack.decides("approve", alice)
+    token = stack.user_token(alice)
+    stack.login(alice, "a wrong one")
+    stack.post("/api/logout", {}, token=token)
+    stack.decides("password", alice, password="olivias-choice-1")
+    stack.decides("ban", alice)
+    stack.decides("unban", alice)
+    stack.authme.unregister_from_console(alice.name)
+    stack.sync()
+    stack.authme.register(alice.name, "a strangers one")
+    stack.sync()
+    stack.decides("delete", alice)
 
-    assert actions(village, alice) == [
+    assert actions(stack, alice) == [
         "user.registered",
         "user.rejected",
         "user.approved",
@@ -66,11 +66,11 @@ def test_a_life_in_entries(village: Village) -> None:
     ]
 
 
-def test_an_entry_says_who_what_whom_when_and_whence(village: Village) -> None:
-    bob = village.approved("bob")
-    village.decides("ban", bob, reason="griefing", expiresAt=4_102_444_800_000)
+def test_an_entry_says_who_what_whom_when_and_whence(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.decides("ban", bob, reason="griefing", expiresAt=4_102_444_800_000)
 
-    entry = village.audits(bob)[0]
+    entry = stack.audits(bob)[0]
     assert set(entry) == FIELDS
     assert (entry["action"], entry["operator"], entry["target"]) == ("user.banned", OPERATOR, bob.name)
     assert entry["detail"] == {"statusBefore": "approved", "reason": "griefing", "expiresAt": 4_102_444_800_000}
@@ -78,46 +78,46 @@ def test_an_entry_says_who_what_whom_when_and_whence(village: Village) -> None:
     assert abs(entry["timestamp"] - time.time() * 1000) < MINUTE
 
 
-def test_newest_first_and_in_the_order_of_the_deeds(village: Village) -> None:
-    people = [village.approved("bob") for _number in range(3)]
-    entries = ask(village, size=100)["audits"]
+def test_newest_first_and_in_the_order_of_the_deeds(stack: Stack) -> None:
+    people = [stack.approved("bob") for _number in range(3)]
+    entries = ask(stack, size=100)["audits"]
     ids = [entry["id"] for entry in entries]
     assert ids == sorted(ids, reverse=True)
     approved = [entry["target"] for entry in entries if entry["action"] == "user.approved"]
     assert approved[:3] == [person.name for person in reversed(people)]
 
 
-def test_a_run_of_the_sync_leaves_one_entry_if_it_did_something(village: Village) -> None:
+def test_a_run_of_the_sync_leaves_one_entry_if_it_did_something(stack: Stack) -> None:
     def runs() -> int:
-        return int(ask(village, action="sync.run")["pagination"]["totalCount"])
+        return int(ask(stack, action="sync.run")["pagination"]["totalCount"])
 
-    village.sync()
+    stack.sync()
     before = runs()
-    village.sync()
+    stack.sync()
     assert runs() == before
 
-    bob = village.approved("bob")
-    village.authme.set_password(bob.name, "changed-in-the-game")
-    village.sync()
+    bob = stack.approved("bob")
+    stack.authme.set_password(bob.name, "changed-in-the-game")
+    stack.sync()
     assert runs() == before + 1
-    newest = ask(village, action="sync.run", size=1)["audits"][0]
+    newest = ask(stack, action="sync.run", size=1)["audits"][0]
     assert (newest["operator"], newest["target"], newest["detail"]["updated"]) == ("sync", None, 1)
 
 
-def test_a_refused_decision_leaves_none(village: Village) -> None:
+def test_a_refused_decision_leaves_none(stack: Stack) -> None:
     """The entry goes with the change, in one transaction: where there is no change, there is no entry."""
-    bob = village.approved("bob")
-    before = actions(village, bob)
+    bob = stack.approved("bob")
+    before = actions(stack, bob)
     for transition in ("approve", "reject", "unban"):
-        assert village.decide(transition, bob).status == 409
-    assert actions(village, bob) == before
+        assert stack.decide(transition, bob).status == 409
+    assert actions(stack, bob) == before
 
 
-def test_a_change_whose_entry_cannot_be_written_does_not_happen(village: Village) -> None:
-    bob = village.approved("bob")
-    ours = our_database(village)
-    village.olivia()
-    if village.kind == "sqlite":
+def test_a_change_whose_entry_cannot_be_written_does_not_happen(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    ours = our_database(stack)
+    stack.olivia()
+    if stack.kind == "sqlite":
         ours.execute(
             "CREATE TRIGGER no_bans BEFORE INSERT ON regsvc_audit WHEN NEW.action = 'user.banned'"
             " BEGIN SELECT RAISE(ABORT, 'full'); END"
@@ -128,13 +128,13 @@ def test_a_change_whose_entry_cannot_be_written_does_not_happen(village: Village
             " IF NEW.action = 'user.banned' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'full'; END IF"
         )
     try:
-        assert village.decide("ban", bob).status >= 500
-        assert village.status(bob) == "approved"
-        assert village.authme.login(bob.name, bob.password)
-        assert "user.banned" not in actions(village, bob)
+        assert stack.decide("ban", bob).status >= 500
+        assert stack.status(bob) == "approved"
+        assert stack.authme.login(bob.name, bob.password)
+        assert "user.banned" not in actions(stack, bob)
     finally:
         ours.execute("DROP TRIGGER no_bans")
-    assert village.decide("ban", bob).status == 200
+    assert stack.decide("ban", bob).status == 200
 
 
 @pytest.mark.parametrize(
@@ -150,28 +150,28 @@ def test_a_change_whose_entry_cannot_be_written_does_not_happen(village: Village
         "UPDATE regsvc_audit SET ip = NULL WHERE target = ?",
     ],
 )
-def test_it_is_append_only_for_sql_too(village: Village, statement: str) -> None:
-    bob = village.approved("bob")
-    village.decides("ban", bob, reason="griefing")
-    before = village.audits(bob)
+def test_it_is_append_only_for_sql_too(stack: Stack, statement: str) -> None:
+    bob = stack.approved("bob")
+    stack.decides("ban", bob, reason="griefing")
+    before = stack.audits(bob)
     with pytest.raises((sqlite3.DatabaseError, pymysql.MySQLError), match="append-only"):
-        our_database(village).execute(statement, (bob.name,))
-    assert village.audits(bob) == before
+        our_database(stack).execute(statement, (bob.name,))
+    assert stack.audits(bob) == before
 
 
 # --- Pages ---
 
 
-def test_pages(village: Village) -> None:
-    bob = village.approved("bob")
+def test_pages(stack: Stack) -> None:
+    bob = stack.approved("bob")
     for transition in ("ban", "unban") * 3:
-        village.decides(transition, bob)
-    everything = [entry["id"] for entry in village.audits(bob)]
+        stack.decides(transition, bob)
+    everything = [entry["id"] for entry in stack.audits(bob)]
     assert len(everything) == 8
 
     found = []
     for number in (1, 2, 3):
-        page = ask(village, target=bob.name, page=number, size=3)
+        page = ask(stack, target=bob.name, page=number, size=3)
         assert page["pagination"] == {
             "currentPage": number,
             "pageSize": 3,
@@ -183,19 +183,19 @@ def test_pages(village: Village) -> None:
         found += [entry["id"] for entry in page["audits"]]
     assert found == everything
 
-    beyond = ask(village, target=bob.name, page=4, size=3)
+    beyond = ask(stack, target=bob.name, page=4, size=3)
     assert beyond["audits"] == []
     assert (beyond["pagination"]["hasNext"], beyond["pagination"]["hasPrev"]) == (False, True)
-    assert ask(village, page=2**31 - 1, size=100)["audits"] == []
+    assert ask(stack, page=2**31 - 1, size=100)["audits"] == []
 
 
-def test_the_first_twenty_by_default(village: Village) -> None:
+def test_the_first_twenty_by_default(stack: Stack) -> None:
     for _number in range(11):
-        village.approved("bob")
-    page = ask(village)
+        stack.approved("bob")
+    page = ask(stack)
     assert (page["pagination"]["currentPage"], page["pagination"]["pageSize"]) == (1, 20)
     assert len(page["audits"]) == 20
-    assert len(ask(village, size=1)["audits"]) == 1
+    assert len(ask(stack, size=1)["audits"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -215,57 +215,57 @@ def test_the_first_twenty_by_default(village: Village) -> None:
     ],
     ids=str,
 )
-def test_it_names_the_parameter_that_is_wrong(village: Village, query: dict[str, str], field: str) -> None:
-    token = village.olivia()
-    assert_refused(village.get("/api/admin/audits", query, token=token), 422, "invalid_field", field=field)
-    reply = village.get("/api/admin/audits", query | {"language": "zh"}, token=token)
+def test_it_names_the_parameter_that_is_wrong(stack: Stack, query: dict[str, str], field: str) -> None:
+    token = stack.olivia()
+    assert_refused(stack.get("/api/admin/audits", query, token=token), 422, "invalid_field", field=field)
+    reply = stack.get("/api/admin/audits", query | {"language": "zh"}, token=token)
     assert_refused(reply, 422, "invalid_field", field=field, language="zh")
 
 
 # --- Filters ---
 
 
-def test_by_action(village: Village) -> None:
-    bob = village.approved("bob")
-    village.decides("ban", bob)
-    page = ask(village, action="user.banned", size=100)
+def test_by_action(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.decides("ban", bob)
+    page = ask(stack, action="user.banned", size=100)
     assert page["audits"][0]["target"] == bob.name
     assert {entry["action"] for entry in page["audits"]} == {"user.banned"}
-    assert ask(village, action="user.banned", target=bob.name)["pagination"]["totalCount"] == 1
+    assert ask(stack, action="user.banned", target=bob.name)["pagination"]["totalCount"] == 1
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_every_action_may_be_asked_for(village: Village, action: str) -> None:
-    assert {entry["action"] for entry in ask(village, action=action)["audits"]} <= {action}
+def test_every_action_may_be_asked_for(stack: Stack, action: str) -> None:
+    assert {entry["action"] for entry in ask(stack, action=action)["audits"]} <= {action}
 
 
-def test_by_operator(village: Village) -> None:
-    bob = village.approved("bob")
-    village.user_token(bob)
+def test_by_operator(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.user_token(bob)
     for spelling in (bob.name, bob.key, bob.name.upper()):
-        entries = ask(village, operator=spelling)["audits"]
+        entries = ask(stack, operator=spelling)["audits"]
         assert [entry["action"] for entry in entries] == ["user.logged_in", "user.registered"]
-    assert {entry["operator"] for entry in ask(village, operator="olivia", size=100)["audits"]} == {OPERATOR}
-    assert ask(village, operator="nobody at all")["audits"] == []
+    assert {entry["operator"] for entry in ask(stack, operator="olivia", size=100)["audits"]} == {OPERATOR}
+    assert ask(stack, operator="nobody at all")["audits"] == []
 
 
-def test_by_target_in_any_case_and_after_the_end(village: Village) -> None:
-    bob = village.approved("bob")
-    village.decides("delete", bob)
+def test_by_target_in_any_case_and_after_the_end(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.decides("delete", bob)
     for spelling in (bob.name, bob.key, bob.name.upper()):
-        entries = ask(village, target=spelling)["audits"]
+        entries = ask(stack, target=spelling)["audits"]
         assert [entry["action"] for entry in entries] == ["user.deleted", "user.approved", "user.registered"]
     for literal in ("%", "_", "Bob%", f"{bob.name[:-1]}_"):
-        assert ask(village, target=literal)["audits"] == []
+        assert ask(stack, target=literal)["audits"] == []
 
 
-def test_by_time_both_ends_included(village: Village) -> None:
-    bob = village.approved("bob")
-    village.decides("ban", bob)
-    banned, approved, registered = (entry["timestamp"] for entry in village.audits(bob))
+def test_by_time_both_ends_included(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.decides("ban", bob)
+    banned, approved, registered = (entry["timestamp"] for entry in stack.audits(bob))
 
     def found(**query: int) -> list[str]:
-        return [entry["action"] for entry in ask(village, target=bob.name, **query)["audits"]]
+        return [entry["action"] for entry in ask(stack, target=bob.name, **query)["audits"]]
 
     assert found(since=banned) == ["user.banned"]
     assert found(until=registered) == ["user.registered"]
@@ -276,5 +276,5 @@ def test_by_time_both_ends_included(village: Village) -> None:
     assert found(since=banned, until=registered) == []
 
 
-def test_an_empty_filter_is_none(village: Village) -> None:
-    assert ask(village, action="", operator="", target="", since="", until="") == ask(village)
+def test_an_empty_filter_is_none(stack: Stack) -> None:
+    assert ask(stack, action="", operator="", target="", since="", until="") == ask(stack)

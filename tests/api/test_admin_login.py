@@ -8,27 +8,27 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.refusals import assert_refused
-from tests.support.stack import NO_LIMIT, OPERATOR, OPERATORS_PASSWORD, MakeVillage, Person, Village
+from tests.support.stack import NO_LIMIT, OPERATOR, OPERATORS_PASSWORD, MakeStack, Person, Stack
 
 TWELVE_HOURS = 12 * 3600 * 1000
 MINUTE = 60_000
 
 
-def log_in(village: Village, person: Person, **fields: object) -> Reply:
-    return village.post("/api/admin/login", {"username": person.name, "password": person.password, **fields})
+def log_in(stack: Stack, person: Person, **fields: object) -> Reply:
+    return stack.post("/api/admin/login", {"username": person.name, "password": person.password, **fields})
 
 
-def audits(village: Village, action: str, **query: str) -> list[dict[str, Any]]:
-    reply = village.get("/api/admin/audits", {"action": action, **query}, token=village.olivia())
+def audits(stack: Stack, action: str, **query: str) -> list[dict[str, Any]]:
+    reply = stack.get("/api/admin/audits", {"action": action, **query}, token=stack.olivia())
     entries: list[dict[str, Any]] = reply.json["audits"]
     return entries
 
 
-def test_an_operator_gets_an_admin_token(village: Village, operators: Operators) -> None:
+def test_an_operator_gets_an_admin_token(stack: Stack, operators: Operators) -> None:
     oscar = operators.new("oscar")
     before = time.time() * 1000
 
-    reply = log_in(village, oscar)
+    reply = log_in(stack, oscar)
 
     told = reply.json
     assert reply.status == 200
@@ -36,43 +36,43 @@ def test_an_operator_gets_an_admin_token(village: Village, operators: Operators)
     assert (told["username"], told["email"], told["status"]) == (oscar.name, oscar.email, "approved")
     assert told["isAdmin"] is True
     assert abs(told["expiresAt"] - before - TWELVE_HOURS) < MINUTE
-    assert village.get("/api/admin/users", token=told["token"]).status == 200
-    [entry] = audits(village, "admin.logged_in", target=oscar.name)
+    assert stack.get("/api/admin/users", token=told["token"]).status == 200
+    [entry] = audits(stack, "admin.logged_in", target=oscar.name)
     assert (entry["operator"], entry["ip"]) == (oscar.name, "127.0.0.1")
 
 
-def test_the_name_may_be_a_verified_email_or_in_another_case(village: Village, operators: Operators) -> None:
+def test_the_name_may_be_a_verified_email_or_in_another_case(stack: Stack, operators: Operators) -> None:
     oscar = operators.new("oscar")
     for name in (oscar.email, oscar.email.upper(), oscar.name.upper(), f" {oscar.name} "):
-        reply = log_in(village, oscar, username=name)
+        reply = log_in(stack, oscar, username=name)
         assert (reply.status, reply.json["username"]) == (200, oscar.name)
 
 
-def test_an_operator_whom_only_authme_knows_is_adopted(village: Village, operators: Operators) -> None:
-    otto = village.newcomer("otto")
+def test_an_operator_whom_only_authme_knows_is_adopted(stack: Stack, operators: Operators) -> None:
+    otto = stack.newcomer("otto")
     operators.appoint(otto)
-    village.authme.register(otto.name, otto.password, email=otto.email)
-    assert village.status(otto) is None
+    stack.authme.register(otto.name, otto.password, email=otto.email)
+    assert stack.status(otto) is None
 
-    assert log_in(village, Person(otto.name, otto.email, "a wrong one")).status == 401
-    assert village.status(otto) is None
+    assert log_in(stack, Person(otto.name, otto.email, "a wrong one")).status == 401
+    assert stack.status(otto) is None
 
-    reply = log_in(village, otto)
+    reply = log_in(stack, otto)
     assert (reply.status, reply.json["username"], reply.json["status"]) == (200, otto.name, "approved")
-    [entry] = village.audits(otto, "user.adopted")
+    [entry] = stack.audits(otto, "user.adopted")
     assert entry["operator"] == "sync"
 
 
 # --- Refused ---
 
 
-def test_unknown_name_and_wrong_password_get_the_same_answer(village: Village, operators: Operators) -> None:
-    oscar, nobody = operators.new("oscar"), village.newcomer("nobody")
+def test_unknown_name_and_wrong_password_get_the_same_answer(stack: Stack, operators: Operators) -> None:
+    oscar, nobody = operators.new("oscar"), stack.newcomer("nobody")
     headers = {"X-Request-ID": "the-same"}
 
     def answer(name: str) -> tuple[int, bytes, list[tuple[str, str]]]:
         body = {"username": name, "password": "a wrong one"}
-        reply = village.post("/api/admin/login", body, headers=headers)
+        reply = stack.post("/api/admin/login", body, headers=headers)
         assert_refused(reply, 401, "bad_credentials")
         return reply.status, reply.body, [header for header in reply.headers.items() if header[0] != "Date"]
 
@@ -81,73 +81,73 @@ def test_unknown_name_and_wrong_password_get_the_same_answer(village: Village, o
 
 
 @pytest.mark.parametrize("password", ["x" * 5000, "é" * 200, "a\u202eb"])
-def test_an_impossible_password_is_a_wrong_one(village: Village, password: str) -> None:
-    reply = village.post("/api/admin/login", {"username": OPERATOR, "password": password})
+def test_an_impossible_password_is_a_wrong_one(stack: Stack, password: str) -> None:
+    reply = stack.post("/api/admin/login", {"username": OPERATOR, "password": password})
     assert_refused(reply, 401, "bad_credentials")
 
 
-def test_failed_logins_are_one_counted_entry(village: Village, operators: Operators) -> None:
+def test_failed_logins_are_one_counted_entry(stack: Stack, operators: Operators) -> None:
     oscar = operators.new("oscar")
     for _try in range(3):
-        log_in(village, Person(oscar.name, oscar.email, "a wrong one"))
+        log_in(stack, Person(oscar.name, oscar.email, "a wrong one"))
 
-    [entry] = audits(village, "user.login_failed", target=oscar.name)
+    [entry] = audits(stack, "user.login_failed", target=oscar.name)
     assert (entry["operator"], entry["ip"], entry["detail"]) == ("", "127.0.0.1", {"occurrences": 3})
 
 
-def test_a_user_is_told_he_is_no_operator_after_the_right_password_only(village: Village) -> None:
-    bob = village.approved("bob")
-    assert_refused(log_in(village, Person(bob.name, bob.email, "a wrong one")), 401, "bad_credentials")
+def test_a_user_is_told_he_is_no_operator_after_the_right_password_only(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    assert_refused(log_in(stack, Person(bob.name, bob.email, "a wrong one")), 401, "bad_credentials")
 
-    refused = log_in(village, bob, language="zh")
+    refused = log_in(stack, bob, language="zh")
     assert_refused(refused, 403, "not_operator", language="zh")
     assert "token" not in refused.json
-    assert log_in(village, bob).status == 403
+    assert log_in(stack, bob).status == 403
 
-    [entry] = audits(village, "admin.denied", operator=bob.name)
+    [entry] = audits(stack, "admin.denied", operator=bob.name)
     assert entry["detail"] == {"occurrences": 2}
-    assert audits(village, "admin.logged_in", target=bob.name) == []
+    assert audits(stack, "admin.logged_in", target=bob.name) == []
 
 
-def test_an_operators_name_is_not_enough_without_approval(village: Village, operators: Operators) -> None:
+def test_an_operators_name_is_not_enough_without_approval(stack: Stack, operators: Operators) -> None:
     for status in ("pending", "rejected"):
-        olaf = village.pending("olaf")
+        olaf = stack.pending("olaf")
         if status == "rejected":
-            village.decides("reject", olaf)
+            stack.decides("reject", olaf)
         operators.appoint(olaf)
-        assert_refused(log_in(village, olaf), 403, "not_operator")
+        assert_refused(log_in(stack, olaf), 403, "not_operator")
 
 
-def test_a_banned_operator_hears_why_after_the_right_password_only(village: Village, operators: Operators) -> None:
+def test_a_banned_operator_hears_why_after_the_right_password_only(stack: Stack, operators: Operators) -> None:
     oscar = operators.new("oscar", level=3)
     end = round(time.time() * 1000) + 3_600_000
-    village.decides("ban", oscar, reason="went too far", expiresAt=end)
+    stack.decides("ban", oscar, reason="went too far", expiresAt=end)
 
-    wrong = assert_refused(log_in(village, Person(oscar.name, oscar.email, "a wrong one")), 401, "bad_credentials")
+    wrong = assert_refused(log_in(stack, Person(oscar.name, oscar.email, "a wrong one")), 401, "bad_credentials")
     assert "reason" not in wrong
-    told = assert_refused(log_in(village, oscar, language="zh"), 403, "banned", language="zh")
+    told = assert_refused(log_in(stack, oscar, language="zh"), 403, "banned", language="zh")
     assert (told["reason"], told["banExpiresAt"]) == ("went too far", end)
 
-    village.decides("unban", oscar)
-    assert log_in(village, oscar).status == 200
+    stack.decides("unban", oscar)
+    assert log_in(stack, oscar).status == 200
 
 
-def test_a_dismissed_operator_is_not_let_in(village: Village, operators: Operators) -> None:
+def test_a_dismissed_operator_is_not_let_in(stack: Stack, operators: Operators) -> None:
     oscar = operators.new("oscar")
     operators.dismiss(oscar)
-    assert_refused(log_in(village, oscar), 403, "not_operator")
+    assert_refused(log_in(stack, oscar), 403, "not_operator")
     operators.appoint(oscar, level=1)
-    assert log_in(village, oscar).status == 200
+    assert log_in(stack, oscar).status == 200
 
 
-def test_a_row_that_appeared_does_not_make_its_player_the_operator(village: Village, operators: Operators) -> None:
+def test_a_row_that_appeared_does_not_make_its_player_the_operator(stack: Stack, operators: Operators) -> None:
     oscar = operators.new("oscar")
-    village.authme.unregister_from_console(oscar.name)
-    village.sync()
-    village.authme.register(oscar.name, "a strangers one")
+    stack.authme.unregister_from_console(oscar.name)
+    stack.sync()
+    stack.authme.register(oscar.name, "a strangers one")
 
-    assert_refused(log_in(village, Person(oscar.name, oscar.email, "a strangers one")), 401, "bad_credentials")
-    assert log_in(village, oscar).status == 200
+    assert_refused(log_in(stack, Person(oscar.name, oscar.email, "a strangers one")), 401, "bad_credentials")
+    assert log_in(stack, oscar).status == 200
 
 
 @pytest.mark.parametrize(
@@ -164,58 +164,58 @@ def test_a_row_that_appeared_does_not_make_its_player_the_operator(village: Vill
     ],
     ids=str,
 )
-def test_a_missing_credential_is_no_failed_login(village: Village, body: dict[str, Any], field: str) -> None:
+def test_a_missing_credential_is_no_failed_login(stack: Stack, body: dict[str, Any], field: str) -> None:
     def failures() -> list[dict[str, Any]]:
-        return audits(village, "user.login_failed")
+        return audits(stack, "user.login_failed")
 
     before = failures()
-    assert_refused(village.post("/api/admin/login", body), 422, "invalid_field", field=field)
+    assert_refused(stack.post("/api/admin/login", body), 422, "invalid_field", field=field)
     assert failures() == before
 
 
-def test_a_body_that_is_none_is_refused(village: Village) -> None:
-    assert_refused(village.post("/api/admin/login", ["Olivia"]), 400, "malformed_body")
+def test_a_body_that_is_none_is_refused(stack: Stack) -> None:
+    assert_refused(stack.post("/api/admin/login", ["Olivia"]), 400, "malformed_body")
     headers = {"Content-Type": "text/plain"}
-    reply = village.daemon.request("POST", "/api/admin/login", body=b"{}", headers=headers)
+    reply = stack.daemon.request("POST", "/api/admin/login", body=b"{}", headers=headers)
     assert_refused(reply, 415, "unsupported_media_type")
 
 
-# --- Limits and levels: villages of their own ---
+# --- Limits and levels: stacks of their own ---
 
 
-def test_too_many_tries_have_to_wait(make_village: MakeVillage) -> None:
-    village = make_village(config={"auth": {"login_limits": ["3 per minute"]}})
-    somebody = village.newcomer("mallory")
+def test_too_many_tries_have_to_wait(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"auth": {"login_limits": ["3 per minute"]}})
+    somebody = stack.newcomer("mallory")
     for _try in range(3):
-        assert_refused(log_in(village, somebody), 401, "bad_credentials")
-    told = assert_refused(log_in(village, somebody), 429, "rate_limited")
+        assert_refused(log_in(stack, somebody), 401, "bad_credentials")
+    told = assert_refused(log_in(stack, somebody), 429, "rate_limited")
     assert 0 < told["remainingSeconds"] <= 60
-    reply = village.post("/api/admin/login", {"username": OPERATOR, "password": OPERATORS_PASSWORD, "language": "zh"})
+    reply = stack.post("/api/admin/login", {"username": OPERATOR, "password": OPERATORS_PASSWORD, "language": "zh"})
     assert_refused(reply, 429, "rate_limited", language="zh")
 
 
-def test_failures_in_a_row_delay_a_stranger(make_village: MakeVillage) -> None:
-    village = make_village(config={"auth": {"login_limits": NO_LIMIT}})
-    nobody = village.newcomer("nobody")
+def test_failures_in_a_row_delay_a_stranger(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"auth": {"login_limits": NO_LIMIT}})
+    nobody = stack.newcomer("nobody")
     for name in (OPERATOR, nobody.name):
         stranger = Person(name, "", "a wrong one")
         for _try in range(6):
-            assert_refused(log_in(village, stranger), 401, "bad_credentials")
-        told = assert_refused(log_in(village, stranger), 429, "rate_limited")
+            assert_refused(log_in(stack, stranger), 401, "bad_credentials")
+        told = assert_refused(log_in(stack, stranger), 429, "rate_limited")
         assert told["remainingSeconds"] <= 60
 
 
-def test_an_operator_below_the_configured_level_is_none(make_village: MakeVillage) -> None:
-    village = make_village(config={"auth": {"min_operator_level": 3}})
-    oscar = village.approved("oscar")
-    village.game.write_operators(OPERATOR, oscar.name, levels={oscar.name: 2})
-    assert_refused(log_in(village, oscar), 403, "not_operator")
-    village.game.write_operators(OPERATOR, oscar.name, levels={oscar.name: 3})
-    assert log_in(village, oscar).status == 200
+def test_an_operator_below_the_configured_level_is_none(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"auth": {"min_operator_level": 3}})
+    oscar = stack.approved("oscar")
+    stack.game.write_operators(OPERATOR, oscar.name, levels={oscar.name: 2})
+    assert_refused(log_in(stack, oscar), 403, "not_operator")
+    stack.game.write_operators(OPERATOR, oscar.name, levels={oscar.name: 3})
+    assert log_in(stack, oscar).status == 200
 
 
-def test_operators_may_be_named_in_the_config(make_village: MakeVillage) -> None:
-    village = make_village(config={"game": {"operators": ["Oda"]}})
-    village.authme.register("Oda", "odas-secret")
-    reply = village.post("/api/admin/login", {"username": "oda", "password": "odas-secret"})
+def test_operators_may_be_named_in_the_config(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"game": {"operators": ["Oda"]}})
+    stack.authme.register("Oda", "odas-secret")
+    reply = stack.post("/api/admin/login", {"username": "oda", "password": "odas-secret"})
     assert (reply.status, reply.json["username"], reply.json["isAdmin"]) == (200, "Oda", True)

@@ -12,15 +12,15 @@ from tests.support.brief_outage import table_missing
 from tests.support.operators import create_olivia
 from tests.support.our_tables import TABLES, count_rows, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
 COUNTS = {"scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed"}
 NOTHING = dict.fromkeys(COUNTS - {"scanned"}, 0)
 
 
-def ask(village: Village, **fields: object) -> dict[str, Any]:
-    reply = village.post("/api/admin/sync", fields, token=village.olivia())
+def ask(stack: Stack, **fields: object) -> dict[str, Any]:
+    reply = stack.post("/api/admin/sync", fields, token=stack.olivia())
     assert reply.status == 200, reply.text
     told: dict[str, Any] = reply.json
     return told
@@ -30,10 +30,10 @@ def effects(report: dict[str, Any]) -> dict[str, int]:
     return {name: report[name] for name in NOTHING}
 
 
-def test_the_report_has_its_shape(village: Village) -> None:
+def test_the_report_has_its_shape(stack: Stack) -> None:
     before = time.time() * 1000
     for language in ("en", "zh"):
-        told = ask(village, language=language)
+        told = ask(stack, language=language)
         assert set(told) == {"success", "message", "enabled", "report"}
         assert (told["success"], told["enabled"]) == (True, True)
         assert told["message"] == TRANSLATIONS.text("message.sync_done", language)
@@ -44,116 +44,116 @@ def test_the_report_has_its_shape(village: Village) -> None:
     assert (report["conflicts"], report["errors"], report["braked"]) == ([], [], None)
 
 
-def test_no_body_is_an_empty_one(village: Village) -> None:
-    reply = village.post("/api/admin/sync", token=village.olivia())
+def test_no_body_is_an_empty_one(stack: Stack) -> None:
+    reply = stack.post("/api/admin/sync", token=stack.olivia())
     assert (reply.status, reply.json["success"]) == (200, True)
 
 
-def test_it_tells_what_it_did(village: Village) -> None:
-    village.sync()
-    bob, carol, dave = village.approved("bob"), village.approved("carol"), village.approved("dave")
-    steve = village.newcomer("steve")
-    village.authme.register(steve.name, steve.password)
-    village.authme.set_password(bob.name, "changed-in-the-game")
-    village.authme.unregister_from_console(carol.name)
-    village.authme.set_email(dave.name, "elsewhere@example.org")
+def test_it_tells_what_it_did(stack: Stack) -> None:
+    stack.sync()
+    bob, carol, dave = stack.approved("bob"), stack.approved("carol"), stack.approved("dave")
+    steve = stack.newcomer("steve")
+    stack.authme.register(steve.name, steve.password)
+    stack.authme.set_password(bob.name, "changed-in-the-game")
+    stack.authme.unregister_from_console(carol.name)
+    stack.authme.set_email(dave.name, "elsewhere@example.org")
 
-    report = village.sync()
+    report = stack.sync()
 
     assert effects(report) == NOTHING | {"adopted": 1, "updated": 2, "locked": 1, "removed": 1}
     assert [conflict | {"username": conflict["username"].lower()} for conflict in report["conflicts"]] == [
         {"username": dave.key, "field": "email", "kept": "both"}
     ]
-    assert effects(village.sync()) == NOTHING
+    assert effects(stack.sync()) == NOTHING
 
 
-def test_a_plan_changes_nothing_and_tells_the_same(village: Village) -> None:
-    village.sync()
-    bob, steve = village.approved("bob"), village.newcomer("steve")
-    village.authme.register(steve.name, steve.password)
-    village.authme.set_password(bob.name, "changed-in-the-game")
-    token = village.olivia()
-    before = dump_table(village.table), count_rows(village), stored(village)
+def test_a_plan_changes_nothing_and_tells_the_same(stack: Stack) -> None:
+    stack.sync()
+    bob, steve = stack.approved("bob"), stack.newcomer("steve")
+    stack.authme.register(steve.name, steve.password)
+    stack.authme.set_password(bob.name, "changed-in-the-game")
+    token = stack.olivia()
+    before = dump_table(stack.table), count_rows(stack), stored(stack)
 
-    told = village.post("/api/admin/sync", {"plan": True}, token=token).json
+    told = stack.post("/api/admin/sync", {"plan": True}, token=token).json
 
     assert told["message"] == TRANSLATIONS.text("message.sync_planned", "en")
-    assert (dump_table(village.table), count_rows(village), stored(village)) == before
+    assert (dump_table(stack.table), count_rows(stack), stored(stack)) == before
     planned = effects(told["report"])
     assert planned == NOTHING | {"adopted": 1, "updated": 1, "locked": 1}
-    assert effects(village.sync()) == planned
+    assert effects(stack.sync()) == planned
 
 
-def stored(village: Village) -> dict[str, list[dict[str, Any]]]:
+def stored(stack: Stack) -> dict[str, list[dict[str, Any]]]:
     """All our rows, but for what goes on beside: a request is noted in its session, a mail is on its way."""
     tables = set(TABLES) - {"regsvc_session", "regsvc_outbox", "regsvc_verification"}
-    return {table: our_database(village).query(f"SELECT * FROM {table}") for table in tables}
+    return {table: our_database(stack).query(f"SELECT * FROM {table}") for table in tables}
 
 
 @pytest.mark.parametrize("plan", ["yes", 1, None, []])
-def test_plan_is_yes_or_no(village: Village, plan: object) -> None:
-    reply = village.post("/api/admin/sync", {"plan": plan, "language": "zh"}, token=village.olivia())
+def test_plan_is_yes_or_no(stack: Stack, plan: object) -> None:
+    reply = stack.post("/api/admin/sync", {"plan": plan, "language": "zh"}, token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field="plan", language="zh")
 
 
-def test_a_run_sees_what_the_caller_changed_just_before(village: Village) -> None:
+def test_a_run_sees_what_the_caller_changed_just_before(stack: Stack) -> None:
     """However many are under way already: theirs may have begun too early."""
-    token = village.olivia()
+    token = stack.olivia()
     for _round in range(5):
-        bob = village.approved("bob")
+        bob = stack.approved("bob")
 
         def change_and_sync(name: str = bob.name) -> bool:
-            village.authme.set_password(name, "changed-in-the-game")
-            village.post("/api/admin/sync", {}, token=token)
-            return village.post("/api/login", {"username": name, "password": "changed-in-the-game"}).status == 200
+            stack.authme.set_password(name, "changed-in-the-game")
+            stack.post("/api/admin/sync", {}, token=token)
+            return stack.post("/api/login", {"username": name, "password": "changed-in-the-game"}).status == 200
 
-        others = [partial(village.post, "/api/admin/sync", {}, token=token)] * 5
+        others = [partial(stack.post, "/api/admin/sync", {}, token=token)] * 5
         outcomes = at_once([change_and_sync, *(lambda call=call: call().status == 200 for call in others)])
         assert outcomes == [True] * 6
 
 
-def test_fifty_calls_share_a_few_runs(village: Village) -> None:
-    token = village.olivia()
-    replies = at_once([partial(village.post, "/api/admin/sync", {}, token=token)] * 50)
+def test_fifty_calls_share_a_few_runs(stack: Stack) -> None:
+    token = stack.olivia()
+    replies = at_once([partial(stack.post, "/api/admin/sync", {}, token=token)] * 50)
     assert {reply.status for reply in replies} == {200}
     starts = {reply.json["report"]["startedAt"] for reply in replies}
     assert len(starts) <= 10
 
 
-def test_a_table_that_is_away_is_an_error_in_the_report(village: Village) -> None:
-    with table_missing(village):
+def test_a_table_that_is_away_is_an_error_in_the_report(stack: Stack) -> None:
+    with table_missing(stack):
         for plan in (False, True):
-            told = ask(village, plan=plan)
+            told = ask(stack, plan=plan)
             [error] = told["report"]["errors"]
             assert error["username"] is None
-            assert village.table.name in error["error"]
+            assert stack.table.name in error["error"]
             assert effects(told["report"]) == NOTHING
-    assert ask(village)["report"]["errors"] == []
+    assert ask(stack)["report"]["errors"] == []
 
 
-def test_one_bad_row_does_not_keep_the_rest(village: Village) -> None:
-    village.sync()
-    bob = village.approved("bob")
-    village.table.database.execute(
-        f"INSERT INTO {village.table.name} (username, realname, password, regdate) VALUES (?, ?, ?, ?)",
+def test_one_bad_row_does_not_keep_the_rest(stack: Stack) -> None:
+    stack.sync()
+    bob = stack.approved("bob")
+    stack.table.database.execute(
+        f"INSERT INTO {stack.table.name} (username, realname, password, regdate) VALUES (?, ?, ?, ?)",
         ("odd name \u00e9", "another name", "", 5),
     )
-    village.authme.set_password(bob.name, "changed-in-the-game")
-    report = village.sync()
+    stack.authme.set_password(bob.name, "changed-in-the-game")
+    report = stack.sync()
     assert report["updated"] == 1
-    village.table.database.execute(f"DELETE FROM {village.table.name} WHERE realname = ?", ("another name",))
-    assert village.login(bob, "changed-in-the-game").status == 200
+    stack.table.database.execute(f"DELETE FROM {stack.table.name} WHERE realname = ?", ("another name",))
+    assert stack.login(bob, "changed-in-the-game").status == 200
 
 
-# --- Villages of their own ---
+# --- Stacks of their own ---
 
 
-def test_with_the_bridge_off_there_is_nothing_to_do(make_village: MakeVillage) -> None:
-    village = make_village(config={"authme": {"enabled": False}})
-    create_olivia(village)
-    village.approved("alice")
+def test_with_the_bridge_off_there_is_nothing_to_do(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"authme": {"enabled": False}})
+    create_olivia(stack)
+    stack.approved("alice")
     for language, plan in (("en", False), ("zh", False), ("en", True)):
-        told = ask(village, language=language, plan=plan)
+        told = ask(stack, language=language, plan=plan)
         assert (told["success"], told["enabled"]) == (True, False)
         assert told["message"] == TRANSLATIONS.text("message.sync_off", language)
         report = told["report"]
@@ -161,34 +161,34 @@ def test_with_the_bridge_off_there_is_nothing_to_do(make_village: MakeVillage) -
         assert (report["errors"], report["conflicts"], report["braked"]) == ([], [], None)
 
 
-def test_too_much_at_once_is_left_out_and_told(make_village: MakeVillage) -> None:
-    village = make_village(config={"sync": {"max_changes": "2 and 5%"}})
-    players = [village.approved("bob") for _number in range(5)]
+def test_too_much_at_once_is_left_out_and_told(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"sync": {"max_changes": "2 and 5%"}})
+    players = [stack.approved("bob") for _number in range(5)]
     for person in players:
-        village.authme.unregister_from_console(person.name)
+        stack.authme.unregister_from_console(person.name)
 
-    told = ask(village)
+    told = ask(stack)
 
     assert told["message"] == TRANSLATIONS.text("message.sync_braked", "en")
     braked = told["report"]["braked"]
     assert (braked["removed"], braked["locked"]) == (5, 0)
     assert braked["limit"]
     assert told["report"]["removed"] == 0
-    assert {village.user(person)["plugin"] for person in players} == {"synced"}
-    newcomer = village.approved("alice")
-    assert village.authme.login(newcomer.name, newcomer.password)
+    assert {stack.user(person)["plugin"] for person in players} == {"synced"}
+    newcomer = stack.approved("alice")
+    assert stack.authme.login(newcomer.name, newcomer.password)
 
 
-def test_another_processs_run_is_waited_for(make_village: MakeVillage) -> None:
-    village = make_village()
-    village.sync()
-    ours = our_database(village)
+def test_another_processs_run_is_waited_for(make_stack: MakeStack) -> None:
+    stack = make_stack()
+    stack.sync()
+    ours = our_database(stack)
     ours.execute(
         "UPDATE regsvc_lease SET holder = 'elsewhere:1', expires_at = '2100-01-01 00:00:00.000' WHERE name = 'sync'"
     )
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(ask, village)
-        assert ask(village, plan=True)["success"] is True  # a look needs no lease
+        waiting = pool.submit(ask, stack)
+        assert ask(stack, plan=True)["success"] is True  # a look needs no lease
         assert not waiting.done()
         released_at = time.time() * 1000
         ours.execute("UPDATE regsvc_lease SET expires_at = '2020-01-01 00:00:00.000'")

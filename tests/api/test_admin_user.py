@@ -10,7 +10,7 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Person, Village
+from tests.support.stack import MakeStack, Person, Stack
 
 PATH = "/api/admin/user"
 QUESTION = """
@@ -23,12 +23,12 @@ scoring_rule = "kindness"
 """
 
 
-def ask(village: Village, username: str, token: str | None, **query: str) -> Reply:
-    return village.get(PATH, {"username": username, **query}, token=token)
+def ask(stack: Stack, username: str, token: str | None, **query: str) -> Reply:
+    return stack.get(PATH, {"username": username, **query}, token=token)
 
 
-def whole(village: Village, person: Person) -> dict[str, Any]:
-    reply = ask(village, person.name, village.olivia())
+def whole(stack: Stack, person: Person) -> dict[str, Any]:
+    reply = ask(stack, person.name, stack.olivia())
     assert reply.status == 200, reply.text
     user: dict[str, Any] = reply.json["user"]
     return user
@@ -37,10 +37,10 @@ def whole(village: Village, person: Person) -> dict[str, Any]:
 # --- What is in it ---
 
 
-def test_everything_of_the_list_and_more(village: Village) -> None:
-    alice = village.approved("alice", language="zh")
-    user = whole(village, alice)
-    assert user.items() >= village.user(alice).items()
+def test_everything_of_the_list_and_more(stack: Stack) -> None:
+    alice = stack.approved("alice", language="zh")
+    user = whole(stack, alice)
+    assert user.items() >= stack.user(alice).items()
     assert (user["username"], user["email"], user["status"], user["plugin"]) == (
         alice.name,
         alice.email,
@@ -53,35 +53,35 @@ def test_everything_of_the_list_and_more(village: Village) -> None:
 
 
 @pytest.mark.parametrize("spelling", [str.lower, str.upper])
-def test_the_case_of_the_name_does_not_matter(village: Village, spelling: Any) -> None:
-    alice = village.pending("alice")
-    assert ask(village, spelling(alice.name), village.olivia()).json["user"]["username"] == alice.name
+def test_the_case_of_the_name_does_not_matter(stack: Stack, spelling: Any) -> None:
+    alice = stack.pending("alice")
+    assert ask(stack, spelling(alice.name), stack.olivia()).json["user"]["username"] == alice.name
 
 
-def test_the_history_of_a_user(village: Village) -> None:
-    alice = village.approved("alice")
-    village.decides("ban", alice, reason="Griefing")
-    history = whole(village, alice)["history"]
+def test_the_history_of_a_user(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.decides("ban", alice, reason="Griefing")
+    history = whole(stack, alice)["history"]
     assert [(review["transition"], review["statusBefore"], review["statusAfter"]) for review in history] == [
         ("ban", "approved", "banned"),
         ("approve", "pending", "approved"),
     ]
     assert (history[0]["reason"], history[0]["operator"]) == ("Griefing", "Olivia")
     assert all(review["isSameUser"] and review["isSameName"] and review["isSameEmail"] for review in history)
-    assert whole(village, alice)["bannedFrom"] == "approved"
+    assert whole(stack, alice)["bannedFrom"] == "approved"
 
 
-def test_the_history_of_the_name_and_of_the_address(village: Village) -> None:
+def test_the_history_of_the_name_and_of_the_address(stack: Stack) -> None:
     """Rick was rejected and deleted. His name came back with another address, his address under another name."""
-    rick = village.pending("rick")
-    village.decides("reject", rick, reason="Rude")
-    village.decides("delete", rick)
+    rick = stack.pending("rick")
+    stack.decides("reject", rick, reason="Rude")
+    stack.decides("delete", rick)
     namesake = Person(rick.name, f"other.{rick.email}", "namesakes-secret")
-    assert village.register(namesake).status == 201
-    again = village.newcomer("again")
-    assert village.register(again, email=rick.email, code=village.code_for(rick.email)).status == 201
+    assert stack.register(namesake).status == 201
+    again = stack.newcomer("again")
+    assert stack.register(again, email=rick.email, code=stack.code_for(rick.email)).status == 201
 
-    by_name, by_email = whole(village, namesake)["history"], whole(village, again)["history"]
+    by_name, by_email = whole(stack, namesake)["history"], whole(stack, again)["history"]
     for history in (by_name, by_email):
         assert [(review["transition"], review["username"]) for review in history] == [
             ("delete", rick.name),
@@ -93,19 +93,19 @@ def test_the_history_of_the_name_and_of_the_address(village: Village) -> None:
     assert {(review["isSameName"], review["isSameEmail"]) for review in by_email} == {(False, True)}
 
 
-def test_who_left_by_himself_takes_his_address_out_of_the_history(village: Village) -> None:
-    alice = village.approved("alice")
+def test_who_left_by_himself_takes_his_address_out_of_the_history(stack: Stack) -> None:
+    alice = stack.approved("alice")
     body = {"currentPassword": alice.password}
-    assert village.post("/api/user/delete", body, token=village.user_token(alice)).status == 200
-    again = village.newcomer("again")
-    assert village.register(again, email=alice.email, code=village.code_for(alice.email)).status == 201
-    assert whole(village, again)["history"] == []
+    assert stack.post("/api/user/delete", body, token=stack.user_token(alice)).status == 200
+    again = stack.newcomer("again")
+    assert stack.register(again, email=alice.email, code=stack.code_for(alice.email)).status == 201
+    assert whole(stack, again)["history"] == []
 
 
-def test_mails_and_their_fate(village: Village) -> None:
-    alice = village.approved("alice")
-    village.smtp.wait_for(alice.email, 2)
-    mails = whole(village, alice)["mails"]
+def test_mails_and_their_fate(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.smtp.wait_for(alice.email, 2)
+    mails = whole(stack, alice)["mails"]
     assert [mail["template"] for mail in mails] == ["approved", "verification_code"]
     assert mails[1] | {"id": 0, "createdAt": 0, "doneAt": 0} == {
         "id": 0,
@@ -122,24 +122,24 @@ def test_mails_and_their_fate(village: Village) -> None:
     }
 
 
-def test_a_mail_that_failed_says_why(village: Village) -> None:
-    alice = village.approved("alice")
-    village.smtp.wait_for(alice.email, 2)
-    our_database(village).execute(
+def test_a_mail_that_failed_says_why(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.smtp.wait_for(alice.email, 2)
+    our_database(stack).execute(
         "UPDATE regsvc_outbox SET outcome = 'failed', last_error = 'mailbox full'"
         " WHERE recipient_key = ? AND template = 'verification_code'",
         (alice.email,),
     )
-    mail = whole(village, alice)["mails"][1]
+    mail = whole(stack, alice)["mails"][1]
     assert (mail["state"], mail["lastError"]) == ("failed", "mailbox full")
 
 
-def test_sessions_and_known_clients(village: Village) -> None:
-    alice = village.approved("alice")
+def test_sessions_and_known_clients(stack: Stack) -> None:
+    alice = stack.approved("alice")
     body = {"username": alice.name, "password": alice.password}
-    village.post("/api/login", body, headers={"X-Forwarded-For": "2001:db8::7"})
-    token = village.user_token(alice)
-    user = whole(village, alice)
+    stack.post("/api/login", body, headers={"X-Forwarded-For": "2001:db8::7"})
+    token = stack.user_token(alice)
+    user = whole(stack, alice)
     assert [(session["audience"], session["ip"]) for session in user["sessions"]] == [
         ("user", "127.0.0.1"),
         ("user", "2001:db8::7"),
@@ -147,15 +147,15 @@ def test_sessions_and_known_clients(village: Village) -> None:
     assert all(session["startedAt"] <= session["lastSeenAt"] < session["expiresAt"] for session in user["sessions"])
     assert not any(session["isCurrent"] for session in user["sessions"])
     assert {client["client"] for client in user["clients"]} == {"127.0.0.1", "2001:db8::/64"}
-    village.post("/api/logout", {}, token=token)
-    assert [session["ip"] for session in whole(village, alice)["sessions"]] == ["2001:db8::7"]
-    village.decides("ban", alice)
-    assert whole(village, alice)["sessions"] == []
+    stack.post("/api/logout", {}, token=token)
+    assert [session["ip"] for session in whole(stack, alice)["sessions"]] == ["2001:db8::7"]
+    stack.decides("ban", alice)
+    assert whole(stack, alice)["sessions"] == []
 
 
-def test_the_player_and_how_the_two_sides_agree(village: Village) -> None:
-    alice = village.approved("alice")
-    player = whole(village, alice)["player"]
+def test_the_player_and_how_the_two_sides_agree(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    player = whole(stack, alice)["player"]
     assert (player["presence"], player["plugin"], player["realname"], player["email"]) == (
         "present",
         "synced",
@@ -163,49 +163,49 @@ def test_the_player_and_how_the_two_sides_agree(village: Village) -> None:
         alice.email,
     )
     assert abs(player["registeredAt"] / 1000 - time.time()) < 60
-    village.decides("ban", alice)
-    player = whole(village, alice)["player"]
+    stack.decides("ban", alice)
+    player = whole(stack, alice)["player"]
     assert (player["plugin"], player["lockReason"]) == ("locked", "banned")
     assert player["lockedAt"] >= player["registeredAt"]
 
 
-def test_a_disagreement_is_named(village: Village) -> None:
-    alice = village.approved("alice")
-    village.authme.set_email(alice.name, f"game.{alice.email}")
-    village.sync()
-    player = whole(village, alice)["player"]
+def test_a_disagreement_is_named(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.authme.set_email(alice.name, f"game.{alice.email}")
+    stack.sync()
+    player = whole(stack, alice)["player"]
     assert (player["plugin"], player["conflicts"]) == ("conflict", ["email"])
 
 
-def test_an_adopted_player(village: Village) -> None:
-    bob = village.newcomer("bob")
-    village.authme.register(bob.name, bob.password, email=bob.email)
-    village.sync()
-    user = whole(village, bob)
+def test_an_adopted_player(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    stack.authme.register(bob.name, bob.password, email=bob.email)
+    stack.sync()
+    user = whole(stack, bob)
     assert (user["origin"], user["isEmailVerified"], user["registrationIp"]) == ("adopted", False, None)
     assert (user["mails"], user["sessions"], user["history"]) == ([], [], [])
 
 
-def test_no_secret_is_in_it(village: Village) -> None:
-    alice = village.approved("alice")
-    token = village.user_token(alice)
-    [row] = our_database(village).query(
+def test_no_secret_is_in_it(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token = stack.user_token(alice)
+    [row] = our_database(stack).query(
         "SELECT u.password_hash, p.base_hash, s.jti FROM regsvc_user u"
         " JOIN regsvc_player p ON p.user_id = u.id JOIN regsvc_session s ON s.user_id = u.id WHERE u.username = ?",
         (alice.name,),
     )
-    village.decides("ban", alice)
-    text = json.dumps(whole(village, alice))
-    for secret in (alice.password, token, village.authme.get(alice.name)["password"], *row.values()):
+    stack.decides("ban", alice)
+    text = json.dumps(whole(stack, alice))
+    for secret in (alice.password, token, stack.authme.get(alice.name)["password"], *row.values()):
         assert secret not in text
     for word in ("hash", "salt", "jti", "nonce", "token"):
         assert f'{word}"' not in text.lower()
 
 
-def test_the_answers_to_the_questionnaire(make_village: MakeVillage, tmp_path: Path) -> None:
+def test_the_answers_to_the_questionnaire(make_stack: MakeStack, tmp_path: Path) -> None:
     file = tmp_path / "questionnaire.toml"
     file.write_text(QUESTION, encoding="utf-8")
-    asking = make_village(config={"questionnaire": {"file": str(file), "pass_score": 5}})
+    asking = make_stack(config={"questionnaire": {"file": str(file), "pass_score": 5}})
     given = {"answers": {"7": {"textAnswer": "To build bridges."}}}
     submitted = asking.post("/api/questionnaire/submit", given)
     assert submitted.status == 200, submitted.text
@@ -229,49 +229,49 @@ def test_the_answers_to_the_questionnaire(make_village: MakeVillage, tmp_path: P
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_name_nobody_has(village: Village, language: str) -> None:
-    nobody = village.newcomer("nobody")
-    reply = ask(village, nobody.name, village.olivia(), language=language)
+def test_it_refuses_a_name_nobody_has(stack: Stack, language: str) -> None:
+    nobody = stack.newcomer("nobody")
+    reply = ask(stack, nobody.name, stack.olivia(), language=language)
     assert_refused(reply, 404, "user_not_found", field="username", language=language)
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "İ", "%", "a' OR '1'='1", " "])
-def test_a_name_nobody_could_have_is_just_unknown(village: Village, name: str) -> None:
-    assert_refused(ask(village, name, village.olivia()), 404, "user_not_found", field="username")
+def test_a_name_nobody_could_have_is_just_unknown(stack: Stack, name: str) -> None:
+    assert_refused(ask(stack, name, stack.olivia()), 404, "user_not_found", field="username")
 
 
-def test_a_name_that_is_only_a_player_yet_is_unknown_and_stays_so(village: Village) -> None:
+def test_a_name_that_is_only_a_player_yet_is_unknown_and_stays_so(stack: Stack) -> None:
     """Looking changes nothing; whoever decides about the player adopts him."""
-    bob = village.newcomer("bob")
-    village.authme.register(bob.name, bob.password)
-    assert_refused(ask(village, bob.name, village.olivia()), 404, "user_not_found", field="username")
-    assert village.status(bob) is None
+    bob = stack.newcomer("bob")
+    stack.authme.register(bob.name, bob.password)
+    assert_refused(ask(stack, bob.name, stack.olivia()), 404, "user_not_found", field="username")
+    assert stack.status(bob) is None
 
 
-def test_a_deleted_user_is_unknown(village: Village) -> None:
-    alice = village.approved("alice")
-    village.decides("delete", alice)
-    assert_refused(ask(village, alice.name, village.olivia()), 404, "user_not_found", field="username")
+def test_a_deleted_user_is_unknown(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.decides("delete", alice)
+    assert_refused(ask(stack, alice.name, stack.olivia()), 404, "user_not_found", field="username")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_missing_name(village: Village, language: str) -> None:
-    reply = village.get(PATH, {"language": language}, token=village.olivia())
+def test_it_refuses_a_missing_name(stack: Stack, language: str) -> None:
+    reply = stack.get(PATH, {"language": language}, token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field="username", language=language)
 
 
-def test_it_refuses_two_names(village: Village) -> None:
-    reply = village.daemon.request("GET", f"{PATH}?username=a&username=b", token=village.olivia())
+def test_it_refuses_two_names(stack: Stack) -> None:
+    reply = stack.daemon.request("GET", f"{PATH}?username=a&username=b", token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field="username")
 
 
-def test_it_is_for_admins_alone(village: Village) -> None:
-    alice = village.approved("alice")
-    assert_refused(ask(village, alice.name, None), 401, "unauthorized")
-    assert_refused(ask(village, alice.name, "rubbish"), 401, "unauthorized")
-    assert_refused(ask(village, alice.name, village.user_token(alice)), 403, "forbidden")
+def test_it_is_for_admins_alone(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    assert_refused(ask(stack, alice.name, None), 401, "unauthorized")
+    assert_refused(ask(stack, alice.name, "rubbish"), 401, "unauthorized")
+    assert_refused(ask(stack, alice.name, stack.user_token(alice)), 403, "forbidden")
 
 
-def test_nobody_is_a_200_for_front_ends_that_want_it(make_village: MakeVillage) -> None:
-    softened = make_village(config={"http": {"legacy_status": True}})
+def test_nobody_is_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -> None:
+    softened = make_stack(config={"http": {"legacy_status": True}})
     assert_refused_as_200(ask(softened, "Nobody", softened.olivia()), "user_not_found")

@@ -14,7 +14,7 @@ from tests.support.decisions import decide_as, decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeVillage, Person, Village, find_link_token
+from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
 
 MINUTE = 60_000
@@ -35,9 +35,9 @@ UNTOUCHED = {
 """What AuthMe leaves to the columns' defaults when a player registers."""
 
 
-def assert_row_is_as_authme_makes_it(village: Village, person: Person) -> None:
+def assert_row_is_as_authme_makes_it(stack: Stack, person: Person) -> None:
     """But for the two columns of the password."""
-    row = village.authme.get(person.name)
+    row = stack.authme.get(person.name)
     assert abs(row["regdate"] - time.time() * 1000) < MINUTE
     told = {name: row[name] for name in ("username", "realname", "email", "regip")}
     expected = {"username": person.key, "realname": person.name, "email": person.email, "regip": "127.0.0.1"}
@@ -45,95 +45,95 @@ def assert_row_is_as_authme_makes_it(village: Village, person: Person) -> None:
     assert {name: row[name] for name in UNTOUCHED} == UNTOUCHED
 
 
-def test_the_row_is_as_authme_makes_it(village: Village) -> None:
-    alice = village.approved("alice")
-    assert_row_is_as_authme_makes_it(village, alice)
-    row = village.authme.get(alice.name)
+def test_the_row_is_as_authme_makes_it(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    assert_row_is_as_authme_makes_it(stack, alice)
+    row = stack.authme.get(alice.name)
     assert "salt" not in row
     assert HASHERS["SHA256"].verify(alice.password, HashedPassword(row["password"]), alice.name)
-    assert village.authme.login(alice.name, alice.password)
-    assert village.user(alice)["plugin"] == "synced"
+    assert stack.authme.login(alice.name, alice.password)
+    assert stack.user(alice)["plugin"] == "synced"
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "mariadb"])
-def test_the_row_has_salt_and_uuid_where_the_table_has_them(make_village: MakeVillage, kind: DatabaseKind) -> None:
+def test_the_row_has_salt_and_uuid_where_the_table_has_them(make_stack: MakeStack, kind: DatabaseKind) -> None:
     authme = {"settings.security.passwordHash": "SALTEDSHA512"}
-    village = make_village(kind, shape=TableShape.FULL, authme=authme)
-    alice = village.approved("alice")
+    stack = make_stack(kind, shape=TableShape.FULL, authme=authme)
+    alice = stack.approved("alice")
 
-    assert_row_is_as_authme_makes_it(village, alice)
-    row = village.authme.get(alice.name)
+    assert_row_is_as_authme_makes_it(stack, alice)
+    row = stack.authme.get(alice.name)
     assert row["uuid"] == offline_uuid(alice.name)
     assert len(row["salt"]) >= 8
     assert HASHERS["SALTEDSHA512"].verify(alice.password, HashedPassword(row["password"], row["salt"]), alice.name)
-    assert village.authme.login(alice.name, alice.password)
-    assert not village.authme.login(alice.name, "a wrong one")
-    assert village.sync()["updated"] == 0
+    assert stack.authme.login(alice.name, alice.password)
+    assert not stack.authme.login(alice.name, "a wrong one")
+    assert stack.sync()["updated"] == 0
 
 
-def test_nobody_elses_row_is_touched(village: Village) -> None:
-    bob, alice = village.approved("bob"), village.pending("alice")
-    assert village.authme.login(bob.name, bob.password)
-    before = dump_table(village.table)
-    village.decides("approve", alice)
-    after = dump_table(village.table)
+def test_nobody_elses_row_is_touched(stack: Stack) -> None:
+    bob, alice = stack.approved("bob"), stack.pending("alice")
+    assert stack.authme.login(bob.name, bob.password)
+    before = dump_table(stack.table)
+    stack.decides("approve", alice)
+    after = dump_table(stack.table)
     assert after[: len(before)] == before
     assert len(after) == len(before) + 1
 
 
-def test_the_applicant_hears_of_it_with_the_reason(village: Village) -> None:
-    alice = village.pending("alice")
-    village.decides("approve", alice, reason="welcome back, <b>friend</b>")
+def test_the_applicant_hears_of_it_with_the_reason(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    stack.decides("approve", alice, reason="welcome back, <b>friend</b>")
 
-    letter = village.smtp.wait_for(alice.email, 2)
+    letter = stack.smtp.wait_for(alice.email, 2)
     assert letter.subject.startswith("Welcome")
     assert "welcome back, <b>friend</b>" in letter.text
     assert letter.html is not None
     assert "&lt;b&gt;friend" in letter.html
-    assert village.user(alice)["reason"] == "welcome back, <b>friend</b>"
-    token = village.user_token(alice)
-    told = village.get("/api/user/status", {"username": alice.name}, token=token).json["data"]
+    assert stack.user(alice)["reason"] == "welcome back, <b>friend</b>"
+    token = stack.user_token(alice)
+    told = stack.get("/api/user/status", {"username": alice.name}, token=token).json["data"]
     assert (told["reason"], told["email"]) == ("welcome back, <b>friend</b>", alice.email)
-    assert told["reviewedAt"] == village.user(alice)["reviewedAt"]
+    assert told["reviewedAt"] == stack.user(alice)["reviewedAt"]
 
 
-def test_silent_sends_no_mail(village: Village) -> None:
-    alice, bob = village.pending("alice"), village.pending("bob")
-    village.decides("approve", alice, silent=True, reason="quietly")
-    village.decides("approve", bob)
-    village.smtp.wait_for(bob.email, 2)
-    assert len(village.smtp.letters_to(alice.email)) == 1
-    assert village.user(alice)["reason"] == "quietly"
-    assert len(village.audits(alice, "user.approved")) == 1
+def test_silent_sends_no_mail(stack: Stack) -> None:
+    alice, bob = stack.pending("alice"), stack.pending("bob")
+    stack.decides("approve", alice, silent=True, reason="quietly")
+    stack.decides("approve", bob)
+    stack.smtp.wait_for(bob.email, 2)
+    assert len(stack.smtp.letters_to(alice.email)) == 1
+    assert stack.user(alice)["reason"] == "quietly"
+    assert len(stack.audits(alice, "user.approved")) == 1
 
 
-def test_the_mail_is_in_the_applicants_language_the_reply_in_olivias(village: Village) -> None:
-    alice = village.pending("alice", language="zh")
-    reply = village.decides("approve", alice, language="en")
+def test_the_mail_is_in_the_applicants_language_the_reply_in_olivias(stack: Stack) -> None:
+    alice = stack.pending("alice", language="zh")
+    reply = stack.decides("approve", alice, language="en")
     assert reply.json["message"] == f"{alice.name} was approved."
-    assert "欢迎" in village.smtp.wait_for(alice.email, 2).subject
+    assert "欢迎" in stack.smtp.wait_for(alice.email, 2).subject
 
-    bob = village.pending("bob")
-    assert "已通过" in village.decides("approve", bob, language="zh").json["message"]
-    assert village.smtp.wait_for(bob.email, 2).subject.startswith("Welcome")
-
-
-def test_without_a_password_the_mail_brings_a_link(village: Village) -> None:
-    bob = village.pending("bob", password=None)
-    village.decides("approve", bob)
-    assert village.authme.find(bob.name) is None
-    assert village.user(bob)["plugin"] == "absent"
-
-    token = find_link_token(village.smtp.wait_for(bob.email, 2).text)
-    assert village.post("/api/password/reset", {"token": token, "newPassword": bob.password}).status == 200
-    assert village.authme.login(bob.name, bob.password)
+    bob = stack.pending("bob")
+    assert "已通过" in stack.decides("approve", bob, language="zh").json["message"]
+    assert stack.smtp.wait_for(bob.email, 2).subject.startswith("Welcome")
 
 
-def test_a_rejected_applicant_may_be_approved_after_all(village: Village) -> None:
-    alice = somebody(village, "rejected")
-    village.decides("approve", alice)
-    assert village.authme.login(alice.name, alice.password)
-    reviews = our_database(village).query(
+def test_without_a_password_the_mail_brings_a_link(stack: Stack) -> None:
+    bob = stack.pending("bob", password=None)
+    stack.decides("approve", bob)
+    assert stack.authme.find(bob.name) is None
+    assert stack.user(bob)["plugin"] == "absent"
+
+    token = find_link_token(stack.smtp.wait_for(bob.email, 2).text)
+    assert stack.post("/api/password/reset", {"token": token, "newPassword": bob.password}).status == 200
+    assert stack.authme.login(bob.name, bob.password)
+
+
+def test_a_rejected_applicant_may_be_approved_after_all(stack: Stack) -> None:
+    alice = somebody(stack, "rejected")
+    stack.decides("approve", alice)
+    assert stack.authme.login(alice.name, alice.password)
+    reviews = our_database(stack).query(
         "SELECT transition, status_before, status_after, operator FROM regsvc_review WHERE username_key = ?"
         " ORDER BY id",
         (alice.key,),
@@ -147,72 +147,72 @@ def test_a_rejected_applicant_may_be_approved_after_all(village: Village) -> Non
 # --- Approved again ---
 
 
-def test_a_player_who_left_the_table_is_provisioned_again(village: Village) -> None:
-    bob = village.approved("bob")
-    assert_refused(village.decide("approve", bob), 409, "wrong_status")
-    village.authme.unregister_from_console(bob.name)
-    village.sync()
-    assert village.user(bob)["plugin"] == "absent"
-    assert village.authme.find(bob.name) is None
+def test_a_player_who_left_the_table_is_provisioned_again(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    assert_refused(stack.decide("approve", bob), 409, "wrong_status")
+    stack.authme.unregister_from_console(bob.name)
+    stack.sync()
+    assert stack.user(bob)["plugin"] == "absent"
+    assert stack.authme.find(bob.name) is None
 
-    village.decides("approve", bob)
+    stack.decides("approve", bob)
 
-    assert village.authme.login(bob.name, bob.password)
-    assert village.user(bob)["plugin"] == "synced"
-    assert_refused(village.decide("approve", bob), 409, "wrong_status")
+    assert stack.authme.login(bob.name, bob.password)
+    assert stack.user(bob)["plugin"] == "synced"
+    assert_refused(stack.decide("approve", bob), 409, "wrong_status")
 
 
-def test_it_goes_by_what_the_list_says(village: Village) -> None:
+def test_it_goes_by_what_the_list_says(stack: Stack) -> None:
     """One row that is not there may be a table that is wrong: that is for a run of the sync to find."""
-    bob = village.approved("bob")
-    village.authme.unregister_from_console(bob.name)
-    assert village.user(bob)["plugin"] == "synced"
-    assert_refused(village.decide("approve", bob), 409, "wrong_status")
-    assert village.authme.find(bob.name) is None
+    bob = stack.approved("bob")
+    stack.authme.unregister_from_console(bob.name)
+    assert stack.user(bob)["plugin"] == "synced"
+    assert_refused(stack.decide("approve", bob), 409, "wrong_status")
+    assert stack.authme.find(bob.name) is None
 
 
-def test_a_row_in_a_strangers_hands_is_opened_for_its_owner(village: Village) -> None:
-    bob = village.approved("bob")
-    village.authme.unregister_from_console(bob.name)
-    village.sync()
-    village.authme.register(bob.name, "a strangers one", email="stranger@example.org")
-    village.sync()
-    assert village.user(bob)["plugin"] == "returned"
-    assert not village.authme.login(bob.name, "a strangers one")
+def test_a_row_in_a_strangers_hands_is_opened_for_its_owner(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.authme.unregister_from_console(bob.name)
+    stack.sync()
+    stack.authme.register(bob.name, "a strangers one", email="stranger@example.org")
+    stack.sync()
+    assert stack.user(bob)["plugin"] == "returned"
+    assert not stack.authme.login(bob.name, "a strangers one")
 
-    village.decides("approve", bob)
+    stack.decides("approve", bob)
 
-    assert village.user(bob)["plugin"] == "synced"
-    assert village.authme.login(bob.name, bob.password)
-    assert not village.authme.login(bob.name, "a strangers one")
-    assert village.authme.get(bob.name)["email"] == bob.email
+    assert stack.user(bob)["plugin"] == "synced"
+    assert stack.authme.login(bob.name, bob.password)
+    assert not stack.authme.login(bob.name, "a strangers one")
+    assert stack.authme.get(bob.name)["email"] == bob.email
 
 
-def test_what_a_stranger_registered_around_the_review_never_opens_the_account(village: Village) -> None:
-    alice, bob = village.pending("alice"), village.pending("bob", password=None)
+def test_what_a_stranger_registered_around_the_review_never_opens_the_account(stack: Stack) -> None:
+    alice, bob = stack.pending("alice"), stack.pending("bob", password=None)
     for person in (alice, bob):
-        village.authme.register(person.name, "a strangers one")
-    village.sync()
-    assert village.user(alice)["plugin"] == "conflict"
+        stack.authme.register(person.name, "a strangers one")
+    stack.sync()
+    assert stack.user(alice)["plugin"] == "conflict"
     for person in (alice, bob):
-        village.decides("approve", person)
-        assert not village.authme.login(person.name, "a strangers one")
-        assert village.login(person, "a strangers one").status == 401
+        stack.decides("approve", person)
+        assert not stack.authme.login(person.name, "a strangers one")
+        assert stack.login(person, "a strangers one").status == 401
 
-    assert village.authme.login(alice.name, alice.password)
-    token = find_link_token(village.smtp.wait_for(bob.email, 2).text)
-    assert village.post("/api/password/reset", {"token": token, "newPassword": bob.password}).status == 200
-    assert village.authme.login(bob.name, bob.password)
+    assert stack.authme.login(alice.name, alice.password)
+    token = find_link_token(stack.smtp.wait_for(bob.email, 2).text)
+    assert stack.post("/api/password/reset", {"token": token, "newPassword": bob.password}).status == 200
+    assert stack.authme.login(bob.name, bob.password)
 
 
 # --- Many ---
 
 
-def test_many_at_once_each_with_a_result_of_its_own(village: Village) -> None:
-    alice, bob, nobody = village.pending("alice"), village.approved("bob"), village.newcomer("nobody")
-    carol = somebody(village, "rejected", "carol")
+def test_many_at_once_each_with_a_result_of_its_own(stack: Stack) -> None:
+    alice, bob, nobody = stack.pending("alice"), stack.approved("bob"), stack.newcomer("nobody")
+    carol = somebody(stack, "rejected", "carol")
 
-    results = decide_on_many(village, "approve", [alice.name, bob.name, nobody.name, carol.key.upper(), alice.name])
+    results = decide_on_many(stack, "approve", [alice.name, bob.name, nobody.name, carol.key.upper(), alice.name])
 
     assert [(result["username"], result["success"]) for result in results] == [
         (alice.name, True),
@@ -224,26 +224,26 @@ def test_many_at_once_each_with_a_result_of_its_own(village: Village) -> None:
     assert [result.get("code") for result in results] == [None, "wrong_status", "user_not_found", None]
     assert all(result["message"] for result in results)
     for person in (alice, carol):
-        assert village.authme.login(person.name, person.password)
-        assert len(village.audits(person, "user.approved")) == 1
-        assert village.smtp.wait_for(person.email, 2 if person is alice else 3).subject.startswith("Welcome")
+        assert stack.authme.login(person.name, person.password)
+        assert len(stack.audits(person, "user.approved")) == 1
+        assert stack.smtp.wait_for(person.email, 2 if person is alice else 3).subject.startswith("Welcome")
 
 
-def test_a_hundred_names_are_the_most(village: Village) -> None:
-    alice = village.pending("alice")
+def test_a_hundred_names_are_the_most(stack: Stack) -> None:
+    alice = stack.pending("alice")
     names = [f"Nobody_{number}" for number in range(99)]
-    results = decide_on_many(village, "approve", [*names, alice.name], silent=True, reason="all of you")
+    results = decide_on_many(stack, "approve", [*names, alice.name], silent=True, reason="all of you")
     assert len(results) == 100
     assert [result["success"] for result in results] == [False] * 99 + [True]
-    assert village.user(alice)["reason"] == "all of you"
+    assert stack.user(alice)["reason"] == "all of you"
     body = {"usernames": [*names, alice.name, "Nobody_99"]}
-    reply = village.post("/api/admin/user/approve", body, token=village.olivia())
+    reply = stack.post("/api/admin/user/approve", body, token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field="usernames")
 
 
-def test_the_words_of_each_result_are_in_olivias_language(village: Village) -> None:
-    alice, nobody = village.pending("alice"), village.newcomer("nobody")
-    approved, unknown = decide_on_many(village, "approve", [alice.name, nobody.name], language="zh")
+def test_the_words_of_each_result_are_in_olivias_language(stack: Stack) -> None:
+    alice, nobody = stack.pending("alice"), stack.newcomer("nobody")
+    approved, unknown = decide_on_many(stack, "approve", [alice.name, nobody.name], language="zh")
     assert "已通过" in approved["message"]
     assert "用户" in unknown["message"]
 
@@ -251,70 +251,70 @@ def test_the_words_of_each_result_are_in_olivias_language(village: Village) -> N
 # --- Two at once ---
 
 
-def test_of_fifty_approvals_one_has_an_effect(village: Village, operators: Operators) -> None:
-    oscar, alice = operators.new("oscar"), village.pending("alice")
-    tokens = [village.olivia(), village.admin_token(oscar.name, oscar.password)]
+def test_of_fifty_approvals_one_has_an_effect(stack: Stack, operators: Operators) -> None:
+    oscar, alice = operators.new("oscar"), stack.pending("alice")
+    tokens = [stack.olivia(), stack.admin_token(oscar.name, oscar.password)]
 
-    replies = at_once([partial(decide_as, village, token, "approve", alice.name) for token in tokens * 25])
+    replies = at_once([partial(decide_as, stack, token, "approve", alice.name) for token in tokens * 25])
 
     outcomes = sorted((reply.status, reply.code) for reply in replies)
     assert outcomes == [(200, None), *[(409, "wrong_status")] * 49]
-    assert len(village.audits(alice, "user.approved")) == 1
-    assert village.authme.login(alice.name, alice.password)
-    assert_one_mail(village, alice, 2)
+    assert len(stack.audits(alice, "user.approved")) == 1
+    assert stack.authme.login(alice.name, alice.password)
+    assert_one_mail(stack, alice, 2)
 
 
-def test_opposite_decisions_at_once_leave_one_of_them(village: Village) -> None:
+def test_opposite_decisions_at_once_leave_one_of_them(stack: Stack) -> None:
     for _round in range(5):
-        alice = village.pending("alice")
+        alice = stack.pending("alice")
         decisions = ["approve", "reject"] * 5
-        replies = at_once([partial(village.decide, name, alice) for name in decisions])
+        replies = at_once([partial(stack.decide, name, alice) for name in decisions])
         statuses = [reply.status for reply in replies]
         assert set(statuses) <= {200, 409}
         # a rejected applicant may still be approved, so two may be right one after the other
         taken = [name for name, status in zip(decisions, statuses, strict=True) if status == 200]
         assert sorted(taken) in (["approve"], ["reject"], ["approve", "reject"])
-        assert len(village.audits(alice, "user.approved")) == taken.count("approve")
-        assert len(village.audits(alice, "user.rejected")) == taken.count("reject")
+        assert len(stack.audits(alice, "user.approved")) == taken.count("approve")
+        assert len(stack.audits(alice, "user.rejected")) == taken.count("reject")
 
 
-def test_a_name_that_is_many_times_among_many_is_decided_once(village: Village) -> None:
-    people = [village.pending("crowd") for _number in range(5)]
+def test_a_name_that_is_many_times_among_many_is_decided_once(stack: Stack) -> None:
+    people = [stack.pending("crowd") for _number in range(5)]
     names = [person.name for person in people]
-    batches = at_once([lambda: decide_on_many(village, "approve", names, silent=True)] * 8)
+    batches = at_once([lambda: decide_on_many(stack, "approve", names, silent=True)] * 8)
     assert sum(result["success"] for batch in batches for result in batch) == 5
     assert {result["code"] for batch in batches for result in batch if not result["success"]} == {"wrong_status"}
     for person in people:
-        assert len(village.audits(person, "user.approved")) == 1
+        assert len(stack.audits(person, "user.approved")) == 1
 
 
-def assert_one_mail(village: Village, person: Person, count: int) -> None:
+def assert_one_mail(stack: Stack, person: Person, count: int) -> None:
     """A mail to somebody else, sent later, comes after all that was promised to this person."""
-    village.smtp.wait_for(person.email, count)
-    witness = village.pending("witness")
-    village.decides("approve", witness)
-    village.smtp.wait_for(witness.email, 2)
-    assert len(village.smtp.letters_to(person.email)) == count
+    stack.smtp.wait_for(person.email, count)
+    witness = stack.pending("witness")
+    stack.decides("approve", witness)
+    stack.smtp.wait_for(witness.email, 2)
+    assert len(stack.smtp.letters_to(person.email)) == count
 
 
 # --- AuthMe's table is away ---
 
 
-def test_while_the_table_is_missing_the_wish_is_kept(village: Village) -> None:
-    alice = village.pending("alice")
-    with table_missing(village):
-        reply = village.decides("approve", alice)
+def test_while_the_table_is_missing_the_wish_is_kept(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    with table_missing(stack):
+        reply = stack.decides("approve", alice)
         assert (reply.json["status"], reply.json["warnings"]) == ("approved", ["player_pending"])
-        [error] = village.sync()["errors"]
+        [error] = stack.sync()["errors"]
         assert error["username"] is None
 
-    assert village.authme.find(alice.name) is None
-    assert_synced(village, provisioned=1)
-    assert_plays_after_one_approval(village, alice)
+    assert stack.authme.find(alice.name) is None
+    assert_synced(stack, provisioned=1)
+    assert_plays_after_one_approval(stack, alice)
 
 
 @pytest.mark.parametrize("outage", [file_missing, file_busy])
-def test_while_the_file_is_away_the_wish_is_kept(impatient: Village, outage: Outage) -> None:
+def test_while_the_file_is_away_the_wish_is_kept(impatient: Stack, outage: Outage) -> None:
     alice, bob = impatient.pending("alice"), impatient.pending("bob")
     with outage(impatient):
         reply = impatient.decides("approve", alice)
@@ -327,18 +327,18 @@ def test_while_the_file_is_away_the_wish_is_kept(impatient: Village, outage: Out
         assert_plays_after_one_approval(impatient, person)
 
 
-def assert_plays_after_one_approval(village: Village, person: Person) -> None:
-    assert village.authme.login(person.name, person.password)
-    assert village.user(person)["plugin"] == "synced"
-    assert len(village.audits(person, "user.approved")) == 1
-    assert village.smtp.wait_for(person.email, 2).subject.startswith("Welcome")
+def assert_plays_after_one_approval(stack: Stack, person: Person) -> None:
+    assert stack.authme.login(person.name, person.password)
+    assert stack.user(person)["plugin"] == "synced"
+    assert len(stack.audits(person, "user.approved")) == 1
+    assert stack.smtp.wait_for(person.email, 2).subject.startswith("Welcome")
 
 
-def test_an_approval_of_somebody_missed_waits_for_the_table_too(village: Village) -> None:
-    bob = village.approved("bob")
-    village.authme.unregister_from_console(bob.name)
-    village.sync()
-    with table_missing(village):
-        assert village.decides("approve", bob).json["warnings"] == ["player_pending"]
-    assert_synced(village, provisioned=1)
-    assert village.authme.login(bob.name, bob.password)
+def test_an_approval_of_somebody_missed_waits_for_the_table_too(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.authme.unregister_from_console(bob.name)
+    stack.sync()
+    with table_missing(stack):
+        assert stack.decides("approve", bob).json["warnings"] == ["player_pending"]
+    assert_synced(stack, provisioned=1)
+    assert stack.authme.login(bob.name, bob.password)

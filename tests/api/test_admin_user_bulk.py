@@ -8,16 +8,16 @@ from regsvc.core.i18n import load_translations
 from tests.support.decisions import decide_on_many
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 
 MANY = 100
 AFTERWARDS = {"approve": "approved", "reject": "rejected", "ban": "banned", "delete": "deleted"}
 
 
-def crowd(village: Village, size: int) -> list[str]:
+def crowd(stack: Stack, size: int) -> list[str]:
     """The names of this many people who wait, put there by hand: registering takes a mail each."""
-    people = [village.newcomer("many") for _number in range(size)]
-    ours = our_database(village)
+    people = [stack.newcomer("many") for _number in range(size)]
+    ours = our_database(stack)
     for person in people:
         ours.execute(
             "INSERT INTO regsvc_user (username, username_key, email, email_key, is_email_verified, status,"
@@ -28,13 +28,13 @@ def crowd(village: Village, size: int) -> list[str]:
     return [person.name for person in people]
 
 
-def statuses(village: Village, names: list[str]) -> set[str | None]:
-    return {village.get("/api/user/status", {"username": name}).json["data"].get("status") for name in names}
+def statuses(stack: Stack, names: list[str]) -> set[str | None]:
+    return {stack.get("/api/user/status", {"username": name}).json["data"].get("status") for name in names}
 
 
-def mails_about(village: Village, names: list[str]) -> int:
+def mails_about(stack: Stack, names: list[str]) -> int:
     keys = [name.lower() for name in names]
-    rows = our_database(village).query(
+    rows = our_database(stack).query(
         "SELECT COUNT(*) AS n FROM regsvc_outbox o JOIN regsvc_user u ON u.id = o.user_id"
         f" WHERE u.username_key IN ({', '.join('?' * len(keys))})",
         tuple(keys),
@@ -42,8 +42,8 @@ def mails_about(village: Village, names: list[str]) -> int:
     return int(rows[0]["n"])
 
 
-def entries_about(village: Village, names: list[str], action: str) -> int:
-    rows = our_database(village).query(
+def entries_about(stack: Stack, names: list[str], action: str) -> int:
+    rows = our_database(stack).query(
         f"SELECT COUNT(*) AS n FROM regsvc_audit WHERE action = ? AND target IN ({', '.join('?' * len(names))})",
         (action, *names),
     )
@@ -51,47 +51,47 @@ def entries_about(village: Village, names: list[str], action: str) -> int:
 
 
 @pytest.mark.parametrize("transition", ["approve", "reject", "ban", "delete"])
-def test_a_hundred_at_once(village: Village, transition: str) -> None:
-    names = crowd(village, MANY)
-    results = decide_on_many(village, transition, names, reason="all of you")
+def test_a_hundred_at_once(stack: Stack, transition: str) -> None:
+    names = crowd(stack, MANY)
+    results = decide_on_many(stack, transition, names, reason="all of you")
     status = AFTERWARDS[transition]
     assert [(result["username"], result["success"], result["status"]) for result in results] == [
         (name, True, status) for name in names
     ]
-    assert statuses(village, names) == {None if transition == "delete" else status}
-    assert entries_about(village, names, f"user.{status}") == MANY
-    assert mails_about(village, names) == (0 if transition == "delete" else MANY)
+    assert statuses(stack, names) == {None if transition == "delete" else status}
+    assert entries_about(stack, names, f"user.{status}") == MANY
+    assert mails_about(stack, names) == (0 if transition == "delete" else MANY)
 
 
 @pytest.mark.parametrize("transition", ["approve", "reject", "ban", "unban", "delete"])
-def test_a_hundred_and_one_are_refused_and_nothing_is_done(village: Village, transition: str) -> None:
-    [alice] = crowd(village, 1)
+def test_a_hundred_and_one_are_refused_and_nothing_is_done(stack: Stack, transition: str) -> None:
+    [alice] = crowd(stack, 1)
     body = {"usernames": [alice, *(f"Nobody{number}" for number in range(MANY))]}
-    reply = village.post(f"/api/admin/user/{transition}", body, token=village.olivia())
+    reply = stack.post(f"/api/admin/user/{transition}", body, token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field="usernames")
-    assert statuses(village, [alice]) == {"pending"}
+    assert statuses(stack, [alice]) == {"pending"}
 
 
-def test_a_name_given_twice_is_decided_once(village: Village) -> None:
-    names = crowd(village, 2)
-    results = decide_on_many(village, "approve", [names[0], names[1], names[0]])
+def test_a_name_given_twice_is_decided_once(stack: Stack) -> None:
+    names = crowd(stack, 2)
+    results = decide_on_many(stack, "approve", [names[0], names[1], names[0]])
     assert [(result["username"], result["success"]) for result in results] == [(name, True) for name in names]
-    assert entries_about(village, names, "user.approved") == 2
+    assert entries_about(stack, names, "user.approved") == 2
 
 
-def test_another_spelling_is_the_same_user_and_comes_second(village: Village) -> None:
-    [alice] = crowd(village, 1)
-    first, second = decide_on_many(village, "approve", [alice, alice.upper()])
+def test_another_spelling_is_the_same_user_and_comes_second(stack: Stack) -> None:
+    [alice] = crowd(stack, 1)
+    first, second = decide_on_many(stack, "approve", [alice, alice.upper()])
     assert (first["success"], second["success"], second["code"]) == (True, False, "wrong_status")
-    assert entries_about(village, [alice], "user.approved") == 1
+    assert entries_about(stack, [alice], "user.approved") == 1
 
 
-def test_one_that_is_refused_holds_up_nobody(village: Village) -> None:
-    names = crowd(village, 3)
-    banned = village.approved("bob")
-    village.decides("ban", banned)
+def test_one_that_is_refused_holds_up_nobody(stack: Stack) -> None:
+    names = crowd(stack, 3)
+    banned = stack.approved("bob")
+    stack.decides("ban", banned)
     asked = [names[0], banned.name, names[1], "Nobody_at_all", names[2], "Olivia"]
-    results = decide_on_many(village, "reject", asked)
+    results = decide_on_many(stack, "reject", asked)
     assert [(result["username"], result["success"], result.get("code")) for result in results] == [
         (names[0], True, None),
         (banned.name, False, "wrong_status"),
@@ -104,30 +104,30 @@ def test_one_that_is_refused_holds_up_nobody(village: Village) -> None:
     words = load_translations()
     assert refused["status"] == "banned"
     assert refused["message"] == words.text("refusal.wrong_status", "en", status="banned")
-    assert statuses(village, names) == {"rejected"}
+    assert statuses(stack, names) == {"rejected"}
 
 
-def test_silence_mails_nobody(village: Village) -> None:
-    names = crowd(village, 5)
-    decide_on_many(village, "approve", names, silent=True, reason="quietly")
-    assert statuses(village, names) == {"approved"}
-    assert mails_about(village, names) == 0
-    decide_on_many(village, "ban", names)
-    assert mails_about(village, names) == 5
+def test_silence_mails_nobody(stack: Stack) -> None:
+    names = crowd(stack, 5)
+    decide_on_many(stack, "approve", names, silent=True, reason="quietly")
+    assert statuses(stack, names) == {"approved"}
+    assert mails_about(stack, names) == 0
+    decide_on_many(stack, "ban", names)
+    assert mails_about(stack, names) == 5
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_every_result_speaks_olivias_language(village: Village, language: str) -> None:
-    [alice] = crowd(village, 1)
-    [result] = decide_on_many(village, "approve", [alice], language=language)
+def test_every_result_speaks_olivias_language(stack: Stack, language: str) -> None:
+    [alice] = crowd(stack, 1)
+    [result] = decide_on_many(stack, "approve", [alice], language=language)
     assert result["message"] == load_translations().text("message.approved", language, username=alice)
 
 
-def test_a_ban_of_many_has_one_end_and_one_reason(village: Village) -> None:
-    names = crowd(village, 2)
-    decide_on_many(village, "ban", names, reason="griefing", expiresAt=4_102_444_800_000)
+def test_a_ban_of_many_has_one_end_and_one_reason(stack: Stack) -> None:
+    names = crowd(stack, 2)
+    decide_on_many(stack, "ban", names, reason="griefing", expiresAt=4_102_444_800_000)
     for name in names:
-        user = village.user(Person(name, "", ""))
+        user = stack.user(Person(name, "", ""))
         assert (user["reason"], user["banExpiresAt"]) == ("griefing", 4_102_444_800_000)
 
 
@@ -142,15 +142,15 @@ def test_a_ban_of_many_has_one_end_and_one_reason(village: Village) -> None:
     ],
     ids=str,
 )
-def test_it_names_the_field_that_is_wrong(village: Village, body: dict[str, Any], field: str) -> None:
-    reply = village.post("/api/admin/user/approve", body, token=village.olivia())
+def test_it_names_the_field_that_is_wrong(stack: Stack, body: dict[str, Any], field: str) -> None:
+    reply = stack.post("/api/admin/user/approve", body, token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field=field)
 
 
-def test_it_is_for_admins(village: Village) -> None:
-    bob = village.approved("bob")
+def test_it_is_for_admins(stack: Stack) -> None:
+    bob = stack.approved("bob")
     body = {"usernames": [bob.name]}
-    assert_refused(village.post("/api/admin/user/ban", body), 401, "unauthorized")
-    reply = village.post("/api/admin/user/ban", body, token=village.user_token(bob))
+    assert_refused(stack.post("/api/admin/user/ban", body), 401, "unauthorized")
+    reply = stack.post("/api/admin/user/ban", body, token=stack.user_token(bob))
     assert_refused(reply, 403, "forbidden")
-    assert village.status(bob) == "approved"
+    assert stack.status(bob) == "approved"

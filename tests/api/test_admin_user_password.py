@@ -10,7 +10,7 @@ from tests.support.decisions import decide_as, decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import assert_refused
-from tests.support.stack import OPERATOR, MakeVillage, Person, Village, find_link_token
+from tests.support.stack import OPERATOR, MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
 
 NEW = "olivias-choice-1"
@@ -19,12 +19,12 @@ NEW = "olivias-choice-1"
 # --- Set ---
 
 
-def test_it_takes_effect_in_the_game_and_here_and_ends_every_session(village: Village) -> None:
-    bob = village.approved("bob")
-    tokens = [village.user_token(bob) for _device in range(2)]
-    assert village.authme.login(bob.name, bob.password)
+def test_it_takes_effect_in_the_game_and_here_and_ends_every_session(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    tokens = [stack.user_token(bob) for _device in range(2)]
+    assert stack.authme.login(bob.name, bob.password)
 
-    reply = village.decides("password", bob, password=NEW)
+    reply = stack.decides("password", bob, password=NEW)
 
     assert reply.json == {
         "success": True,
@@ -32,50 +32,50 @@ def test_it_takes_effect_in_the_game_and_here_and_ends_every_session(village: Vi
         "username": bob.name,
         "status": "approved",
     }
-    assert village.authme.login(bob.name, NEW)
-    assert not village.authme.login(bob.name, bob.password)
-    assert village.authme.get(bob.name)["hasSession"] == 0
-    assert [village.post("/api/logout", {}, token=token).status for token in tokens] == [401, 401]
-    assert village.login(bob, NEW).status == 200
-    assert_refused(village.login(bob), 401, "bad_credentials")
-    [entry] = village.audits(bob, "user.password_changed")
+    assert stack.authme.login(bob.name, NEW)
+    assert not stack.authme.login(bob.name, bob.password)
+    assert stack.authme.get(bob.name)["hasSession"] == 0
+    assert [stack.post("/api/logout", {}, token=token).status for token in tokens] == [401, 401]
+    assert stack.login(bob, NEW).status == 200
+    assert_refused(stack.login(bob), 401, "bad_credentials")
+    [entry] = stack.audits(bob, "user.password_changed")
     assert (entry["operator"], entry["ip"], entry["detail"]) == ("Olivia", "127.0.0.1", None)
-    assert village.sync()["updated"] == 0
+    assert stack.sync()["updated"] == 0
 
 
-def test_only_the_password_columns_of_one_row_are_written(village: Village) -> None:
-    bob, carol = village.approved("bob"), village.approved("carol")
-    assert village.authme.login(bob.name, bob.password)
-    before, hers = village.authme.get(bob.name), village.authme.get(carol.name)
-    village.decides("password", bob, password=NEW)
-    after = village.authme.get(bob.name)
+def test_only_the_password_columns_of_one_row_are_written(stack: Stack) -> None:
+    bob, carol = stack.approved("bob"), stack.approved("carol")
+    assert stack.authme.login(bob.name, bob.password)
+    before, hers = stack.authme.get(bob.name), stack.authme.get(carol.name)
+    stack.decides("password", bob, password=NEW)
+    after = stack.authme.get(bob.name)
     assert {name for name in after if after[name] != before[name]} == {"password"}
-    assert village.authme.get(carol.name) == hers
+    assert stack.authme.get(carol.name) == hers
 
 
-def test_it_is_never_echoed_logged_stored_or_audited(village: Village) -> None:
-    bob = village.approved("bob")
+def test_it_is_never_echoed_logged_stored_or_audited(stack: Stack) -> None:
+    bob = stack.approved("bob")
     secret = "a-very-secret-one"
-    replies = [village.decides("password", bob, password=secret)]
+    replies = [stack.decides("password", bob, password=secret)]
     replies += [
-        village.decide("password", bob, password=secret * 9),
-        village.decide("password", bob, password=[secret]),
+        stack.decide("password", bob, password=secret * 9),
+        stack.decide("password", bob, password=[secret]),
     ]
     told = "".join(reply.text + str(reply.headers) for reply in replies)
-    token = village.olivia()
-    told += village.get("/api/admin/audits", {"size": "100"}, token=token).text
-    told += village.get("/api/admin/users", {"size": "100"}, token=token).text
-    for place in (told, everything_stored(village), "\n".join(village.daemon.log)):
+    token = stack.olivia()
+    told += stack.get("/api/admin/audits", {"size": "100"}, token=token).text
+    told += stack.get("/api/admin/users", {"size": "100"}, token=token).text
+    for place in (told, everything_stored(stack), "\n".join(stack.daemon.log)):
         assert secret not in place
 
 
-def test_it_beats_a_change_in_the_game_that_nobody_has_seen_yet(village: Village) -> None:
-    bob = village.approved("bob")
-    village.authme.set_password(bob.name, "changed-in-the-game")
-    village.decides("password", bob, password=NEW)
-    assert village.authme.login(bob.name, NEW)
-    assert village.sync()["updated"] == 0
-    assert village.authme.login(bob.name, NEW)
+def test_it_beats_a_change_in_the_game_that_nobody_has_seen_yet(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.authme.set_password(bob.name, "changed-in-the-game")
+    stack.decides("password", bob, password=NEW)
+    assert stack.authme.login(bob.name, NEW)
+    assert stack.sync()["updated"] == 0
+    assert stack.authme.login(bob.name, NEW)
 
 
 @pytest.mark.parametrize(
@@ -90,214 +90,214 @@ def test_it_beats_a_change_in_the_game_that_nobody_has_seen_yet(village: Village
         ("", "too_short"),
     ],
 )
-def test_authmes_rules_hold(village: Village, password: str, fault: str) -> None:
-    bob = village.approved("bob")
+def test_authmes_rules_hold(stack: Stack, password: str, fault: str) -> None:
+    bob = stack.approved("bob")
     for language in ("en", "zh"):
-        reply = village.decide("password", bob, password=password, language=language)
+        reply = stack.decide("password", bob, password=password, language=language)
         told = assert_refused(reply, 422, "invalid_password", field="password", language=language)
         assert told["fault"] == fault
-    assert village.authme.login(bob.name, bob.password)
-    assert village.audits(bob, "user.password_changed") == []
+    assert stack.authme.login(bob.name, bob.password)
+    assert stack.audits(bob, "user.password_changed") == []
 
 
-def test_the_name_is_no_password(village: Village) -> None:
-    bob = village.approved("bob")
-    told = assert_refused(village.decide("password", bob, password=bob.name), 422, "invalid_password", field="password")
+def test_the_name_is_no_password(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    told = assert_refused(stack.decide("password", bob, password=bob.name), 422, "invalid_password", field="password")
     assert told["fault"] == "same_as_username"
 
 
 @pytest.mark.parametrize("password", [7, ["x"], {"a": 1}, True])
-def test_it_has_to_be_text(village: Village, password: object) -> None:
-    bob = village.approved("bob")
-    assert_refused(village.decide("password", bob, password=password), 422, "invalid_field", field="password")
+def test_it_has_to_be_text(stack: Stack, password: object) -> None:
+    bob = stack.approved("bob")
+    assert_refused(stack.decide("password", bob, password=password), 422, "invalid_field", field="password")
 
 
 # --- On a row that is locked, or not there ---
 
 
-def test_on_a_banned_user_it_is_kept_until_the_unban(village: Village) -> None:
-    bob = village.approved("bob")
-    village.decides("ban", bob)
+def test_on_a_banned_user_it_is_kept_until_the_unban(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.decides("ban", bob)
 
-    reply = village.decides("password", bob, password=NEW)
+    reply = stack.decides("password", bob, password=NEW)
 
     assert (reply.json["status"], reply.json["message"]) == (
         "banned",
         f"The new password of {bob.name} is kept and takes effect once the player may play.",
     )
-    assert village.authme.get(bob.name)["password"].startswith("!locked!")
-    assert not village.authme.login(bob.name, NEW)
-    assert_refused(village.login(bob, NEW), 403, "banned")
-    assert_refused(village.login(bob), 401, "bad_credentials")
+    assert stack.authme.get(bob.name)["password"].startswith("!locked!")
+    assert not stack.authme.login(bob.name, NEW)
+    assert_refused(stack.login(bob, NEW), 403, "banned")
+    assert_refused(stack.login(bob), 401, "bad_credentials")
 
-    village.decides("unban", bob)
-    assert village.authme.login(bob.name, NEW)
-    assert not village.authme.login(bob.name, bob.password)
+    stack.decides("unban", bob)
+    assert stack.authme.login(bob.name, NEW)
+    assert not stack.authme.login(bob.name, bob.password)
 
 
-def test_on_an_applicant_it_is_kept_until_the_approval(village: Village) -> None:
+def test_on_an_applicant_it_is_kept_until_the_approval(stack: Stack) -> None:
     for status in ("pending", "rejected"):
-        alice = somebody(village, status)
-        assert village.decides("password", alice, password=NEW).json["status"] == status
-        assert village.authme.find(alice.name) is None
-        assert village.login(alice, NEW).status == 200
-        village.decides("approve", alice)
-        assert village.authme.login(alice.name, NEW)
+        alice = somebody(stack, status)
+        assert stack.decides("password", alice, password=NEW).json["status"] == status
+        assert stack.authme.find(alice.name) is None
+        assert stack.login(alice, NEW).status == 200
+        stack.decides("approve", alice)
+        assert stack.authme.login(alice.name, NEW)
 
 
-def test_it_brings_back_who_left_the_table(village: Village) -> None:
-    bob = village.approved("bob")
-    village.authme.unregister_from_console(bob.name)
-    village.sync()
-    village.decides("password", bob, password=NEW)
-    assert village.authme.login(bob.name, NEW)
-    assert village.user(bob)["plugin"] == "synced"
+def test_it_brings_back_who_left_the_table(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.authme.unregister_from_console(bob.name)
+    stack.sync()
+    stack.decides("password", bob, password=NEW)
+    assert stack.authme.login(bob.name, NEW)
+    assert stack.user(bob)["plugin"] == "synced"
 
 
-def test_it_opens_a_row_in_a_strangers_hands(village: Village) -> None:
-    bob = village.approved("bob")
-    village.authme.unregister_from_console(bob.name)
-    village.sync()
-    village.authme.register(bob.name, "a strangers one")
-    village.sync()
-    village.decides("password", bob, password=NEW)
-    assert village.authme.login(bob.name, NEW)
-    assert not village.authme.login(bob.name, "a strangers one")
+def test_it_opens_a_row_in_a_strangers_hands(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.authme.unregister_from_console(bob.name)
+    stack.sync()
+    stack.authme.register(bob.name, "a strangers one")
+    stack.sync()
+    stack.decides("password", bob, password=NEW)
+    assert stack.authme.login(bob.name, NEW)
+    assert not stack.authme.login(bob.name, "a strangers one")
 
 
-def test_an_approved_user_without_a_password_may_play_now(village: Village) -> None:
-    bob = village.approved("bob", password=None)
-    assert village.authme.find(bob.name) is None
-    village.decides("password", bob, password=NEW)
-    assert village.authme.login(bob.name, NEW)
+def test_an_approved_user_without_a_password_may_play_now(stack: Stack) -> None:
+    bob = stack.approved("bob", password=None)
+    assert stack.authme.find(bob.name) is None
+    stack.decides("password", bob, password=NEW)
+    assert stack.authme.login(bob.name, NEW)
 
 
-def test_who_is_only_a_player_yet_is_adopted_first(village: Village) -> None:
-    steve = village.newcomer("steve")
-    village.authme.register(steve.name, steve.password)
-    reply = village.decides("password", steve, password=NEW)
+def test_who_is_only_a_player_yet_is_adopted_first(stack: Stack) -> None:
+    steve = stack.newcomer("steve")
+    stack.authme.register(steve.name, steve.password)
+    reply = stack.decides("password", steve, password=NEW)
     assert reply.json["username"] == steve.name
-    assert len(village.audits(steve, "user.adopted")) == 1
-    village.decides("approve", steve)
-    assert village.authme.login(steve.name, NEW)
+    assert len(stack.audits(steve, "user.adopted")) == 1
+    stack.decides("approve", steve)
+    assert stack.authme.login(steve.name, NEW)
 
 
 # --- A link instead ---
 
 
-def test_without_a_password_a_link_is_mailed(village: Village) -> None:
-    bob = village.approved("bob", language="zh")
-    token = village.user_token(bob)
+def test_without_a_password_a_link_is_mailed(stack: Stack) -> None:
+    bob = stack.approved("bob", language="zh")
+    token = stack.user_token(bob)
 
-    reply = village.decides("password", bob, language="en")
+    reply = stack.decides("password", bob, language="en")
 
     assert reply.json["message"] == f"A link to set a new password was sent to {bob.name}."
-    letter = village.smtp.wait_for(bob.email, 3)
+    letter = stack.smtp.wait_for(bob.email, 3)
     assert "密码" in letter.subject
     link = find_link_token(letter.text)
     assert link not in reply.text
-    assert village.authme.login(bob.name, bob.password)
-    assert village.get("/api/user/status", {"username": bob.name}, token=token).json["data"]["email"] == bob.email
-    assert village.audits(bob, "user.password_changed") == []
+    assert stack.authme.login(bob.name, bob.password)
+    assert stack.get("/api/user/status", {"username": bob.name}, token=token).json["data"]["email"] == bob.email
+    assert stack.audits(bob, "user.password_changed") == []
 
-    assert village.post("/api/password/reset", {"token": link, "newPassword": NEW}).status == 200
-    assert village.authme.login(bob.name, NEW)
-    assert village.post("/api/logout", {}, token=token).status == 401
+    assert stack.post("/api/password/reset", {"token": link, "newPassword": NEW}).status == 200
+    assert stack.authme.login(bob.name, NEW)
+    assert stack.post("/api/logout", {}, token=token).status == 401
     assert_refused(
-        village.post("/api/password/reset", {"token": link, "newPassword": NEW}), 422, "invalid_token", field="token"
+        stack.post("/api/password/reset", {"token": link, "newPassword": NEW}), 422, "invalid_token", field="token"
     )
 
 
-def test_a_later_link_ends_the_earlier_one(village: Village) -> None:
-    bob = village.approved("bob")
+def test_a_later_link_ends_the_earlier_one(stack: Stack) -> None:
+    bob = stack.approved("bob")
     links = []
     for count in (3, 4):
-        village.decides("password", bob)
-        links.append(find_link_token(village.smtp.wait_for(bob.email, count).text))
-    first = village.post("/api/password/reset", {"token": links[0], "newPassword": NEW})
+        stack.decides("password", bob)
+        links.append(find_link_token(stack.smtp.wait_for(bob.email, count).text))
+    first = stack.post("/api/password/reset", {"token": links[0], "newPassword": NEW})
     assert_refused(first, 422, "invalid_token", field="token")
-    assert village.post("/api/password/reset", {"token": links[1], "newPassword": NEW}).status == 200
+    assert stack.post("/api/password/reset", {"token": links[1], "newPassword": NEW}).status == 200
 
 
-def test_without_an_email_there_is_nobody_to_mail_to(village: Village) -> None:
-    steve = village.newcomer("steve")
-    village.authme.register(steve.name, steve.password)
-    village.sync()
+def test_without_an_email_there_is_nobody_to_mail_to(stack: Stack) -> None:
+    steve = stack.newcomer("steve")
+    stack.authme.register(steve.name, steve.password)
+    stack.sync()
     for language in ("en", "zh"):
-        reply = village.decide("password", steve, language=language)
+        reply = stack.decide("password", steve, language=language)
         assert_refused(reply, 422, "password_required", field="password", language=language)
 
 
-def test_without_mail_no_link_can_be_sent(make_village: MakeVillage) -> None:
-    village = make_village(config={"mail": {"backend": "off"}})
-    village.authme.register("Steve", "steves-secret", email="steve@example.org")
+def test_without_mail_no_link_can_be_sent(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"mail": {"backend": "off"}})
+    stack.authme.register("Steve", "steves-secret", email="steve@example.org")
     body = {"username": "Steve"}
     for language in ("en", "zh"):
-        reply = village.post("/api/admin/user/password", body | {"language": language}, token=village.olivia())
+        reply = stack.post("/api/admin/user/password", body | {"language": language}, token=stack.olivia())
         assert_refused(reply, 503, "mail_unavailable", language=language)
-    set_one = village.post("/api/admin/user/password", body | {"password": NEW}, token=village.olivia())
+    set_one = stack.post("/api/admin/user/password", body | {"password": NEW}, token=stack.olivia())
     assert set_one.status == 200
 
 
 # --- Whose ---
 
 
-def test_nobody_sets_his_own_or_an_equals(village: Village, operators: Operators) -> None:
+def test_nobody_sets_his_own_or_an_equals(stack: Stack, operators: Operators) -> None:
     oscar, low = operators.new("oscar", level=4), operators.new("otto", level=3)
     fields: list[dict[str, Any]] = [{"password": NEW}, {}]
     for name in (OPERATOR, oscar.name):
         for given in fields:
-            reply = decide_as(village, village.olivia(), "password", name, **given)
+            reply = decide_as(stack, stack.olivia(), "password", name, **given)
             assert_refused(reply, 409, "protected_operator", field="username")
-    token = village.admin_token(low.name, low.password)
-    assert decide_as(village, token, "password", oscar.name, password=NEW).status == 409
-    assert village.authme.login(oscar.name, oscar.password)
-    assert len(village.smtp.letters_to(oscar.email)) == 2
-    assert village.decide("password", low, password=NEW).status == 200
+    token = stack.admin_token(low.name, low.password)
+    assert decide_as(stack, token, "password", oscar.name, password=NEW).status == 409
+    assert stack.authme.login(oscar.name, oscar.password)
+    assert len(stack.smtp.letters_to(oscar.email)) == 2
+    assert stack.decide("password", low, password=NEW).status == 200
 
 
-def test_many_get_a_link_each(village: Village) -> None:
-    bob, steve, nobody = village.approved("bob"), village.newcomer("steve"), village.newcomer("nobody")
-    village.authme.register(steve.name, steve.password)
-    results = decide_on_many(village, "password", [bob.name, steve.name, nobody.name])
+def test_many_get_a_link_each(stack: Stack) -> None:
+    bob, steve, nobody = stack.approved("bob"), stack.newcomer("steve"), stack.newcomer("nobody")
+    stack.authme.register(steve.name, steve.password)
+    results = decide_on_many(stack, "password", [bob.name, steve.name, nobody.name])
     assert [result.get("code") for result in results] == [None, "password_required", "user_not_found"]
-    find_link_token(village.smtp.wait_for(bob.email, 3).text)
+    find_link_token(stack.smtp.wait_for(bob.email, 3).text)
 
 
-def test_twenty_at_once_leave_one_password_on_both_sides(village: Village) -> None:
-    bob, token = village.approved("bob"), village.olivia()
+def test_twenty_at_once_leave_one_password_on_both_sides(stack: Stack) -> None:
+    bob, token = stack.approved("bob"), stack.olivia()
     passwords = [f"choice-number-{number}" for number in range(20)]
-    replies = at_once([partial(decide_as, village, token, "password", bob.name, password=one) for one in passwords])
+    replies = at_once([partial(decide_as, stack, token, "password", bob.name, password=one) for one in passwords])
     assert {reply.status for reply in replies} == {200}
-    assert len(village.audits(bob, "user.password_changed")) == 20
-    village.sync()
-    [newest] = [one for one in passwords if village.authme.login(bob.name, one)]
-    assert village.login(bob, newest).status == 200
+    assert len(stack.audits(bob, "user.password_changed")) == 20
+    stack.sync()
+    [newest] = [one for one in passwords if stack.authme.login(bob.name, one)]
+    assert stack.login(bob, newest).status == 200
     other = next(one for one in passwords if one != newest)
-    assert_refused(village.login(bob, other), 401, "bad_credentials")
+    assert_refused(stack.login(bob, other), 401, "bad_credentials")
 
 
 # --- AuthMe's table is away ---
 
 
-def test_while_the_table_is_missing_it_waits(village: Village) -> None:
-    bob = village.approved("bob")
-    with table_missing(village):
-        assert village.decides("password", bob, password=NEW).json["warnings"] == ["player_pending"]
-    assert_has_the_new_one_after_the_sync(village, bob)
+def test_while_the_table_is_missing_it_waits(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    with table_missing(stack):
+        assert stack.decides("password", bob, password=NEW).json["warnings"] == ["player_pending"]
+    assert_has_the_new_one_after_the_sync(stack, bob)
 
 
 @pytest.mark.parametrize("outage", [file_missing, file_busy])
-def test_while_the_file_is_away_it_waits(impatient: Village, outage: Outage) -> None:
+def test_while_the_file_is_away_it_waits(impatient: Stack, outage: Outage) -> None:
     bob = impatient.approved("bob")
     with outage(impatient):
         assert impatient.decides("password", bob, password=NEW).json["warnings"] == ["player_pending"]
     assert_has_the_new_one_after_the_sync(impatient, bob)
 
 
-def assert_has_the_new_one_after_the_sync(village: Village, person: Person) -> None:
-    assert village.authme.login(person.name, person.password)
-    assert_synced(village, updated=1)
-    assert village.authme.login(person.name, NEW)
-    assert not village.authme.login(person.name, person.password)
-    assert village.login(person, NEW).status == 200
+def assert_has_the_new_one_after_the_sync(stack: Stack, person: Person) -> None:
+    assert stack.authme.login(person.name, person.password)
+    assert_synced(stack, updated=1)
+    assert stack.authme.login(person.name, NEW)
+    assert not stack.authme.login(person.name, person.password)
+    assert stack.login(person, NEW).status == 200

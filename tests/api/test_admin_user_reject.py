@@ -6,13 +6,13 @@ from tests.support.decisions import decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 from tests.support.together import at_once
 
 
-def test_the_reason_is_stored_mailed_and_shown_to_its_owner(village: Village) -> None:
-    alice = village.pending("alice")
-    reply = village.decides("reject", alice, reason="  an impolite name  ")
+def test_the_reason_is_stored_mailed_and_shown_to_its_owner(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    reply = stack.decides("reject", alice, reason="  an impolite name  ")
     assert reply.json == {
         "success": True,
         "message": f"{alice.name} was rejected.",
@@ -20,32 +20,32 @@ def test_the_reason_is_stored_mailed_and_shown_to_its_owner(village: Village) ->
         "status": "rejected",
     }
 
-    assert village.user(alice)["reason"] == "an impolite name"
-    assert village.user(alice)["reviewedBy"] == "Olivia"
-    letter = village.smtp.wait_for(alice.email, 2)
+    assert stack.user(alice)["reason"] == "an impolite name"
+    assert stack.user(alice)["reviewedBy"] == "Olivia"
+    letter = stack.smtp.wait_for(alice.email, 2)
     assert "not been accepted" in letter.text
     assert "an impolite name" in letter.text
 
-    login = village.login(alice)
+    login = stack.login(alice)
     assert (login.status, login.json["status"]) == (200, "rejected")
-    own = village.get("/api/user/status", {"username": alice.name}, token=login.json["token"])
+    own = stack.get("/api/user/status", {"username": alice.name}, token=login.json["token"])
     assert own.json["data"]["reason"] == "an impolite name"
-    assert "reason" not in village.get("/api/user/status", {"username": alice.name}).json["data"]
+    assert "reason" not in stack.get("/api/user/status", {"username": alice.name}).json["data"]
 
 
-def test_without_a_reason_there_is_none(village: Village) -> None:
+def test_without_a_reason_there_is_none(stack: Stack) -> None:
     for nothing in (None, "", "   "):
-        alice = village.pending("alice")
-        village.decides("reject", alice, reason=nothing)
-        assert village.user(alice)["reason"] is None
-        assert "$reason" not in village.smtp.wait_for(alice.email, 2).text
+        alice = stack.pending("alice")
+        stack.decides("reject", alice, reason=nothing)
+        assert stack.user(alice)["reason"] is None
+        assert "$reason" not in stack.smtp.wait_for(alice.email, 2).text
 
 
-def test_no_trick_in_a_reason_reaches_the_mails_headers(village: Village) -> None:
-    alice = village.pending("alice")
+def test_no_trick_in_a_reason_reaches_the_mails_headers(stack: Stack) -> None:
+    alice = stack.pending("alice")
     trick = "one\r\nBcc: mallory@example.org\r\n\r\n<script>alert(1)</script>\u202etwo $link ${username}"
-    village.decides("reject", alice, reason=trick)
-    letter = village.smtp.wait_for(alice.email, 2)
+    stack.decides("reject", alice, reason=trick)
+    letter = stack.smtp.wait_for(alice.email, 2)
     assert letter.recipients == (alice.email,)
     assert letter.message["Bcc"] is None
     assert letter.html is not None
@@ -54,67 +54,67 @@ def test_no_trick_in_a_reason_reaches_the_mails_headers(village: Village) -> Non
     assert "$link ${username}" in letter.text
 
 
-def test_no_row_is_made_and_a_strangers_stays_locked(village: Village) -> None:
-    alice, bob = village.pending("alice"), village.pending("bob")
-    village.authme.register(bob.name, "a strangers one")
-    village.decides("reject", alice)
-    village.decides("reject", bob)
+def test_no_row_is_made_and_a_strangers_stays_locked(stack: Stack) -> None:
+    alice, bob = stack.pending("alice"), stack.pending("bob")
+    stack.authme.register(bob.name, "a strangers one")
+    stack.decides("reject", alice)
+    stack.decides("reject", bob)
 
-    assert village.authme.find(alice.name) is None
-    assert not village.authme.login(bob.name, "a strangers one")
-    village.sync()
-    assert village.user(bob)["plugin"] == "conflict"
-    assert not village.authme.login(bob.name, "a strangers one")
-
-
-def test_a_silent_rejection_is_not_mailed(village: Village) -> None:
-    alice, bob = village.pending("alice"), village.pending("bob")
-    village.decides("reject", alice, silent=True)
-    village.decides("reject", bob)
-    village.smtp.wait_for(bob.email, 2)
-    assert len(village.smtp.letters_to(alice.email)) == 1
+    assert stack.authme.find(alice.name) is None
+    assert not stack.authme.login(bob.name, "a strangers one")
+    stack.sync()
+    assert stack.user(bob)["plugin"] == "conflict"
+    assert not stack.authme.login(bob.name, "a strangers one")
 
 
-def test_the_name_is_held_for_a_while_the_email_is_not(village: Village) -> None:
-    alice = somebody(village, "rejected")
+def test_a_silent_rejection_is_not_mailed(stack: Stack) -> None:
+    alice, bob = stack.pending("alice"), stack.pending("bob")
+    stack.decides("reject", alice, silent=True)
+    stack.decides("reject", bob)
+    stack.smtp.wait_for(bob.email, 2)
+    assert len(stack.smtp.letters_to(alice.email)) == 1
+
+
+def test_the_name_is_held_for_a_while_the_email_is_not(stack: Stack) -> None:
+    alice = somebody(stack, "rejected")
     again = Person(alice.name, f"second.{alice.email}", alice.password)
-    assert_refused(village.register(again), 409, "username_taken", field="username")
-    better = village.newcomer("better")
-    assert village.register(Person(better.name, alice.email, alice.password)).status == 201
-    village.decides("approve", better)
+    assert_refused(stack.register(again), 409, "username_taken", field="username")
+    better = stack.newcomer("better")
+    assert stack.register(Person(better.name, alice.email, alice.password)).status == 201
+    stack.decides("approve", better)
 
-    our_database(village).execute(
+    our_database(stack).execute(
         "UPDATE regsvc_user SET reviewed_at = ? WHERE username_key = ?", (ago(hours=25), alice.key)
     )
-    assert village.register(again).status == 201
-    assert len(village.audits(alice, "user.rejected")) == 1
+    assert stack.register(again).status == 201
+    assert len(stack.audits(alice, "user.rejected")) == 1
 
 
-def test_only_who_waits_can_be_rejected_among_many(village: Village) -> None:
-    waiting, playing, banned = (somebody(village, status) for status in ("pending", "approved", "banned"))
-    results = decide_on_many(village, "reject", [waiting.name, playing.name, banned.name], reason="no more room")
+def test_only_who_waits_can_be_rejected_among_many(stack: Stack) -> None:
+    waiting, playing, banned = (somebody(stack, status) for status in ("pending", "approved", "banned"))
+    results = decide_on_many(stack, "reject", [waiting.name, playing.name, banned.name], reason="no more room")
     assert [result["success"] for result in results] == [True, False, False]
     assert [result.get("status") for result in results] == ["rejected", "approved", "banned"]
     assert [result.get("code") for result in results] == [None, "wrong_status", "wrong_status"]
-    assert village.user(waiting)["reason"] == "no more room"
-    assert village.authme.login(playing.name, playing.password)
+    assert stack.user(waiting)["reason"] == "no more room"
+    assert stack.authme.login(playing.name, playing.password)
 
 
-def test_of_fifty_rejections_one_has_an_effect(village: Village) -> None:
-    alice, token = village.pending("alice"), village.olivia()
+def test_of_fifty_rejections_one_has_an_effect(stack: Stack) -> None:
+    alice, token = stack.pending("alice"), stack.olivia()
     body = {"username": alice.name}
-    replies = at_once([partial(village.post, "/api/admin/user/reject", body, token=token)] * 50)
+    replies = at_once([partial(stack.post, "/api/admin/user/reject", body, token=token)] * 50)
     assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[(409, "wrong_status")] * 49]
-    assert len(village.audits(alice, "user.rejected")) == 1
+    assert len(stack.audits(alice, "user.rejected")) == 1
 
 
-def test_an_operators_equal_cannot_reject_him(village: Village, operators: Operators) -> None:
-    olaf = village.pending("olaf")
+def test_an_operators_equal_cannot_reject_him(stack: Stack, operators: Operators) -> None:
+    olaf = stack.pending("olaf")
     operators.appoint(olaf, level=4)
-    assert_refused(village.decide("reject", olaf), 409, "protected_operator", field="username")
-    reply = village.decide("reject", olaf, language="zh")
+    assert_refused(stack.decide("reject", olaf), 409, "protected_operator", field="username")
+    reply = stack.decide("reject", olaf, language="zh")
     assert_refused(reply, 409, "protected_operator", field="username", language="zh")
-    assert village.status(olaf) == "pending"
+    assert stack.status(olaf) == "pending"
 
     operators.appoint(olaf, level=3)
-    assert village.decide("reject", olaf).status == 200
+    assert stack.decide("reject", olaf).status == 200

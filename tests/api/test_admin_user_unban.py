@@ -9,143 +9,143 @@ from tests.support.decisions import decide_as, decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import Village
+from tests.support.stack import Stack
 from tests.support.together import at_once
 
 
-def test_the_row_is_as_it_was_byte_for_byte(village: Village) -> None:
-    bob = village.approved("bob")
-    assert village.authme.login(bob.name, bob.password)
-    village.authme.quit(bob.name)
-    before = village.authme.get(bob.name)
-    village.decides("ban", bob, reason="griefing")
+def test_the_row_is_as_it_was_byte_for_byte(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    assert stack.authme.login(bob.name, bob.password)
+    stack.authme.quit(bob.name)
+    before = stack.authme.get(bob.name)
+    stack.decides("ban", bob, reason="griefing")
 
-    reply = village.decides("unban", bob, reason="it was somebody else")
+    reply = stack.decides("unban", bob, reason="it was somebody else")
 
     assert (reply.json["status"], reply.json["message"]) == ("approved", f"{bob.name} was unbanned.")
-    assert village.authme.get(bob.name) == before
-    user = village.user(bob)
+    assert stack.authme.get(bob.name) == before
+    user = stack.user(bob)
     assert (user["plugin"], user["reason"], user["banExpiresAt"]) == ("synced", "it was somebody else", None)
-    letter = village.smtp.wait_for(bob.email, 4)
+    letter = stack.smtp.wait_for(bob.email, 4)
     assert "it was somebody else" in letter.text
-    assert village.login(bob).status == 200
+    assert stack.login(bob).status == 200
 
 
-def test_sessions_from_before_the_ban_stay_over(village: Village) -> None:
-    bob = village.approved("bob")
-    token = village.user_token(bob)
-    village.decides("ban", bob)
-    village.decides("unban", bob)
-    assert village.post("/api/logout", {}, token=token).status == 401
+def test_sessions_from_before_the_ban_stay_over(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    token = stack.user_token(bob)
+    stack.decides("ban", bob)
+    stack.decides("unban", bob)
+    assert stack.post("/api/logout", {}, token=token).status == 401
 
 
 @pytest.mark.parametrize("status", ["pending", "rejected"])
-def test_whoever_was_never_approved_is_so_now(village: Village, status: str) -> None:
-    person = somebody(village, status)
-    village.decides("ban", person)
-    village.decides("unban", person)
-    assert village.status(person) == "approved"
-    assert village.authme.login(person.name, person.password)
+def test_whoever_was_never_approved_is_so_now(stack: Stack, status: str) -> None:
+    person = somebody(stack, status)
+    stack.decides("ban", person)
+    stack.decides("unban", person)
+    assert stack.status(person) == "approved"
+    assert stack.authme.login(person.name, person.password)
 
 
-def test_a_ban_typed_in_sql_may_be_lifted_here(village: Village) -> None:
-    bob = village.approved("bob")
-    our_database(village).execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = ?", (bob.key,))
-    village.decides("unban", bob)
-    assert village.authme.login(bob.name, bob.password)
-    assert [(entry["action"], entry["operator"]) for entry in village.audits(bob)[:2]] == [
+def test_a_ban_typed_in_sql_may_be_lifted_here(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    our_database(stack).execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = ?", (bob.key,))
+    stack.decides("unban", bob)
+    assert stack.authme.login(bob.name, bob.password)
+    assert [(entry["action"], entry["operator"]) for entry in stack.audits(bob)[:2]] == [
         ("user.unbanned", "Olivia"),
         ("user.banned", "sql"),
     ]
 
 
-def test_a_status_typed_against_the_rules_does_not_widen_them(village: Village) -> None:
-    bob = village.approved("bob")
-    our_database(village).execute("UPDATE regsvc_user SET status = 'pending' WHERE username_key = ?", (bob.key,))
-    told = assert_refused(village.decide("reject", bob), 409, "wrong_status")
+def test_a_status_typed_against_the_rules_does_not_widen_them(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    our_database(stack).execute("UPDATE regsvc_user SET status = 'pending' WHERE username_key = ?", (bob.key,))
+    told = assert_refused(stack.decide("reject", bob), 409, "wrong_status")
     assert told["status"] == "approved"
-    village.sync()
-    assert village.status(bob) == "approved"
-    assert [entry["operator"] for entry in village.audits(bob, "sync.edit_refused")] == ["sql"]
+    stack.sync()
+    assert stack.status(bob) == "approved"
+    assert [entry["operator"] for entry in stack.audits(bob, "sync.edit_refused")] == ["sql"]
 
 
-def test_a_password_changed_in_the_game_during_the_ban_counts(village: Village) -> None:
+def test_a_password_changed_in_the_game_during_the_ban_counts(stack: Stack) -> None:
     """By `authme password` from the console, say: the row is locked again, and the newest one is kept."""
-    bob = village.approved("bob")
-    village.decides("ban", bob)
-    village.authme.set_password(bob.name, "newer-one")
-    assert village.authme.login(bob.name, "newer-one")
-    village.sync()
-    assert not village.authme.login(bob.name, "newer-one")
-    village.decides("unban", bob)
-    assert village.authme.login(bob.name, "newer-one")
-    assert village.login(bob, "newer-one").status == 200
-    assert village.login(bob).status == 401
+    bob = stack.approved("bob")
+    stack.decides("ban", bob)
+    stack.authme.set_password(bob.name, "newer-one")
+    assert stack.authme.login(bob.name, "newer-one")
+    stack.sync()
+    assert not stack.authme.login(bob.name, "newer-one")
+    stack.decides("unban", bob)
+    assert stack.authme.login(bob.name, "newer-one")
+    assert stack.login(bob, "newer-one").status == 200
+    assert stack.login(bob).status == 401
 
 
-def test_silent_sends_no_mail(village: Village) -> None:
-    bob, alice = (somebody(village, "banned", name) for name in ("bob", "alice"))
-    village.decides("unban", bob, silent=True)
-    village.decides("unban", alice)
-    village.smtp.wait_for(alice.email, 3)
-    assert len(village.smtp.letters_to(bob.email)) == 2
+def test_silent_sends_no_mail(stack: Stack) -> None:
+    bob, alice = (somebody(stack, "banned", name) for name in ("bob", "alice"))
+    stack.decides("unban", bob, silent=True)
+    stack.decides("unban", alice)
+    stack.smtp.wait_for(alice.email, 3)
+    assert len(stack.smtp.letters_to(bob.email)) == 2
 
 
-def test_many_are_let_in_at_once(village: Village) -> None:
-    banned = [somebody(village, "banned", "bob") for _number in range(3)]
-    free = village.approved("alice")
-    results = decide_on_many(village, "unban", [*(person.name for person in banned), free.name])
+def test_many_are_let_in_at_once(stack: Stack) -> None:
+    banned = [somebody(stack, "banned", "bob") for _number in range(3)]
+    free = stack.approved("alice")
+    results = decide_on_many(stack, "unban", [*(person.name for person in banned), free.name])
     assert [result.get("code") for result in results] == [None, None, None, "wrong_status"]
     assert [result["status"] for result in results] == ["approved"] * 4
     for person in banned:
-        assert village.authme.login(person.name, person.password)
+        assert stack.authme.login(person.name, person.password)
 
 
-def test_of_fifty_one_has_an_effect(village: Village) -> None:
-    bob, token = somebody(village, "banned", "bob"), village.olivia()
-    replies = at_once([partial(decide_as, village, token, "unban", bob.name)] * 50)
+def test_of_fifty_one_has_an_effect(stack: Stack) -> None:
+    bob, token = somebody(stack, "banned", "bob"), stack.olivia()
+    replies = at_once([partial(decide_as, stack, token, "unban", bob.name)] * 50)
     assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[(409, "wrong_status")] * 49]
-    assert len(village.audits(bob, "user.unbanned")) == 1
-    assert village.authme.login(bob.name, bob.password)
+    assert len(stack.audits(bob, "user.unbanned")) == 1
+    assert stack.authme.login(bob.name, bob.password)
 
 
-def test_ban_and_unban_at_once_end_in_one_of_them_on_both_sides(village: Village) -> None:
-    bob = village.approved("bob")
-    replies = at_once([partial(village.decide, name, bob) for name in ("ban", "unban") * 15])
+def test_ban_and_unban_at_once_end_in_one_of_them_on_both_sides(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    replies = at_once([partial(stack.decide, name, bob) for name in ("ban", "unban") * 15])
     assert {reply.status for reply in replies} == {200, 409}
-    village.sync()
-    status = village.status(bob)
-    assert village.authme.login(bob.name, bob.password) == (status == "approved")
-    assert village.user(bob)["plugin"] == ("synced" if status == "approved" else "locked")
-    changes = len(village.audits(bob, "user.banned")) + len(village.audits(bob, "user.unbanned"))
+    stack.sync()
+    status = stack.status(bob)
+    assert stack.authme.login(bob.name, bob.password) == (status == "approved")
+    assert stack.user(bob)["plugin"] == ("synced" if status == "approved" else "locked")
+    changes = len(stack.audits(bob, "user.banned")) + len(stack.audits(bob, "user.unbanned"))
     assert changes == sum(reply.status == 200 for reply in replies)
 
 
-def test_an_equal_may_lift_an_operators_ban(village: Village, operators: Operators) -> None:
+def test_an_equal_may_lift_an_operators_ban(stack: Stack, operators: Operators) -> None:
     oscar = operators.new("oscar", level=1)
-    village.decides("ban", oscar)
+    stack.decides("ban", oscar)
     operators.appoint(oscar, level=4)
-    assert village.decide("unban", oscar).status == 200
+    assert stack.decide("unban", oscar).status == 200
 
 
-def test_an_unban_needs_a_ban(village: Village) -> None:
-    bob = village.approved("bob")
-    told = assert_refused(village.decide("unban", bob, language="zh"), 409, "wrong_status", language="zh")
+def test_an_unban_needs_a_ban(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    told = assert_refused(stack.decide("unban", bob, language="zh"), 409, "wrong_status", language="zh")
     assert told["status"] == "approved"
 
 
-def test_while_the_table_is_missing_the_player_waits(village: Village) -> None:
-    bob = somebody(village, "approved", "bob")
-    village.decides("ban", bob)
-    with table_missing(village):
-        reply = village.decides("unban", bob)
+def test_while_the_table_is_missing_the_player_waits(stack: Stack) -> None:
+    bob = somebody(stack, "approved", "bob")
+    stack.decides("ban", bob)
+    with table_missing(stack):
+        reply = stack.decides("unban", bob)
         assert (reply.json["status"], reply.json["warnings"]) == ("approved", ["player_pending"])
-    assert_synced(village, restored=1)
-    assert village.authme.login(bob.name, bob.password)
+    assert_synced(stack, restored=1)
+    assert stack.authme.login(bob.name, bob.password)
 
 
 @pytest.mark.parametrize("outage", [file_missing, file_busy])
-def test_while_the_file_is_away_the_player_waits(impatient: Village, outage: Outage) -> None:
+def test_while_the_file_is_away_the_player_waits(impatient: Stack, outage: Outage) -> None:
     bob = somebody(impatient, "approved", "bob")
     impatient.decides("ban", bob)
     with outage(impatient):

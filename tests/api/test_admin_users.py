@@ -9,7 +9,7 @@ import pytest
 from tests.support.operators import create_olivia
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import OPERATOR, MakeVillage, Person, Village
+from tests.support.stack import OPERATOR, MakeStack, Person, Stack
 
 MINUTE = 60_000
 FIELDS = {
@@ -35,9 +35,9 @@ FIELDS = {
 }
 
 
-def ask(village: Village, **query: object) -> dict[str, Any]:
+def ask(stack: Stack, **query: object) -> dict[str, Any]:
     """A page that is there."""
-    reply = village.get("/api/admin/users", {name: str(value) for name, value in query.items()}, token=village.olivia())
+    reply = stack.get("/api/admin/users", {name: str(value) for name, value in query.items()}, token=stack.olivia())
     assert reply.status == 200, reply.text
     told: dict[str, Any] = reply.json
     return told
@@ -54,10 +54,10 @@ def is_now(milliseconds: int) -> bool:
 # --- A line ---
 
 
-def test_a_line_tells_all_but_what_is_secret(village: Village) -> None:
-    alice = village.pending("alice", language="zh", platform="java")
+def test_a_line_tells_all_but_what_is_secret(stack: Stack) -> None:
+    alice = stack.pending("alice", language="zh", platform="java")
 
-    user = village.user(alice)
+    user = stack.user(alice)
     assert set(user) == FIELDS
     assert (user["username"], user["email"], user["status"]) == (alice.name, alice.email, "pending")
     assert (user["language"], user["platform"], user["plugin"]) == ("zh", "java", "absent")
@@ -68,19 +68,19 @@ def test_a_line_tells_all_but_what_is_secret(village: Village) -> None:
     assert {user[name] for name in FIELDS - told} == {None}
 
 
-def test_a_line_follows_what_happens(village: Village) -> None:
-    bob = village.approved("bob")
-    user = village.user(bob)
+def test_a_line_follows_what_happens(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    user = stack.user(bob)
     assert (user["status"], user["plugin"], user["reviewedBy"]) == ("approved", "synced", "Olivia")
     assert is_now(user["reviewedAt"])
     assert user["lastLogin"] is None
 
-    village.user_token(bob)
-    assert is_now(village.user(bob)["lastLogin"])
+    stack.user_token(bob)
+    assert is_now(stack.user(bob)["lastLogin"])
 
     end = round(time.time() * 1000) + 3_600_000
-    village.decides("ban", bob, reason="griefing", expiresAt=end)
-    user = village.user(bob)
+    stack.decides("ban", bob, reason="griefing", expiresAt=end)
+    user = stack.user(bob)
     assert (user["status"], user["plugin"], user["reason"], user["banExpiresAt"]) == (
         "banned",
         "locked",
@@ -88,22 +88,22 @@ def test_a_line_follows_what_happens(village: Village) -> None:
         end,
     )
 
-    village.decides("unban", bob)
-    user = village.user(bob)
+    stack.decides("unban", bob)
+    user = stack.user(bob)
     assert (user["status"], user["plugin"], user["reason"], user["banExpiresAt"]) == ("approved", "synced", None, None)
 
-    village.authme.unregister_from_console(bob.name)
-    village.sync()
-    assert village.user(bob)["plugin"] == "absent"
-    village.authme.register(bob.name, "a strangers one")
-    village.sync()
-    assert village.user(bob)["plugin"] == "returned"
+    stack.authme.unregister_from_console(bob.name)
+    stack.sync()
+    assert stack.user(bob)["plugin"] == "absent"
+    stack.authme.register(bob.name, "a strangers one")
+    stack.sync()
+    assert stack.user(bob)["plugin"] == "returned"
 
 
-def test_no_hash_or_key_is_in_the_list(village: Village) -> None:
-    bob = village.approved("bob")
-    hash_ = village.authme.get(bob.name)["password"]
-    text = village.get("/api/admin/users", {"size": "100"}, token=village.olivia()).text
+def test_no_hash_or_key_is_in_the_list(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    hash_ = stack.authme.get(bob.name)["password"]
+    text = stack.get("/api/admin/users", {"size": "100"}, token=stack.olivia()).text
     for secret in (hash_, hash_[-20:], bob.password, "$SHA$", "!locked!"):
         assert secret not in text
 
@@ -112,21 +112,21 @@ def test_no_hash_or_key_is_in_the_list(village: Village) -> None:
 
 
 @pytest.fixture(scope="module")
-def crowd(village: Village) -> list[Person]:
+def crowd(stack: Stack) -> list[Person]:
     """Seven people in the order in which they came; the third is approved, the fifth rejected, the sixth banned."""
-    people = [village.pending("crowd") for _number in range(7)]
-    village.decides("approve", people[2])
-    village.decides("reject", people[4])
-    village.decides("ban", people[5])
+    people = [stack.pending("crowd") for _number in range(7)]
+    stack.decides("approve", people[2])
+    stack.decides("reject", people[4])
+    stack.decides("ban", people[5])
     return people
 
 
-def test_numbered_pages(village: Village, crowd: list[Person]) -> None:
+def test_numbered_pages(stack: Stack, crowd: list[Person]) -> None:
     expected = [person.name for person in reversed(crowd)]
     for size, pages in ((3, 3), (7, 1), (100, 1)):
         found: list[str] = []
         for number in range(1, pages + 1):
-            page = ask(village, search="crowd_", page=number, size=size)
+            page = ask(stack, search="crowd_", page=number, size=size)
             assert page["pagination"] == {
                 "currentPage": number,
                 "pageSize": size,
@@ -139,19 +139,19 @@ def test_numbered_pages(village: Village, crowd: list[Person]) -> None:
         assert found == expected
 
 
-def test_a_page_past_the_end_is_empty(village: Village, crowd: list[Person]) -> None:
+def test_a_page_past_the_end_is_empty(stack: Stack, crowd: list[Person]) -> None:
     for number in (2, 1000, 2**31 - 1):
-        page = ask(village, search="crowd_", page=number, size=10)
+        page = ask(stack, search="crowd_", page=number, size=10)
         assert page["users"] == []
         assert page["pagination"]["totalCount"] == 7
         assert (page["pagination"]["hasNext"], page["pagination"]["hasPrev"]) == (False, True)
         assert page["nextCursor"] is None
 
 
-def test_the_first_twenty_are_the_newest(village: Village, crowd: list[Person]) -> None:
-    page = ask(village)
+def test_the_first_twenty_are_the_newest(stack: Stack, crowd: list[Person]) -> None:
+    page = ask(stack)
     assert (page["pagination"]["currentPage"], page["pagination"]["pageSize"]) == (1, 20)
-    assert names(page) == names(ask(village, sort="newest", page=1, size=20, status="all"))
+    assert names(page) == names(ask(stack, sort="newest", page=1, size=20, status="all"))
     assert len(page["users"]) == min(20, page["pagination"]["totalCount"])
 
 
@@ -163,24 +163,24 @@ ORDERS: dict[str, Callable[[list[str]], list[str]]] = {
 
 
 @pytest.mark.parametrize("sort", ORDERS)
-def test_cursors_lead_to_everybody_once(village: Village, crowd: list[Person], sort: str) -> None:
-    everybody = names(ask(village, search="crowd_", sort=sort, size=100))
+def test_cursors_lead_to_everybody_once(stack: Stack, crowd: list[Person], sort: str) -> None:
+    everybody = names(ask(stack, search="crowd_", sort=sort, size=100))
     assert sorted(everybody) == sorted(person.name for person in crowd)
     assert everybody == ORDERS[sort]([person.name for person in crowd])
 
-    page = ask(village, search="crowd_", sort=sort, size=3)
+    page = ask(stack, search="crowd_", sort=sort, size=3)
     found = names(page)
     while page["nextCursor"] is not None:
-        page = ask(village, search="crowd_", sort=sort, size=3, after=page["nextCursor"])
+        page = ask(stack, search="crowd_", sort=sort, size=3, after=page["nextCursor"])
         assert page["pagination"]["hasPrev"] is True
         found += names(page)
     assert found == everybody
     assert page["pagination"]["hasNext"] is False
 
 
-def test_a_newcomer_between_two_pages_moves_nothing(village: Village, crowd: list[Person]) -> None:
-    first = ask(village, search="crowd_", sort="oldest", size=4, status="pending")
-    left = ask(village, search="crowd_", sort="oldest", after=first["nextCursor"]) if first["nextCursor"] else None
+def test_a_newcomer_between_two_pages_moves_nothing(stack: Stack, crowd: list[Person]) -> None:
+    first = ask(stack, search="crowd_", sort="oldest", size=4, status="pending")
+    left = ask(stack, search="crowd_", sort="oldest", after=first["nextCursor"]) if first["nextCursor"] else None
     assert names(first) == [crowd[0].name, crowd[1].name, crowd[3].name, crowd[6].name]
     assert left is None
 
@@ -208,32 +208,32 @@ def test_a_newcomer_between_two_pages_moves_nothing(village: Village, crowd: lis
     ],
     ids=str,
 )
-def test_it_names_the_parameter_that_is_wrong(village: Village, query: dict[str, str], field: str) -> None:
-    token = village.olivia()
-    assert_refused(village.get("/api/admin/users", query, token=token), 422, "invalid_field", field=field)
-    reply = village.get("/api/admin/users", query | {"language": "zh"}, token=token)
+def test_it_names_the_parameter_that_is_wrong(stack: Stack, query: dict[str, str], field: str) -> None:
+    token = stack.olivia()
+    assert_refused(stack.get("/api/admin/users", query, token=token), 422, "invalid_field", field=field)
+    reply = stack.get("/api/admin/users", query | {"language": "zh"}, token=token)
     assert_refused(reply, 422, "invalid_field", field=field, language="zh")
 
 
-def test_a_cursor_and_a_number_exclude_each_other(village: Village, crowd: list[Person]) -> None:
-    cursor = ask(village, size=2)["nextCursor"]
-    reply = village.get("/api/admin/users", {"after": cursor, "page": "1"}, token=village.olivia())
+def test_a_cursor_and_a_number_exclude_each_other(stack: Stack, crowd: list[Person]) -> None:
+    cursor = ask(stack, size=2)["nextCursor"]
+    reply = stack.get("/api/admin/users", {"after": cursor, "page": "1"}, token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field="after")
-    other_order = village.get("/api/admin/users", {"after": cursor, "sort": "oldest"}, token=village.olivia())
+    other_order = stack.get("/api/admin/users", {"after": cursor, "sort": "oldest"}, token=stack.olivia())
     assert_refused(other_order, 422, "invalid_field", field="after")
 
 
-def test_a_parameter_given_twice_is_refused(village: Village) -> None:
-    reply = village.get("/api/admin/users?page=1&page=2", token=village.olivia())
+def test_a_parameter_given_twice_is_refused(stack: Stack) -> None:
+    reply = stack.get("/api/admin/users?page=1&page=2", token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field="page")
 
 
 # --- Filters ---
 
 
-def test_it_filters_by_status(village: Village, crowd: list[Person]) -> None:
+def test_it_filters_by_status(stack: Stack, crowd: list[Person]) -> None:
     def found(status: str) -> list[str]:
-        page = ask(village, search="crowd_", status=status, sort="oldest")
+        page = ask(stack, search="crowd_", status=status, sort="oldest")
         assert page["pagination"]["totalCount"] == len(page["users"])
         assert status == "all" or {user["status"] for user in page["users"]} == {status}
         return names(page)
@@ -245,22 +245,22 @@ def test_it_filters_by_status(village: Village, crowd: list[Person]) -> None:
     assert len(found("all")) == 7
 
 
-def test_the_review_queue_is_oldest_first_and_a_hundred_long(village: Village, crowd: list[Person]) -> None:
-    queue = ask(village, status="pending")
+def test_the_review_queue_is_oldest_first_and_a_hundred_long(stack: Stack, crowd: list[Person]) -> None:
+    queue = ask(stack, status="pending")
     assert queue["pagination"]["pageSize"] == 100
     times = [user["regTime"] for user in queue["users"]]
     assert times == sorted(times)
-    assert names(queue) == names(ask(village, status="pending", sort="oldest", size=100))
-    assert ask(village, status="pending", size=2)["pagination"]["pageSize"] == 2
-    assert names(ask(village, status="pending", sort="newest", size=1)) == [names(queue)[-1]]
+    assert names(queue) == names(ask(stack, status="pending", sort="oldest", size=100))
+    assert ask(stack, status="pending", size=2)["pagination"]["pageSize"] == 2
+    assert names(ask(stack, status="pending", sort="newest", size=1)) == [names(queue)[-1]]
 
 
-def test_it_filters_by_the_state_of_the_player(village: Village) -> None:
-    bob, alice, ben = village.approved("state"), village.pending("state"), village.approved("state")
-    village.decides("ban", ben)
+def test_it_filters_by_the_state_of_the_player(stack: Stack) -> None:
+    bob, alice, ben = stack.approved("state"), stack.pending("state"), stack.approved("state")
+    stack.decides("ban", ben)
 
     def found(plugin: str) -> list[str]:
-        page = ask(village, search="state_", plugin=plugin, sort="oldest")
+        page = ask(stack, search="state_", plugin=plugin, sort="oldest")
         assert page["pagination"]["totalCount"] == len(page["users"])
         return names(page)
 
@@ -270,14 +270,14 @@ def test_it_filters_by_the_state_of_the_player(village: Village) -> None:
     assert found("returned") == found("conflict") == found("off") == []
 
 
-def test_the_search_is_literal_and_knows_no_case(village: Village) -> None:
+def test_the_search_is_literal_and_knows_no_case(stack: Stack) -> None:
     odd = Person("Per_cent", "hundred%of@example.org", "a-secret-of-his")
     plain = Person("PerXcent", "hundredXof@example.org", "a-secret-of-his")
     for person in (odd, plain):
-        assert village.register(person).status == 201
+        assert stack.register(person).status == 201
 
     def found(search: str) -> set[str]:
-        return set(names(ask(village, search=search, size=100)))
+        return set(names(ask(stack, search=search, size=100)))
 
     assert found("PER_CENT") == {odd.name}
     assert found("percent") == set()
@@ -290,13 +290,13 @@ def test_the_search_is_literal_and_knows_no_case(village: Village) -> None:
         assert found(harmless) == set()
 
 
-def test_an_empty_search_is_none(village: Village, crowd: list[Person]) -> None:
-    assert names(ask(village, search="", plugin="", status="", sort="", after="")) == names(ask(village))
+def test_an_empty_search_is_none(stack: Stack, crowd: list[Person]) -> None:
+    assert names(ask(stack, search="", plugin="", status="", sort="", after="")) == names(ask(stack))
 
 
-def test_a_large_crowd_is_paged_to_its_end(village: Village) -> None:
+def test_a_large_crowd_is_paged_to_its_end(stack: Stack) -> None:
     """Past the middle the rows are sought from the far end."""
-    ours = our_database(village)
+    ours = our_database(stack)
     for number in range(60):
         ours.execute(
             "INSERT INTO regsvc_user (username, username_key, status, applied_status, platform, origin, created_at,"
@@ -304,17 +304,17 @@ def test_a_large_crowd_is_paged_to_its_end(village: Village) -> None:
             " '2026-01-01 00:00:00.000', 0, 0)",
             (f"Many{number:02}", f"many{number:02}"),
         )
-    found = [name for number in range(1, 7) for name in names(ask(village, search="many", page=number, size=10))]
+    found = [name for number in range(1, 7) for name in names(ask(stack, search="many", page=number, size=10))]
     assert found == [f"Many{number:02}" for number in reversed(range(60))]
     ours.execute("DELETE FROM regsvc_user WHERE username_key LIKE ?", ("many%",))
 
 
-def test_without_authme_every_player_is_off(make_village: MakeVillage) -> None:
-    village = make_village(config={"authme": {"enabled": False}})
-    create_olivia(village)
-    alice = village.approved("alice")
+def test_without_authme_every_player_is_off(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"authme": {"enabled": False}})
+    create_olivia(stack)
+    alice = stack.approved("alice")
 
-    user = village.user(alice)
+    user = stack.user(alice)
     assert (user["status"], user["plugin"], user["pluginSince"]) == ("approved", "off", None)
-    assert set(names(ask(village, plugin="off"))) == {alice.name, OPERATOR}
-    assert ask(village, plugin="synced")["users"] == []
+    assert set(names(ask(stack, plugin="off"))) == {alice.name, OPERATOR}
+    assert ask(stack, plugin="synced")["users"] == []

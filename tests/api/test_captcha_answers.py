@@ -15,8 +15,8 @@ from tests.support.authme_tables import AuthMeTable
 from tests.support.captchas import answer_to
 from tests.support.game_server import GameServer
 from tests.support.live_api import LiveApi, Reply
-from tests.support.manual_clock import StandingClock
-from tests.support.services import PASSWORD, House, open_house
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, ServiceHarness, open_services
 from tests.support.stack import OPERATOR
 from tests.support.together import at_once
 
@@ -25,10 +25,10 @@ PLENTY = ["100000 per minute"]
 
 
 class Booth:
-    """A house that asks for a captcha at every door, with its API."""
+    """A services that asks for a captcha at every door, with its API."""
 
-    def __init__(self, house: House, api: LiveApi) -> None:
-        self.house = house
+    def __init__(self, services: ServiceHarness, api: LiveApi) -> None:
+        self.services = services
         self._api = api
 
     def post(self, path: str, **body: object) -> Reply:
@@ -37,11 +37,11 @@ class Booth:
     def captcha(self) -> dict[str, str]:
         """The fields that answer a new challenge rightly."""
         token = self._api.request("GET", "/api/captcha/generate").json["token"]
-        return {"captchaToken": token, "captchaAnswer": answer_to(self.house.app, token)}
+        return {"captchaToken": token, "captchaAnswer": answer_to(self.services.app, token)}
 
     def code(self, name: str) -> str:
         """The verification code on its way to this person."""
-        codes = self.house.app.mail_parts.codes
+        codes = self.services.app.mail_parts.codes
         issued = codes.find_to_mail(codes.issue(parse_email(f"{name}@example.org").key, "register"))
         assert issued is not None
         return codes.code_of(issued)
@@ -59,10 +59,10 @@ class Booth:
 
 @pytest.fixture
 def booth(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Booth]:
-    house = open_house(
+    services = open_services(
         game_server,
         authme_table,
-        StandingClock(),
+        ManualClock(),
         tmp_path / "state",
         registration__methods=["email", "captcha"],
         captcha__also_for=["verify_send", "login"],
@@ -70,9 +70,9 @@ def booth(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) ->
         verification__limits_per_client=PLENTY,
         database__busy_timeout="20 seconds",
     )
-    with LiveApi(house.app.services) as api:
-        yield Booth(house, api)
-    house.close()
+    with LiveApi(services.app.services) as api:
+        yield Booth(services, api)
+    services.close()
 
 
 def outcome(reply: Reply) -> tuple[int, object]:
@@ -93,7 +93,7 @@ def test_a_refused_registration_burns_no_captcha_four_times(booth: Booth) -> Non
 
 
 def test_the_fifth_refusal_does(booth: Booth) -> None:
-    booth.house.authme.register("bob", "bobs-secret")
+    booth.services.authme.register("bob", "bobs-secret")
     captcha, code = booth.captcha(), booth.code("alice")
     for _refusal in range(5):
         assert outcome(booth.register("bob", booth.code("bob"), captcha)) == (409, "username_taken")
@@ -124,7 +124,7 @@ def test_fifty_registrations_with_one_answer_make_one_user(booth: Booth) -> None
     codes = [booth.code(name) for name in names]
     replies = at_once([partial(booth.register, name, code, captcha) for name, code in zip(names, codes, strict=True)])
     assert Counter(map(outcome, replies)) == {(201, None): 1, (422, "invalid_captcha"): MANY - 1}
-    assert sum(booth.house.find_user(name) is not None for name in names) == 1
+    assert sum(booth.services.find_user(name) is not None for name in names) == 1
 
 
 def test_a_login_spends_it_whatever_comes_of_it(booth: Booth) -> None:
@@ -140,19 +140,19 @@ def test_fifty_logins_with_one_answer_are_one_session(booth: Booth) -> None:
     captcha = booth.captcha()
     replies = at_once([partial(booth.log_in, "alice", captcha)] * MANY)
     assert Counter(map(outcome, replies)) == {(200, None): 1, (422, "invalid_captcha"): MANY - 1}
-    assert booth.house.sessions("alice") == 1
+    assert booth.services.sessions("alice") == 1
 
 
 def test_a_login_without_captcha_is_no_failed_login(booth: Booth) -> None:
     booth.register("alice", booth.code("alice"), booth.captcha())
     for _login in range(10):
         assert outcome(booth.log_in("alice", {}, "a wrong one")) == (422, "captcha_required")
-    assert not booth.house.audits("user.login_failed")
+    assert not booth.services.audits("user.login_failed")
     assert booth.log_in("alice", booth.captcha()).status == 200, "nothing delays her"
 
 
 def test_the_admin_login_asks_for_one_too(booth: Booth) -> None:
-    booth.house.authme.register(OPERATOR, PASSWORD)
+    booth.services.authme.register(OPERATOR, PASSWORD)
     captcha = booth.captcha()
     login = partial(booth.post, "/api/admin/login", username=OPERATOR, password=PASSWORD)
     assert outcome(login()) == (422, "captcha_required")
@@ -175,5 +175,5 @@ def test_a_captcha_may_be_answered_at_any_door_but_once(booth: Booth) -> None:
 
 def test_it_is_too_late_after_five_minutes(booth: Booth) -> None:
     captcha = booth.captcha()
-    booth.house.clock.advance(minutes=5)
+    booth.services.clock.advance(minutes=5)
     assert outcome(booth.send("alice", captcha)) == (422, "invalid_captcha")

@@ -11,7 +11,7 @@ from PIL import Image
 
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Village
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Stack
 from tests.support.together import at_once
 
 PATH = "/api/captcha/generate"
@@ -28,9 +28,9 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def strict(make_village: MakeVillage) -> Village:
+def strict(make_stack: MakeStack) -> Stack:
     """Asks for a captcha wherever one can be asked for."""
-    return make_village(config=STRICT)
+    return make_stack(config=STRICT)
 
 
 def picture_in(reply: Reply) -> Image.Image:
@@ -39,9 +39,9 @@ def picture_in(reply: Reply) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(body, validate=True)))
 
 
-def test_a_picture_a_token_and_an_end(village: Village) -> None:
+def test_a_picture_a_token_and_an_end(stack: Stack) -> None:
     """Also where nothing asks for captchas."""
-    reply = village.get(PATH)
+    reply = stack.get(PATH)
     assert reply.status == 200
     assert reply.json.keys() == {"success", "token", "image", "expiresAt"}
     assert abs(reply.json["expiresAt"] / 1000 - time.time() - 300) < 10
@@ -52,12 +52,12 @@ def test_a_picture_a_token_and_an_end(village: Village) -> None:
         assert picture.height >= 50
 
 
-def test_a_head_request_gets_the_head(village: Village) -> None:
-    reply = village.daemon.request("HEAD", PATH)
+def test_a_head_request_gets_the_head(stack: Stack) -> None:
+    reply = stack.daemon.request("HEAD", PATH)
     assert (reply.status, reply.body) == (200, b"")
 
 
-def test_nothing_tells_the_answer(strict: Village) -> None:
+def test_nothing_tells_the_answer(strict: Stack) -> None:
     """Neither the reply nor the log: not in a field, not in the picture's own words."""
     reply = strict.get(PATH)
     with picture_in(reply) as picture:
@@ -66,25 +66,25 @@ def test_nothing_tells_the_answer(strict: Village) -> None:
     assert not [line for line in strict.daemon.log if reply.json["token"] in line]
 
 
-def test_no_two_are_alike(village: Village) -> None:
-    replies = at_once([partial(village.get, PATH) for _request in range(40)])
+def test_no_two_are_alike(stack: Stack) -> None:
+    replies = at_once([partial(stack.get, PATH) for _request in range(40)])
     assert {reply.status for reply in replies} == {200}
     assert len({reply.json["token"] for reply in replies}) == 40
     assert len({reply.json["image"] for reply in replies}) == 40
 
 
-def test_the_text_kind_is_as_long_as_the_host_says(make_village: MakeVillage) -> None:
-    village = make_village(config={"captcha": {"type": "text", "length": 8}})
-    with picture_in(village.get(PATH)) as long:
+def test_the_text_kind_is_as_long_as_the_host_says(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"captcha": {"type": "text", "length": 8}})
+    with picture_in(stack.get(PATH)) as long:
         assert long.width > 300
-    assert village.get("/api/config").json["config"]["captcha"]["type"] == "text"
+    assert stack.get("/api/config").json["config"]["captcha"]["type"] == "text"
 
 
-def test_one_client_makes_so_many_pictures_and_no_more(make_village: MakeVillage) -> None:
-    village = make_village(config={"captcha": {"pictures_per_client": ["2 per minute"]}})
+def test_one_client_makes_so_many_pictures_and_no_more(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"captcha": {"pictures_per_client": ["2 per minute"]}})
 
     def ask(client: str) -> Reply:
-        return village.get(PATH, headers={"X-Forwarded-For": client})
+        return stack.get(PATH, headers={"X-Forwarded-For": client})
 
     assert [ask("192.0.2.1").status for _picture in range(2)] == [200, 200]
     assert_refused(ask("192.0.2.1"), 429, "rate_limited")
@@ -92,7 +92,7 @@ def test_one_client_makes_so_many_pictures_and_no_more(make_village: MakeVillage
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_who_has_no_captcha_is_asked_for_one(strict: Village, path: str) -> None:
+def test_who_has_no_captcha_is_asked_for_one(strict: Stack, path: str) -> None:
     body = BODIES[path]
     assert_refused(strict.post(path, body), 422, "captcha_required", field="captchaToken")
     token = strict.get(PATH).json["token"]
@@ -102,7 +102,7 @@ def test_who_has_no_captcha_is_asked_for_one(strict: Village, path: str) -> None
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_a_wrong_answer_is_refused(strict: Village, path: str) -> None:
+def test_a_wrong_answer_is_refused(strict: Stack, path: str) -> None:
     body = BODIES[path] | {"captchaToken": strict.get(PATH).json["token"], "captchaAnswer": "wrong"}
     assert_refused(strict.post(path, body), 422, "invalid_captcha", field="captchaAnswer")
     unknown = BODIES[path] | {"captchaToken": "nonsense", "captchaAnswer": "29", "language": "zh"}
@@ -110,38 +110,38 @@ def test_a_wrong_answer_is_refused(strict: Village, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_what_is_no_text_is_an_invalid_field(strict: Village, path: str) -> None:
+def test_what_is_no_text_is_an_invalid_field(strict: Stack, path: str) -> None:
     reply = strict.post(path, BODIES[path] | {"captchaToken": "x", "captchaAnswer": 29})
     assert_refused(reply, 422, "invalid_field", field="captchaAnswer")
 
 
-def test_who_guesses_has_to_wait(make_village: MakeVillage) -> None:
-    village = make_village(config={"captcha": {"also_for": ["login"], "answers_per_client": ["2 per minute"]}})
+def test_who_guesses_has_to_wait(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"captcha": {"also_for": ["login"], "answers_per_client": ["2 per minute"]}})
 
     def guess() -> Reply:
-        token = village.get(PATH).json["token"]
-        return village.post("/api/login", BODIES["/api/login"] | {"captchaToken": token, "captchaAnswer": "wrong"})
+        token = stack.get(PATH).json["token"]
+        return stack.post("/api/login", BODIES["/api/login"] | {"captchaToken": token, "captchaAnswer": "wrong"})
 
     assert [guess().code for _guess in range(2)] == ["invalid_captcha"] * 2
     assert_refused(guess(), 429, "rate_limited")
 
 
-def test_front_ends_of_the_old_kind_get_200(make_village: MakeVillage) -> None:
-    village = make_village(config={**STRICT, "http": {"legacy_status": True}})
+def test_front_ends_of_the_old_kind_get_200(make_stack: MakeStack) -> None:
+    stack = make_stack(config={**STRICT, "http": {"legacy_status": True}})
     for path, body in BODIES.items():
-        assert_refused_as_200(village.post(path, body), "captcha_required")
-    assert village.get(PATH).json["success"] is True
+        assert_refused_as_200(stack.post(path, body), "captcha_required")
+    assert stack.get(PATH).json["success"] is True
 
 
-def test_where_none_is_asked_for_what_is_sent_is_ignored(village: Village) -> None:
-    alice = village.newcomer("alice")
-    reply = village.register(alice, captchaToken="nonsense", captchaAnswer="29")
+def test_where_none_is_asked_for_what_is_sent_is_ignored(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    reply = stack.register(alice, captchaToken="nonsense", captchaAnswer="29")
     assert reply.status == 201
     sent = {"username": alice.name, "password": alice.password, "captchaToken": "nonsense", "captchaAnswer": "29"}
-    assert village.post("/api/login", sent).status == 200
+    assert stack.post("/api/login", sent).status == 200
 
 
-def test_the_config_tells_where_it_is_asked_for(strict: Village) -> None:
+def test_the_config_tells_where_it_is_asked_for(strict: Stack) -> None:
     told = strict.get("/api/config").json["config"]
     assert told["authMethods"] == ["email", "captcha"]
     assert told["captcha"]["requiredFor"] == ["register", "verify_send", "login"]

@@ -5,13 +5,13 @@ from http.cookies import Morsel, SimpleCookie
 
 import pytest
 
-from tests.support.chat_stack import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
 from tests.support.oauth_platform import CLIENT_ID
 from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 
 PATH = "/api/chat/auth"
 SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -24,35 +24,35 @@ def cookie_of(reply: Reply) -> Morsel[str]:
     return morsel
 
 
-def test_the_player_is_sent_to_the_platform(chat_village: ChatVillage) -> None:
-    begun = chat_village.browser().begin("Alice")
+def test_the_player_is_sent_to_the_platform(chat_stack: ChatStack) -> None:
+    begun = chat_stack.browser().begin("Alice")
     asked = begun.query
-    assert begun.auth_url.startswith(f"{chat_village.provider.address}/authorize?")
+    assert begun.auth_url.startswith(f"{chat_stack.provider.address}/authorize?")
     assert SECRET.fullmatch(asked.pop("state"))
     assert SECRET.fullmatch(asked.pop("code_challenge"))
     assert asked == {
         "response_type": "code",
         "client_id": CLIENT_ID,
-        "redirect_uri": f"{chat_village.village.daemon.base_url}/api/chat/callback",
+        "redirect_uri": f"{chat_stack.stack.daemon.base_url}/api/chat/callback",
         "scope": "identify",
         "code_challenge_method": "S256",
     }
 
 
-def test_nobody_has_to_say_who_he_is(chat_village: ChatVillage) -> None:
-    assert chat_village.village.get(PATH).status == 200
+def test_nobody_has_to_say_who_he_is(chat_stack: ChatStack) -> None:
+    assert chat_stack.stack.get(PATH).status == 200
 
 
-def test_every_time_has_secrets_of_its_own(chat_village: ChatVillage) -> None:
-    alice = chat_village.browser()
+def test_every_time_has_secrets_of_its_own(chat_stack: ChatStack) -> None:
+    alice = chat_stack.browser()
     begun = [alice.begin("Alice") for _time in range(3)]
     assert len({each.link_token for each in begun}) == 3
     assert len({each.query["state"] for each in begun}) == 3
     assert len({each.query["code_challenge"] for each in begun}) == 3
 
 
-def test_the_browser_keeps_the_link_token(chat_village: ChatVillage) -> None:
-    reply = chat_village.village.get(PATH, {"username": "Alice"})
+def test_the_browser_keeps_the_link_token(chat_stack: ChatStack) -> None:
+    reply = chat_stack.stack.get(PATH, {"username": "Alice"})
     cookie = cookie_of(reply)
     assert SECRET.fullmatch(reply.json["linkToken"])
     assert (cookie.key, cookie.value) == ("companion_link", reply.json["linkToken"])
@@ -62,73 +62,73 @@ def test_the_browser_keeps_the_link_token(chat_village: ChatVillage) -> None:
     assert not cookie["domain"]
 
 
-def test_the_browser_keeps_the_tokens_of_its_last_tabs(chat_village: ChatVillage) -> None:
-    alice = chat_village.browser()
+def test_the_browser_keeps_the_tokens_of_its_last_tabs(chat_stack: ChatStack) -> None:
+    alice = chat_stack.browser()
     tokens = [alice.begin().link_token for _tab in range(6)]
     assert alice.cookies["companion_link"].split(".") == tokens[:1:-1]
 
 
-def test_nothing_of_it_can_be_read_in_the_database(chat_village: ChatVillage) -> None:
-    begun = chat_village.browser().begin("Alice")
-    stored = everything_stored(chat_village.village)
-    assert chat_village.count_requests()
+def test_nothing_of_it_can_be_read_in_the_database(chat_stack: ChatStack) -> None:
+    begun = chat_stack.browser().begin("Alice")
+    stored = everything_stored(chat_stack.stack)
+    assert chat_stack.count_requests()
     for secret in (begun.link_token, begun.query["state"], begun.query["code_challenge"]):
         assert secret not in stored
 
 
-def test_behind_tls_no_neighbour_can_plant_the_cookie(make_village: MakeVillage, provider: OAuthServer) -> None:
+def test_behind_tls_no_neighbour_can_plant_the_cookie(make_stack: MakeStack, provider: OAuthServer) -> None:
     config = {"server": {"base_url": "https://play.example.org/companion"}}
-    secure = make_chat_village(make_village, provider, config=config)
-    reply = secure.village.get(PATH)
+    secure = make_chat_stack(make_stack, provider, config=config)
+    reply = secure.stack.get(PATH)
     cookie = cookie_of(reply)
     assert cookie.key == "__Host-companion_link"
     assert (cookie["secure"], cookie["path"], cookie["domain"]) == (True, "/", "")
     assert "redirect_uri=https%3A%2F%2Fplay.example.org%2Fcompanion%2Fapi%2Fchat%2Fcallback" in reply.json["authUrl"]
 
 
-def test_a_guild_needs_a_right_of_its_own(make_village: MakeVillage, provider: OAuthServer) -> None:
-    gated = make_chat_village(make_village, provider, chat={"guild_id": "900"})
+def test_a_guild_needs_a_right_of_its_own(make_stack: MakeStack, provider: OAuthServer) -> None:
+    gated = make_chat_stack(make_stack, provider, chat={"guild_id": "900"})
     assert gated.browser().begin().query["scope"] == "identify guilds.members.read"
 
 
-def test_another_platform_is_asked_as_the_config_says(make_village: MakeVillage, provider: OAuthServer) -> None:
+def test_another_platform_is_asked_as_the_config_says(make_stack: MakeStack, provider: OAuthServer) -> None:
     changes = {
         "authorize_url": f"{provider.address}/authorize?tenant=a%26b#top",
         "scopes": "openid profile",
         "redirect_url": "https://front.example.org/linked",
     }
-    custom = make_chat_village(make_village, provider, platform="custom", chat=changes)
+    custom = make_chat_stack(make_stack, provider, platform="custom", chat=changes)
     asked = custom.browser().begin().query
     assert asked["tenant"] == "a&b"
     assert asked["scope"] == "openid profile"
     assert asked["redirect_uri"] == "https://front.example.org/linked"
 
 
-def test_discord_has_its_usual_addresses(make_village: MakeVillage) -> None:
+def test_discord_has_its_usual_addresses(make_stack: MakeStack) -> None:
     chat = {"platform": "discord", "client_id": "4711", "client_secret": "a secret of Discord's making"}
-    village = make_village(config={"chat": chat})
-    assert village.get(PATH).json["authUrl"].startswith("https://discord.com/oauth2/authorize?response_type=code&")
+    stack = make_stack(config={"chat": chat})
+    assert stack.get(PATH).json["authUrl"].startswith("https://discord.com/oauth2/authorize?response_type=code&")
 
 
 # --- Refusals ---
 
 
-def test_it_refuses_where_no_platform_is_set(village: Village) -> None:
-    assert_refused(village.get(PATH), 409, "not_enabled")
+def test_it_refuses_where_no_platform_is_set(stack: Stack) -> None:
+    assert_refused(stack.get(PATH), 409, "not_enabled")
 
 
-def test_a_bad_access_token_is_refused(chat_village: ChatVillage) -> None:
-    assert_refused(chat_village.village.get(PATH, token="garbage"), 401, "unauthorized")
+def test_a_bad_access_token_is_refused(chat_stack: ChatStack) -> None:
+    assert_refused(chat_stack.stack.get(PATH, token="garbage"), 401, "unauthorized")
 
 
 @pytest.mark.parametrize("is_legacy", [False, True])
-def test_one_client_cannot_begin_without_end(make_village: MakeVillage, provider: OAuthServer, is_legacy: bool) -> None:
+def test_one_client_cannot_begin_without_end(make_stack: MakeStack, provider: OAuthServer, is_legacy: bool) -> None:
     config = {"http": {"legacy_status": is_legacy}}
-    few = make_chat_village(make_village, provider, chat={"limits_per_client": ["2 per minute"]}, config=config)
-    assert [few.village.get(PATH).status for _time in range(2)] == [200, 200]
-    refused = few.village.get(PATH)
+    few = make_chat_stack(make_stack, provider, chat={"limits_per_client": ["2 per minute"]}, config=config)
+    assert [few.stack.get(PATH).status for _time in range(2)] == [200, 200]
+    refused = few.stack.get(PATH)
     if is_legacy:
         assert_refused_as_200(refused, "rate_limited")
     else:
         assert_refused(refused, 429, "rate_limited")
-    assert few.village.get(PATH, headers={"X-Forwarded-For": "198.51.100.7"}).status == 200
+    assert few.stack.get(PATH, headers={"X-Forwarded-For": "198.51.100.7"}).status == 200

@@ -6,29 +6,29 @@ from functools import partial
 import pytest
 
 from tests.support.chat_browser import BROWSERS_ACCEPT, Browser, query_of
-from tests.support.chat_stack import CALLBACK_PATH, ChatVillage, make_chat_village
+from tests.support.chat_stack import CALLBACK_PATH, ChatStack, make_chat_stack
 from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
 
-def is_linked(chat_village: ChatVillage, browser: Browser) -> bool:
-    return bool(chat_village.links(browser))
+def is_linked(chat_stack: ChatStack, browser: Browser) -> bool:
+    return bool(chat_stack.links(browser))
 
 
-def assert_no_half_link(chat_village: ChatVillage, browser: Browser, callback: str) -> None:
+def assert_no_half_link(chat_stack: ChatStack, browser: Browser, callback: str) -> None:
     """Nothing is linked, and the state is used up."""
-    assert not is_linked(chat_village, browser)
+    assert not is_linked(chat_stack, browser)
     assert_refused(browser.come_back(callback), 422, "invalid_state", field="state")
 
 
 # --- What comes of it ---
 
 
-def test_the_account_waits_to_be_claimed(chat_village: ChatVillage) -> None:
-    alice = chat_village.browser(chat_village.person("alice.chat", global_name="Alice ✿", avatar="8342729096ea"))
+def test_the_account_waits_to_be_claimed(chat_stack: ChatStack) -> None:
+    alice = chat_stack.browser(chat_stack.person("alice.chat", global_name="Alice ✿", avatar="8342729096ea"))
     reply = alice.come_back(alice.consent(alice.begin("Alice").auth_url))
     assert reply.status == 200
     assert reply.json == {
@@ -44,84 +44,84 @@ def test_the_account_waits_to_be_claimed(chat_village: ChatVillage) -> None:
             "globalName": "Alice ✿",
         },
     }
-    [link] = chat_village.links(alice)
+    [link] = chat_stack.links(alice)
     assert (link["user_id"], link["claimed_account"]) == (None, None)
 
 
-def test_begun_by_the_owner_it_is_hers_at_once(chat_village: ChatVillage) -> None:
-    village, alice = chat_village.village, chat_village.browser()
-    person = village.pending("alice")
-    token = village.user_token(person)
+def test_begun_by_the_owner_it_is_hers_at_once(chat_stack: ChatStack) -> None:
+    stack, alice = chat_stack.stack, chat_stack.browser()
+    person = stack.pending("alice")
+    token = stack.user_token(person)
     reply = alice.come_back(alice.consent(alice.begin(person.name.upper(), token).auth_url))
     assert (reply.status, reply.json["claimed"]) == (200, True)
     assert reply.json["message"] == "Your chat account alice is linked."
     assert alice.person is not None
-    [linked] = village.audits(person, "chat.linked")
+    [linked] = stack.audits(person, "chat.linked")
     assert (linked["operator"], linked["detail"]) == (
         person.name,
         {"platform": "discord", "account": alice.person.id},
     )
-    listed = village.user(person)
+    listed = stack.user(person)
     assert listed["chat"] == {"id": alice.person.id, "username": "alice"}
     assert listed["discordId"] == alice.person.id
 
 
-def test_begun_by_somebody_else_it_is_nobodys(chat_village: ChatVillage) -> None:
+def test_begun_by_somebody_else_it_is_nobodys(chat_stack: ChatStack) -> None:
     """Whose token it is decides, not whose name."""
-    village, bob = chat_village.village, chat_village.browser()
-    person = village.pending("bob")
-    bob.link("Alice", village.user_token(person))
-    [link] = chat_village.links(bob)
+    stack, bob = chat_stack.stack, chat_stack.browser()
+    person = stack.pending("bob")
+    bob.link("Alice", stack.user_token(person))
+    [link] = chat_stack.links(bob)
     assert link["user_id"] is None
 
 
-def test_the_owner_links_another_account_instead(chat_village: ChatVillage) -> None:
-    village, person = chat_village.village, chat_village.village.pending("alice")
-    token = village.user_token(person)
-    first, second = chat_village.browser(), chat_village.browser()
+def test_the_owner_links_another_account_instead(chat_stack: ChatStack) -> None:
+    stack, person = chat_stack.stack, chat_stack.stack.pending("alice")
+    token = stack.user_token(person)
+    first, second = chat_stack.browser(), chat_stack.browser()
     first.link(token=token)
     second.link(token=token)
     second.link(token=token)
-    assert not is_linked(chat_village, first)
-    assert is_linked(chat_village, second)
-    assert len(village.audits(person, "chat.linked")) == 2, "the same account again is no news"
-    [unlinked] = village.audits(person, "chat.unlinked")
+    assert not is_linked(chat_stack, first)
+    assert is_linked(chat_stack, second)
+    assert len(stack.audits(person, "chat.linked")) == 2, "the same account again is no news"
+    [unlinked] = stack.audits(person, "chat.unlinked")
     assert unlinked["detail"]["why"] == "linked another"
 
 
-def test_nothing_that_the_platform_gave_is_kept(chat_village: ChatVillage) -> None:
-    alice = chat_village.browser()
+def test_nothing_that_the_platform_gave_is_kept(chat_stack: ChatStack) -> None:
+    alice = chat_stack.browser()
     begun = alice.begin()
     callback = alice.consent(begun.auth_url)
     assert alice.come_back(callback).status == 200
-    platform = chat_village.provider.platform
-    told = "\n".join(chat_village.village.daemon.log) + everything_stored(chat_village.village)
+    platform = chat_stack.provider.platform
+    told = "\n".join(chat_stack.stack.daemon.log) + everything_stored(chat_stack.stack)
     given = [*platform.tokens, query_of(callback)["code"], begun.query["state"], begun.link_token]
     assert len(given) > 3
     assert not [secret for secret in given if secret in told]
 
 
-def test_two_tabs_of_one_browser_may_finish_in_any_order(chat_village: ChatVillage) -> None:
-    alice = chat_village.browser()
+def test_two_tabs_of_one_browser_may_finish_in_any_order(chat_stack: ChatStack) -> None:
+    alice = chat_stack.browser()
     first, second = alice.begin(), alice.begin()
     assert alice.come_back(alice.consent(first.auth_url)).status == 200
     assert alice.come_back(alice.consent(second.auth_url)).status == 200
 
 
-def test_a_front_end_elsewhere_finishes_with_what_it_was_given(chat_village: ChatVillage) -> None:
+def test_a_front_end_elsewhere_finishes_with_what_it_was_given(chat_stack: ChatStack) -> None:
     """It has no cookie of ours: it shows the link token, or the access token it began with."""
-    village, alice = chat_village.village, chat_village.browser()
+    stack, alice = chat_stack.stack, chat_stack.browser()
     begun = alice.begin()
     alice.cookies.clear()
     assert alice.come_back(alice.consent(begun.auth_url), link_token=begun.link_token).status == 200
-    token = village.user_token(village.pending("alice"))
+    token = stack.user_token(stack.pending("alice"))
     begun = alice.begin(token=token)
     alice.cookies.clear()
     assert alice.come_back(alice.consent(begun.auth_url), token=token).json["claimed"] is True
 
 
 @pytest.mark.parametrize("auth_method", ["client_secret_basic", "client_secret_post"])
-def test_a_custom_platform(make_village: MakeVillage, auth_method: str) -> None:
+def test_a_custom_platform(make_stack: MakeStack, auth_method: str) -> None:
     with OAuthServer() as provider:
         provider.platform.auth_method = auth_method
         keys = {
@@ -129,96 +129,96 @@ def test_a_custom_platform(make_village: MakeVillage, auth_method: str) -> None:
             "id_field": "id",
             "name_field": "global_name",
         }
-        custom = make_chat_village(make_village, provider, platform="custom", chat=keys)
+        custom = make_chat_stack(make_stack, provider, platform="custom", chat=keys)
         alice = custom.browser(custom.person("alice", global_name="Alice \u202e\r\n the  Great" + "!" * 300))
         reply = alice.come_back(alice.consent(alice.begin().auth_url))
         assert reply.status == 200, reply.text
         assert reply.json["user"]["username"].startswith("Alice the Great!!!")
         assert len(reply.json["user"]["username"]) == 255
-        assert custom.village.get("/api/config").json["config"]["chat"]["platform"] == "custom"
+        assert custom.stack.get("/api/config").json["config"]["chat"]["platform"] == "custom"
 
 
 # --- Only for whoever began ---
 
 
 @pytest.mark.parametrize("state", ["", "x", "A" * 43, "A" * 5000, "\u202e", "' OR 1=1 --"])
-def test_a_state_that_is_none(chat_village: ChatVillage, state: str) -> None:
-    reply = chat_village.village.get(CALLBACK_PATH, {"code": "abc", "state": state})
+def test_a_state_that_is_none(chat_stack: ChatStack, state: str) -> None:
+    reply = chat_stack.stack.get(CALLBACK_PATH, {"code": "abc", "state": state})
     assert_refused(reply, 422, "invalid_state", field="state")
 
 
-def test_no_state(chat_village: ChatVillage) -> None:
-    alice = chat_village.browser()
+def test_no_state(chat_stack: ChatStack) -> None:
+    alice = chat_stack.browser()
     begun = alice.begin()
     code = query_of(alice.consent(begun.auth_url))["code"]
     assert_refused(alice.get(CALLBACK_PATH, {"code": code}), 422, "invalid_state", field="state")
-    assert not is_linked(chat_village, alice)
+    assert not is_linked(chat_stack, alice)
 
 
-def test_a_state_is_good_once(chat_village: ChatVillage) -> None:
-    alice = chat_village.browser()
+def test_a_state_is_good_once(chat_stack: ChatStack) -> None:
+    alice = chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
     assert alice.come_back(callback).status == 200
     assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
-    assert len(chat_village.links(alice)) == 1
+    assert len(chat_stack.links(alice)) == 1
 
 
-def test_a_state_is_good_once_when_it_comes_many_times_at_once(chat_village: ChatVillage) -> None:
-    alice = chat_village.browser()
+def test_a_state_is_good_once_when_it_comes_many_times_at_once(chat_stack: ChatStack) -> None:
+    alice = chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
     replies = at_once([partial(alice.come_back, callback)] * 8)
     assert sorted(reply.status for reply in replies) == [200] + [422] * 7
-    assert len(chat_village.links(alice)) == 1
+    assert len(chat_stack.links(alice)) == 1
 
 
 @pytest.mark.parametrize(("minutes", "status"), [(9.5, 200), (10.5, 422)])
-def test_a_state_lives_ten_minutes(chat_village: ChatVillage, minutes: float, status: int) -> None:
-    alice = chat_village.browser()
+def test_a_state_lives_ten_minutes(chat_stack: ChatStack, minutes: float, status: int) -> None:
+    alice = chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
-    chat_village.age_requests(minutes=minutes)
+    chat_stack.age_requests(minutes=minutes)
     assert alice.come_back(callback).status == status
-    assert is_linked(chat_village, alice) is (status == 200)
+    assert is_linked(chat_stack, alice) is (status == 200)
 
 
-def test_mallory_sends_alice_her_own_address_of_the_platform(chat_village: ChatVillage) -> None:
+def test_mallory_sends_alice_her_own_address_of_the_platform(chat_stack: ChatStack) -> None:
     """Alice's account must not end up behind a link token that Mallory knows."""
-    mallory, alice = chat_village.browser(), chat_village.browser()
+    mallory, alice = chat_stack.browser(), chat_stack.browser()
     trap = mallory.begin()
     callback = alice.consent(trap.auth_url)
     assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
     alice.begin()  # a cookie of her own makes no difference
     assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
-    assert not is_linked(chat_village, alice)
+    assert not is_linked(chat_stack, alice)
 
 
-def test_mallory_sends_alice_a_prepared_callback(chat_village: ChatVillage) -> None:
+def test_mallory_sends_alice_a_prepared_callback(chat_stack: ChatStack) -> None:
     """Mallory's account must not end up with Alice, whether or not she is logged in."""
-    village, mallory, alice = chat_village.village, chat_village.browser(), chat_village.browser()
-    person = village.pending("alice")
-    token = village.user_token(person)
+    stack, mallory, alice = chat_stack.stack, chat_stack.browser(), chat_stack.browser()
+    person = stack.pending("alice")
+    token = stack.user_token(person)
     trap = mallory.consent(mallory.begin().auth_url)
     alice.begin(token=token)
     assert_refused(alice.come_back(trap), 422, "invalid_state", field="state")
     assert_refused(alice.come_back(trap, token=token), 422, "invalid_state", field="state")
-    assert not is_linked(chat_village, mallory)
+    assert not is_linked(chat_stack, mallory)
     assert alice.status(person.name, token).json == {"success": True, "linked": False}
     assert mallory.come_back(trap).status == 200, "whoever cannot use a state cannot spoil it"
 
 
-def test_mallory_swaps_the_codes(chat_village: ChatVillage) -> None:
+def test_mallory_swaps_the_codes(chat_stack: ChatStack) -> None:
     """Her code with Alice's state: the verifier belongs to the state, so the platform says no."""
-    mallory, alice = chat_village.browser(), chat_village.browser()
+    mallory, alice = chat_stack.browser(), chat_stack.browser()
     stolen = query_of(mallory.consent(mallory.begin().auth_url))["code"]
     state = query_of(alice.consent(alice.begin().auth_url))["state"]
     reply = alice.get(CALLBACK_PATH, {"code": stolen, "state": state})
     assert_refused(reply, 503, "provider_away")
-    assert not is_linked(chat_village, mallory)
-    assert not is_linked(chat_village, alice)
+    assert not is_linked(chat_stack, mallory)
+    assert not is_linked(chat_stack, alice)
 
 
-def test_another_users_session_finishes_nothing(chat_village: ChatVillage) -> None:
-    village, alice = chat_village.village, chat_village.browser()
-    token, others = (village.user_token(village.pending(name)) for name in ("alice", "bob"))
+def test_another_users_session_finishes_nothing(chat_stack: ChatStack) -> None:
+    stack, alice = chat_stack.stack, chat_stack.browser()
+    token, others = (stack.user_token(stack.pending(name)) for name in ("alice", "bob"))
     begun = alice.begin(token=token)
     alice.cookies.clear()
     callback = alice.consent(begun.auth_url)
@@ -226,56 +226,56 @@ def test_another_users_session_finishes_nothing(chat_village: ChatVillage) -> No
     assert alice.come_back(callback, token=token).status == 200
 
 
-def log_out(village: Village, name: str, token: str) -> None:
-    assert village.post("/api/logout", token=token).status == 200
+def log_out(stack: Stack, name: str, token: str) -> None:
+    assert stack.post("/api/logout", token=token).status == 200
 
 
-def ban(village: Village, name: str, token: str) -> None:
+def ban(stack: Stack, name: str, token: str) -> None:
     body = {"username": name, "reason": "test"}
-    assert village.post("/api/admin/user/ban", body, token=village.olivia()).status == 200
+    assert stack.post("/api/admin/user/ban", body, token=stack.olivia()).status == 200
 
 
-def delete(village: Village, name: str, token: str) -> None:
-    assert village.post("/api/admin/user/delete", {"username": name}, token=village.olivia()).status == 200
+def delete(stack: Stack, name: str, token: str) -> None:
+    assert stack.post("/api/admin/user/delete", {"username": name}, token=stack.olivia()).status == 200
 
 
 @pytest.mark.parametrize("end", [log_out, ban, delete])
 def test_a_session_that_has_ended_finishes_nothing(
-    chat_village: ChatVillage, end: Callable[[Village, str, str], None]
+    chat_stack: ChatStack, end: Callable[[Stack, str, str], None]
 ) -> None:
-    village, alice = chat_village.village, chat_village.browser()
-    person = village.pending("alice")
-    token = village.user_token(person)
+    stack, alice = chat_stack.stack, chat_stack.browser()
+    person = stack.pending("alice")
+    token = stack.user_token(person)
     callback = alice.consent(alice.begin(person.name, token).auth_url)
-    end(village, person.name, token)
+    end(stack, person.name, token)
     assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
-    assert not is_linked(chat_village, alice)
+    assert not is_linked(chat_stack, alice)
 
 
 # --- One account, one user ---
 
 
-def test_an_account_that_is_somebodys_is_refused_early(chat_village: ChatVillage) -> None:
-    village, alice = chat_village.village, chat_village.browser()
-    alice.link(token=village.user_token(village.pending("alice")))
-    again = chat_village.browser(alice.person)
+def test_an_account_that_is_somebodys_is_refused_early(chat_stack: ChatStack) -> None:
+    stack, alice = chat_stack.stack, chat_stack.browser()
+    alice.link(token=stack.user_token(stack.pending("alice")))
+    again = chat_stack.browser(alice.person)
     callback = again.consent(again.begin().auth_url)
     assert_refused(again.come_back(callback), 409, "chat_account_taken")
-    bobs = village.user_token(village.pending("bob"))
+    bobs = stack.user_token(stack.pending("bob"))
     assert_refused(
         again.come_back(again.consent(again.begin(token=bobs).auth_url)),
         409,
         "chat_account_taken",
     )
-    assert len(chat_village.links(alice)) == 1
+    assert len(chat_stack.links(alice)) == 1
 
 
-def test_two_users_race_for_one_account(chat_village: ChatVillage) -> None:
-    village = chat_village.village
-    person = chat_village.person()
+def test_two_users_race_for_one_account(chat_stack: ChatStack) -> None:
+    stack = chat_stack.stack
+    person = chat_stack.person()
     for _round in range(5):
-        racers = [chat_village.browser(person) for _racer in range(2)]
-        tokens = [village.user_token(village.pending(name)) for name in ("alice", "bob")]
+        racers = [chat_stack.browser(person) for _racer in range(2)]
+        tokens = [stack.user_token(stack.pending(name)) for name in ("alice", "bob")]
         callbacks = [
             racer.consent(racer.begin(token=token).auth_url) for racer, token in zip(racers, tokens, strict=True)
         ]
@@ -283,44 +283,44 @@ def test_two_users_race_for_one_account(chat_village: ChatVillage) -> None:
         assert sorted(reply.status for reply in replies) == [200, 409]
         [loser] = [reply for reply in replies if reply.status == 409]
         assert_refused(loser, 409, "chat_account_taken")
-        [link] = chat_village.links(racers[0])
+        [link] = chat_stack.links(racers[0])
         winner = next(token for token, reply in zip(tokens, replies, strict=True) if reply.status == 200)
-        username = village.get("/api/user/export", token=winner).json["user"]["username"]
+        username = stack.get("/api/user/export", token=winner).json["user"]["username"]
         assert racers[0].post("/api/chat/unlink", {"username": username}, token=winner).status == 200
         assert link["claimed_account"] == f"discord:{person.id}"
 
 
-def test_a_rejected_record_gives_the_account_away(chat_village: ChatVillage) -> None:
+def test_a_rejected_record_gives_the_account_away(chat_stack: ChatStack) -> None:
     """The commonest reason is a bad name: the same person comes again under another one."""
-    village, alice = chat_village.village, chat_village.browser()
-    rejected = village.pending("bad")
-    alice.link(token=village.user_token(rejected))
-    village.decides("reject", rejected)
-    person = village.pending("good")
-    alice.link(token=village.user_token(person))
-    assert village.user(person)["chat"]["username"] == "alice"
-    assert village.user(rejected)["chat"] is None
-    [unlinked] = village.audits(rejected, "chat.unlinked")
+    stack, alice = chat_stack.stack, chat_stack.browser()
+    rejected = stack.pending("bad")
+    alice.link(token=stack.user_token(rejected))
+    stack.decides("reject", rejected)
+    person = stack.pending("good")
+    alice.link(token=stack.user_token(person))
+    assert stack.user(person)["chat"]["username"] == "alice"
+    assert stack.user(rejected)["chat"] is None
+    [unlinked] = stack.audits(rejected, "chat.unlinked")
     assert (unlinked["operator"], unlinked["detail"]["why"]) == (person.name, "proven by another")
 
 
-def test_a_banned_record_keeps_it_and_a_deleted_one_does_not(chat_village: ChatVillage) -> None:
-    village, eve = chat_village.village, chat_village.browser()
-    person = village.approved("eve")
-    eve.link(token=village.user_token(person))
-    village.decides("ban", person)
+def test_a_banned_record_keeps_it_and_a_deleted_one_does_not(chat_stack: ChatStack) -> None:
+    stack, eve = chat_stack.stack, chat_stack.browser()
+    person = stack.approved("eve")
+    eve.link(token=stack.user_token(person))
+    stack.decides("ban", person)
     callback = eve.consent(eve.begin().auth_url)
     assert_refused(eve.come_back(callback), 409, "chat_account_taken")
-    village.decides("delete", person)
-    assert not is_linked(chat_village, eve)
+    stack.decides("delete", person)
+    assert not is_linked(chat_stack, eve)
     assert eve.come_back(eve.consent(eve.begin().auth_url)).status == 200
 
 
 # --- The platform says no ---
 
 
-def test_the_player_does_not_agree(chat_village: ChatVillage) -> None:
-    alice = chat_village.stubborn_browser()
+def test_the_player_does_not_agree(chat_stack: ChatStack) -> None:
+    alice = chat_stack.stubborn_browser()
     callback = alice.consent(alice.begin().auth_url)
     assert query_of(callback)["error"] == "access_denied"
     assert_refused(alice.come_back(callback), 409, "chat_denied")
@@ -339,59 +339,59 @@ def test_the_player_does_not_agree(chat_village: ChatVillage) -> None:
     ],
 )
 def test_an_answer_without_a_good_code(
-    chat_village: ChatVillage, answer: dict[str, str], status: int, code: str, field: str | None
+    chat_stack: ChatStack, answer: dict[str, str], status: int, code: str, field: str | None
 ) -> None:
-    alice = chat_village.browser()
+    alice = chat_stack.browser()
     state = alice.begin().query["state"]
     assert_refused(alice.get(CALLBACK_PATH, {"state": state, **answer}), status, code, field=field)
     assert_refused(alice.get(CALLBACK_PATH, {"state": state, **answer}), 422, "invalid_state", field="state")
-    assert not is_linked(chat_village, alice)
+    assert not is_linked(chat_stack, alice)
 
 
 # --- What a person sees ---
 
 
-def test_a_browser_is_sent_on_to_our_page(chat_village: ChatVillage) -> None:
-    village, alice = chat_village.village, chat_village.browser()
+def test_a_browser_is_sent_on_to_our_page(chat_stack: ChatStack) -> None:
+    stack, alice = chat_stack.stack, chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
     reply = alice.come_back(callback, accept=BROWSERS_ACCEPT)
     assert (reply.status, reply.headers["Location"], reply.body) == (303, "/chat-linked?outcome=waiting", b"")
     assert "Content-Type" not in reply.headers
-    assert "is confirmed" in village.get(reply.headers["Location"]).text
+    assert "is confirmed" in stack.get(reply.headers["Location"]).text
     again = alice.come_back(callback, accept=BROWSERS_ACCEPT)
     assert (again.status, again.headers["Location"]) == (303, "/chat-linked?outcome=invalid_state")
-    token = village.user_token(village.pending("alice"))
+    token = stack.user_token(stack.pending("alice"))
     linked = alice.come_back(alice.consent(alice.begin(token=token).auth_url), accept=BROWSERS_ACCEPT)
     assert linked.headers["Location"] == "/chat-linked?outcome=linked"
 
 
-def test_a_browser_is_sent_on_even_with_an_address_that_makes_no_sense(chat_village: ChatVillage) -> None:
+def test_a_browser_is_sent_on_even_with_an_address_that_makes_no_sense(chat_stack: ChatStack) -> None:
     headers = {"Accept": BROWSERS_ACCEPT}
     for query in ("", "?state=a&state=b", "?state=%ff", "?error=<script>"):
-        reply = chat_village.village.get(CALLBACK_PATH + query, headers=headers)
+        reply = chat_stack.stack.get(CALLBACK_PATH + query, headers=headers)
         assert reply.status == 303
         assert reply.headers["Location"].startswith("/chat-linked?outcome=")
         assert "script" not in reply.headers["Location"]
-    posted = chat_village.village.post(CALLBACK_PATH, {}, headers=headers)
+    posted = chat_stack.stack.post(CALLBACK_PATH, {}, headers=headers)
     assert_refused(posted, 405, "method_not_allowed")
 
 
-def test_our_page_may_lie_below_a_path(make_village: MakeVillage, provider: OAuthServer) -> None:
+def test_our_page_may_lie_below_a_path(make_stack: MakeStack, provider: OAuthServer) -> None:
     config = {"server": {"base_url": "https://play.example.org/companion/"}}
-    below = make_chat_village(make_village, provider, config=config)
-    reply = below.village.get(CALLBACK_PATH, headers={"Accept": BROWSERS_ACCEPT})
+    below = make_chat_stack(make_stack, provider, config=config)
+    reply = below.stack.get(CALLBACK_PATH, headers={"Accept": BROWSERS_ACCEPT})
     assert reply.headers["Location"] == "/companion/chat-linked?outcome=invalid_state"
 
 
 # --- Switched off, and front ends of old ---
 
 
-def test_it_refuses_where_no_platform_is_set(village: Village) -> None:
-    assert_refused(village.get(CALLBACK_PATH, {"state": "a", "code": "b"}), 409, "not_enabled")
+def test_it_refuses_where_no_platform_is_set(stack: Stack) -> None:
+    assert_refused(stack.get(CALLBACK_PATH, {"state": "a", "code": "b"}), 409, "not_enabled")
 
 
-def test_legacy_front_ends_get_every_refusal_as_200(make_village: MakeVillage, provider: OAuthServer) -> None:
-    legacy = make_chat_village(make_village, provider, config={"http": {"legacy_status": True}})
+def test_legacy_front_ends_get_every_refusal_as_200(make_stack: MakeStack, provider: OAuthServer) -> None:
+    legacy = make_chat_stack(make_stack, provider, config={"http": {"legacy_status": True}})
     alice = legacy.browser()
     assert_refused_as_200(alice.get(CALLBACK_PATH, {"state": "a", "code": "b"}), "invalid_state")
     stubborn = legacy.stubborn_browser()

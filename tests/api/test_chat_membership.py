@@ -3,24 +3,24 @@
 import pytest
 
 from tests.support.chat_browser import BROWSERS_ACCEPT, Browser
-from tests.support.chat_stack import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeVillage
+from tests.support.stack import MakeStack
 
 
 @pytest.fixture(scope="module")
-def gated(make_village: MakeVillage, provider: OAuthServer) -> ChatVillage:
-    return make_chat_village(make_village, provider, chat={"guild_id": "900", "role_ids": ["701", "702"]})
+def gated(make_stack: MakeStack, provider: OAuthServer) -> ChatStack:
+    return make_chat_stack(make_stack, provider, chat={"guild_id": "900", "role_ids": ["701", "702"]})
 
 
-def come_with(gated: ChatVillage, guilds: dict[str, list[str]]) -> tuple[Browser, Reply]:
+def come_with(gated: ChatStack, guilds: dict[str, list[str]]) -> tuple[Browser, Reply]:
     alice = gated.browser(gated.person(guilds=guilds))
     return alice, alice.come_back(alice.consent(alice.begin().auth_url))
 
 
-def test_a_member_with_one_of_the_roles_is_let_in(gated: ChatVillage) -> None:
+def test_a_member_with_one_of_the_roles_is_let_in(gated: ChatStack) -> None:
     alice, reply = come_with(gated, {"900": ["1", "702"], "901": []})
     assert reply.status == 200
     assert gated.links(alice)
@@ -35,21 +35,21 @@ def test_a_member_with_one_of_the_roles_is_let_in(gated: ChatVillage) -> None:
         ({"900": ["7012", "70"]}, "lacks_role"),
     ],
 )
-def test_everybody_else_is_told_what_lacks(gated: ChatVillage, guilds: dict[str, list[str]], fault: str) -> None:
+def test_everybody_else_is_told_what_lacks(gated: ChatStack, guilds: dict[str, list[str]], fault: str) -> None:
     alice, reply = come_with(gated, guilds)
     assert assert_refused(reply, 409, "chat_not_member")["fault"] == fault
     assert not gated.links(alice)
 
 
-def test_without_roles_every_member_is_let_in(make_village: MakeVillage, provider: OAuthServer) -> None:
-    open_guild = make_chat_village(make_village, provider, chat={"guild_id": "900"})
+def test_without_roles_every_member_is_let_in(make_stack: MakeStack, provider: OAuthServer) -> None:
+    open_guild = make_chat_stack(make_stack, provider, chat={"guild_id": "900"})
     _alice, reply = come_with(open_guild, {"900": []})
     assert reply.status == 200
     _bob, reply = come_with(open_guild, {})
     assert_refused(reply, 409, "chat_not_member")
 
 
-def test_a_browser_learns_what_lacks(gated: ChatVillage) -> None:
+def test_a_browser_learns_what_lacks(gated: ChatStack) -> None:
     alice = gated.browser(gated.person(guilds={"900": []}))
     reply = alice.come_back(alice.consent(alice.begin().auth_url), accept=BROWSERS_ACCEPT)
     assert reply.headers["Location"] == "/chat-linked?outcome=lacks_role"

@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from tests.support.chat_stack import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
 from tests.support.oauth_server import Fault, OAuthServer
 from tests.support.provider_faults import ANYWHERE, PROFILES, SILENCES, TOKENS
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeVillage
+from tests.support.stack import MakeStack
 from tests.support.together import at_once
 
 PATHS = ("/token", "/users/@me")
@@ -19,15 +19,15 @@ FAULTS = ("bad request", "internal error", "garbage", "a redirection", "a large 
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def hasty(request: pytest.FixtureRequest, make_village: MakeVillage, provider: OAuthServer) -> ChatVillage:
-    """A chat village whose daemon waits for the platform for a moment only."""
-    return make_chat_village(make_village, provider, request.param, chat={"timeout": "300 ms"})
+def hasty(request: pytest.FixtureRequest, make_stack: MakeStack, provider: OAuthServer) -> ChatStack:
+    """A chat stack whose daemon waits for the platform for a moment only."""
+    return make_chat_stack(make_stack, provider, request.param, chat={"timeout": "300 ms"})
 
 
-def assert_nothing_stays(hasty: ChatVillage, path: str, fault: Fault) -> None:
+def assert_nothing_stays(hasty: ChatStack, path: str, fault: Fault) -> None:
     """It fails, it is used up, and the next time works, for a link of nobody's and for one of Alice's."""
-    village = hasty.village
-    token = village.user_token(village.pending("alice"))
+    stack = hasty.stack
+    token = stack.user_token(stack.pending("alice"))
     for begun_by in (None, token):
         alice = hasty.browser()
         callback = alice.consent(alice.begin(token=begun_by).auth_url)
@@ -42,22 +42,22 @@ def assert_nothing_stays(hasty: ChatVillage, path: str, fault: Fault) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_bad_answer_leaves_nothing(hasty: ChatVillage, path: str, name: str) -> None:
+def test_a_bad_answer_leaves_nothing(hasty: ChatStack, path: str, name: str) -> None:
     assert_nothing_stays(hasty, path, ANYWHERE[name])
 
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", SILENCES)
-def test_silence_leaves_nothing(hasty: ChatVillage, path: str, name: str) -> None:
+def test_silence_leaves_nothing(hasty: ChatStack, path: str, name: str) -> None:
     assert_nothing_stays(hasty, path, SILENCES[name](hasty.provider))
 
 
-def test_answers_that_only_look_like_some_leave_nothing(hasty: ChatVillage) -> None:
+def test_answers_that_only_look_like_some_leave_nothing(hasty: ChatStack) -> None:
     assert_nothing_stays(hasty, "/token", TOKENS["a token with a line break"])
     assert_nothing_stays(hasty, "/users/@me", PROFILES["an id with a line break"])
 
 
-def test_a_platform_that_hangs_holds_nobody_else_up(hasty: ChatVillage) -> None:
+def test_a_platform_that_hangs_holds_nobody_else_up(hasty: ChatStack) -> None:
     waiting = [hasty.browser() for _person in range(8)]
     callbacks = [browser.consent(browser.begin().auth_url) for browser in waiting]
     silence = SILENCES["never a byte"](hasty.provider)
@@ -66,7 +66,7 @@ def test_a_platform_that_hangs_holds_nobody_else_up(hasty: ChatVillage) -> None:
 
     def ask_for_something_else() -> Reply:
         begin = time.perf_counter()
-        reply = hasty.village.get("/api/config")
+        reply = hasty.stack.get("/api/config")
         seconds.append(time.perf_counter() - begin)
         return reply
 

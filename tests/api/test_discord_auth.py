@@ -1,22 +1,22 @@
 """GET /api/discord/auth: `/api/chat/auth` as older front ends call it."""
 
-from tests.support.chat_stack import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 
 
-def test_a_whole_registration_as_older_front_ends_do_it(make_village: MakeVillage, provider: OAuthServer) -> None:
+def test_a_whole_registration_as_older_front_ends_do_it(make_stack: MakeStack, provider: OAuthServer) -> None:
     """They know the user's name and nothing of link tokens, and ask until `linked` and `user` are there."""
     config = {"http": {"legacy_status": True}}
-    old: ChatVillage = make_chat_village(make_village, provider, chat={"required": True}, config=config)
-    village, alice = old.village, old.browser()
+    old: ChatStack = make_chat_stack(make_stack, provider, chat={"required": True}, config=config)
+    stack, alice = old.stack, old.browser()
     alice.name = "discord"
-    person = village.newcomer("alice")
+    person = stack.newcomer("alice")
     body = {
         "username": person.name,
         "email": person.email,
-        "code": village.code_for(person.email),
+        "code": stack.code_for(person.email),
         "language": "en",
     }
     told = alice.post("/api/register", body).json
@@ -31,5 +31,5 @@ def test_a_whole_registration_as_older_front_ends_do_it(make_village: MakeVillag
     assert told["success"] is True, told
 
 
-def test_it_refuses_where_no_platform_is_set(village: Village) -> None:
-    assert_refused(village.get("/api/discord/auth"), 409, "not_enabled")
+def test_it_refuses_where_no_platform_is_set(stack: Stack) -> None:
+    assert_refused(stack.get("/api/discord/auth"), 409, "not_enabled")

@@ -1,16 +1,16 @@
 """GET /api/discord/callback: `/api/chat/callback` as older front ends call it."""
 
-from tests.support.chat_stack import make_chat_village
+from tests.support.chat_stack import make_chat_stack
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeVillage
+from tests.support.stack import MakeStack
 
 
-def test_an_application_that_was_registered_with_the_older_address(make_village: MakeVillage) -> None:
+def test_an_application_that_was_registered_with_the_older_address(make_stack: MakeStack) -> None:
     with OAuthServer() as provider:
         address = "https://play.example.org/api/discord/callback"
         provider.platform.redirect_urls.add(address)
-        old = make_chat_village(make_village, provider, chat={"redirect_url": address})
+        old = make_chat_stack(make_stack, provider, chat={"redirect_url": address})
         alice = old.browser()
         alice.name = "discord"
         callback = alice.consent(alice.begin().auth_url)

@@ -6,11 +6,11 @@ from types import MappingProxyType
 
 from regsvc.config.sections import Config, Download
 from tests.support.live_api import LiveApi, make_services
-from tests.support.stack import MakeVillage
+from tests.support.stack import MakeStack
 
 
-def test_a_host_offers_files(make_village: MakeVillage) -> None:
-    village = make_village(
+def test_a_host_offers_files(make_stack: MakeStack) -> None:
+    stack = make_stack(
         config={
             "downloads.client": {
                 "name": "客户端",
@@ -23,7 +23,7 @@ def test_a_host_offers_files(make_village: MakeVillage) -> None:
             "downloads.pack": {"name": "Pack", "url": "/files/pack.zip"},
         }
     )
-    reply = village.get("/api/downloads")
+    reply = stack.get("/api/downloads")
     assert reply.status == 200
     assert reply.json == {
         "success": True,

@@ -13,13 +13,13 @@ import pytest
 from regsvc.api.base import Access
 from regsvc.api.routes import ROUTES, Route
 from regsvc.core.refusal import REFUSALS, Category
-from tests.support.chat_stack import ChatVillage, make_chat_village
+from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.contract import example_body
 from tests.support.daemon import Reply
 from tests.support.oauth_server import OAuthServer
 from tests.support.operators import create_olivia
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeVillage, Person, Village
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Person, Stack
 
 LEGACY: dict[str, dict[str, Any]] = {"http": {"legacy_status": True}}
 PAGE = b"<!doctype html><title>The front end</title>"
@@ -36,22 +36,22 @@ def front_end(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chat(make_village: MakeVillage, provider: OAuthServer, front_end: Path) -> ChatVillage:
+def chat(make_stack: MakeStack, provider: OAuthServer, front_end: Path) -> ChatStack:
     """Chat, captchas and the front end's files: whatever a host may have switched on."""
     http: dict[str, Any] = {"legacy_status": True, "web_root": str(front_end)}
     config = {"http": http, "captcha": {"also_for": ["verify_send"]}}
-    return make_chat_village(make_village, provider, chat={"required": True}, config=config)
+    return make_chat_stack(make_stack, provider, chat={"required": True}, config=config)
 
 
 @pytest.fixture(scope="module")
-def village(chat: ChatVillage) -> Village:
-    return chat.village
+def stack(chat: ChatStack) -> Stack:
+    return chat.stack
 
 
 @pytest.fixture(scope="module")
-def plain(make_village: MakeVillage) -> Village:
+def plain(make_stack: MakeStack) -> Stack:
     """A host that asks for e-mail alone."""
-    return make_village(config=LEGACY)
+    return make_stack(config=LEGACY)
 
 
 def routes(*access: Access) -> list[object]:
@@ -59,25 +59,25 @@ def routes(*access: Access) -> list[object]:
     return [pytest.param(route, id=f"{route.method} {route.path}") for route in chosen]
 
 
-def call(village: Village, route: Route, token: str | None, body: Mapping[str, Any]) -> Reply:
+def call(stack: Stack, route: Route, token: str | None, body: Mapping[str, Any]) -> Reply:
     if route.method == "GET":
         query = {name: value for name, value in body.items() if isinstance(value, str)}
-        return village.get(route.path, query, token=token)
-    return village.post(route.path, body, token=token)
+        return stack.get(route.path, query, token=token)
+    return stack.post(route.path, body, token=token)
 
 
 # --- Nobody is logged out by a no ---
 
 
 @pytest.mark.parametrize("route", routes(Access.PUBLIC, Access.USER, Access.ADMIN))
-def test_no_refusal_of_a_rule_logs_anybody_out(village: Village, route: Route) -> None:
+def test_no_refusal_of_a_rule_logs_anybody_out(stack: Stack, route: Route) -> None:
     """Whoever has the right is answered with 200 or, for a broken request, with something else than 401 and 403."""
     if route.path in ENDS_THE_SESSION:
         return
-    token = {Access.PUBLIC: None, Access.USER: village.olivia(), Access.ADMIN: village.olivia()}[route.access]
+    token = {Access.PUBLIC: None, Access.USER: stack.olivia(), Access.ADMIN: stack.olivia()}[route.access]
     example = example_body(route.path) if route.method == "POST" else {}
     for body in ({}, {"username": "nobody at all"}, example, {**example, "username": "Nobody", "password": "wrong"}):
-        reply = call(village, route, token, body)
+        reply = call(stack, route, token, body)
         assert reply.status not in LOGGED_OUT, reply.text
         assert reply.status in (200, 201, 303, 404, 503), (reply.status, reply.text)
         if reply.status == 404:
@@ -96,17 +96,17 @@ def test_only_a_missing_right_has_a_status_that_logs_out() -> None:
 
 
 @pytest.mark.parametrize("route", routes(Access.ADMIN, Access.USER))
-def test_a_protected_route_without_a_valid_token_does(village: Village, route: Route) -> None:
-    assert_refused(call(village, route, None, {}), 401, "unauthorized")
-    assert_refused(call(village, route, "no token", {}), 401, "unauthorized")
+def test_a_protected_route_without_a_valid_token_does(stack: Stack, route: Route) -> None:
+    assert_refused(call(stack, route, None, {}), 401, "unauthorized")
+    assert_refused(call(stack, route, "no token", {}), 401, "unauthorized")
 
 
-def test_a_users_token_does_where_only_admins_may(plain: Village) -> None:
+def test_a_users_token_does_where_only_admins_may(plain: Stack) -> None:
     token = plain.user_token(plain.approved("bob"))
     assert_refused(plain.get("/api/admin/users", token=token), 403, "forbidden")
 
 
-def test_a_wrong_password_is_no_reason_to_be_logged_out(plain: Village) -> None:
+def test_a_wrong_password_is_no_reason_to_be_logged_out(plain: Stack) -> None:
     bob, banned = plain.approved("bob"), plain.approved("ben")
     plain.decides("ban", banned, reason="griefing")
     token = plain.user_token(bob)
@@ -122,50 +122,50 @@ def test_a_wrong_password_is_no_reason_to_be_logged_out(plain: Village) -> None:
     assert plain.get("/api/user/status", {"username": bob.name}, token=token).status == 200
 
 
-def test_the_chat_routes_log_nobody_out(chat: ChatVillage) -> None:
-    village, browser = chat.village, chat.browser()
+def test_the_chat_routes_log_nobody_out(chat: ChatStack) -> None:
+    stack, browser = chat.stack, chat.browser()
     for name in ("chat", "discord"):
         unlink = f"/api/{name}/unlink"
-        assert_refused_as_200(village.post(unlink, {"username": OPERATOR}), "proof_required")
+        assert_refused_as_200(stack.post(unlink, {"username": OPERATOR}), "proof_required")
         wrong = {"username": f"Nobody_{name}", "password": "wrong"}
-        assert_refused_as_200(village.post(unlink, wrong), "bad_credentials")
-        reply = village.get(f"/api/{name}/callback", {"state": "made up", "code": "made up"})
+        assert_refused_as_200(stack.post(unlink, wrong), "bad_credentials")
+        reply = stack.get(f"/api/{name}/callback", {"state": "made up", "code": "made up"})
         assert (reply.status, reply.json["success"]) == (200, False)
         begun = browser.get(f"/api/{name}/auth", {"username": "Alice"})
         assert begun.json["authUrl"].startswith("http")
-        told = village.get(f"/api/{name}/status", {"username": "Alice"}).json
+        told = stack.get(f"/api/{name}/status", {"username": "Alice"}).json
         assert told["linked"] is False
 
 
 # --- What it looks for ---
 
 
-def test_it_is_told_that_a_chat_link_is_missing(village: Village) -> None:
-    alice = village.newcomer("alice")
+def test_it_is_told_that_a_chat_link_is_missing(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
     body = {"username": alice.name, "email": alice.email, "code": "123456", "language": "en"}
-    told = assert_refused_as_200(village.post("/api/register", body), "chat_link_required")
+    told = assert_refused_as_200(stack.post("/api/register", body), "chat_link_required")
     assert told["discordRequired"] is True
-    config = village.get("/api/config").json["config"]
+    config = stack.get("/api/config").json["config"]
     assert config["discord"] == config["chat"]
     assert config["discord"]["required"] is True
 
 
-def test_a_captcha_is_found_under_both_names(village: Village) -> None:
+def test_a_captcha_is_found_under_both_names(stack: Stack) -> None:
     for path in ("/api/captcha", "/api/captcha/generate"):
-        told = village.get(path).json
+        told = stack.get(path).json
         assert told["image"].startswith("data:image/png;base64,")
         assert told["token"]
 
 
-def test_a_refused_captcha_is_told_in_its_words(village: Village) -> None:
+def test_a_refused_captcha_is_told_in_its_words(stack: Stack) -> None:
     told = assert_refused_as_200(
-        village.post("/api/verify/send", {"email": "alice@example.org", "language": "zh"}), "captcha_required", "zh"
+        stack.post("/api/verify/send", {"email": "alice@example.org", "language": "zh"}), "captcha_required", "zh"
     )
     assert told["msg"]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_every_message_is_there_twice_and_the_same(plain: Village, language: str) -> None:
+def test_every_message_is_there_twice_and_the_same(plain: Stack, language: str) -> None:
     """`message` for one generation of front ends, `msg` for the one before."""
     alice = plain.newcomer("alice")
     replies = [
@@ -182,7 +182,7 @@ def test_every_message_is_there_twice_and_the_same(plain: Village, language: str
         assert any("\u4e00" <= char <= "\u9fff" for char in told["msg"]) is (language == "zh")
 
 
-def test_an_admin_is_asked_whether_she_still_is_one(plain: Village) -> None:
+def test_an_admin_is_asked_whether_she_still_is_one(plain: Stack) -> None:
     token = plain.olivia()
     told = plain.post("/api/admin/verify", {"token": token}).json
     assert (told["success"], told["valid"], told["username"]) == (True, True, OPERATOR)
@@ -201,7 +201,7 @@ def test_an_admin_is_asked_whether_she_still_is_one(plain: Village) -> None:
     ("decision", "status"),
     [("approve", "approved"), ("reject", "rejected"), ("ban", "banned"), ("delete", None), ("password", "pending")],
 )
-def test_a_user_is_named_by_uuid(plain: Village, decision: str, status: str | None) -> None:
+def test_a_user_is_named_by_uuid(plain: Stack, decision: str, status: str | None) -> None:
     alice = plain.pending("alice")
     body = {"uuid": alice.name, "language": "en", "password": "a-new-secret"}
     told = plain.post(f"/api/admin/user/{decision}", body, token=plain.olivia()).json
@@ -209,27 +209,27 @@ def test_a_user_is_named_by_uuid(plain: Village, decision: str, status: str | No
     assert plain.status(alice) == status
 
 
-def test_a_ban_is_lifted_by_uuid(plain: Village) -> None:
+def test_a_ban_is_lifted_by_uuid(plain: Stack) -> None:
     bob = plain.approved("bob")
     plain.decides("ban", bob)
     assert plain.post("/api/admin/user/unban", {"uuid": bob.name}, token=plain.olivia()).json["success"] is True
     assert plain.status(bob) == "approved"
 
 
-def test_the_name_counts_where_both_are_given(plain: Village) -> None:
+def test_the_name_counts_where_both_are_given(plain: Stack) -> None:
     alice, bob = plain.pending("alice"), plain.pending("bob")
     body = {"username": alice.name, "uuid": bob.name}
     assert plain.post("/api/admin/user/approve", body, token=plain.olivia()).json["username"] == alice.name
     assert (plain.status(alice), plain.status(bob)) == ("approved", "pending")
 
 
-def test_a_name_and_a_list_of_names_are_too_much(plain: Village) -> None:
+def test_a_name_and_a_list_of_names_are_too_much(plain: Stack) -> None:
     body = {"uuid": "Alice", "usernames": ["Bob"]}
     reply = plain.post("/api/admin/user/approve", body, token=plain.olivia())
     assert assert_refused_as_200(reply, "invalid_field")["field"] == "usernames"
 
 
-def test_an_unknown_uuid_is_nobody(plain: Village) -> None:
+def test_an_unknown_uuid_is_nobody(plain: Stack) -> None:
     reply = plain.post("/api/admin/user/ban", {"uuid": "5c1d7e2e-0000-3000-8000-000000000000"}, token=plain.olivia())
     assert_refused_as_200(reply, "user_not_found")
 
@@ -237,15 +237,15 @@ def test_an_unknown_uuid_is_nobody(plain: Village) -> None:
 # --- The sync after each approval ---
 
 
-def test_the_sync_that_follows_an_approval_succeeds_without_authme(make_village: MakeVillage) -> None:
-    village = make_village(config={**LEGACY, "authme": {"enabled": False}})
-    create_olivia(village)
-    token = village.admin_token(OPERATOR, OPERATORS_PASSWORD)
-    alice = village.pending("alice")
+def test_the_sync_that_follows_an_approval_succeeds_without_authme(make_stack: MakeStack) -> None:
+    stack = make_stack(config={**LEGACY, "authme": {"enabled": False}})
+    create_olivia(stack)
+    token = stack.admin_token(OPERATOR, OPERATORS_PASSWORD)
+    alice = stack.pending("alice")
     body = {"uuid": alice.name, "language": "en"}
-    assert village.post("/api/admin/user/approve", body, token=token).json["success"] is True
+    assert stack.post("/api/admin/user/approve", body, token=token).json["success"] is True
     for sent in (None, {}, {"language": "zh"}):
-        reply = village.post("/api/admin/sync", sent, token=token)
+        reply = stack.post("/api/admin/sync", sent, token=token)
         assert (reply.status, reply.json["success"], reply.json["enabled"]) == (200, True, False)
         assert reply.json["msg"] == reply.json["message"]
         assert reply.json["report"]["scanned"] == 0
@@ -255,8 +255,8 @@ def test_the_sync_that_follows_an_approval_succeeds_without_authme(make_village:
 
 
 @pytest.mark.parametrize("path", ["/", "/login", "/admin", "/admin/users", "/register?code=1", "/discord/callback"])
-def test_its_pages_are_served_beside_the_api(village: Village, path: str) -> None:
-    reply = village.get(path)
+def test_its_pages_are_served_beside_the_api(stack: Stack, path: str) -> None:
+    reply = stack.get(path)
     assert (reply.status, reply.body) == (200, PAGE)
     assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
 
@@ -264,18 +264,18 @@ def test_its_pages_are_served_beside_the_api(village: Village, path: str) -> Non
 @pytest.mark.parametrize(
     "path", ["/set-password", "/chat-linked", "/docs", "/health/alive", "/health/ready", "/metrics"]
 )
-def test_our_own_addresses_stay_ours(village: Village, path: str) -> None:
-    reply = village.get(path)
+def test_our_own_addresses_stay_ours(stack: Stack, path: str) -> None:
+    reply = stack.get(path)
     assert reply.status == 200
     assert reply.body != PAGE
 
 
-def test_a_wrong_address_below_api_is_told_in_json(village: Village) -> None:
-    assert_refused(village.get("/api/nothing"), 404, "unknown_path")
-    assert_refused(village.post("/api/nothing", {}), 404, "unknown_path")
+def test_a_wrong_address_below_api_is_told_in_json(stack: Stack) -> None:
+    assert_refused(stack.get("/api/nothing"), 404, "unknown_path")
+    assert_refused(stack.post("/api/nothing", {}), 404, "unknown_path")
 
 
-def test_a_whole_story_as_the_front_end_tells_it(plain: Village) -> None:
+def test_a_whole_story_as_the_front_end_tells_it(plain: Stack) -> None:
     """Alice registers, Olivia approves and starts the sync, Alice logs in: each `success` is true, each status 2xx."""
     alice: Person = plain.newcomer("alice")
     steps = [plain.register(alice, language="zh")]

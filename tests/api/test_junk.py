@@ -14,7 +14,7 @@ from regsvc.api.routes import ROUTES
 from tests.support.contract import example_body, list_fields
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 OPEN = [route for route in ROUTES if route.access is not Access.ADMIN and route.path != "/api/openapi.json"]
 REQUIRED = {route.path: example_body(route.path) for route in OPEN if route.method == "POST"}
@@ -73,13 +73,13 @@ any_path = pytest.mark.parametrize("path", sorted(REQUIRED))
 
 
 @pytest.fixture(scope="module")
-def token(village: Village) -> str:
+def token(stack: Stack) -> str:
     """A good one: junk is met behind the door, too."""
-    return village.user_token(village.pending("alice"))
+    return stack.user_token(stack.pending("alice"))
 
 
-def send(village: Village, path: str, body: bytes, token: str) -> Reply:
-    return village.daemon.post(path, body=body, token=token, headers={"Content-Type": "application/json"})
+def send(stack: Stack, path: str, body: bytes, token: str) -> Reply:
+    return stack.daemon.post(path, body=body, token=token, headers={"Content-Type": "application/json"})
 
 
 def token_for(path: str, token: str) -> str | None:
@@ -94,22 +94,22 @@ def assert_no_fault_of_ours(reply: Reply) -> None:
 
 @any_path
 @pytest.mark.parametrize("broken", sorted(BROKEN_BODIES))
-def test_a_broken_body_is_malformed(village: Village, token: str, path: str, broken: str) -> None:
-    assert_refused(send(village, path, BROKEN_BODIES[broken], token), 400, "malformed_body")
-    in_chinese = send(village, f"{path}?language=zh", BROKEN_BODIES[broken], token)
+def test_a_broken_body_is_malformed(stack: Stack, token: str, path: str, broken: str) -> None:
+    assert_refused(send(stack, path, BROKEN_BODIES[broken], token), 400, "malformed_body")
+    in_chinese = send(stack, f"{path}?language=zh", BROKEN_BODIES[broken], token)
     assert_refused(in_chinese, 400, "malformed_body", language="zh")
 
 
 @any_path
 @pytest.mark.parametrize("broken", sorted(BROKEN_TYPES))
-def test_a_body_of_another_type_is_not_supported(village: Village, token: str, path: str, broken: str) -> None:
-    reply = village.daemon.post(path, body=b"{}", token=token, headers=BROKEN_TYPES[broken])
+def test_a_body_of_another_type_is_not_supported(stack: Stack, token: str, path: str, broken: str) -> None:
+    reply = stack.daemon.post(path, body=b"{}", token=token, headers=BROKEN_TYPES[broken])
     assert_refused(reply, 415, "unsupported_media_type")
 
 
 @any_path
-def test_an_oversized_body_is_refused(village: Village, token: str, path: str) -> None:
-    reply = send(village, path, json.dumps({"username": "x" * 64 * 1024}).encode(), token)
+def test_an_oversized_body_is_refused(stack: Stack, token: str, path: str) -> None:
+    reply = send(stack, path, json.dumps({"username": "x" * 64 * 1024}).encode(), token)
     assert assert_refused(reply, 413, "body_too_large")["maxBytes"] == 64 * 1024
 
 
@@ -134,9 +134,9 @@ def misfits() -> Iterator[Misfit]:
 
 
 @pytest.mark.parametrize("misfit", list(misfits()), ids=str)
-def test_a_field_of_the_wrong_type_is_named(village: Village, token: str, misfit: Misfit) -> None:
+def test_a_field_of_the_wrong_type_is_named(stack: Stack, token: str, misfit: Misfit) -> None:
     body = {**REQUIRED[misfit.path], misfit.field: misfit.value}
-    reply = village.post(misfit.path, body, token=token)
+    reply = stack.post(misfit.path, body, token=token)
     named = reply.json["field"]
     assert_refused(reply, 422, "invalid_field", field=named)
     assert named.partition(".")[0] == misfit.field
@@ -144,8 +144,8 @@ def test_a_field_of_the_wrong_type_is_named(village: Village, token: str, misfit
 
 @any_path
 @pytest.mark.parametrize("language", [7, [], "tlh", "x" * 5000, "../../etc/passwd", "zh\r\nX-Evil: 1", "😀"])
-def test_an_odd_language_is_no_fault_of_ours(village: Village, token: str, path: str, language: object) -> None:
-    reply = village.post(path, {**REQUIRED[path], "language": language}, token=token_for(path, token))
+def test_an_odd_language_is_no_fault_of_ours(stack: Stack, token: str, path: str, language: object) -> None:
+    reply = stack.post(path, {**REQUIRED[path], "language": language}, token=token_for(path, token))
     assert_no_fault_of_ours(reply)
     assert "X-Evil" not in reply.headers
 
@@ -155,53 +155,51 @@ def test_an_odd_language_is_no_fault_of_ours(village: Village, token: str, path:
 @given(
     fields=st.dictionaries(st.sampled_from(sorted({name for fields in REQUIRED.values() for name in fields})), TEXTS)
 )
-def test_any_text_in_any_field_is_no_fault_of_ours(
-    village: Village, token: str, path: str, fields: dict[str, str]
-) -> None:
-    assert_no_fault_of_ours(village.post(path, {**REQUIRED[path], **fields}, token=token_for(path, token)))
+def test_any_text_in_any_field_is_no_fault_of_ours(stack: Stack, token: str, path: str, fields: dict[str, str]) -> None:
+    assert_no_fault_of_ours(stack.post(path, {**REQUIRED[path], **fields}, token=token_for(path, token)))
 
 
 @any_path
 @A_FEW
 @given(body=st.dictionaries(TEXTS, VALUES, max_size=4) | VALUES)
-def test_any_json_is_no_fault_of_ours(village: Village, path: str, body: Any) -> None:
+def test_any_json_is_no_fault_of_ours(stack: Stack, path: str, body: Any) -> None:
     text = json.dumps(body).encode("utf-8", "surrogatepass")
-    assert_no_fault_of_ours(village.daemon.post(path, body=text, headers={"Content-Type": "application/json"}))
+    assert_no_fault_of_ours(stack.daemon.post(path, body=text, headers={"Content-Type": "application/json"}))
 
 
 @any_path
 @A_FEW
 @given(body=st.binary(max_size=200))
-def test_any_bytes_are_no_fault_of_ours(village: Village, path: str, body: bytes) -> None:
-    assert_no_fault_of_ours(village.daemon.post(path, body=body, headers={"Content-Type": "application/json"}))
+def test_any_bytes_are_no_fault_of_ours(stack: Stack, path: str, body: bytes) -> None:
+    assert_no_fault_of_ours(stack.daemon.post(path, body=body, headers={"Content-Type": "application/json"}))
 
 
 @pytest.mark.parametrize("path", QUERIES)
 @A_FEW
 @given(username=TEXTS, language=TEXTS)
-def test_any_query_is_no_fault_of_ours(village: Village, path: str, username: str, language: str) -> None:
+def test_any_query_is_no_fault_of_ours(stack: Stack, path: str, username: str, language: str) -> None:
     query = {
         "username": username.encode("utf-8", "surrogatepass"),
         "language": language.encode("utf-8", "surrogatepass"),
     }
-    assert_no_fault_of_ours(village.daemon.get(path, query))
+    assert_no_fault_of_ours(stack.daemon.get(path, query))
 
 
 @pytest.mark.parametrize("path", [*sorted(REQUIRED), *QUERIES])
 @pytest.mark.parametrize("credentials", BROKEN_TOKENS, ids=range(len(BROKEN_TOKENS)))
-def test_a_bad_token_is_refused_on_every_route(village: Village, path: str, credentials: str) -> None:
+def test_a_bad_token_is_refused_on_every_route(stack: Stack, path: str, credentials: str) -> None:
     method = "GET" if path in QUERIES else "POST"
     body = None if path in QUERIES else REQUIRED[path]
-    reply = village.daemon.request(method, path, json=body, headers={"Authorization": credentials})
+    reply = stack.daemon.request(method, path, json=body, headers={"Authorization": credentials})
     assert_refused(reply, 401, "unauthorized")
 
 
 @pytest.mark.parametrize("path", [*sorted(REQUIRED), *QUERIES])
-def test_the_wrong_method_is_told_the_right_one(village: Village, path: str) -> None:
-    reply = village.daemon.request("DELETE", path)
+def test_the_wrong_method_is_told_the_right_one(stack: Stack, path: str) -> None:
+    reply = stack.daemon.request("DELETE", path)
     assert_refused(reply, 405, "method_not_allowed")
     assert ("GET" if path in QUERIES else "POST") in reply.headers["Allow"].split(", ")
 
 
-def test_nothing_of_it_left_a_trace_of_a_bug(village: Village) -> None:
-    assert not [line for line in village.daemon.log if "bug in" in line]
+def test_nothing_of_it_left_a_trace_of_a_bug(stack: Stack) -> None:
+    assert not [line for line in stack.daemon.log if "bug in" in line]

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import MakeDaemon
 from tests.support.command_line import companion
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 
 FRENCH = """
 [message]
@@ -16,42 +16,42 @@ code_sent = "Un code est en route."
 [refusal]
 username_taken = "Ce nom est déjà pris."
 """
-FRENCH_CODE = "Account: Votre code pour $server\nVoici le code :\n\n    $code\n\nIl vaut $minutes minutes.\n"
-FRENCH_APPROVED = "Account: Bienvenue sur $server\nBonjour $username, vous pouvez jouer.\n"
+FRENCH_CODE = "Subject: Votre code pour $server\nVoici le code :\n\n    $code\n\nIl vaut $minutes minutes.\n"
+FRENCH_APPROVED = "Subject: Bienvenue sur $server\nBonjour $username, vous pouvez jouer.\n"
 
 
 @pytest.fixture(scope="module")
-def village(make_village: MakeVillage, tmp_path_factory: pytest.TempPathFactory) -> Village:
+def stack(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
     words, mails = tmp_path_factory.mktemp("words"), tmp_path_factory.mktemp("mails")
     (words / "fr.toml").write_text(FRENCH, encoding="utf-8")
     (mails / "verification_code.fr.txt").write_text(FRENCH_CODE, encoding="utf-8")
     (mails / "approved.fr.txt").write_text(FRENCH_APPROVED, encoding="utf-8")
     config: dict[str, dict[str, Any]] = {"server": {"translations": str(words)}, "mail": {"templates": str(mails)}}
-    return make_village(config=config)
+    return make_stack(config=config)
 
 
-def test_it_stands_in_the_list(village: Village) -> None:
-    assert village.get("/api/config").json["config"]["languages"] == ["en", "fr", "zh"]
+def test_it_stands_in_the_list(stack: Stack) -> None:
+    assert stack.get("/api/config").json["config"]["languages"] == ["en", "fr", "zh"]
 
 
-def test_a_code_may_be_asked_for_in_it(village: Village) -> None:
-    alice = village.newcomer("alice")
-    reply = village.post("/api/verify/send", {"email": alice.email, "language": "fr"})
+def test_a_code_may_be_asked_for_in_it(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    reply = stack.post("/api/verify/send", {"email": alice.email, "language": "fr"})
     assert (reply.status, reply.json["message"]) == (200, "Un code est en route.")
-    assert village.smtp.wait_for(alice.email, 1).subject == "Votre code pour Game server"
+    assert stack.smtp.wait_for(alice.email, 1).subject == "Votre code pour Game server"
 
 
-def test_one_that_nobody_added_is_refused(village: Village) -> None:
-    reply = village.post("/api/verify/send", {"email": "alice@example.org", "language": "de"})
+def test_one_that_nobody_added_is_refused(stack: Stack) -> None:
+    reply = stack.post("/api/verify/send", {"email": "alice@example.org", "language": "de"})
     assert_refused(reply, 422, "invalid_field", field="language")
 
 
-def test_refusals_are_told_in_it(village: Village) -> None:
-    bob = village.pending("bob")
-    anne = village.newcomer("anne")
-    body = {"username": bob.name, "email": anne.email, "code": village.code_for(anne.email), "language": "fr"}
-    assert village.post("/api/register", body).json["message"] == "Ce nom est déjà pris."
-    reply = village.post("/api/register", body | {"username": "!"}, headers={"Accept-Language": "fr"})
+def test_refusals_are_told_in_it(stack: Stack) -> None:
+    bob = stack.pending("bob")
+    anne = stack.newcomer("anne")
+    body = {"username": bob.name, "email": anne.email, "code": stack.code_for(anne.email), "language": "fr"}
+    assert stack.post("/api/register", body).json["message"] == "Ce nom est déjà pris."
+    reply = stack.post("/api/register", body | {"username": "!"}, headers={"Accept-Language": "fr"})
     assert reply.json["message"]  # not a word of it in French, so it is said in English
     assert reply.json["code"] == "invalid_username"
 
@@ -59,12 +59,12 @@ def test_refusals_are_told_in_it(village: Village) -> None:
 @pytest.mark.parametrize(
     ("language", "subject"), [("fr", "Bienvenue sur Game server"), ("zh", "Game server"), ("en", "Game server")]
 )
-def test_the_users_own_language_is_that_of_his_mails(village: Village, language: str, subject: str) -> None:
+def test_the_users_own_language_is_that_of_his_mails(stack: Stack, language: str, subject: str) -> None:
     """Whatever language the operator who decides speaks."""
-    alice = village.pending("alice", language=language)
-    village.decides("approve", alice, language="en")
-    village.decides("ban", alice, language="en", reason="griefing")
-    letters = [village.smtp.wait_for(alice.email, count) for count in (1, 2, 3)]
+    alice = stack.pending("alice", language=language)
+    stack.decides("approve", alice, language="en")
+    stack.decides("ban", alice, language="en", reason="griefing")
+    letters = [stack.smtp.wait_for(alice.email, count) for count in (1, 2, 3)]
     approved, banned = letters[1], letters[2]
     assert subject in approved.subject
     chinese = [letter for letter in (approved, banned) if any("\u4e00" <= char <= "\u9fff" for char in letter.text)]

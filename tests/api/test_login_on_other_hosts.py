@@ -8,23 +8,23 @@ import pytest
 from tests.support.authme_tables import TableShape
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once, median_seconds
 
 LIMIT = 5
 
 
-def log_in(village: Village, username: str, password: str, client: str, **fields: object) -> Reply:
+def log_in(stack: Stack, username: str, password: str, client: str, **fields: object) -> Reply:
     body = {"username": username, "password": password, **fields}
-    return village.post("/api/login", body, headers={"X-Forwarded-For": client})
+    return stack.post("/api/login", body, headers={"X-Forwarded-For": client})
 
 
 @pytest.fixture(scope="module")
-def strict(make_village: MakeVillage) -> Village:
-    return make_village(config={"auth": {"login_limits": ["5 per minute"]}})
+def strict(make_stack: MakeStack) -> Stack:
+    return make_stack(config={"auth": {"login_limits": ["5 per minute"]}})
 
 
-def test_a_client_may_try_five_names_a_minute(strict: Village) -> None:
+def test_a_client_may_try_five_names_a_minute(strict: Stack) -> None:
     alice = strict.pending("alice")
     for number in range(LIMIT):
         assert_refused(log_in(strict, f"nobody{number}", "x", "192.0.2.1"), 401, "bad_credentials")
@@ -34,32 +34,32 @@ def test_a_client_may_try_five_names_a_minute(strict: Village) -> None:
     assert log_in(strict, alice.name, alice.password, "192.0.2.2").status == 200
 
 
-def test_a_right_login_is_not_counted(strict: Village) -> None:
+def test_a_right_login_is_not_counted(strict: Stack) -> None:
     alice = strict.pending("alice")
     for _login in range(LIMIT + 2):
         assert log_in(strict, alice.name, alice.password, "192.0.2.3").status == 200
 
 
-def test_an_ipv6_subscriber_is_one_client(strict: Village) -> None:
+def test_an_ipv6_subscriber_is_one_client(strict: Stack) -> None:
     for number in range(LIMIT):
         log_in(strict, f"nobody{number}", "x", f"2001:db8::{number + 1:x}")
     assert_refused(log_in(strict, "nobody", "x", "2001:db8::ffff"), 429, "rate_limited")
 
 
-def test_lies_about_the_client_fill_one_bucket(make_village: MakeVillage) -> None:
-    village = make_village(config={"auth": {"login_limits": ["20 per minute"]}, "http": {"trusted_proxies": []}})
+def test_lies_about_the_client_fill_one_bucket(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"auth": {"login_limits": ["20 per minute"]}, "http": {"trusted_proxies": []}})
     for number in range(20):
-        assert log_in(village, f"nobody{number}", "x", f"198.51.100.{number}").status == 401
-    assert_refused(log_in(village, "nobody", "x", "198.51.100.99"), 429, "rate_limited")
+        assert log_in(stack, f"nobody{number}", "x", f"198.51.100.{number}").status == 401
+    assert_refused(log_in(stack, "nobody", "x", "198.51.100.99"), 429, "rate_limited")
 
 
 @pytest.fixture(scope="module")
-def softened(make_village: MakeVillage) -> Village:
+def softened(make_stack: MakeStack) -> Stack:
     """For a front end that wants 200 for a refusal; its AuthMe table is an old one in latin1."""
-    return make_village("mariadb", config={"http": {"legacy_status": True}}, shape=TableShape.OLD)
+    return make_stack("mariadb", config={"http": {"legacy_status": True}}, shape=TableShape.OLD)
 
 
-def test_every_refusal_of_a_login_is_a_200(softened: Village) -> None:
+def test_every_refusal_of_a_login_is_a_200(softened: Stack) -> None:
     alice = softened.approved("alice")
     assert_refused_as_200(
         log_in(softened, alice.name, "wrong-password", "192.0.2.1", language="zh"), "bad_credentials", "zh"
@@ -75,20 +75,20 @@ def test_every_refusal_of_a_login_is_a_200(softened: Village) -> None:
 
 
 @pytest.mark.parametrize("name", ["😀", "İ" * 255, "ŝ", "日本語", "a\u0301"])
-def test_a_name_the_table_cannot_hold_is_just_unknown(softened: Village, name: str) -> None:
+def test_a_name_the_table_cannot_hold_is_just_unknown(softened: Stack, name: str) -> None:
     assert_refused_as_200(log_in(softened, name, "password-1", "192.0.2.1"), "bad_credentials")
 
 
 @pytest.fixture(scope="module")
-def slow(make_village: MakeVillage) -> Village:
+def slow(make_stack: MakeStack) -> Stack:
     """Where a hash takes a quarter of a second, and one may wait."""
-    return make_village(
+    return make_stack(
         config={"auth": {"max_concurrent_hashes": 1, "max_waiting_hashes": 1}},
         authme={"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 12},
     )
 
 
-def test_an_unknown_name_costs_a_hash_too(slow: Village) -> None:
+def test_an_unknown_name_costs_a_hash_too(slow: Stack) -> None:
     alice, nobody = slow.pending("alice"), slow.newcomer("nobody")
     without = slow.pending("bob", password=None)
     people = {"wrong": alice, "unknown": nobody, "without a password": without}
@@ -98,7 +98,7 @@ def test_an_unknown_name_costs_a_hash_too(slow: Village) -> None:
     assert shortest > max(medians.values()) / 2, (medians, by_address)
 
 
-def test_more_logins_than_can_wait_are_told_to_come_back_at_once(slow: Village) -> None:
+def test_more_logins_than_can_wait_are_told_to_come_back_at_once(slow: Stack) -> None:
     alice = slow.newcomer("alice")
     logins = [partial(log_in, slow, f"nobody{number}", "x", "192.0.2.1") for number in range(8)]
     replies = at_once(logins)

@@ -9,7 +9,7 @@ from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.our_tables import everything_stored, our_database
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Person, Village
+from tests.support.stack import MakeStack, Person, Stack
 from tests.support.together import at_once
 
 LOGINS = ["/api/login", "/api/admin/login"]
@@ -17,7 +17,7 @@ FREE_FAILURES = 5
 
 
 def log_in(
-    village: Village,
+    stack: Stack,
     person: Person,
     totp: str | None = None,
     path: str = LOGINS[0],
@@ -26,215 +26,209 @@ def log_in(
 ) -> Reply:
     """With the password, unless `fields` say another one."""
     body = {"username": person.name, "password": person.password, **fields}
-    return village.post(path, body if totp is None else {**body, "totp": totp}, headers=headers or {})
+    return stack.post(path, body if totp is None else {**body, "totp": totp}, headers=headers or {})
 
 
-def with_app(village: Village, person: Person) -> Authenticator:
+def with_app(stack: Stack, person: Person) -> Authenticator:
     """The player switches the second factor on, in the game."""
     app = Authenticator()
-    assert village.authme.set_totp(person.name, app.secret)
+    assert stack.authme.set_totp(person.name, app.secret)
     return app
 
 
 @pytest.fixture
-def alice(village: Village) -> Person:
-    return village.approved("alice")
+def alice(stack: Stack) -> Person:
+    return stack.approved("alice")
 
 
 @pytest.fixture
-def app(village: Village, alice: Person) -> Authenticator:
-    return with_app(village, alice)
+def app(stack: Stack, alice: Person) -> Authenticator:
+    return with_app(stack, alice)
 
 
 # --- With the code ---
 
 
 @pytest.mark.parametrize("path", LOGINS)
-def test_a_right_password_alone_is_asked_for_a_code(village: Village, operators: Operators, path: str) -> None:
+def test_a_right_password_alone_is_asked_for_a_code(stack: Stack, operators: Operators, path: str) -> None:
     oscar = operators.new()
-    app = with_app(village, oscar)
+    app = with_app(stack, oscar)
     for language in ("en", "zh"):
-        reply = log_in(village, oscar, path=path, language=language)
+        reply = log_in(stack, oscar, path=path, language=language)
         assert_refused(reply, 401, "totp_required", field="totp", language=language)
-    assert log_in(village, oscar, app.code(), path=path).status == 200
+    assert log_in(stack, oscar, app.code(), path=path).status == 200
 
 
 @pytest.mark.parametrize("later", [0, 1])
-def test_the_phones_clock_may_be_a_little_off(village: Village, alice: Person, app: Authenticator, later: int) -> None:
-    assert log_in(village, alice, app.code(later)).status == 200
+def test_the_phones_clock_may_be_a_little_off(stack: Stack, alice: Person, app: Authenticator, later: int) -> None:
+    assert log_in(stack, alice, app.code(later)).status == 200
 
 
-def test_it_may_be_typed_in_groups(village: Village, alice: Person, app: Authenticator) -> None:
+def test_it_may_be_typed_in_groups(stack: Stack, alice: Person, app: Authenticator) -> None:
     code = app.code()
-    assert log_in(village, alice, f" {code[:3]} {code[3:]} ").status == 200
+    assert log_in(stack, alice, f" {code[:3]} {code[3:]} ").status == 200
 
 
-def test_the_address_is_as_good_as_the_name(village: Village, alice: Person, app: Authenticator) -> None:
+def test_the_address_is_as_good_as_the_name(stack: Stack, alice: Person, app: Authenticator) -> None:
     body = {"username": alice.email, "password": alice.password}
-    assert_refused(village.post("/api/login", body), 401, "totp_required", field="totp")
-    assert village.post("/api/login", {**body, "totp": app.code()}).status == 200
+    assert_refused(stack.post("/api/login", body), 401, "totp_required", field="totp")
+    assert stack.post("/api/login", {**body, "totp": app.code()}).status == 200
 
 
-def test_a_name_that_only_authme_knows_is_asked_too_before_it_is_adopted(village: Village) -> None:
-    bob = village.newcomer("bob")
-    village.authme.register(bob.name, bob.password)
-    app = with_app(village, bob)
-    assert_refused(log_in(village, bob), 401, "totp_required", field="totp")
-    assert_refused(log_in(village, bob, app.wrong_code()), 401, "totp_required", field="totp")
-    assert village.status(bob) is None
+def test_a_name_that_only_authme_knows_is_asked_too_before_it_is_adopted(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    stack.authme.register(bob.name, bob.password)
+    app = with_app(stack, bob)
+    assert_refused(log_in(stack, bob), 401, "totp_required", field="totp")
+    assert_refused(log_in(stack, bob, app.wrong_code()), 401, "totp_required", field="totp")
+    assert stack.status(bob) is None
     code = app.code()
-    assert log_in(village, bob, code).json["status"] == "pending"
-    assert_refused(log_in(village, bob, code), 401, "totp_required", field="totp")
+    assert log_in(stack, bob, code).json["status"] == "pending"
+    assert_refused(log_in(stack, bob, code), 401, "totp_required", field="totp")
 
 
-def test_the_row_of_who_waits_is_locked_and_its_factor_still_counts(village: Village) -> None:
-    bob = village.newcomer("bob")
-    village.authme.register(bob.name, bob.password)
-    app = with_app(village, bob)
-    village.sync()
-    assert village.authme.get(bob.name)["password"].startswith("!locked!")
-    assert_refused(log_in(village, bob), 401, "totp_required", field="totp")
-    assert log_in(village, bob, app.code()).status == 200
+def test_the_row_of_who_waits_is_locked_and_its_factor_still_counts(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    stack.authme.register(bob.name, bob.password)
+    app = with_app(stack, bob)
+    stack.sync()
+    assert stack.authme.get(bob.name)["password"].startswith("!locked!")
+    assert_refused(log_in(stack, bob), 401, "totp_required", field="totp")
+    assert log_in(stack, bob, app.code()).status == 200
 
 
-def test_who_has_none_may_send_anything(village: Village, alice: Person) -> None:
-    assert log_in(village, alice, "123456").status == 200
-    assert log_in(village, alice, "").status == 200
+def test_who_has_none_may_send_anything(stack: Stack, alice: Person) -> None:
+    assert log_in(stack, alice, "123456").status == 200
+    assert log_in(stack, alice, "").status == 200
 
 
 @pytest.mark.parametrize("blank", ["", "  "])
-def test_an_empty_column_is_no_second_factor(village: Village, alice: Person, blank: str) -> None:
-    assert village.authme.set_totp(alice.name, blank)
-    assert log_in(village, alice).status == 200
+def test_an_empty_column_is_no_second_factor(stack: Stack, alice: Person, blank: str) -> None:
+    assert stack.authme.set_totp(alice.name, blank)
+    assert log_in(stack, alice).status == 200
 
 
-def test_it_is_over_when_the_player_switches_it_off(village: Village, alice: Person, app: Authenticator) -> None:
-    assert_refused(log_in(village, alice), 401, "totp_required", field="totp")
-    assert village.authme.set_totp(alice.name, None)
-    assert log_in(village, alice).status == 200
+def test_it_is_over_when_the_player_switches_it_off(stack: Stack, alice: Person, app: Authenticator) -> None:
+    assert_refused(log_in(stack, alice), 401, "totp_required", field="totp")
+    assert stack.authme.set_totp(alice.name, None)
+    assert log_in(stack, alice).status == 200
 
 
-def test_a_session_has_shown_it_already(village: Village, alice: Person, app: Authenticator) -> None:
-    token = log_in(village, alice, app.code()).json["token"]
+def test_a_session_has_shown_it_already(stack: Stack, alice: Person, app: Authenticator) -> None:
+    token = log_in(stack, alice, app.code()).json["token"]
     body = {"currentPassword": alice.password, "newPassword": "a-new-secret-1"}
-    assert village.post("/api/user/password", body, token=token).status == 200
-    assert village.authme.get(alice.name)["totp"] == app.secret
+    assert stack.post("/api/user/password", body, token=token).status == 200
+    assert stack.authme.get(alice.name)["totp"] == app.secret
 
 
 # --- Without ---
 
 
 @pytest.mark.parametrize("totp", ["", "   ", "12345", "abcdef", "1234567", "９９９９９９", "x" * 60_000])
-def test_what_is_no_code_is_none(village: Village, alice: Person, app: Authenticator, totp: str) -> None:
-    assert_refused(log_in(village, alice, totp), 401, "totp_required", field="totp")
+def test_what_is_no_code_is_none(stack: Stack, alice: Person, app: Authenticator, totp: str) -> None:
+    assert_refused(log_in(stack, alice, totp), 401, "totp_required", field="totp")
 
 
 @pytest.mark.parametrize("later", [-3, 3])
-def test_an_old_and_an_early_code_are_wrong(village: Village, alice: Person, app: Authenticator, later: int) -> None:
-    assert_refused(log_in(village, alice, app.code(later)), 401, "totp_required", field="totp")
+def test_an_old_and_an_early_code_are_wrong(stack: Stack, alice: Person, app: Authenticator, later: int) -> None:
+    assert_refused(log_in(stack, alice, app.code(later)), 401, "totp_required", field="totp")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_only_a_right_password_is_asked_for_it(
-    village: Village, alice: Person, app: Authenticator, language: str
-) -> None:
+def test_only_a_right_password_is_asked_for_it(stack: Stack, alice: Person, app: Authenticator, language: str) -> None:
     """Else a stranger would learn who has switched it on."""
     for totp in (None, app.code(), app.wrong_code()):
-        reply = log_in(village, alice, totp, password="wrong-password", language=language)
+        reply = log_in(stack, alice, totp, password="wrong-password", language=language)
         assert_refused(reply, 401, "bad_credentials", language=language)
 
 
-def test_a_code_serves_once(village: Village, alice: Person, app: Authenticator) -> None:
+def test_a_code_serves_once(stack: Stack, alice: Person, app: Authenticator) -> None:
     code = app.code()
-    assert log_in(village, alice, code).status == 200
-    assert_refused(log_in(village, alice, code), 401, "totp_required", field="totp")
-    assert_refused(log_in(village, alice, code, path=LOGINS[1]), 401, "totp_required", field="totp")
-    assert log_in(village, alice, app.code(1)).status == 200
-    assert_refused(log_in(village, alice, code), 401, "totp_required", field="totp")
+    assert log_in(stack, alice, code).status == 200
+    assert_refused(log_in(stack, alice, code), 401, "totp_required", field="totp")
+    assert_refused(log_in(stack, alice, code, path=LOGINS[1]), 401, "totp_required", field="totp")
+    assert log_in(stack, alice, app.code(1)).status == 200
+    assert_refused(log_in(stack, alice, code), 401, "totp_required", field="totp")
 
 
-def test_of_many_logins_with_one_code_one_gets_in(village: Village, alice: Person, app: Authenticator) -> None:
+def test_of_many_logins_with_one_code_one_gets_in(stack: Stack, alice: Person, app: Authenticator) -> None:
     for later in (0, 1):
         code = app.code(later)
-        replies = at_once([lambda code=code: log_in(village, alice, code)] * FREE_FAILURES)  # type: ignore[misc]
+        replies = at_once([lambda code=code: log_in(stack, alice, code)] * FREE_FAILURES)  # type: ignore[misc]
         assert sorted(reply.status for reply in replies) == [200] + [401] * (FREE_FAILURES - 1)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_ban_is_told_only_after_the_code(village: Village, alice: Person, app: Authenticator, language: str) -> None:
-    village.decides("ban", alice, reason="Griefing")
-    assert_refused(log_in(village, alice, language=language), 401, "totp_required", field="totp", language=language)
-    told = assert_refused(log_in(village, alice, app.code(), language=language), 403, "banned", language=language)
+def test_a_ban_is_told_only_after_the_code(stack: Stack, alice: Person, app: Authenticator, language: str) -> None:
+    stack.decides("ban", alice, reason="Griefing")
+    assert_refused(log_in(stack, alice, language=language), 401, "totp_required", field="totp", language=language)
+    told = assert_refused(log_in(stack, alice, app.code(), language=language), 403, "banned", language=language)
     assert told["reason"] == "Griefing"
 
 
-def test_that_one_is_no_operator_is_told_only_after_the_code(
-    village: Village, alice: Person, app: Authenticator
-) -> None:
+def test_that_one_is_no_operator_is_told_only_after_the_code(stack: Stack, alice: Person, app: Authenticator) -> None:
     code = app.code()
-    assert_refused(log_in(village, alice, path=LOGINS[1]), 401, "totp_required", field="totp")
-    assert_refused(log_in(village, alice, code, path=LOGINS[1]), 403, "not_operator")
-    assert_refused(log_in(village, alice, code), 401, "totp_required", field="totp")  # it was shown, and is spent
+    assert_refused(log_in(stack, alice, path=LOGINS[1]), 401, "totp_required", field="totp")
+    assert_refused(log_in(stack, alice, code, path=LOGINS[1]), 403, "not_operator")
+    assert_refused(log_in(stack, alice, code), 401, "totp_required", field="totp")  # it was shown, and is spent
 
 
 # --- What guessing brings ---
 
 
-def test_wrong_codes_delay_as_wrong_passwords_do(village: Village, alice: Person, app: Authenticator) -> None:
+def test_wrong_codes_delay_as_wrong_passwords_do(stack: Stack, alice: Person, app: Authenticator) -> None:
     for _try in range(FREE_FAILURES + 1):
-        assert_refused(log_in(village, alice, app.wrong_code()), 401, "totp_required", field="totp")
-    assert_refused(log_in(village, alice, app.code()), 429, "rate_limited")
-    rows = our_database(village).query(
+        assert_refused(log_in(stack, alice, app.wrong_code()), 401, "totp_required", field="totp")
+    assert_refused(log_in(stack, alice, app.code()), 429, "rate_limited")
+    rows = our_database(stack).query(
         "SELECT occurrences FROM regsvc_audit WHERE action = 'user.login_failed' AND target = ?", (alice.name,)
     )
     assert sum(row["occurrences"] for row in rows) == FREE_FAILURES + 1
 
 
-def test_a_code_left_out_is_no_failure(village: Village, alice: Person, app: Authenticator) -> None:
+def test_a_code_left_out_is_no_failure(stack: Stack, alice: Person, app: Authenticator) -> None:
     """Front ends ask for the password first, and for the code when they are told to."""
     for _try in range(FREE_FAILURES + 3):
-        assert_refused(log_in(village, alice), 401, "totp_required", field="totp")
-    assert log_in(village, alice, app.code()).status == 200
-    assert village.audits(alice, "user.login_failed") == []
+        assert_refused(log_in(stack, alice), 401, "totp_required", field="totp")
+    assert log_in(stack, alice, app.code()).status == 200
+    assert stack.audits(alice, "user.login_failed") == []
 
 
-def test_who_knows_the_password_cannot_wipe_out_wrong_codes(
-    village: Village, alice: Person, app: Authenticator
-) -> None:
+def test_who_knows_the_password_cannot_wipe_out_wrong_codes(stack: Stack, alice: Person, app: Authenticator) -> None:
     for _try in range(FREE_FAILURES):
-        assert_refused(log_in(village, alice, app.wrong_code()), 401, "totp_required", field="totp")
-        assert_refused(log_in(village, alice), 401, "totp_required", field="totp")
-    assert_refused(log_in(village, alice, app.wrong_code()), 401, "totp_required", field="totp")
-    assert_refused(log_in(village, alice, app.wrong_code()), 429, "rate_limited")
+        assert_refused(log_in(stack, alice, app.wrong_code()), 401, "totp_required", field="totp")
+        assert_refused(log_in(stack, alice), 401, "totp_required", field="totp")
+    assert_refused(log_in(stack, alice, app.wrong_code()), 401, "totp_required", field="totp")
+    assert_refused(log_in(stack, alice, app.wrong_code()), 429, "rate_limited")
 
 
-def test_nor_with_a_session_and_the_password(village: Village, alice: Person) -> None:
-    token = village.user_token(alice)
-    app = with_app(village, alice)
+def test_nor_with_a_session_and_the_password(stack: Stack, alice: Person) -> None:
+    token = stack.user_token(alice)
+    app = with_app(stack, alice)
     body = {"currentPassword": alice.password, "newPassword": "1"}
     client = {"X-Forwarded-For": "198.51.100.1"}
     for _try in range(FREE_FAILURES):
-        assert_refused(log_in(village, alice, app.wrong_code(), headers=client), 401, "totp_required", field="totp")
-        reply = village.post("/api/user/password", body, token=token, headers=client)
+        assert_refused(log_in(stack, alice, app.wrong_code(), headers=client), 401, "totp_required", field="totp")
+        reply = stack.post("/api/user/password", body, token=token, headers=client)
         assert_refused(reply, 422, "invalid_password", field="newPassword")
-    assert_refused(log_in(village, alice, app.wrong_code(), headers=client), 401, "totp_required", field="totp")
-    assert_refused(log_in(village, alice, app.wrong_code(), headers=client), 429, "rate_limited")
+    assert_refused(log_in(stack, alice, app.wrong_code(), headers=client), 401, "totp_required", field="totp")
+    assert_refused(log_in(stack, alice, app.wrong_code(), headers=client), 429, "rate_limited")
 
 
-def test_a_right_code_clears_what_failed_before(village: Village, alice: Person, app: Authenticator) -> None:
+def test_a_right_code_clears_what_failed_before(stack: Stack, alice: Person, app: Authenticator) -> None:
     for _try in range(FREE_FAILURES):
-        log_in(village, alice, app.wrong_code())
-    assert log_in(village, alice, app.code()).status == 200
+        log_in(stack, alice, app.wrong_code())
+    assert log_in(stack, alice, app.code()).status == 200
     for _try in range(FREE_FAILURES):
-        log_in(village, alice, app.wrong_code())
-    assert log_in(village, alice, app.code(1)).status == 200
+        log_in(stack, alice, app.wrong_code())
+    assert log_in(stack, alice, app.code(1)).status == 200
 
 
-def test_no_secret_and_no_code_is_kept_or_told(village: Village, alice: Person, app: Authenticator) -> None:
+def test_no_secret_and_no_code_is_kept_or_told(stack: Stack, alice: Person, app: Authenticator) -> None:
     code = app.code()
-    log_in(village, alice, app.wrong_code())
-    assert log_in(village, alice, code).status == 200
-    for text in (everything_stored(village), "\n".join(village.daemon.log), str(village.audits(alice))):
+    log_in(stack, alice, app.wrong_code())
+    assert log_in(stack, alice, code).status == 200
+    for text in (everything_stored(stack), "\n".join(stack.daemon.log), str(stack.audits(alice))):
         assert app.secret not in text
         assert code not in text
 
@@ -242,18 +236,18 @@ def test_no_secret_and_no_code_is_kept_or_told(village: Village, alice: Person, 
 # --- Strangers' rows, and a row nobody can read ---
 
 
-def test_a_strangers_factor_does_not_keep_the_owner_out(village: Village, alice: Person) -> None:
+def test_a_strangers_factor_does_not_keep_the_owner_out(stack: Stack, alice: Person) -> None:
     """Alice left the game; a stranger took her name there and switched the second factor on."""
-    village.authme.unregister_from_console(alice.name)
-    village.sync()
-    village.authme.register(alice.name, "strangers-password")
-    with_app(village, alice)
-    village.sync()
-    assert log_in(village, alice).status == 200
-    assert village.authme.get(alice.name)["totp"] is None, "her password opened the row, without the factor in it"
+    stack.authme.unregister_from_console(alice.name)
+    stack.sync()
+    stack.authme.register(alice.name, "strangers-password")
+    with_app(stack, alice)
+    stack.sync()
+    assert log_in(stack, alice).status == 200
+    assert stack.authme.get(alice.name)["totp"] is None, "her password opened the row, without the factor in it"
 
 
-def test_while_the_row_cannot_be_read_nobody_gets_in(impatient: Village) -> None:
+def test_while_the_row_cannot_be_read_nobody_gets_in(impatient: Stack) -> None:
     alice = impatient.approved("alice")
     app = with_app(impatient, alice)
     file = impatient.table.database.connect()  # type: ignore[attr-defined]
@@ -269,8 +263,8 @@ def test_while_the_row_cannot_be_read_nobody_gets_in(impatient: Village) -> None
 # --- Other hosts ---
 
 
-def test_front_ends_that_log_out_on_a_401_get_a_200(make_village: MakeVillage) -> None:
-    softened = make_village(config={"http": {"legacy_status": True}})
+def test_front_ends_that_log_out_on_a_401_get_a_200(make_stack: MakeStack) -> None:
+    softened = make_stack(config={"http": {"legacy_status": True}})
     alice = softened.approved("alice")
     app = with_app(softened, alice)
     assert_refused_as_200(log_in(softened, alice), "totp_required")

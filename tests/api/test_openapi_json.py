@@ -15,7 +15,7 @@ from regsvc.api.routes import ROUTES, Route
 from regsvc.core.i18n import load_translations
 from regsvc.core.refusal import REFUSALS
 from tests.support.contract import document
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 
 each_document = pytest.mark.parametrize("is_legacy", [False, True], ids=["true statuses", "legacy statuses"])
 each_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
@@ -173,17 +173,17 @@ def test_a_route_without_types_is_none() -> None:
         Description([route], load_translations(), server_url="/", is_legacy=False).document()
 
 
-def test_the_host_serves_it_to_anybody(village: Village) -> None:
-    reply = village.get("/api/openapi.json")
+def test_the_host_serves_it_to_anybody(stack: Stack) -> None:
+    reply = stack.get("/api/openapi.json")
     assert reply.status == 200
     assert reply.headers["Content-Type"] == "application/json; charset=utf-8"
     assert reply.json == document()
-    assert village.get("/api/openapi.json").body == reply.body
+    assert stack.get("/api/openapi.json").body == reply.body
 
 
-def test_it_tells_where_the_host_is_and_how_it_refuses(make_village: MakeVillage) -> None:
+def test_it_tells_where_the_host_is_and_how_it_refuses(make_stack: MakeStack) -> None:
     config = {"server": {"base_url": "https://play.example.org/companion"}, "http": {"legacy_status": True}}
-    reply = make_village("sqlite", config=config).get("/api/openapi.json")
+    reply = make_stack("sqlite", config=config).get("/api/openapi.json")
     assert reply.json["servers"] == [{"url": "https://play.example.org/companion"}]
     assert "200" in reply.json["info"]["description"]
     assert reply.json["paths"] == document(is_legacy=True)["paths"]

@@ -8,80 +8,80 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.our_tables import count_rows, everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Person, Village, find_link_token
+from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import assert_alike, median_seconds
 
 ROUNDS = 25
 CLOSE_TOGETHER = 0.005  # seconds between two medians
 
 
-def forget(village: Village, email: str, client: str | None = None, **fields: object) -> Reply:
+def forget(stack: Stack, email: str, client: str | None = None, **fields: object) -> Reply:
     headers = {} if client is None else {"X-Forwarded-For": client}
-    return village.post("/api/password/forgot", {"email": email, **fields}, headers=headers)
+    return stack.post("/api/password/forgot", {"email": email, **fields}, headers=headers)
 
 
-def test_a_link_is_on_its_way(village: Village) -> None:
-    alice = village.approved("alice")
-    reply = forget(village, alice.email)
+def test_a_link_is_on_its_way(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    reply = forget(stack, alice.email)
     assert (reply.status, reply.json) == (
         200,
         {"success": True, "message": TRANSLATIONS.text("message.forgot_sent", "en")},
     )
-    letter = village.smtp.wait_for(alice.email, 3)
+    letter = stack.smtp.wait_for(alice.email, 3)
     assert letter.subject.startswith("Set a new password")
     assert find_link_token(letter.text)
-    assert f"{village.daemon.base_url}/set-password#token=" in letter.text, "behind the #: no log, no Referer"
+    assert f"{stack.daemon.base_url}/set-password#token=" in letter.text, "behind the #: no log, no Referer"
 
 
-def test_asking_changes_nothing(village: Village) -> None:
-    alice = village.approved("alice")
-    token = village.user_token(alice)
-    forget(village, alice.email)
-    village.smtp.wait_for(alice.email, 3)
-    assert village.login(alice).status == 200
-    assert village.authme.login(alice.name, alice.password)
-    assert village.post("/api/logout", {}, token=token).status == 200
+def test_asking_changes_nothing(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token = stack.user_token(alice)
+    forget(stack, alice.email)
+    stack.smtp.wait_for(alice.email, 3)
+    assert stack.login(alice).status == 200
+    assert stack.authme.login(alice.name, alice.password)
+    assert stack.post("/api/logout", {}, token=token).status == 200
 
 
-def test_the_answer_and_the_mail_are_in_the_callers_language(village: Village) -> None:
-    alice = village.pending("alice")
-    reply = forget(village, alice.email.upper(), language="zh")
+def test_the_answer_and_the_mail_are_in_the_callers_language(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    reply = forget(stack, alice.email.upper(), language="zh")
     assert reply.json["message"] == TRANSLATIONS.text("message.forgot_sent", "zh")
-    assert "密码" in village.smtp.wait_for(alice.email, 2).subject
+    assert "密码" in stack.smtp.wait_for(alice.email, 2).subject
 
 
-def test_the_link_goes_to_the_address_that_was_proven_not_to_the_one_that_was_typed(village: Village) -> None:
+def test_the_link_goes_to_the_address_that_was_proven_not_to_the_one_that_was_typed(stack: Stack) -> None:
     """Mail servers may tell ALICE@ from alice@, and a stranger may own the other one."""
-    alice = village.pending("alice")
-    forget(village, alice.email.upper())
-    assert find_link_token(village.smtp.wait_for(alice.email, 2).text)
-    assert village.smtp.letters_to(alice.email.upper()) == []
+    alice = stack.pending("alice")
+    forget(stack, alice.email.upper())
+    assert find_link_token(stack.smtp.wait_for(alice.email, 2).text)
+    assert stack.smtp.letters_to(alice.email.upper()) == []
 
 
-def test_no_request_waits_for_the_mail_server(village: Village) -> None:
-    alice = village.pending("alice")
-    village.smtp.hold()
-    assert forget(village, alice.email).status == 200
-    assert len(village.smtp.letters_to(alice.email)) == 1
-    village.smtp.release()
-    village.smtp.wait_for(alice.email, 2)
+def test_no_request_waits_for_the_mail_server(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    stack.smtp.hold()
+    assert forget(stack, alice.email).status == 200
+    assert len(stack.smtp.letters_to(alice.email)) == 1
+    stack.smtp.release()
+    stack.smtp.wait_for(alice.email, 2)
 
 
 # --- Nobody learns who has an account ---
 
 
 @pytest.fixture
-def residents(village: Village) -> dict[str, Person]:
+def residents(stack: Stack) -> dict[str, Person]:
     """Somebody of each kind, by kind."""
-    rejected, banned, unproven = village.pending("rick"), village.approved("bert"), village.newcomer("una")
-    village.decides("reject", rejected)
-    village.decides("ban", banned)
-    village.authme.register(unproven.name, unproven.password, email=unproven.email)
-    village.sync()
+    rejected, banned, unproven = stack.pending("rick"), stack.approved("bert"), stack.newcomer("una")
+    stack.decides("reject", rejected)
+    stack.decides("ban", banned)
+    stack.authme.register(unproven.name, unproven.password, email=unproven.email)
+    stack.sync()
     return {
-        "free": village.newcomer("fred"),
-        "pending": village.pending("pete"),
-        "approved": village.approved("ada"),
+        "free": stack.newcomer("fred"),
+        "pending": stack.pending("pete"),
+        "approved": stack.approved("ada"),
         "rejected": rejected,
         "banned": banned,
         "unproven": unproven,
@@ -89,51 +89,49 @@ def residents(village: Village) -> dict[str, Person]:
 
 
 # R3
-def test_the_answer_and_the_writes_are_the_same_for_every_address(
-    village: Village, residents: dict[str, Person]
-) -> None:
-    village.smtp.hold()  # a link is made when its mail is written
+def test_the_answer_and_the_writes_are_the_same_for_every_address(stack: Stack, residents: dict[str, Person]) -> None:
+    stack.smtp.hold()  # a link is made when its mail is written
     answers, writes = {}, {}
     for kind, person in residents.items():
-        forget(village, person.email)
-        before = count_rows(village)
-        reply = forget(village, person.email)
-        after = count_rows(village)
+        forget(stack, person.email)
+        before = count_rows(stack)
+        reply = forget(stack, person.email)
+        after = count_rows(stack)
         answers[kind] = (reply.status, reply.body)
         writes[kind] = {table: after[table] - before[table] for table in before if table != "regsvc_link"}
-    village.smtp.release()
+    stack.smtp.release()
     assert len(set(answers.values())) == 1, answers
     assert writes["free"]["regsvc_outbox"] == 1
     assert all(written == writes["free"] for written in writes.values()), writes
 
 
 # R3
-def test_it_takes_the_same_time_for_every_address(village: Village, residents: dict[str, Person]) -> None:
+def test_it_takes_the_same_time_for_every_address(stack: Stack, residents: dict[str, Person]) -> None:
     def forgetting(person: Person) -> Callable[[], Reply]:
-        return partial(forget, village, person.email)
+        return partial(forget, stack, person.email)
 
-    village.smtp.hold()
+    stack.smtp.hold()
     calls = {kind: forgetting(person) for kind, person in residents.items()}
     assert_alike(lambda: median_seconds(calls, ROUNDS), CLOSE_TOGETHER)
-    village.smtp.release()
+    stack.smtp.release()
 
 
-def test_nobody_is_mailed_at_an_address_without_an_account(village: Village) -> None:
-    nobody, alice = village.newcomer("nobody"), village.pending("alice")
-    forget(village, nobody.email)
-    forget(village, alice.email)
-    village.smtp.wait_for(alice.email, 2)
-    assert village.smtp.letters_to(nobody.email) == []
+def test_nobody_is_mailed_at_an_address_without_an_account(stack: Stack) -> None:
+    nobody, alice = stack.newcomer("nobody"), stack.pending("alice")
+    forget(stack, nobody.email)
+    forget(stack, alice.email)
+    stack.smtp.wait_for(alice.email, 2)
+    assert stack.smtp.letters_to(nobody.email) == []
 
 
-def test_no_link_stands_anywhere(village: Village) -> None:
-    alice = village.pending("alice")
-    forget(village, alice.email)
-    token = find_link_token(village.smtp.wait_for(alice.email, 2).text)
+def test_no_link_stands_anywhere(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    forget(stack, alice.email)
+    token = find_link_token(stack.smtp.wait_for(alice.email, 2).text)
     secret = token.partition(".")[2]
     assert len(secret) == 43
-    assert secret not in everything_stored(village)
-    assert secret not in "\n".join(village.daemon.log)
+    assert secret not in everything_stored(stack)
+    assert secret not in "\n".join(stack.daemon.log)
 
 
 # --- Refusals ---
@@ -150,13 +148,13 @@ def test_no_link_stands_anywhere(village: Village) -> None:
     ],
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses(village: Village, email: str, code: str, language: str) -> None:
-    assert_refused(forget(village, email, language=language), 422, code, field="email", language=language)
+def test_it_refuses(stack: Stack, email: str, code: str, language: str) -> None:
+    assert_refused(forget(stack, email, language=language), 422, code, field="email", language=language)
 
 
-def test_it_refuses_no_address(village: Village) -> None:
-    assert_refused(village.post("/api/password/forgot", {}), 422, "invalid_field", field="email")
-    in_query = village.post("/api/password/forgot?email=alice@example.org", {})
+def test_it_refuses_no_address(stack: Stack) -> None:
+    assert_refused(stack.post("/api/password/forgot", {}), 422, "invalid_field", field="email")
+    in_query = stack.post("/api/password/forgot?email=alice@example.org", {})
     assert_refused(in_query, 422, "invalid_field", field="email")
 
 
@@ -164,12 +162,12 @@ def test_it_refuses_no_address(village: Village) -> None:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def strict(request: pytest.FixtureRequest, make_village: MakeVillage) -> Village:
+def strict(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
     limits = {"limits_per_address": ["2 per day"], "limits_per_client": ["4 per minute"], "limits_total": ["9 per day"]}
-    return make_village(request.param, config={"verification": limits, "http": {"trusted_proxies": ["127.0.0.1"]}})
+    return make_stack(request.param, config={"verification": limits, "http": {"trusted_proxies": ["127.0.0.1"]}})
 
 
-def test_an_address_a_client_and_everybody_together_are_limited(strict: Village) -> None:
+def test_an_address_a_client_and_everybody_together_are_limited(strict: Stack) -> None:
     alice = strict.newcomer("alice")
     for _try in range(2):
         assert forget(strict, alice.email, "192.0.2.1").status == 200
@@ -191,8 +189,8 @@ def test_an_address_a_client_and_everybody_together_are_limited(strict: Village)
     assert_refused(strict.post("/api/verify/send", {"email": alice.email}), 429, "rate_limited")
 
 
-def test_refusals_are_a_200_for_front_ends_that_want_it(make_village: MakeVillage) -> None:
-    softened = make_village(
+def test_refusals_are_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -> None:
+    softened = make_stack(
         config={"http": {"legacy_status": True}, "verification": {"limits_per_address": ["1 per minute"]}}
     )
     assert_refused_as_200(forget(softened, "nobody", language="zh"), "invalid_email", "zh")
@@ -201,8 +199,8 @@ def test_refusals_are_a_200_for_front_ends_that_want_it(make_village: MakeVillag
     assert_refused_as_200(forget(softened, "alice@example.org"), "rate_limited")
 
 
-def test_it_says_so_where_e_mail_is_off(make_village: MakeVillage) -> None:
-    mute = make_village(config={"mail": {"backend": "off"}})
+def test_it_says_so_where_e_mail_is_off(make_stack: MakeStack) -> None:
+    mute = make_stack(config={"mail": {"backend": "off"}})
     for language in ("en", "zh"):
         reply = forget(mute, "alice@example.org", language=language)
         assert_refused(reply, 503, "mail_unavailable", language=language)

@@ -9,7 +9,7 @@ from tests.support.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import ago, everything_stored, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Person, Village, find_link_token
+from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
 
 NEW = "a-new-secret-1"
@@ -19,22 +19,22 @@ def has_link(text: str) -> bool:
     return "/set-password#token=" in text
 
 
-def link_for(village: Village, person: Person) -> str:
+def link_for(stack: Stack, person: Person) -> str:
     """Ask for a link and read its token in the mail."""
-    links = sum(has_link(letter.text) for letter in village.smtp.letters_to(person.email))
-    assert village.post("/api/password/forgot", {"email": person.email}).status == 200
-    letter = village.smtp.wait_for(person.email, links + 1, counts=lambda letter: has_link(letter.text))
+    links = sum(has_link(letter.text) for letter in stack.smtp.letters_to(person.email))
+    assert stack.post("/api/password/forgot", {"email": person.email}).status == 200
+    letter = stack.smtp.wait_for(person.email, links + 1, counts=lambda letter: has_link(letter.text))
     return find_link_token(letter.text)
 
 
-def reset(village: Village, token: str, new: str = NEW, **fields: object) -> Reply:
-    return village.post("/api/password/reset", {"token": token, "newPassword": new, **fields})
+def reset(stack: Stack, token: str, new: str = NEW, **fields: object) -> Reply:
+    return stack.post("/api/password/reset", {"token": token, "newPassword": new, **fields})
 
 
-def test_alice_sets_a_new_password_here_and_in_the_game(village: Village) -> None:
-    alice = village.approved("alice")
-    session = village.user_token(alice)
-    reply = reset(village, link_for(village, alice))
+def test_alice_sets_a_new_password_here_and_in_the_game(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    session = stack.user_token(alice)
+    reply = reset(stack, link_for(stack, alice))
     assert (reply.status, reply.json) == (
         200,
         {
@@ -45,108 +45,108 @@ def test_alice_sets_a_new_password_here_and_in_the_game(village: Village) -> Non
             "warnings": [],
         },
     )
-    assert village.authme.login(alice.name, NEW)
-    assert not village.authme.login(alice.name, alice.password)
-    assert_refused(village.post("/api/logout", {}, token=session), 401, "unauthorized")
-    assert village.login(alice, NEW).status == 200
-    [entry] = village.audits(alice, "user.password_changed")
+    assert stack.authme.login(alice.name, NEW)
+    assert not stack.authme.login(alice.name, alice.password)
+    assert_refused(stack.post("/api/logout", {}, token=session), 401, "unauthorized")
+    assert stack.login(alice, NEW).status == 200
+    [entry] = stack.audits(alice, "user.password_changed")
     assert (entry["operator"], entry["ip"]) == (alice.name, "127.0.0.1")
 
 
-def test_the_first_password_makes_the_player(village: Village) -> None:
-    bob = village.approved("bob", password=None)
-    token = find_link_token(village.smtp.wait_for(bob.email, 2).text)
-    assert find_player(village.table, bob.key) is None
-    assert reset(village, token, language="zh").json["message"] == TRANSLATIONS.text("message.password_set", "zh")
-    assert village.authme.login(bob.name, NEW)
+def test_the_first_password_makes_the_player(stack: Stack) -> None:
+    bob = stack.approved("bob", password=None)
+    token = find_link_token(stack.smtp.wait_for(bob.email, 2).text)
+    assert find_player(stack.table, bob.key) is None
+    assert reset(stack, token, language="zh").json["message"] == TRANSLATIONS.text("message.password_set", "zh")
+    assert stack.authme.login(bob.name, NEW)
 
 
-def test_who_waits_sets_a_password_that_counts_once_approved(village: Village) -> None:
-    alice = village.pending("alice")
-    assert reset(village, link_for(village, alice)).status == 200
-    assert find_player(village.table, alice.key) is None
-    village.decides("approve", alice)
-    assert village.authme.login(alice.name, NEW)
+def test_who_waits_sets_a_password_that_counts_once_approved(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    assert reset(stack, link_for(stack, alice)).status == 200
+    assert find_player(stack.table, alice.key) is None
+    stack.decides("approve", alice)
+    assert stack.authme.login(alice.name, NEW)
 
 
-def test_a_ban_is_not_lifted_by_a_new_password(village: Village) -> None:
-    bert = village.approved("bert")
-    village.decides("ban", bert)
-    assert reset(village, link_for(village, bert)).status == 200
-    assert not village.authme.login(bert.name, NEW)
-    assert_refused(village.login(bert, NEW), 403, "banned")
-    village.decides("unban", bert)
-    assert village.authme.login(bert.name, NEW)
+def test_a_ban_is_not_lifted_by_a_new_password(stack: Stack) -> None:
+    bert = stack.approved("bert")
+    stack.decides("ban", bert)
+    assert reset(stack, link_for(stack, bert)).status == 200
+    assert not stack.authme.login(bert.name, NEW)
+    assert_refused(stack.login(bert, NEW), 403, "banned")
+    stack.decides("unban", bert)
+    assert stack.authme.login(bert.name, NEW)
 
 
-def test_who_read_the_mail_has_proven_the_address(village: Village) -> None:
-    bob = village.newcomer("bob")
-    village.authme.register(bob.name, bob.password, email=bob.email)
-    village.sync()
+def test_who_read_the_mail_has_proven_the_address(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    stack.authme.register(bob.name, bob.password, email=bob.email)
+    stack.sync()
     by_address = {"username": bob.email, "password": NEW}
-    assert reset(village, link_for(village, bob)).status == 200
-    assert village.post("/api/login", by_address).status == 200
+    assert reset(stack, link_for(stack, bob)).status == 200
+    assert stack.post("/api/login", by_address).status == 200
 
 
-def test_a_row_that_a_stranger_registered_is_opened_by_the_link(village: Village) -> None:
-    alice = village.approved("alice")
-    village.authme.unregister_from_console(alice.name)
-    village.sync()
-    village.authme.register(alice.name, "strangers-password")
-    village.sync()
-    assert village.user(alice)["plugin"] == "returned"
-    assert reset(village, link_for(village, alice)).status == 200
-    assert village.authme.login(alice.name, NEW)
-    assert not village.authme.login(alice.name, "strangers-password")
+def test_a_row_that_a_stranger_registered_is_opened_by_the_link(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.authme.unregister_from_console(alice.name)
+    stack.sync()
+    stack.authme.register(alice.name, "strangers-password")
+    stack.sync()
+    assert stack.user(alice)["plugin"] == "returned"
+    assert reset(stack, link_for(stack, alice)).status == 200
+    assert stack.authme.login(alice.name, NEW)
+    assert not stack.authme.login(alice.name, "strangers-password")
 
 
 # --- A link is good once, for its owner, for a while ---
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_used_link_is_refused(village: Village, language: str) -> None:
-    token = link_for(village, village.pending("alice"))
-    assert reset(village, token).status == 200
-    reply = reset(village, token, "another-secret", language=language)
+def test_a_used_link_is_refused(stack: Stack, language: str) -> None:
+    token = link_for(stack, stack.pending("alice"))
+    assert reset(stack, token).status == 200
+    reply = reset(stack, token, "another-secret", language=language)
     assert_refused(reply, 422, "invalid_token", field="token", language=language)
 
 
-def test_one_link_sets_one_password_however_many_try(village: Village) -> None:
-    alice = village.approved("alice")
-    token = link_for(village, alice)
+def test_one_link_sets_one_password_however_many_try(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token = link_for(stack, alice)
     passwords = [f"secret-number-{number}" for number in range(8)]
-    replies = at_once([partial(reset, village, token, password) for password in passwords])
+    replies = at_once([partial(reset, stack, token, password) for password in passwords])
     [winner] = [password for password, reply in zip(passwords, replies, strict=True) if reply.status == 200]
     for reply in replies:
         if reply.status != 200:
             assert_refused(reply, 422, "invalid_token", field="token")
-    assert village.authme.login(alice.name, winner)
+    assert stack.authme.login(alice.name, winner)
 
 
-def test_a_later_link_ends_the_earlier_one(village: Village) -> None:
-    alice = village.pending("alice")
-    earlier, later = link_for(village, alice), link_for(village, alice)
-    assert_refused(reset(village, earlier), 422, "invalid_token", field="token")
-    assert reset(village, later).status == 200
+def test_a_later_link_ends_the_earlier_one(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    earlier, later = link_for(stack, alice), link_for(stack, alice)
+    assert_refused(reset(stack, earlier), 422, "invalid_token", field="token")
+    assert reset(stack, later).status == 200
 
 
-def test_a_link_expires(village: Village) -> None:
-    alice = village.pending("alice")
-    token = link_for(village, alice)
-    lifetime = our_database(village).execute(
+def test_a_link_expires(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    token = link_for(stack, alice)
+    lifetime = our_database(stack).execute(
         "UPDATE regsvc_link SET expires_at = ? WHERE id = ?", (ago(seconds=1), int(token.partition(".")[0]))
     )
     assert lifetime == 1
-    assert_refused(reset(village, token), 422, "invalid_token", field="token")
+    assert_refused(reset(stack, token), 422, "invalid_token", field="token")
 
 
-def test_a_link_dies_with_its_owner(village: Village) -> None:
-    alice = village.pending("alice")
-    token = link_for(village, alice)
-    village.decides("delete", alice)
-    assert_refused(reset(village, token), 422, "invalid_token", field="token")
-    assert village.register(alice).status == 201
-    assert_refused(reset(village, token), 422, "invalid_token", field="token")
+def test_a_link_dies_with_its_owner(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    token = link_for(stack, alice)
+    stack.decides("delete", alice)
+    assert_refused(reset(stack, token), 422, "invalid_token", field="token")
+    assert stack.register(alice).status == 201
+    assert_refused(reset(stack, token), 422, "invalid_token", field="token")
 
 
 @pytest.mark.parametrize(
@@ -165,11 +165,11 @@ def test_a_link_dies_with_its_owner(village: Village) -> None:
         lambda token: "x" * 60_000,
     ],
 )
-def test_a_forged_link_is_refused(village: Village, forge: Callable[[str], str]) -> None:
-    alice = village.pending("alice")
-    token = link_for(village, alice)
-    assert_refused(reset(village, forge(token)), 422, "invalid_token", field="token")
-    assert reset(village, token).status == 200
+def test_a_forged_link_is_refused(stack: Stack, forge: Callable[[str], str]) -> None:
+    alice = stack.pending("alice")
+    token = link_for(stack, alice)
+    assert_refused(reset(stack, forge(token)), 422, "invalid_token", field="token")
+    assert reset(stack, token).status == 200
 
 
 # --- Other refusals ---
@@ -188,43 +188,43 @@ def test_a_forged_link_is_refused(village: Village, forge: Callable[[str], str])
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_password_that_breaks_a_rule_does_not_spend_the_link(
-    village: Village, new: str, fault: str, language: str
+    stack: Stack, new: str, fault: str, language: str
 ) -> None:
-    alice = village.pending("alice")
-    token = link_for(village, alice)
-    reply = reset(village, token, new.format(name=alice.name), language=language)
+    alice = stack.pending("alice")
+    token = link_for(stack, alice)
+    reply = reset(stack, token, new.format(name=alice.name), language=language)
     told = assert_refused(reply, 422, "invalid_password", field="newPassword", language=language)
     assert told["fault"] == fault
-    assert reset(village, token).status == 200
+    assert reset(stack, token).status == 200
 
 
 @pytest.mark.parametrize("field", ["token", "newPassword"])
-def test_it_refuses_a_missing_field(village: Village, field: str) -> None:
+def test_it_refuses_a_missing_field(stack: Stack, field: str) -> None:
     body = {"token": "1.x", "newPassword": NEW}
     del body[field]
-    assert_refused(village.post("/api/password/reset", body), 422, "invalid_field", field=field)
+    assert_refused(stack.post("/api/password/reset", body), 422, "invalid_field", field=field)
 
 
-def test_a_token_in_the_query_is_no_token(village: Village) -> None:
-    alice = village.pending("alice")
-    token = link_for(village, alice)
-    reply = village.post(f"/api/password/reset?token={token}", {"newPassword": NEW})
+def test_a_token_in_the_query_is_no_token(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    token = link_for(stack, alice)
+    reply = stack.post(f"/api/password/reset?token={token}", {"newPassword": NEW})
     assert_refused(reply, 422, "invalid_field", field="token")
-    assert reset(village, token).status == 200
+    assert reset(stack, token).status == 200
 
 
-def test_no_password_and_no_token_is_kept_or_told(village: Village) -> None:
-    alice = village.approved("alice")
-    token = link_for(village, alice)
-    reply = reset(village, token)
+def test_no_password_and_no_token_is_kept_or_told(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token = link_for(stack, alice)
+    reply = reset(stack, token)
     secret = token.partition(".")[2]
-    for text in (everything_stored(village), "\n".join(village.daemon.log), str(village.audits(alice)), reply.text):
+    for text in (everything_stored(stack), "\n".join(stack.daemon.log), str(stack.audits(alice)), reply.text):
         assert NEW not in text
         assert secret not in text
 
 
-def test_refusals_are_a_200_for_front_ends_that_want_it(make_village: MakeVillage) -> None:
-    softened = make_village(config={"http": {"legacy_status": True}})
+def test_refusals_are_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -> None:
+    softened = make_stack(config={"http": {"legacy_status": True}})
     alice = softened.pending("alice")
     assert_refused_as_200(reset(softened, "1.x", language="zh"), "invalid_token", "zh")
     token = link_for(softened, alice)

@@ -6,24 +6,24 @@ import pytest
 
 from tests.support.daemon import to_json
 from tests.support.questions import asking
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 
 PATH = "/api/questionnaire/config"
 
 
 @pytest.fixture(scope="module")
-def asking_village(make_village: MakeVillage, tmp_path_factory: pytest.TempPathFactory) -> Village:
-    return make_village(config=asking(tmp_path_factory.mktemp("questions"), pass_score=55))
+def asking_stack(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    return make_stack(config=asking(tmp_path_factory.mktemp("questions"), pass_score=55))
 
 
-def questions(village: Village, language: str | None = None, **headers: str) -> list[str]:
-    reply = village.get(PATH, {"language": language} if language else None, headers=headers)
+def questions(stack: Stack, language: str | None = None, **headers: str) -> list[str]:
+    reply = stack.get(PATH, {"language": language} if language else None, headers=headers)
     assert reply.status == 200
     return [question["question"] for question in reply.json["data"]["questions"]]
 
 
-def test_all_that_a_form_needs_is_told(asking_village: Village) -> None:
-    assert asking_village.get(PATH).json == {
+def test_all_that_a_form_needs_is_told(asking_stack: Stack) -> None:
+    assert asking_stack.get(PATH).json == {
         "success": True,
         "data": {
             "enabled": True,
@@ -63,8 +63,8 @@ def test_all_that_a_form_needs_is_told(asking_village: Village) -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh", "de"])
-def test_neither_scores_nor_rules_are_told(asking_village: Village, language: str) -> None:
-    told = asking_village.get(PATH, {"language": language}).text
+def test_neither_scores_nor_rules_are_told(asking_stack: Stack, language: str) -> None:
+    told = asking_stack.get(PATH, {"language": language}).text
     for secret in ('score"', "the secret rule", "50", "-10", "-30", "maxScore", "scoring"):
         assert secret not in told.replace('passScore"', "")
 
@@ -81,27 +81,27 @@ def test_neither_scores_nor_rules_are_told(asking_village: Village, language: st
     ],
 )
 def test_it_asks_in_the_language_of_the_player_as_far_as_the_host_wrote_it(
-    asking_village: Village, language: str, accept: str, asked: list[str]
+    asking_stack: Stack, language: str, accept: str, asked: list[str]
 ) -> None:
-    assert questions(asking_village, language or None, **{"Accept-Language": accept}) == asked
+    assert questions(asking_stack, language or None, **{"Accept-Language": accept}) == asked
 
 
-def test_the_public_config_tells_of_it(asking_village: Village) -> None:
-    told = asking_village.get("/api/config").json["config"]["questionnaire"]
+def test_the_public_config_tells_of_it(asking_stack: Stack) -> None:
+    told = asking_stack.get("/api/config").json["config"]["questionnaire"]
     assert told == {"enabled": True, "passScore": 55, "hasTextQuestions": True}
 
 
-def test_a_player_may_see_it_whoever_he_is(asking_village: Village) -> None:
-    assert asking_village.get(PATH, token=asking_village.olivia()).status == 200
+def test_a_player_may_see_it_whoever_he_is(asking_stack: Stack) -> None:
+    assert asking_stack.get(PATH, token=asking_stack.olivia()).status == 200
 
 
-def test_where_it_is_off_that_is_told(village: Village) -> None:
-    assert village.get(PATH).json == {"success": True, "data": {"enabled": False, "passScore": 60, "questions": []}}
+def test_where_it_is_off_that_is_told(stack: Stack) -> None:
+    assert stack.get(PATH).json == {"success": True, "data": {"enabled": False, "passScore": 60, "questions": []}}
 
 
-def test_the_sample_is_asked_as_it_is(make_village: MakeVillage) -> None:
+def test_the_sample_is_asked_as_it_is(make_stack: MakeStack) -> None:
     sample = Path(__file__).resolve().parents[2] / "conf" / "questionnaire.toml"
-    village = make_village(config={"questionnaire": {"file": str(sample)}})
-    asked = village.get(PATH, {"language": "zh"}).json["data"]["questions"]
+    stack = make_stack(config={"questionnaire": {"file": str(sample)}})
+    asked = stack.get(PATH, {"language": "zh"}).json["data"]["questions"]
     assert [question["id"] for question in asked] == [1, 2, 3, 4]
     assert not to_json(asked).isascii()

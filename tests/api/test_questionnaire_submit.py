@@ -15,28 +15,28 @@ from tests.support.our_tables import everything_stored, our_database
 from tests.support.questions import BUILD, FIGHT, PASSING, SUBMIT, TALK, WORDS, asking, submit
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.scorer import KEY, Said, ScoringService, verdict
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
 MINUTES = 60_000
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def asking_village(
-    request: pytest.FixtureRequest, make_village: MakeVillage, tmp_path_factory: pytest.TempPathFactory
-) -> Village:
-    return make_village(request.param, config=asking(tmp_path_factory.mktemp("questions")))
+def asking_stack(
+    request: pytest.FixtureRequest, make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory
+) -> Stack:
+    return make_stack(request.param, config=asking(tmp_path_factory.mktemp("questions")))
 
 
-def kept(village: Village) -> int:
-    return len(our_database(village).query("SELECT id FROM regsvc_questionnaire_result"))
+def kept(stack: Stack) -> int:
+    return len(our_database(stack).query("SELECT id FROM regsvc_questionnaire_result"))
 
 
 # --- What comes ---
 
 
-def test_what_came_of_the_answers_is_told(asking_village: Village) -> None:
-    reply = submit(asking_village, PASSING)
+def test_what_came_of_the_answers_is_told(asking_stack: Stack) -> None:
+    reply = submit(asking_stack, PASSING)
     assert reply.status == 200
     told = reply.json
     assert {name: told[name] for name in ("score", "maxScore", "passScore", "passed", "manualReviewRequired")} == {
@@ -50,14 +50,14 @@ def test_what_came_of_the_answers_is_told(asking_village: Village) -> None:
     assert told["message"] == "You reached 60 points and passed. You can register now."
 
 
-def test_answers_in_words_wait_for_a_reader(asking_village: Village) -> None:
-    told = submit(asking_village, TALK | WORDS, language="zh").json
+def test_answers_in_words_wait_for_a_reader(asking_stack: Stack) -> None:
+    told = submit(asking_stack, TALK | WORDS, language="zh").json
     assert (told["score"], told["passed"], told["manualReviewRequired"]) == (50, True, True)
     assert told["message"].startswith("现在可以注册")
 
 
-def test_too_few_points_do_not_pass(asking_village: Village) -> None:
-    told = submit(asking_village, FIGHT | WORDS, "192.0.2.1").json
+def test_too_few_points_do_not_pass(asking_stack: Stack) -> None:
+    told = submit(asking_stack, FIGHT | WORDS, "192.0.2.1").json
     assert (told["score"], told["passed"], told["manualReviewRequired"]) == (0, False, False)
     assert told["message"] == "You reached 0 points; 60 are needed."
 
@@ -70,9 +70,9 @@ def test_too_few_points_do_not_pass(asking_village: Village) -> None:
         {"type": "single_choice", "selectedOptionIds": [0], "textAnswer": "", "score": 1000},
     ],
 )
-def test_forms_may_send_more_or_less(asking_village: Village, answer: dict[str, Any]) -> None:
+def test_forms_may_send_more_or_less(asking_stack: Stack, answer: dict[str, Any]) -> None:
     for more in (BUILD, BUILD | {"9": {"type": "text", "selectedOptionIds": [], "textAnswer": " "}}):
-        assert submit(asking_village, {"1": answer} | more, passed=True, score=100).json["score"] == 60
+        assert submit(asking_stack, {"1": answer} | more, passed=True, score=100).json["score"] == 60
 
 
 # --- What is refused ---
@@ -97,16 +97,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str, int, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_an_answer_that_breaks_a_rule_is_refused(asking_village: Village, case: str) -> None:
+def test_an_answer_that_breaks_a_rule_is_refused(asking_stack: Stack, case: str) -> None:
     answers, fault, question, facts = REFUSED[case]
-    before = kept(asking_village)
-    told = assert_refused(submit(asking_village, answers), 422, "invalid_answer", field="answers")
+    before = kept(asking_stack)
+    told = assert_refused(submit(asking_stack, answers), 422, "invalid_answer", field="answers")
     assert {name: told[name] for name in ("fault", "questionId", *facts)} == {
         "fault": fault,
         "questionId": question,
         **facts,
     }
-    assert kept(asking_village) == before
+    assert kept(asking_stack) == before
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_an_answer_that_breaks_a_rule_is_refused(asking_village: Village, case: 
         {"9": {"textAnswer": ["Hi"]}},
     ],
 )
-def test_what_is_no_answers_at_all_is_refused(asking_village: Village, answers: object) -> None:
-    assert_refused(submit(asking_village, answers), 422, "invalid_field", field="answers")
+def test_what_is_no_answers_at_all_is_refused(asking_stack: Stack, answers: object) -> None:
+    assert_refused(submit(asking_stack, answers), 422, "invalid_field", field="answers")
 
 
 ODD = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=50)
@@ -149,57 +149,57 @@ ANSWERS = st.dictionaries(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(answers=ANSWERS, number=st.integers(0, 2**32))
-def test_whatever_is_answered_is_no_fault_of_ours(asking_village: Village, answers: object, number: int) -> None:
+def test_whatever_is_answered_is_no_fault_of_ours(asking_stack: Stack, answers: object, number: int) -> None:
     client = f"2001:db8:{number >> 16:x}:{number & 0xFFFF:x}::1"  # or a failed attempt would hold up the next
-    assert submit(asking_village, answers, client).status in (200, 400, 422, 429)
+    assert submit(asking_stack, answers, client).status in (200, 400, 422, 429)
 
 
-def test_no_answers_are_refused(asking_village: Village) -> None:
-    assert_refused(asking_village.post(SUBMIT), 422, "invalid_field", field="answers")
-    assert_refused(submit(asking_village, {}, language="zh"), 422, "invalid_answer", field="answers", language="zh")
+def test_no_answers_are_refused(asking_stack: Stack) -> None:
+    assert_refused(asking_stack.post(SUBMIT), 422, "invalid_field", field="answers")
+    assert_refused(submit(asking_stack, {}, language="zh"), 422, "invalid_answer", field="answers", language="zh")
 
 
-def test_after_a_failed_attempt_the_client_waits(asking_village: Village) -> None:
+def test_after_a_failed_attempt_the_client_waits(asking_stack: Stack) -> None:
     client = "2001:db8:1::1"
-    assert submit(asking_village, FIGHT, client).json["passed"] is False
+    assert submit(asking_stack, FIGHT, client).json["passed"] is False
     for neighbour in (client, "2001:db8:1::2"):  # of the same subscriber
-        told = assert_refused(submit(asking_village, PASSING, neighbour), 429, "rate_limited")
+        told = assert_refused(submit(asking_stack, PASSING, neighbour), 429, "rate_limited")
         assert 290 <= told["remainingSeconds"] <= 300
-    assert submit(asking_village, PASSING, "2001:db8:2::1").status == 200
+    assert submit(asking_stack, PASSING, "2001:db8:2::1").status == 200
 
 
-def test_of_many_guesses_at_once_one_is_answered(asking_village: Village) -> None:
-    replies = at_once([partial(submit, asking_village, FIGHT, "192.0.2.3") for guess in range(20)])
+def test_of_many_guesses_at_once_one_is_answered(asking_stack: Stack) -> None:
+    replies = at_once([partial(submit, asking_stack, FIGHT, "192.0.2.3") for guess in range(20)])
     assert Counter(reply.status for reply in replies) == {200: 1, 429: 19}
 
 
-def test_the_wait_survives_a_restart(asking_village: Village) -> None:
-    submit(asking_village, FIGHT, "192.0.2.4")
-    asking_village.restart_with({})
-    assert_refused(submit(asking_village, PASSING, "192.0.2.4"), 429, "rate_limited")
+def test_the_wait_survives_a_restart(asking_stack: Stack) -> None:
+    submit(asking_stack, FIGHT, "192.0.2.4")
+    asking_stack.restart_with({})
+    assert_refused(submit(asking_stack, PASSING, "192.0.2.4"), 429, "rate_limited")
 
 
-def test_nobody_fills_the_table(make_village: MakeVillage, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_nobody_fills_the_table(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> None:
     limits = {"limits_per_client": ["2 per hour"], "limits_total": ["3 per hour"]}
-    village = make_village(config=asking(tmp_path_factory.mktemp("questions"), **limits))
-    statuses = [submit(village, PASSING, client).status for client in ("192.0.2.1",) * 3 + ("192.0.2.2",) * 2]
+    stack = make_stack(config=asking(tmp_path_factory.mktemp("questions"), **limits))
+    statuses = [submit(stack, PASSING, client).status for client in ("192.0.2.1",) * 3 + ("192.0.2.2",) * 2]
     assert statuses == [200, 200, 429, 200, 429]
-    assert kept(village) == 3
+    assert kept(stack) == 3
 
 
 def test_refusals_are_answers_to_old_front_ends(
-    make_village: MakeVillage, tmp_path_factory: pytest.TempPathFactory
+    make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     config = asking(tmp_path_factory.mktemp("questions")) | {"http": {"legacy_status": True}}
-    village = make_village(config=config)
-    assert_refused_as_200(submit(village, {}), "invalid_answer")
-    told = submit(village, FIGHT).json
+    stack = make_stack(config=config)
+    assert_refused_as_200(submit(stack, {}), "invalid_answer")
+    told = submit(stack, FIGHT).json
     assert (told["passed"], told["msg"]) == (False, told["message"])
-    assert_refused_as_200(submit(village, PASSING), "rate_limited")
+    assert_refused_as_200(submit(stack, PASSING), "rate_limited")
 
 
-def test_where_it_is_off_that_is_said(village: Village) -> None:
-    assert_refused(submit(village, PASSING), 409, "not_enabled")
+def test_where_it_is_off_that_is_said(stack: Stack) -> None:
+    assert_refused(submit(stack, PASSING), 409, "not_enabled")
 
 
 # --- A service that reads ---
@@ -212,24 +212,24 @@ def service() -> Iterator[ScoringService]:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def scoring_village(
+def scoring_stack(
     request: pytest.FixtureRequest,
-    make_village: MakeVillage,
+    make_stack: MakeStack,
     service: ScoringService,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Village:
+) -> Stack:
     kind: DatabaseKind = request.param
     scorer = {"scorer_url": service.url, "scorer_key": KEY, "scorer_model": "m", "scorer_timeout": "1 second"}
-    return make_village(kind, config=asking(tmp_path_factory.mktemp("questions"), **scorer))
+    return make_stack(kind, config=asking(tmp_path_factory.mktemp("questions"), **scorer))
 
 
-def ask_the_service(village: Village, service: ScoringService, said: Said) -> Reply:
+def ask_the_service(stack: Stack, service: ScoringService, said: Said) -> Reply:
     service.says = said
-    return submit(village, TALK | WORDS, "192.0.2.77")
+    return submit(stack, TALK | WORDS, "192.0.2.77")
 
 
-def test_a_service_scores_answers_in_words(scoring_village: Village, service: ScoringService) -> None:
-    told = ask_the_service(scoring_village, service, verdict(25)).json
+def test_a_service_scores_answers_in_words(scoring_stack: Stack, service: ScoringService) -> None:
+    told = ask_the_service(scoring_stack, service, verdict(25)).json
     assert (told["score"], told["passed"], told["manualReviewRequired"]) == (75, True, False)
     asked = service.asked[-1]
     assert asked.answer == "I like it."
@@ -238,12 +238,12 @@ def test_a_service_scores_answers_in_words(scoring_village: Village, service: Sc
 
 
 @pytest.mark.parametrize("said", [Said(500), Said(body=b"?"), verdict(1000), Said(302, headers={"Location": "/"})])
-def test_when_the_service_fails_a_person_reads(scoring_village: Village, service: ScoringService, said: Said) -> None:
-    told = ask_the_service(scoring_village, service, said).json
+def test_when_the_service_fails_a_person_reads(scoring_stack: Stack, service: ScoringService, said: Said) -> None:
+    told = ask_the_service(scoring_stack, service, said).json
     assert (told["score"], told["passed"], told["manualReviewRequired"]) == (50, True, True)
 
 
-def test_the_key_is_told_to_nobody_else(scoring_village: Village, service: ScoringService) -> None:
-    replies = [ask_the_service(scoring_village, service, said).text for said in (Said(401, KEY.encode()), verdict(1))]
-    replies += [scoring_village.get(path).text for path in ("/api/config", "/api/questionnaire/config")]
-    assert KEY not in "\n".join([*replies, *scoring_village.daemon.log, everything_stored(scoring_village)])
+def test_the_key_is_told_to_nobody_else(scoring_stack: Stack, service: ScoringService) -> None:
+    replies = [ask_the_service(scoring_stack, service, said).text for said in (Said(401, KEY.encode()), verdict(1))]
+    replies += [scoring_stack.get(path).text for path in ("/api/config", "/api/questionnaire/config")]
+    assert KEY not in "\n".join([*replies, *scoring_stack.daemon.log, everything_stored(scoring_stack)])

@@ -7,7 +7,7 @@ import pytest
 from tests.support.authme_tables import find_player
 from tests.support.our_tables import ago, our_database, tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused
-from tests.support.stack import OPERATOR, Person, Village, find_code, find_link_token
+from tests.support.stack import OPERATOR, Person, Stack, find_code, find_link_token
 
 NAME_RULE = {"regex": "^(?=.{3,16}$)[a-zA-Z0-9_]*$", "minLength": 3, "maxLength": 16}
 PASSWORD_RULE = {"regex": "^[!-~]*$", "minLength": 5, "maxLength": 30}
@@ -50,9 +50,9 @@ REFUSED: list[tuple[dict[str, Any], str, str, dict[str, Any]]] = [
 # --- Who gets in ---
 
 
-def test_alice_waits_for_her_review(village: Village) -> None:
-    alice = village.newcomer("alice")
-    reply = village.register(alice)
+def test_alice_waits_for_her_review(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    reply = stack.register(alice)
     assert reply.status == 201
     assert reply.json == {
         "success": True,
@@ -61,31 +61,31 @@ def test_alice_waits_for_her_review(village: Village) -> None:
         "email": alice.email,
         "status": "pending",
     }
-    [entry] = village.audits(alice, "user.registered")
+    [entry] = stack.audits(alice, "user.registered")
     assert (entry["operator"], entry["ip"]) == (alice.name, "127.0.0.1")
-    assert find_player(village.table, alice.key) is None
+    assert find_player(stack.table, alice.key) is None
 
 
-def test_unknown_fields_are_ignored(village: Village) -> None:
-    alice = village.newcomer("alice")
-    assert village.register(alice, status="approved", isAdmin=True, captchaToken="x").json["status"] == "pending"
+def test_unknown_fields_are_ignored(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    assert stack.register(alice, status="approved", isAdmin=True, captchaToken="x").json["status"] == "pending"
 
 
-def test_a_registration_in_chinese_is_answered_and_reviewed_in_chinese(village: Village) -> None:
-    alice = village.newcomer("alice")
-    reply = village.register(alice, language="zh")
+def test_a_registration_in_chinese_is_answered_and_reviewed_in_chinese(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    reply = stack.register(alice, language="zh")
     assert reply.json["message"] == TRANSLATIONS.text("message.registered_pending", "zh", username=alice.name)
-    village.decides("reject", alice, language="en")
-    assert "注册结果" in village.smtp.wait_for(alice.email, 2).subject
+    stack.decides("reject", alice, language="en")
+    assert "注册结果" in stack.smtp.wait_for(alice.email, 2).subject
 
 
-def test_an_address_with_unicode_is_kept_as_it_is_written(village: Village) -> None:
+def test_an_address_with_unicode_is_kept_as_it_is_written(stack: Stack) -> None:
     """Two spellings of one mailbox are one: composed or not, upper or lower case, U-label or A-label."""
-    zoe = village.newcomer("zoe")
+    zoe = stack.newcomer("zoe")
     written, same = f"Zoë.{zoe.name}@bücher.example", f"zoe\u0308.{zoe.key}@xn--bcher-kva.example"
-    village.post("/api/verify/send", {"email": written})
-    letter = village.smtp.wait_for(f"Zoë.{zoe.name}@xn--bcher-kva.example")
-    reply = village.register(zoe, email=same, code=find_code(letter.text))
+    stack.post("/api/verify/send", {"email": written})
+    letter = stack.smtp.wait_for(f"Zoë.{zoe.name}@xn--bcher-kva.example")
+    reply = stack.register(zoe, email=same, code=find_code(letter.text))
     assert (reply.status, reply.json["email"]) == (201, f"zoë.{zoe.key}@bücher.example")
 
 
@@ -95,34 +95,34 @@ def test_an_address_with_unicode_is_kept_as_it_is_written(village: Village) -> N
 @pytest.mark.parametrize(("fields", "code", "field", "facts"), REFUSED)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_it_refuses(
-    village: Village, fields: dict[str, Any], code: str, field: str, facts: dict[str, Any], language: str
+    stack: Stack, fields: dict[str, Any], code: str, field: str, facts: dict[str, Any], language: str
 ) -> None:
-    reply = village.register(village.newcomer("alice"), **{"code": "000000", **fields, "language": language})
+    reply = stack.register(stack.newcomer("alice"), **{"code": "000000", **fields, "language": language})
     told = assert_refused(reply, 422, code, field=field, language=language)
     assert facts.items() <= told.items()
 
 
 @pytest.mark.parametrize("missing", ["username", "email", "code"])
-def test_it_refuses_a_missing_field(village: Village, missing: str) -> None:
+def test_it_refuses_a_missing_field(stack: Stack, missing: str) -> None:
     body = {"username": "Alice_ever", "email": "alice@example.org", "code": "000000"}
     del body[missing]
-    assert_refused(village.post("/api/register", body), 422, "invalid_field", field=missing)
+    assert_refused(stack.post("/api/register", body), 422, "invalid_field", field=missing)
 
 
-def test_wrong_used_expired_and_never_sent_codes_have_one_answer(village: Village) -> None:
-    alice, carol, dora, erin = (village.newcomer(name) for name in ("alice", "carol", "dora", "erin"))
-    used, tried_out, expired = (village.code_for(person.email) for person in (alice, carol, dora))
-    assert village.register(alice, code=used).status == 201
-    ours = our_database(village)
+def test_wrong_used_expired_and_never_sent_codes_have_one_answer(stack: Stack) -> None:
+    alice, carol, dora, erin = (stack.newcomer(name) for name in ("alice", "carol", "dora", "erin"))
+    used, tried_out, expired = (stack.code_for(person.email) for person in (alice, carol, dora))
+    assert stack.register(alice, code=used).status == 201
+    ours = our_database(stack)
     ours.execute("UPDATE regsvc_verification SET tries = 5 WHERE email_key = ?", (carol.email,))
     ours.execute("UPDATE regsvc_verification SET created_at = ? WHERE email_key = ?", (ago(minutes=16), dora.email))
-    village.code_for(erin.email)
+    stack.code_for(erin.email)
     answers = {
-        "used": village.register(village.newcomer("anna"), email=alice.email, code=used),
-        "too many tries": village.register(carol, code=tried_out),
-        "expired": village.register(dora, code=expired),
-        "wrong": village.register(erin, code="12345"),
-        "never sent": village.register(village.newcomer("fay"), code="123456"),
+        "used": stack.register(stack.newcomer("anna"), email=alice.email, code=used),
+        "too many tries": stack.register(carol, code=tried_out),
+        "expired": stack.register(dora, code=expired),
+        "wrong": stack.register(erin, code="12345"),
+        "never sent": stack.register(stack.newcomer("fay"), code="123456"),
     }
     for reply in answers.values():
         assert_refused(reply, 422, "invalid_code", field="code")
@@ -130,160 +130,160 @@ def test_wrong_used_expired_and_never_sent_codes_have_one_answer(village: Villag
 
 
 @pytest.mark.parametrize("code", [" ", "0", "１２３４５６", "9" * 5000, "1234\u0301"])
-def test_odd_codes_are_wrong_codes(village: Village, code: str) -> None:
-    alice = village.newcomer("alice")
-    village.code_for(alice.email)
-    assert_refused(village.register(alice, code=code, language="zh"), 422, "invalid_code", field="code", language="zh")
+def test_odd_codes_are_wrong_codes(stack: Stack, code: str) -> None:
+    alice = stack.newcomer("alice")
+    stack.code_for(alice.email)
+    assert_refused(stack.register(alice, code=code, language="zh"), 422, "invalid_code", field="code", language="zh")
 
 
-def test_a_code_may_be_pasted_with_spaces_around_it(village: Village) -> None:
-    alice = village.newcomer("alice")
-    assert village.register(alice, code=f" {village.code_for(alice.email)}\n").status == 201
+def test_a_code_may_be_pasted_with_spaces_around_it(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    assert stack.register(alice, code=f" {stack.code_for(alice.email)}\n").status == 201
 
 
-def test_a_refusal_burns_nothing(village: Village) -> None:
-    bob, alice = village.pending("bob"), village.newcomer("alice")
-    code = village.code_for(alice.email)
-    assert_refused(village.register(alice, code=code, username="al"), 422, "invalid_username", field="username")
-    assert_refused(village.register(alice, code=code, password="1"), 422, "invalid_password", field="password")
-    assert_refused(village.register(alice, code=code, username=bob.name), 409, "username_taken", field="username")
-    assert tries_of(village, alice.email) == 0
-    assert village.register(alice, code=code).status == 201
+def test_a_refusal_burns_nothing(stack: Stack) -> None:
+    bob, alice = stack.pending("bob"), stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    assert_refused(stack.register(alice, code=code, username="al"), 422, "invalid_username", field="username")
+    assert_refused(stack.register(alice, code=code, password="1"), 422, "invalid_password", field="password")
+    assert_refused(stack.register(alice, code=code, username=bob.name), 409, "username_taken", field="username")
+    assert tries_of(stack, alice.email) == 0
+    assert stack.register(alice, code=code).status == 201
 
 
-# --- Candidates ---
+# --- Names ---
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_users_name_is_taken_in_any_case(village: Village, language: str) -> None:
-    bob, eve = village.pending("bob"), village.newcomer("eve")
-    reply = village.register(eve, username=bob.name.upper(), language=language)
+def test_a_users_name_is_taken_in_any_case(stack: Stack, language: str) -> None:
+    bob, eve = stack.pending("bob"), stack.newcomer("eve")
+    reply = stack.register(eve, username=bob.name.upper(), language=language)
     assert_refused(reply, 409, "username_taken", field="username", language=language)
 
 
-def test_an_adopted_players_name_is_taken(village: Village) -> None:
-    bob, eve = village.newcomer("bob"), village.newcomer("eve")
-    village.authme.register(bob.name, bob.password)
-    village.sync()
-    assert village.status(bob) == "pending"
-    assert_refused(village.register(eve, username=bob.name), 409, "username_taken", field="username")
+def test_an_adopted_players_name_is_taken(stack: Stack) -> None:
+    bob, eve = stack.newcomer("bob"), stack.newcomer("eve")
+    stack.authme.register(bob.name, bob.password)
+    stack.sync()
+    assert stack.status(bob) == "pending"
+    assert_refused(stack.register(eve, username=bob.name), 409, "username_taken", field="username")
 
 
-def test_a_name_that_only_authme_knows_is_taken(village: Village) -> None:
-    bob, eve = village.newcomer("bob"), village.newcomer("eve")
-    village.authme.register(bob.name, bob.password)
-    assert_refused(village.register(eve, username=bob.name.upper()), 409, "username_taken", field="username")
-    assert village.authme.login(bob.name, bob.password), "an application never locks a player out"
+def test_a_name_that_only_authme_knows_is_taken(stack: Stack) -> None:
+    bob, eve = stack.newcomer("bob"), stack.newcomer("eve")
+    stack.authme.register(bob.name, bob.password)
+    assert_refused(stack.register(eve, username=bob.name.upper()), 409, "username_taken", field="username")
+    assert stack.authme.login(bob.name, bob.password), "an application never locks a player out"
 
 
-def test_an_operators_name_is_reserved_from_the_moment_he_is_one(village: Village) -> None:
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
-    village.game.write_operators(OPERATOR, alice.name)
-    reply = village.register(alice, code=code)
-    village.game.write_operators(OPERATOR)
+def test_an_operators_name_is_reserved_from_the_moment_he_is_one(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    stack.game.write_operators(OPERATOR, alice.name)
+    reply = stack.register(alice, code=code)
+    stack.game.write_operators(OPERATOR)
     assert_refused(reply, 422, "reserved_username", field="username")
-    assert village.register(alice, code=code).status == 201
+    assert stack.register(alice, code=code).status == 201
 
 
-def let_a_day_pass(village: Village, person: Person) -> None:
+def let_a_day_pass(stack: Stack, person: Person) -> None:
     """Since the decision about this person."""
-    changed = our_database(village).execute(
+    changed = our_database(stack).execute(
         "UPDATE regsvc_user SET reviewed_at = ? WHERE username_key = ?", (ago(hours=24, seconds=1), person.key)
     )
     assert changed == 1
 
 
-def test_a_rejected_record_holds_its_name_for_a_day(village: Village) -> None:
-    rick, eve = village.pending("rick"), village.newcomer("eve")
-    village.decides("reject", rick, reason="say who you are")
-    assert_refused(village.register(eve, username=rick.name), 409, "username_taken", field="username")
-    assert_refused(village.register(rick), 409, "username_taken", field="username")
-    let_a_day_pass(village, rick)
-    assert village.register(rick).status == 201
-    assert village.status(rick) == "pending"
-    reviews = our_database(village).query("SELECT reason FROM regsvc_review WHERE username_key = ?", (rick.key,))
+def test_a_rejected_record_holds_its_name_for_a_day(stack: Stack) -> None:
+    rick, eve = stack.pending("rick"), stack.newcomer("eve")
+    stack.decides("reject", rick, reason="say who you are")
+    assert_refused(stack.register(eve, username=rick.name), 409, "username_taken", field="username")
+    assert_refused(stack.register(rick), 409, "username_taken", field="username")
+    let_a_day_pass(stack, rick)
+    assert stack.register(rick).status == 201
+    assert stack.status(rick) == "pending"
+    reviews = our_database(stack).query("SELECT reason FROM regsvc_review WHERE username_key = ?", (rick.key,))
     assert reviews == [{"reason": "say who you are"}], "the earlier review stays in the history"
-    village.decides("approve", rick)
-    assert village.authme.login(rick.name, rick.password)
+    stack.decides("approve", rick)
+    assert stack.authme.login(rick.name, rick.password)
 
 
-def test_a_strangers_row_stays_locked_when_its_rejected_name_is_asked_for_again(village: Village) -> None:
-    rick = village.pending("rick")
-    village.decides("reject", rick)
-    village.authme.register(rick.name, "strangers-password")
-    village.sync()
-    assert village.authme.get(rick.name)["password"].startswith("!locked!")
-    let_a_day_pass(village, rick)
+def test_a_strangers_row_stays_locked_when_its_rejected_name_is_asked_for_again(stack: Stack) -> None:
+    rick = stack.pending("rick")
+    stack.decides("reject", rick)
+    stack.authme.register(rick.name, "strangers-password")
+    stack.sync()
+    assert stack.authme.get(rick.name)["password"].startswith("!locked!")
+    let_a_day_pass(stack, rick)
 
-    assert village.register(rick).status == 201
-    village.sync()
-    assert village.authme.get(rick.name)["password"].startswith("!locked!")
-    village.decides("approve", rick)
-    assert not village.authme.login(rick.name, "strangers-password")
-    assert village.authme.login(rick.name, rick.password)
+    assert stack.register(rick).status == 201
+    stack.sync()
+    assert stack.authme.get(rick.name)["password"].startswith("!locked!")
+    stack.decides("approve", rick)
+    assert not stack.authme.login(rick.name, "strangers-password")
+    assert stack.authme.login(rick.name, rick.password)
 
 
-def test_a_rejected_players_own_row_keeps_the_name(village: Village) -> None:
-    bob, eve = village.newcomer("bob"), village.newcomer("eve")
-    village.authme.register(bob.name, bob.password)
-    village.sync()
-    village.decides("reject", bob)
-    let_a_day_pass(village, bob)
-    assert_refused(village.register(eve, username=bob.name), 409, "username_taken", field="username")
+def test_a_rejected_players_own_row_keeps_the_name(stack: Stack) -> None:
+    bob, eve = stack.newcomer("bob"), stack.newcomer("eve")
+    stack.authme.register(bob.name, bob.password)
+    stack.sync()
+    stack.decides("reject", bob)
+    let_a_day_pass(stack, bob)
+    assert_refused(stack.register(eve, username=bob.name), 409, "username_taken", field="username")
 
 
 # --- Addresses ---
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_an_address_that_was_taken_meanwhile_is_told_after_a_right_code(village: Village, language: str) -> None:
-    rick, eve = village.pending("rick"), village.newcomer("eve")
-    village.decides("reject", rick)
-    code = village.code_for(rick.email)
-    village.decides("approve", rick)
-    wrong = village.register(eve, email=rick.email, code="wrong", language=language)
+def test_an_address_that_was_taken_meanwhile_is_told_after_a_right_code(stack: Stack, language: str) -> None:
+    rick, eve = stack.pending("rick"), stack.newcomer("eve")
+    stack.decides("reject", rick)
+    code = stack.code_for(rick.email)
+    stack.decides("approve", rick)
+    wrong = stack.register(eve, email=rick.email, code="wrong", language=language)
     assert_refused(wrong, 422, "invalid_code", field="code", language=language)
-    right = village.register(eve, email=rick.email, code=code, language=language)
+    right = stack.register(eve, email=rick.email, code=code, language=language)
     assert_refused(right, 409, "email_taken", field="email", language=language)
-    assert tries_of(village, rick.email) == 1, "the wrong one alone"
+    assert tries_of(stack, rick.email) == 1, "the wrong one alone"
 
 
-def test_a_rejected_records_address_is_free_at_once(village: Village) -> None:
-    rick = village.pending("rick")
-    village.decides("reject", rick, reason="an ugly name")
-    again = village.newcomer("richard")
-    assert village.register(again, email=rick.email, code=village.code_for(rick.email)).status == 201
-    assert (village.user(rick)["email"], village.user(again)["email"]) == (None, rick.email)
+def test_a_rejected_records_address_is_free_at_once(stack: Stack) -> None:
+    rick = stack.pending("rick")
+    stack.decides("reject", rick, reason="an ugly name")
+    again = stack.newcomer("richard")
+    assert stack.register(again, email=rick.email, code=stack.code_for(rick.email)).status == 201
+    assert (stack.user(rick)["email"], stack.user(again)["email"]) == (None, rick.email)
 
 
-def test_who_proves_an_address_gets_it_from_a_player_who_never_did(village: Village) -> None:
-    bob, alice = village.newcomer("bob"), village.newcomer("alice")
-    village.authme.register(bob.name, bob.password, email=alice.email)
-    village.sync()
-    assert village.user(bob)["email"] == alice.email
-    assert village.register(alice).status == 201
-    assert (village.user(bob)["email"], village.user(alice)["email"]) == (None, alice.email)
-    assert village.authme.get(bob.name)["email"] == alice.email, "their row is untouched"
-    [entry] = village.audits(bob, "user.email_changed")
+def test_who_proves_an_address_gets_it_from_a_player_who_never_did(stack: Stack) -> None:
+    bob, alice = stack.newcomer("bob"), stack.newcomer("alice")
+    stack.authme.register(bob.name, bob.password, email=alice.email)
+    stack.sync()
+    assert stack.user(bob)["email"] == alice.email
+    assert stack.register(alice).status == 201
+    assert (stack.user(bob)["email"], stack.user(alice)["email"]) == (None, alice.email)
+    assert stack.authme.get(bob.name)["email"] == alice.email, "their row is untouched"
+    [entry] = stack.audits(bob, "user.email_changed")
     assert entry["target"] == bob.name
-    assert village.sync()["updated"] == 0, "and it does not take the address back"
-    assert village.user(bob)["email"] is None
+    assert stack.sync()["updated"] == 0, "and it does not take the address back"
+    assert stack.user(bob)["email"] is None
 
 
 # --- Passwords ---
 
 
-def test_without_a_password_the_approval_brings_a_link(village: Village) -> None:
-    bob = village.pending("bob", password=None)
-    assert village.login(bob).status == 401
-    village.decides("approve", bob)
-    assert find_link_token(village.smtp.wait_for(bob.email, 2).text)
+def test_without_a_password_the_approval_brings_a_link(stack: Stack) -> None:
+    bob = stack.pending("bob", password=None)
+    assert stack.login(bob).status == 401
+    stack.decides("approve", bob)
+    assert find_link_token(stack.smtp.wait_for(bob.email, 2).text)
 
 
-def test_no_secret_of_a_registration_is_kept_or_told(village: Village) -> None:
-    alice = village.pending("alice")
-    told = str(village.user(alice)) + str(village.audits(alice)) + "\n".join(village.daemon.log)
-    [row] = our_database(village).query("SELECT * FROM regsvc_user WHERE username_key = ?", (alice.key,))
+def test_no_secret_of_a_registration_is_kept_or_told(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    told = str(stack.user(alice)) + str(stack.audits(alice)) + "\n".join(stack.daemon.log)
+    [row] = our_database(stack).query("SELECT * FROM regsvc_user WHERE username_key = ?", (alice.key,))
     assert alice.password not in told + str(row)
     assert row["password_hash"] not in told

@@ -14,7 +14,7 @@ from tests.support.authme_tables import TableShape, find_player
 from tests.support.game_server import write_game_server
 from tests.support.our_tables import tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Village, find_link_token
+from tests.support.stack import MakeStack, Stack, find_link_token
 from tests.support.together import at_once
 
 KINDS = ["sqlite", "mariadb"]
@@ -24,41 +24,41 @@ ANY_CODE = "000000"
 
 
 @contextmanager
-def authme_away(village: Village) -> Iterator[None]:
+def authme_away(stack: Stack) -> Iterator[None]:
     """The file, or the table, is somewhere else meanwhile."""
-    if village.kind == "sqlite":
-        file = village.game.authme_directory / "authme.db"
+    if stack.kind == "sqlite":
+        file = stack.game.authme_directory / "authme.db"
         shutil.move(file, file.with_suffix(".away"))
         yield
         shutil.move(file.with_suffix(".away"), file)
     else:
-        village.table.database.execute("RENAME TABLE authme TO authme_away")
+        stack.table.database.execute("RENAME TABLE authme TO authme_away")
         yield
-        village.table.database.execute("RENAME TABLE authme_away TO authme")
+        stack.table.database.execute("RENAME TABLE authme_away TO authme")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_nobody_is_told_that_a_name_is_free_while_authme_is_away(village: Village, language: str) -> None:
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
-    with authme_away(village):
-        reply = village.register(alice, code=code, language=language)
+def test_nobody_is_told_that_a_name_is_free_while_authme_is_away(stack: Stack, language: str) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    with authme_away(stack):
+        reply = stack.register(alice, code=code, language=language)
     assert_refused(reply, 503, "players_away", language=language)
-    assert village.status(alice) is None
-    assert tries_of(village, alice.email) == 0
-    assert village.register(alice, code=code).status == 201
+    assert stack.status(alice) is None
+    assert tries_of(stack, alice.email) == 0
+    assert stack.register(alice, code=code).status == 201
 
 
 # --- Without review ---
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def automatic(request: pytest.FixtureRequest, make_village: MakeVillage) -> Village:
-    return make_village(request.param, config={"registration": {"approval": False}})
+def automatic(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
+    return make_stack(request.param, config={"registration": {"approval": False}})
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_without_review_alice_plays_at_once(automatic: Village, language: str) -> None:
+def test_without_review_alice_plays_at_once(automatic: Stack, language: str) -> None:
     alice = automatic.newcomer("alice")
     reply = automatic.register(alice, language=language)
     assert (reply.status, reply.json["status"]) == (201, "approved")
@@ -68,7 +68,7 @@ def test_without_review_alice_plays_at_once(automatic: Village, language: str) -
     assert [entry["operator"] for entry in automatic.audits(alice, "user.approved")] == ["registration"]
 
 
-def test_without_review_and_password_a_link_makes_the_player(automatic: Village) -> None:
+def test_without_review_and_password_a_link_makes_the_player(automatic: Stack) -> None:
     bob = automatic.newcomer("bob")
     assert automatic.register(bob, password=None).json["status"] == "approved"
     assert find_player(automatic.table, bob.key) is None
@@ -77,7 +77,7 @@ def test_without_review_and_password_a_link_makes_the_player(automatic: Village)
     assert automatic.authme.login(bob.name, bob.password)
 
 
-def test_without_review_a_registration_still_waits_for_authme(automatic: Village) -> None:
+def test_without_review_a_registration_still_waits_for_authme(automatic: Stack) -> None:
     alice = automatic.newcomer("alice")
     code = automatic.code_for(alice.email)
     with authme_away(automatic):
@@ -86,7 +86,7 @@ def test_without_review_a_registration_still_waits_for_authme(automatic: Village
     assert automatic.authme.login(alice.name, alice.password)
 
 
-def test_no_registration_waits_for_the_mail_server(automatic: Village) -> None:
+def test_no_registration_waits_for_the_mail_server(automatic: Stack) -> None:
     alice = automatic.newcomer("alice")
     code = automatic.code_for(alice.email)
     automatic.smtp.hold()
@@ -100,13 +100,13 @@ def test_no_registration_waits_for_the_mail_server(automatic: Village) -> None:
 
 
 @pytest.fixture(scope="module")
-def lonely(make_village: MakeVillage, tmp_path_factory: pytest.TempPathFactory) -> Village:
+def lonely(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
     """A game server without plugins."""
     bare = write_game_server(tmp_path_factory.mktemp("bare") / "game")
-    return make_village(config={"game": {"directory": str(bare.directory)}, "registration": {"approval": False}})
+    return make_stack(config={"game": {"directory": str(bare.directory)}, "registration": {"approval": False}})
 
 
-def test_without_authme_alice_registers_and_logs_in(lonely: Village) -> None:
+def test_without_authme_alice_registers_and_logs_in(lonely: Stack) -> None:
     alice = lonely.newcomer("alice")
     assert lonely.register(alice).json["status"] == "approved"
     assert lonely.login(alice).status == 200
@@ -115,7 +115,7 @@ def test_without_authme_alice_registers_and_logs_in(lonely: Village) -> None:
     assert_refused(again, 409, "username_taken", field="username")
 
 
-def test_without_authme_its_default_rules_hold(lonely: Village) -> None:
+def test_without_authme_its_default_rules_hold(lonely: Stack) -> None:
     alice = lonely.newcomer("alice")
     reply = lonely.register(alice, code=ANY_CODE, password="x" * 31)
     assert assert_refused(reply, 422, "invalid_password", field="password")["fault"] == "too_long"
@@ -124,17 +124,17 @@ def test_without_authme_its_default_rules_hold(lonely: Village) -> None:
 # --- Passwords ---
 
 
-def test_where_no_password_is_taken_one_that_is_sent_is_ignored(make_village: MakeVillage) -> None:
-    village = make_village(config={"registration": {"password": "off"}})
-    alice = village.pending("alice")
-    village.decides("approve", alice)
-    assert find_player(village.table, alice.key) is None
-    assert village.login(alice).status == 401
-    assert find_link_token(village.smtp.wait_for(alice.email, 2).text)
+def test_where_no_password_is_taken_one_that_is_sent_is_ignored(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"registration": {"password": "off"}})
+    alice = stack.pending("alice")
+    stack.decides("approve", alice)
+    assert find_player(stack.table, alice.key) is None
+    assert stack.login(alice).status == 401
+    assert find_link_token(stack.smtp.wait_for(alice.email, 2).text)
 
 
 @pytest.fixture(scope="module")
-def strict(make_village: MakeVillage) -> Village:
+def strict(make_stack: MakeStack) -> Stack:
     """A host with rules in both configs."""
     registration = {"password": "required", "reserved_names": ["Herobrine", "admin"], "email_domains": ["example.org"]}
     authme = {
@@ -146,7 +146,7 @@ def strict(make_village: MakeVillage) -> Village:
         "settings.restrictions.minNicknameLength": 4,
         "settings.restrictions.maxNicknameLength": 20,
     }
-    return make_village(config={"registration": registration, "bedrock": {"enabled": True}}, authme=authme)
+    return make_stack(config={"registration": registration, "bedrock": {"enabled": True}}, authme=authme)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -167,7 +167,7 @@ def strict(make_village: MakeVillage) -> Village:
     ],
 )
 def test_the_hosts_rules_hold(
-    strict: Village, fields: dict[str, Any], code: str, field: str, fault: str | None, language: str
+    strict: Stack, fields: dict[str, Any], code: str, field: str, fault: str | None, language: str
 ) -> None:
     person = strict.newcomer("alice")
     reply = strict.register(person, **{"code": ANY_CODE, "password": "horse 123", "language": language, **fields})
@@ -175,14 +175,14 @@ def test_the_hosts_rules_hold(
     assert told.get("fault") == fault
 
 
-def test_what_the_hosts_rules_allow_works_in_the_game(strict: Village) -> None:
+def test_what_the_hosts_rules_allow_works_in_the_game(strict: Stack) -> None:
     alice = strict.newcomer("alice")
     assert strict.register(alice, password="HORSE 1 2 3 ").status == 201
     strict.decides("approve", alice)
     assert strict.authme.login(alice.name, "HORSE 1 2 3 ")
 
 
-def test_bedrock_players_keep_their_prefix(strict: Village) -> None:
+def test_bedrock_players_keep_their_prefix(strict: Stack) -> None:
     steve = strict.newcomer("steve")
     reply = strict.register(steve, username=f".{steve.name}", platform="bedrock", password="horse 123")
     assert (reply.status, reply.json["username"]) == (201, f".{steve.name}")
@@ -192,9 +192,9 @@ def test_bedrock_players_keep_their_prefix(strict: Village) -> None:
 
 
 @pytest.fixture(scope="module")
-def softened(make_village: MakeVillage) -> Village:
+def softened(make_stack: MakeStack) -> Stack:
     """For a front end that wants 200 for a refusal; its AuthMe table is an old one."""
-    return make_village("mariadb", config={"http": {"legacy_status": True}}, shape=TableShape.OLD)
+    return make_stack("mariadb", config={"http": {"legacy_status": True}}, shape=TableShape.OLD)
 
 
 @pytest.mark.parametrize(
@@ -208,19 +208,19 @@ def softened(make_village: MakeVillage) -> Village:
         ({"code": 123}, "invalid_field"),
     ],
 )
-def test_a_refusal_may_be_sent_as_200(softened: Village, fields: dict[str, Any], code: str) -> None:
+def test_a_refusal_may_be_sent_as_200(softened: Stack, fields: dict[str, Any], code: str) -> None:
     reply = softened.register(softened.newcomer("alice"), **{"code": ANY_CODE, **fields, "language": "zh"})
     assert_refused_as_200(reply, code, "zh")
 
 
-def test_a_taken_name_is_a_200_too_and_a_success_stays_201(softened: Village) -> None:
+def test_a_taken_name_is_a_200_too_and_a_success_stays_201(softened: Stack) -> None:
     bob = softened.newcomer("bob")
     reply = softened.register(bob)
     assert (reply.status, reply.json["msg"]) == (201, reply.json["message"])
     assert_refused_as_200(softened.register(softened.newcomer("eve"), username=bob.name), "username_taken")
 
 
-def test_an_address_the_table_cannot_write_keeps_nobody_out(softened: Village) -> None:
+def test_an_address_the_table_cannot_write_keeps_nobody_out(softened: Stack) -> None:
     """AuthMe's column is latin1; the player comes without the e-mail."""
     zoe = softened.newcomer("zoe")
     zoe = replace(zoe, email=f"佐伊.{zoe.key}@example.org")
@@ -231,25 +231,25 @@ def test_an_address_the_table_cannot_write_keeps_nobody_out(softened: Village) -
     assert softened.user(zoe)["email"] == zoe.email
 
 
-def test_what_is_away_keeps_its_status(softened: Village) -> None:
+def test_what_is_away_keeps_its_status(softened: Stack) -> None:
     alice = softened.newcomer("alice")
     code = softened.code_for(alice.email)
     with authme_away(softened):
         assert_refused(softened.register(alice, code=code), 503, "players_away")
 
 
-def test_a_closed_registration_is_closed_for_those_with_a_code_too(make_village: MakeVillage) -> None:
-    village = make_village()
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
-    village.restart_with({"registration": {"open": False}})
+def test_a_closed_registration_is_closed_for_those_with_a_code_too(make_stack: MakeStack) -> None:
+    stack = make_stack()
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    stack.restart_with({"registration": {"open": False}})
     for language in ("en", "zh"):
-        reply = village.register(alice, code=code, language=language)
+        reply = stack.register(alice, code=code, language=language)
         assert_refused(reply, 409, "registration_closed", language=language)
 
 
-def test_more_hashes_than_can_wait_are_told_to_come_back_and_lose_nothing(make_village: MakeVillage) -> None:
-    slow = make_village(
+def test_more_hashes_than_can_wait_are_told_to_come_back_and_lose_nothing(make_stack: MakeStack) -> None:
+    slow = make_stack(
         config={"auth": {"max_concurrent_hashes": 1, "max_waiting_hashes": 1}},
         authme={"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 11},
     )

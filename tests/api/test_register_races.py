@@ -5,7 +5,7 @@ from functools import partial
 
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database, tries_of
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 from tests.support.together import at_once
 
 ROUNDS = 30
@@ -17,50 +17,50 @@ def outcomes(replies: list[Reply]) -> Counter[tuple[int, str | None]]:
     return Counter((reply.status, reply.code) for reply in replies)
 
 
-def test_one_code_makes_one_user(village: Village) -> None:
+def test_one_code_makes_one_user(stack: Stack) -> None:
     """Other names, the same code: whoever is second has a used code, or a taken address, and is told the former."""
     for _round in range(ROUNDS):
-        alice = village.newcomer("alice")
-        code = village.code_for(alice.email)
+        alice = stack.newcomer("alice")
+        code = stack.code_for(alice.email)
         rivals = [Person(f"{alice.name}{letter}", alice.email, alice.password) for letter in "abcdefgh"[:TOGETHER]]
-        replies = at_once([partial(village.register, rival, code=code) for rival in rivals])
+        replies = at_once([partial(stack.register, rival, code=code) for rival in rivals])
         assert outcomes(replies) == {(201, None): 1, (422, "invalid_code"): TOGETHER - 1}
-        users = our_database(village).query("SELECT id FROM regsvc_user WHERE email_key = ?", (alice.email,))
+        users = our_database(stack).query("SELECT id FROM regsvc_user WHERE email_key = ?", (alice.email,))
         assert len(users) == 1
 
 
-def test_one_name_goes_to_one_of_many(village: Village) -> None:
-    name = village.newcomer("name").name
-    people = [village.newcomer("rival") for _person in range(MANY)]
-    codes = [village.code_for(person.email) for person in people]
+def test_one_name_goes_to_one_of_many(stack: Stack) -> None:
+    name = stack.newcomer("name").name
+    people = [stack.newcomer("rival") for _person in range(MANY)]
+    codes = [stack.code_for(person.email) for person in people]
     replies = at_once(
         [
-            partial(village.register, person, code=code, username=name.upper() if number % 2 else name)
+            partial(stack.register, person, code=code, username=name.upper() if number % 2 else name)
             for number, (person, code) in enumerate(zip(people, codes, strict=True))
         ]
     )
     assert outcomes(replies) == {(201, None): 1, (409, "username_taken"): MANY - 1}
-    assert len(our_database(village).query("SELECT id FROM regsvc_user WHERE username_key = ?", (name.lower(),))) == 1
+    assert len(our_database(stack).query("SELECT id FROM regsvc_user WHERE username_key = ?", (name.lower(),))) == 1
 
     loser, code = next(
         (person, code) for person, code, reply in zip(people, codes, replies, strict=True) if reply.status == 409
     )
-    assert village.register(loser, code=code).status == 201, "who lost the race keeps the code"
+    assert stack.register(loser, code=code).status == 201, "who lost the race keeps the code"
 
 
-def test_of_many_wrong_tries_at_once_five_count_and_the_code_is_dead(village: Village) -> None:
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
+def test_of_many_wrong_tries_at_once_five_count_and_the_code_is_dead(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
     wrong = [f"{(int(code) + number) % 1_000_000:06}" for number in range(1, MANY + 1)]
-    replies = at_once([partial(village.register, alice, code=guess) for guess in wrong])
+    replies = at_once([partial(stack.register, alice, code=guess) for guess in wrong])
     assert outcomes(replies) == {(422, "invalid_code"): MANY}
-    assert tries_of(village, alice.email) == 5
-    assert village.register(alice, code=code).code == "invalid_code"
+    assert tries_of(stack, alice.email) == 5
+    assert stack.register(alice, code=code).code == "invalid_code"
 
 
-def test_a_right_code_among_wrong_ones_counts_no_try(village: Village) -> None:
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
+def test_a_right_code_among_wrong_ones_counts_no_try(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
     guesses = [*(f"{(int(code) + number) % 1_000_000:06}" for number in range(1, 5)), code]
-    replies = at_once([partial(village.register, alice, code=guess) for guess in guesses])
+    replies = at_once([partial(stack.register, alice, code=guess) for guess in guesses])
     assert outcomes(replies) == {(422, "invalid_code"): 4, (201, None): 1}

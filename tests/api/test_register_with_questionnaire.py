@@ -9,7 +9,7 @@ import pytest
 from tests.support.our_tables import ago, everything_stored, our_database, tries_of
 from tests.support.questions import FIGHT, PASSING, TALK, WORDS, applies, asking, submit, token_for
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
 TOGETHER = 8
@@ -21,79 +21,79 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def asking_village(request: pytest.FixtureRequest, make_village: MakeVillage, folder: Path) -> Village:
-    return make_village(request.param, config=asking(folder))
+def asking_stack(request: pytest.FixtureRequest, make_stack: MakeStack, folder: Path) -> Stack:
+    return make_stack(request.param, config=asking(folder))
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def trusting_village(request: pytest.FixtureRequest, make_village: MakeVillage, folder: Path) -> Village:
+def trusting_stack(request: pytest.FixtureRequest, make_stack: MakeStack, folder: Path) -> Stack:
     """Where nobody reviews."""
-    return make_village(request.param, config=asking(folder) | {"registration": {"approval": False}})
+    return make_stack(request.param, config=asking(folder) | {"registration": {"approval": False}})
 
 
-def test_who_passed_registers(asking_village: Village) -> None:
-    alice = asking_village.newcomer("alice")
-    reply = applies(asking_village, alice, token_for(asking_village))
+def test_who_passed_registers(asking_stack: Stack) -> None:
+    alice = asking_stack.newcomer("alice")
+    reply = applies(asking_stack, alice, token_for(asking_stack))
     assert (reply.status, reply.json["status"]) == (201, "pending")
 
 
-def test_nobody_registers_without_answers(asking_village: Village) -> None:
-    alice = asking_village.newcomer("alice")
-    assert_refused(asking_village.register(alice), 422, "questionnaire_required", field="questionnaire")
-    assert asking_village.status(alice) is None
+def test_nobody_registers_without_answers(asking_stack: Stack) -> None:
+    alice = asking_stack.newcomer("alice")
+    assert_refused(asking_stack.register(alice), 422, "questionnaire_required", field="questionnaire")
+    assert asking_stack.status(alice) is None
 
 
 @pytest.mark.parametrize("forged", ["", "1", "1.", "1.AAAA", "x" * 5000, "😀", "99999.deadbeef"])
-def test_a_forged_token_is_none(asking_village: Village, forged: str) -> None:
-    token_for(asking_village)
-    alice = asking_village.newcomer("alice")
-    refused = applies(asking_village, alice, forged, code="000000")
+def test_a_forged_token_is_none(asking_stack: Stack, forged: str) -> None:
+    token_for(asking_stack)
+    alice = asking_stack.newcomer("alice")
+    refused = applies(asking_stack, alice, forged, code="000000")
     assert_refused(refused, 422, "questionnaire_required", field="questionnaire")
 
 
-def test_a_token_with_another_result_is_forged(asking_village: Village) -> None:
-    failed = token_for(asking_village, FIGHT, "192.0.2.1")
-    passed = token_for(asking_village)
+def test_a_token_with_another_result_is_forged(asking_stack: Stack) -> None:
+    failed = token_for(asking_stack, FIGHT, "192.0.2.1")
+    passed = token_for(asking_stack)
     forged = f"{failed.partition('.')[0]}.{passed.partition('.')[2]}"
-    refused = applies(asking_village, asking_village.newcomer("alice"), forged, code="000000")
+    refused = applies(asking_stack, asking_stack.newcomer("alice"), forged, code="000000")
     assert_refused(refused, 422, "questionnaire_required", field="questionnaire")
 
 
-def test_what_the_client_says_of_the_result_is_not_believed(asking_village: Village) -> None:
-    alice = asking_village.newcomer("alice")
+def test_what_the_client_says_of_the_result_is_not_believed(asking_stack: Stack) -> None:
+    alice = asking_stack.newcomer("alice")
     claims = {"passed": True, "score": 100, "passScore": 0, "manualReviewRequired": False}
-    token = token_for(asking_village, FIGHT, "192.0.2.2")
-    failed = asking_village.register(alice, questionnaire={"token": token, **claims})
+    token = token_for(asking_stack, FIGHT, "192.0.2.2")
+    failed = asking_stack.register(alice, questionnaire={"token": token, **claims})
     assert_refused(failed, 422, "questionnaire_failed", field="questionnaire")
-    made_up = asking_village.register(alice, questionnaire={"token": "1.x", **claims}, code="000000", passed=True)
+    made_up = asking_stack.register(alice, questionnaire={"token": "1.x", **claims}, code="000000", passed=True)
     assert_refused(made_up, 422, "questionnaire_required", field="questionnaire")
-    assert asking_village.status(alice) is None
+    assert asking_stack.status(alice) is None
 
 
-def test_a_result_is_good_once(asking_village: Village) -> None:
-    token = token_for(asking_village)
-    assert applies(asking_village, asking_village.newcomer("alice"), token).status == 201
-    again = applies(asking_village, asking_village.newcomer("bob"), token)
+def test_a_result_is_good_once(asking_stack: Stack) -> None:
+    token = token_for(asking_stack)
+    assert applies(asking_stack, asking_stack.newcomer("alice"), token).status == 201
+    again = applies(asking_stack, asking_stack.newcomer("bob"), token)
     assert_refused(again, 422, "questionnaire_required", field="questionnaire")
 
 
-def test_a_result_is_good_for_ten_minutes(asking_village: Village) -> None:
-    token = token_for(asking_village)
-    our_database(asking_village).execute(
+def test_a_result_is_good_for_ten_minutes(asking_stack: Stack) -> None:
+    token = token_for(asking_stack)
+    our_database(asking_stack).execute(
         "UPDATE regsvc_questionnaire_result SET expires_at = ? WHERE id = ?", (ago(seconds=1), token.partition(".")[0])
     )
-    late = applies(asking_village, asking_village.newcomer("alice"), token)
+    late = applies(asking_stack, asking_stack.newcomer("alice"), token)
     assert_refused(late, 422, "questionnaire_required", field="questionnaire")
 
 
-def test_one_result_makes_one_user_of_many(asking_village: Village) -> None:
+def test_one_result_makes_one_user_of_many(asking_stack: Stack) -> None:
     for _round in range(5):
-        token = token_for(asking_village)
-        people = [asking_village.newcomer("rival") for person in range(TOGETHER)]
-        codes = [asking_village.code_for(person.email) for person in people]
+        token = token_for(asking_stack)
+        people = [asking_stack.newcomer("rival") for person in range(TOGETHER)]
+        codes = [asking_stack.code_for(person.email) for person in people]
         replies = at_once(
             [
-                partial(applies, asking_village, person, token, code=code)
+                partial(applies, asking_stack, person, token, code=code)
                 for person, code in zip(people, codes, strict=True)
             ]
         )
@@ -101,28 +101,28 @@ def test_one_result_makes_one_user_of_many(asking_village: Village) -> None:
         assert told == {(201, None): 1, (422, "questionnaire_required"): TOGETHER - 1}
         loser = next(person for person, reply in zip(people, replies, strict=True) if reply.status != 201)
         code = codes[people.index(loser)]
-        assert applies(asking_village, loser, token_for(asking_village), code=code).status == 201, "the code is whole"
+        assert applies(asking_stack, loser, token_for(asking_stack), code=code).status == 201, "the code is whole"
 
 
-def test_a_missing_result_costs_no_try_of_the_code(asking_village: Village) -> None:
-    alice = asking_village.newcomer("alice")
-    code = asking_village.code_for(alice.email)
+def test_a_missing_result_costs_no_try_of_the_code(asking_stack: Stack) -> None:
+    alice = asking_stack.newcomer("alice")
+    code = asking_stack.code_for(alice.email)
     for _time in range(7):
-        assert asking_village.register(alice, code="000000").code == "questionnaire_required"
-    assert tries_of(asking_village, alice.email) == 0
-    assert applies(asking_village, alice, token_for(asking_village), code=code).status == 201
+        assert asking_stack.register(alice, code="000000").code == "questionnaire_required"
+    assert tries_of(asking_stack, alice.email) == 0
+    assert applies(asking_stack, alice, token_for(asking_stack), code=code).status == 201
 
 
-def test_a_refused_registration_burns_no_result(asking_village: Village) -> None:
-    bob = asking_village.newcomer("bob")
-    applies(asking_village, bob, token_for(asking_village))
-    alice, token = asking_village.newcomer("alice"), token_for(asking_village)
-    code = asking_village.code_for(alice.email)
+def test_a_refused_registration_burns_no_result(asking_stack: Stack) -> None:
+    bob = asking_stack.newcomer("bob")
+    applies(asking_stack, bob, token_for(asking_stack))
+    alice, token = asking_stack.newcomer("alice"), token_for(asking_stack)
+    code = asking_stack.code_for(alice.email)
     refusals = [
-        applies(asking_village, alice, token, code=code, username="x"),
-        applies(asking_village, alice, token, code=code, username=bob.name),
-        applies(asking_village, alice, token, code=code, password="x"),
-        applies(asking_village, alice, token, code=f"{(int(code) + 1) % 1_000_000:06}"),
+        applies(asking_stack, alice, token, code=code, username="x"),
+        applies(asking_stack, alice, token, code=code, username=bob.name),
+        applies(asking_stack, alice, token, code=code, password="x"),
+        applies(asking_stack, alice, token, code=f"{(int(code) + 1) % 1_000_000:06}"),
     ]
     assert [reply.code for reply in refusals] == [
         "invalid_username",
@@ -130,48 +130,48 @@ def test_a_refused_registration_burns_no_result(asking_village: Village) -> None
         "invalid_password",
         "invalid_code",
     ]
-    assert applies(asking_village, alice, token, code=code).status == 201
+    assert applies(asking_stack, alice, token, code=code).status == 201
 
 
-def test_an_answer_in_words_is_read_before_its_writer_may_play(trusting_village: Village) -> None:
-    alice, bob = trusting_village.newcomer("alice"), trusting_village.newcomer("bob")
-    waiting = applies(trusting_village, alice, token_for(trusting_village, TALK | WORDS))
+def test_an_answer_in_words_is_read_before_its_writer_may_play(trusting_stack: Stack) -> None:
+    alice, bob = trusting_stack.newcomer("alice"), trusting_stack.newcomer("bob")
+    waiting = applies(trusting_stack, alice, token_for(trusting_stack, TALK | WORDS))
     assert (waiting.status, waiting.json["status"]) == (201, "pending")
-    assert applies(trusting_village, bob, token_for(trusting_village)).json["status"] == "approved"
-    trusting_village.decides("approve", alice)
-    assert trusting_village.status(alice) == "approved"
+    assert applies(trusting_stack, bob, token_for(trusting_stack)).json["status"] == "approved"
+    trusting_stack.decides("approve", alice)
+    assert trusting_stack.status(alice) == "approved"
 
 
-def test_the_review_queue_shows_score_and_summary(asking_village: Village) -> None:
-    alice = asking_village.newcomer("alice")
-    applies(asking_village, alice, token_for(asking_village, TALK | WORDS))
-    waiting = asking_village.get("/api/admin/users", {"status": "pending"}, token=asking_village.olivia())
+def test_the_review_queue_shows_score_and_summary(asking_stack: Stack) -> None:
+    alice = asking_stack.newcomer("alice")
+    applies(asking_stack, alice, token_for(asking_stack, TALK | WORDS))
+    waiting = asking_stack.get("/api/admin/users", {"status": "pending"}, token=asking_stack.olivia())
     [told] = [user for user in waiting.json["users"] if user["username"] == alice.name]
     assert (told["questionnaireScore"], told["questionnairePassed"]) == (50, True)
     assert told["questionnaireReviewSummary"] == (
         "50 of 100 points; 60 are needed.\nAnswers to read: 1. They may bring up to 30 points more."
     )
-    olivia = asking_village.get("/api/admin/users", {"search": "Olivia"}, token=asking_village.olivia()).json["users"]
+    olivia = asking_stack.get("/api/admin/users", {"search": "Olivia"}, token=asking_stack.olivia()).json["users"]
     assert [user["questionnaireScore"] for user in olivia] == [None]
     assert [user["questionnairePassed"] for user in olivia] == [None]
     assert [user["questionnaireReviewSummary"] for user in olivia] == [None]
 
 
-def test_no_token_is_kept_or_logged(asking_village: Village) -> None:
-    tokens = [token_for(asking_village), token_for(asking_village, FIGHT, "192.0.2.3")]
-    applies(asking_village, asking_village.newcomer("alice"), tokens[0])
-    applies(asking_village, asking_village.newcomer("bob"), tokens[1])
-    seen = "\n".join([*asking_village.daemon.log, everything_stored(asking_village)])
+def test_no_token_is_kept_or_logged(asking_stack: Stack) -> None:
+    tokens = [token_for(asking_stack), token_for(asking_stack, FIGHT, "192.0.2.3")]
+    applies(asking_stack, asking_stack.newcomer("alice"), tokens[0])
+    applies(asking_stack, asking_stack.newcomer("bob"), tokens[1])
+    seen = "\n".join([*asking_stack.daemon.log, everything_stored(asking_stack)])
     assert not [token for token in tokens if token.partition(".")[2] in seen]
 
 
-def test_a_token_in_the_query_is_not_looked_at(asking_village: Village) -> None:
-    alice = asking_village.newcomer("alice")
-    path = f"/api/register?questionnaire={token_for(asking_village)}"
-    body = {"username": alice.name, "email": alice.email, "code": asking_village.code_for(alice.email)}
-    assert asking_village.post(path, body).code == "questionnaire_required"
+def test_a_token_in_the_query_is_not_looked_at(asking_stack: Stack) -> None:
+    alice = asking_stack.newcomer("alice")
+    path = f"/api/register?questionnaire={token_for(asking_stack)}"
+    body = {"username": alice.name, "email": alice.email, "code": asking_stack.code_for(alice.email)}
+    assert asking_stack.post(path, body).code == "questionnaire_required"
 
 
-def test_where_it_is_off_a_token_is_ignored(village: Village) -> None:
-    assert applies(village, village.newcomer("alice"), "1.whatever").status == 201
-    assert submit(village, PASSING).code == "not_enabled"
+def test_where_it_is_off_a_token_is_ignored(stack: Stack) -> None:
+    assert applies(stack, stack.newcomer("alice"), "1.whatever").status == 201
+    assert submit(stack, PASSING).code == "not_enabled"

@@ -6,7 +6,7 @@ from regsvc.api.routes import ROUTES
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.decisions import STATUSES, somebody
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 
 LEGAL = {
     ("approve", "pending"): "approved",
@@ -41,47 +41,47 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("transition", "status"), LEGAL)
-def test_a_legal_decision_has_one_effect_and_one_entry(village: Village, transition: str, status: str) -> None:
-    person = somebody(village, status)
-    entries = village.audits(person)
+def test_a_legal_decision_has_one_effect_and_one_entry(stack: Stack, transition: str, status: str) -> None:
+    person = somebody(stack, status)
+    entries = stack.audits(person)
 
-    reply = village.decides(transition, person, reason="because")
+    reply = stack.decides(transition, person, reason="because")
 
     target = LEGAL[transition, status]
     assert set(reply.json) == {"success", "message", "username", "status"}
     assert (reply.json["username"], reply.json["status"]) == (person.name, target)
     assert person.name in reply.json["message"]
-    assert village.status(person) == (None if target == "deleted" else target)
-    [entry] = village.audits(person)[: -len(entries)]
+    assert stack.status(person) == (None if target == "deleted" else target)
+    [entry] = stack.audits(person)[: -len(entries)]
     assert (entry["action"], entry["operator"], entry["ip"]) == (ACTIONS[transition], "Olivia", "127.0.0.1")
     assert entry["detail"] == {"statusBefore": status, "reason": "because"}
-    assert village.sync()["errors"] == []
-    assert village.status(person) == (None if target == "deleted" else target)
+    assert stack.sync()["errors"] == []
+    assert stack.status(person) == (None if target == "deleted" else target)
 
 
 @pytest.mark.parametrize(("transition", "status"), ILLEGAL)
-def test_an_illegal_decision_changes_nothing(village: Village, transition: str, status: str) -> None:
-    person = somebody(village, status)
-    before = village.user(person), village.audits(person), len(village.smtp.letters_to(person.email))
-    row = village.authme.find(person.name)
+def test_an_illegal_decision_changes_nothing(stack: Stack, transition: str, status: str) -> None:
+    person = somebody(stack, status)
+    before = stack.user(person), stack.audits(person), len(stack.smtp.letters_to(person.email))
+    row = stack.authme.find(person.name)
 
-    told = assert_refused(village.decide(transition, person), 409, "wrong_status")
+    told = assert_refused(stack.decide(transition, person), 409, "wrong_status")
     assert told["status"] == status
-    chinese = village.decide(transition, person, language="zh")
+    chinese = stack.decide(transition, person, language="zh")
     assert assert_refused(chinese, 409, "wrong_status", language="zh")["status"] == status
 
-    assert (village.user(person), village.audits(person)) == before[:2]
-    assert village.authme.find(person.name) == row
+    assert (stack.user(person), stack.audits(person)) == before[:2]
+    assert stack.authme.find(person.name) == row
 
 
 @pytest.mark.parametrize("transition", [*ACTIONS, "password"])
-def test_nobody_of_that_name(village: Village, transition: str) -> None:
-    nobody = village.newcomer("nobody")
-    assert_refused(village.decide(transition, nobody), 404, "user_not_found", field="username")
-    chinese = village.decide(transition, nobody, language="zh")
+def test_nobody_of_that_name(stack: Stack, transition: str) -> None:
+    nobody = stack.newcomer("nobody")
+    assert_refused(stack.decide(transition, nobody), 404, "user_not_found", field="username")
+    chinese = stack.decide(transition, nobody, language="zh")
     assert_refused(chinese, 404, "user_not_found", field="username", language="zh")
     for odd in ("", " ", "x" * 300, "%", "_", "é\u202e", "'; DROP TABLE regsvc_user; --"):
-        reply = village.post(f"/api/admin/user/{transition}", {"username": odd}, token=village.olivia())
+        reply = stack.post(f"/api/admin/user/{transition}", {"username": odd}, token=stack.olivia())
         assert_refused(reply, 404, "user_not_found", field="username")
 
 
@@ -105,19 +105,17 @@ def test_nobody_of_that_name(village: Village, transition: str) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_field_of_the_wrong_type_is_named(
-    village: Village, transition: str, body: dict[str, object], field: str
-) -> None:
-    reply = village.post(f"/api/admin/user/{transition}", body, token=village.olivia())
+def test_a_field_of_the_wrong_type_is_named(stack: Stack, transition: str, body: dict[str, object], field: str) -> None:
+    reply = stack.post(f"/api/admin/user/{transition}", body, token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field=field)
 
 
 @pytest.mark.parametrize("transition", ACTIONS)
-def test_a_name_in_another_case_is_the_same_user(village: Village, transition: str) -> None:
+def test_a_name_in_another_case_is_the_same_user(stack: Stack, transition: str) -> None:
     status = next(status for name, status in LEGAL if name == transition)
-    person = somebody(village, status)
+    person = somebody(stack, status)
     body = {"username": person.name.upper()}
-    reply = village.post(f"/api/admin/user/{transition}", body, token=village.olivia())
+    reply = stack.post(f"/api/admin/user/{transition}", body, token=stack.olivia())
     assert (reply.status, reply.json["username"]) == (200, person.name)
 
 
@@ -125,12 +123,12 @@ def test_a_name_in_another_case_is_the_same_user(village: Village, transition: s
 
 
 @pytest.fixture(scope="module")
-def legacy(make_village: MakeVillage) -> Village:
-    return make_village(config={"http": {"legacy_status": True}})
+def legacy(make_stack: MakeStack) -> Stack:
+    return make_stack(config={"http": {"legacy_status": True}})
 
 
 @pytest.mark.parametrize(("transition", "status"), ILLEGAL)
-def test_under_legacy_status_a_refused_decision_is_200(legacy: Village, transition: str, status: str) -> None:
+def test_under_legacy_status_a_refused_decision_is_200(legacy: Stack, transition: str, status: str) -> None:
     person = somebody(legacy, status)
     reply = legacy.decide(transition, person)
     told = reply.json

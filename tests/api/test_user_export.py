@@ -8,23 +8,23 @@ import pytest
 
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 
 PATH = "/api/user/export"
 HOME = {"X-Forwarded-For": "198.51.100.23"}
 ALL_LISTS = ("reviews", "sessions", "clients", "mails", "audits")
 
 
-def export(village: Village, token: str) -> dict[str, Any]:
-    reply = village.get(PATH, token=token)
+def export(stack: Stack, token: str) -> dict[str, Any]:
+    reply = stack.get(PATH, token=token)
     assert reply.status == 200, reply.text
     told: dict[str, Any] = reply.json
     return told
 
 
-def log_in_from_home(village: Village, person: Person) -> str:
+def log_in_from_home(stack: Stack, person: Person) -> str:
     body = {"username": person.name, "password": person.password}
-    reply = village.post("/api/login", body, headers=HOME)
+    reply = stack.post("/api/login", body, headers=HOME)
     token: str = reply.json["token"]
     return token
 
@@ -32,9 +32,9 @@ def log_in_from_home(village: Village, person: Person) -> str:
 # --- What is in it ---
 
 
-def test_alice_takes_everything_away(village: Village) -> None:
-    alice = village.approved("alice", language="zh")
-    told = export(village, log_in_from_home(village, alice))
+def test_alice_takes_everything_away(stack: Stack) -> None:
+    alice = stack.approved("alice", language="zh")
+    told = export(stack, log_in_from_home(stack, alice))
     assert told.keys() == {
         "success",
         "message",
@@ -60,11 +60,11 @@ def test_alice_takes_everything_away(village: Village) -> None:
     assert (told["chat"], told["questionnaire"], told["truncated"]) == (None, None, [])
 
 
-def test_decisions_sessions_and_clients(village: Village) -> None:
-    alice = village.pending("alice")
-    village.decides("approve", alice, reason="Welcome")
-    village.user_token(alice)
-    told = export(village, log_in_from_home(village, alice))
+def test_decisions_sessions_and_clients(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    stack.decides("approve", alice, reason="Welcome")
+    stack.user_token(alice)
+    told = export(stack, log_in_from_home(stack, alice))
     [review] = told["reviews"]
     assert (review["transition"], review["statusBefore"], review["statusAfter"]) == ("approve", "pending", "approved")
     assert review["reason"] == "Welcome"
@@ -75,19 +75,19 @@ def test_decisions_sessions_and_clients(village: Village) -> None:
     assert {client["client"] for client in told["clients"]} == {"127.0.0.1", "198.51.100.23"}
 
 
-def test_mails_and_their_fate(village: Village) -> None:
-    alice = village.approved("alice")
-    village.smtp.wait_for(alice.email, 2)
-    mails = export(village, village.user_token(alice))["mails"]
+def test_mails_and_their_fate(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.smtp.wait_for(alice.email, 2)
+    mails = export(stack, stack.user_token(alice))["mails"]
     assert [mail["template"] for mail in mails] == ["approved", "verification_code"]
     assert {mail["to"] for mail in mails} == {alice.email}
     assert {mail["state"] for mail in mails} <= {"sent", "waiting"}
 
 
-def test_what_was_done_by_her_and_to_her(village: Village) -> None:
-    alice = village.approved("alice")
-    village.login(alice, "wrong-password")
-    audits = export(village, log_in_from_home(village, alice))["audits"]
+def test_what_was_done_by_her_and_to_her(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.login(alice, "wrong-password")
+    audits = export(stack, log_in_from_home(stack, alice))["audits"]
     told = [(entry["action"], entry["by"], entry["ip"]) for entry in audits]
     assert told == [
         ("user.logged_in", "you", "198.51.100.23"),
@@ -97,41 +97,41 @@ def test_what_was_done_by_her_and_to_her(village: Village) -> None:
     ]
 
 
-def test_the_player_in_the_game(village: Village) -> None:
-    alice = village.approved("alice")
-    player = export(village, village.user_token(alice))["player"]
+def test_the_player_in_the_game(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    player = export(stack, stack.user_token(alice))["player"]
     assert (player["presence"], player["plugin"], player["realname"]) == ("present", "synced", alice.name)
     assert player["email"] == alice.email
     assert abs(player["registeredAt"] / 1000 - time.time()) < 60
     assert (player["lockReason"], player["conflicts"], player["wish"]) == (None, [], None)
 
 
-def test_an_adopted_player_has_an_export_too(village: Village) -> None:
-    bob = village.newcomer("bob")
-    village.authme.register(bob.name, bob.password, email=bob.email)
-    told = export(village, village.user_token(bob))
+def test_an_adopted_player_has_an_export_too(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    stack.authme.register(bob.name, bob.password, email=bob.email)
+    told = export(stack, stack.user_token(bob))
     assert (told["user"]["origin"], told["user"]["isEmailVerified"]) == ("adopted", False)
     assert told["player"]["lockReason"] == "pending"
     assert "user.adopted" in {entry["action"] for entry in told["audits"]}
 
 
-def test_what_was_mailed_to_an_address_nobody_proved_is_not_his(village: Village) -> None:
-    bob = village.newcomer("bob")
-    village.code_for(bob.email)  # somebody else began to register with it
-    village.authme.register(bob.name, bob.password, email=bob.email)
-    assert export(village, village.user_token(bob))["mails"] == []
+def test_what_was_mailed_to_an_address_nobody_proved_is_not_his(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    stack.code_for(bob.email)  # somebody else began to register with it
+    stack.authme.register(bob.name, bob.password, email=bob.email)
+    assert export(stack, stack.user_token(bob))["mails"] == []
 
 
-def test_the_linked_chat_account(village: Village) -> None:
-    alice = village.approved("alice")
-    [row] = our_database(village).query("SELECT id FROM regsvc_user WHERE username = ?", (alice.name,))
-    our_database(village).execute(
+def test_the_linked_chat_account(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    [row] = our_database(stack).query("SELECT id FROM regsvc_user WHERE username = ?", (alice.name,))
+    our_database(stack).execute(
         "INSERT INTO regsvc_chat_link"
         " (user_id, claimed_account, platform, account_id, username, discriminator, global_name, token_hash, linked_at)"
         " VALUES (?, ?, 'discord', ?, 'alice', '0', 'Alice A.', ?, '2031-05-04 12:00:00.000')",
         (row["id"], f"discord:{row['id']}", str(row["id"]), str(row["id"]).zfill(64)),
     )
-    assert export(village, village.user_token(alice))["chat"] == {
+    assert export(stack, stack.user_token(alice))["chat"] == {
         "platform": "discord",
         "id": str(row["id"]),
         "username": "alice",
@@ -144,48 +144,48 @@ def test_the_linked_chat_account(village: Village) -> None:
 # --- What is not ---
 
 
-def test_no_secret_is_in_it(village: Village) -> None:
-    alice = village.approved("alice")
-    token = village.user_token(alice)
-    text = json.dumps(export(village, token))
-    [row] = our_database(village).query(
+def test_no_secret_is_in_it(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token = stack.user_token(alice)
+    text = json.dumps(export(stack, token))
+    [row] = our_database(stack).query(
         "SELECT u.password_hash, p.base_hash, s.jti FROM regsvc_user u"
         " JOIN regsvc_player p ON p.user_id = u.id JOIN regsvc_session s ON s.user_id = u.id WHERE u.username = ?",
         (alice.name,),
     )
-    stored = village.authme.get(alice.name)["password"]
+    stored = stack.authme.get(alice.name)["password"]
     for secret in (alice.password, token, stored, *row.values()):
         assert secret not in text
     for word in ("hash", "salt", "jti", "nonce", "token"):
         assert f'{word}"' not in text.lower()
 
 
-def test_nobody_else_is_in_it(village: Village) -> None:
-    alice, bob = village.approved("alice"), village.approved("bob")
-    village.decides("ban", alice, reason="A pause")
-    village.decides("unban", alice)
-    text = json.dumps(export(village, village.user_token(alice)))
+def test_nobody_else_is_in_it(stack: Stack) -> None:
+    alice, bob = stack.approved("alice"), stack.approved("bob")
+    stack.decides("ban", alice, reason="A pause")
+    stack.decides("unban", alice)
+    text = json.dumps(export(stack, stack.user_token(alice)))
     assert "Olivia" not in text
     assert bob.name not in text
     assert "A pause" in text, "the reason was told to her anyway"
 
 
-def test_what_an_operator_did_to_others_stays_theirs(village: Village) -> None:
-    alice = village.approved("alice")
-    village.decides("ban", alice, reason="Alices own business")
-    audits = export(village, village.olivia())["audits"]
+def test_what_an_operator_did_to_others_stays_theirs(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.decides("ban", alice, reason="Alices own business")
+    audits = export(stack, stack.olivia())["audits"]
     entry = next(entry for entry in audits if entry["action"] == "user.banned")
     assert (entry["by"], entry["detail"]) == ("you", None)
     assert alice.name not in json.dumps(audits)
 
 
-def test_who_had_the_name_before_stays_private(village: Village) -> None:
-    alice = village.approved("alice")
-    log_in_from_home(village, alice)
-    village.decides("delete", alice, reason="Alices own business")
+def test_who_had_the_name_before_stays_private(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    log_in_from_home(stack, alice)
+    stack.decides("delete", alice, reason="Alices own business")
     carl = Person(alice.name, f"carl.{alice.email}", alice.password)
-    assert village.register(carl).status == 201
-    told = export(village, village.user_token(carl))
+    assert stack.register(carl).status == 201
+    told = export(stack, stack.user_token(carl))
     assert told["reviews"] == []
     text = json.dumps(told)
     for foreign in ("Alices own business", "198.51.100.23", '"alice.'):
@@ -193,42 +193,42 @@ def test_who_had_the_name_before_stays_private(village: Village) -> None:
     assert [entry["action"] for entry in told["audits"]] == ["user.logged_in", "user.registered"]
 
 
-def test_a_player_of_the_game_is_not_told_of_the_registration_that_wanted_his_name(village: Village) -> None:
+def test_a_player_of_the_game_is_not_told_of_the_registration_that_wanted_his_name(stack: Stack) -> None:
     """The player was first: his regdate lies before all that happened to the other one here."""
-    rick = village.pending("rick")
-    village.decides("reject", rick)
-    village.decides("delete", rick)
-    village.authme.register(rick.name, "the-players-secret")
-    column = village.table.column("regdate")
-    village.table.database.execute(f"UPDATE {village.table.name} SET {column} = 1 WHERE username = ?", (rick.key,))
-    village.sync()
-    audits = export(village, village.user_token(rick, "the-players-secret"))["audits"]
+    rick = stack.pending("rick")
+    stack.decides("reject", rick)
+    stack.decides("delete", rick)
+    stack.authme.register(rick.name, "the-players-secret")
+    column = stack.table.column("regdate")
+    stack.table.database.execute(f"UPDATE {stack.table.name} SET {column} = 1 WHERE username = ?", (rick.key,))
+    stack.sync()
+    audits = export(stack, stack.user_token(rick, "the-players-secret"))["audits"]
     assert [entry["action"] for entry in audits if not entry["action"].startswith("sync.")] == [
         "user.logged_in",
         "user.adopted",
     ]
 
 
-def test_a_strangers_premium_account_is_not_the_owners(village: Village) -> None:
-    alice = village.pending("alice")
-    village.authme.register(alice.name, "strangers-password")
-    strangers, column = "00000000-0000-4000-8000-000000000000", village.table.column("premiumUUID")
-    village.table.database.execute(
-        f"UPDATE {village.table.name} SET {column} = ? WHERE username = ?", (strangers, alice.key)
+def test_a_strangers_premium_account_is_not_the_owners(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    stack.authme.register(alice.name, "strangers-password")
+    strangers, column = "00000000-0000-4000-8000-000000000000", stack.table.column("premiumUUID")
+    stack.table.database.execute(
+        f"UPDATE {stack.table.name} SET {column} = ? WHERE username = ?", (strangers, alice.key)
     )
-    village.sync()
-    told = export(village, village.user_token(alice))
+    stack.sync()
+    told = export(stack, stack.user_token(alice))
     assert told["player"]["lockReason"] == "pending"
     assert strangers not in json.dumps(told)
 
 
-def test_a_player_called_like_the_program_is_not_told_what_it_did(village: Village) -> None:
+def test_a_player_called_like_the_program_is_not_told_what_it_did(stack: Stack) -> None:
     namesake = Person("Sync", "sync@example.org", "secret-of-namesake")
-    village.authme.register(namesake.name, namesake.password)
-    village.sync()
-    village.authme.register(village.newcomer("bob").name, "secret-of-bob")
-    village.sync()
-    told = export(village, village.user_token(namesake))
+    stack.authme.register(namesake.name, namesake.password)
+    stack.sync()
+    stack.authme.register(stack.newcomer("bob").name, "secret-of-bob")
+    stack.sync()
+    told = export(stack, stack.user_token(namesake))
     assert {(entry["action"], entry["by"]) for entry in told["audits"]} == {
         ("user.adopted", "system"),
         ("sync.player_locked", "system"),
@@ -237,17 +237,17 @@ def test_a_player_called_like_the_program_is_not_told_what_it_did(village: Villa
     assert len([entry for entry in told["audits"] if entry["action"] == "user.adopted"]) == 1
 
 
-def test_a_long_story_is_cut_and_says_so(village: Village) -> None:
-    alice = village.approved("alice")
-    token = village.user_token(alice)
-    ours = our_database(village)
+def test_a_long_story_is_cut_and_says_so(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token = stack.user_token(alice)
+    ours = our_database(stack)
     several = ",".join(["('user.logged_out', ?, ?, '2031-01-01 00:00:00.000', 1)"] * 100)
     for _batch in range(11):
         ours.execute(
             f"INSERT INTO regsvc_audit (action, operator, target, created_at, occurrences) VALUES {several}",
             (alice.name, alice.name) * 100,
         )
-    told = export(village, token)
+    told = export(stack, token)
     assert len(told["audits"]) == 1000
     assert told["truncated"] == ["audits"]
 
@@ -256,15 +256,15 @@ def test_a_long_story_is_cut_and_says_so(village: Village) -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_who_shows_no_token(village: Village, language: str) -> None:
-    token = village.user_token(village.pending("alice"))
-    assert_refused(village.get(PATH, {"language": language}), 401, "unauthorized", language=language)
-    assert_refused(village.get(PATH, token="rubbish"), 401, "unauthorized")
-    assert_refused(village.get(PATH, {"token": token}), 401, "unauthorized")
+def test_it_refuses_who_shows_no_token(stack: Stack, language: str) -> None:
+    token = stack.user_token(stack.pending("alice"))
+    assert_refused(stack.get(PATH, {"language": language}), 401, "unauthorized", language=language)
+    assert_refused(stack.get(PATH, token="rubbish"), 401, "unauthorized")
+    assert_refused(stack.get(PATH, {"token": token}), 401, "unauthorized")
 
 
-def test_it_is_over_with_the_session(village: Village) -> None:
-    alice = village.approved("alice")
-    token = village.user_token(alice)
-    village.decides("ban", alice)
-    assert_refused(village.get(PATH, token=token), 401, "unauthorized")
+def test_it_is_over_with_the_session(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token = stack.user_token(alice)
+    stack.decides("ban", alice)
+    assert_refused(stack.get(PATH, token=token), 401, "unauthorized")

@@ -9,23 +9,23 @@ from tests.support.operators import Operators
 from tests.support.our_tables import age_code, everything_stored, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.smtp import Letter
-from tests.support.stack import MakeVillage, Person, Village, find_code, find_link_token, has_code
+from tests.support.stack import MakeStack, Person, Stack, find_code, find_link_token, has_code
 from tests.support.together import at_once
 
 PATH = "/api/user/update"
 
 
-def ask_for_code(village: Village, email: str, **fields: object) -> str:
+def ask_for_code(stack: Stack, email: str, **fields: object) -> str:
     """As the front end does before it changes the address; comes back with the code in the mail."""
-    letters = sum(map(has_code, village.smtp.letters_to(email)))
-    reply = village.post("/api/verify/send", {"email": email, "purpose": "change_email", **fields})
+    letters = sum(map(has_code, stack.smtp.letters_to(email)))
+    reply = stack.post("/api/verify/send", {"email": email, "purpose": "change_email", **fields})
     assert reply.status == 200, reply.text
-    return find_code(village.smtp.wait_for(email, letters + 1, counts=has_code).text)
+    return find_code(stack.smtp.wait_for(email, letters + 1, counts=has_code).text)
 
 
-def update(village: Village, token: str | None, person: Person, email: str, code: str, **fields: object) -> Reply:
+def update(stack: Stack, token: str | None, person: Person, email: str, code: str, **fields: object) -> Reply:
     body = {"email": email, "code": code, "currentPassword": person.password, **fields}
-    return village.post(PATH, body, token=token)
+    return stack.post(PATH, body, token=token)
 
 
 def new_address(person: Person) -> str:
@@ -36,18 +36,18 @@ def has_link(letter: Letter) -> bool:
     return "/set-password#" in letter.text
 
 
-def email_of(village: Village, person: Person) -> str | None:
-    email: str | None = village.user(person)["email"]
+def email_of(stack: Stack, person: Person) -> str | None:
+    email: str | None = stack.user(person)["email"]
     return email
 
 
 # --- What it does ---
 
 
-def test_alice_changes_her_address_here_and_in_the_game(village: Village) -> None:
-    alice = village.approved("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    reply = update(village, token, alice, new, f" {ask_for_code(village, new)} ")
+def test_alice_changes_her_address_here_and_in_the_game(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    reply = update(stack, token, alice, new, f" {ask_for_code(stack, new)} ")
     assert (reply.status, reply.json) == (
         200,
         {
@@ -57,215 +57,214 @@ def test_alice_changes_her_address_here_and_in_the_game(village: Village) -> Non
             "warnings": [],
         },
     )
-    assert email_of(village, alice) == new
-    assert village.authme.get(alice.name)["email"] == new
-    assert village.sync()["updated"] == 0, "both sides agree already"
-    [entry] = village.audits(alice, "user.email_changed")
+    assert email_of(stack, alice) == new
+    assert stack.authme.get(alice.name)["email"] == new
+    assert stack.sync()["updated"] == 0, "both sides agree already"
+    [entry] = stack.audits(alice, "user.email_changed")
     assert (entry["operator"], entry["ip"]) == (alice.name, "127.0.0.1")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_old_address_is_told(village: Village, language: str) -> None:
-    alice = village.pending("alice", language=language)
+def test_the_old_address_is_told(stack: Stack, language: str) -> None:
+    alice = stack.pending("alice", language=language)
     new = new_address(alice)
-    assert update(village, village.user_token(alice), alice, new, ask_for_code(village, new)).status == 200
+    assert update(stack, stack.user_token(alice), alice, new, ask_for_code(stack, new)).status == 200
     subject = "邮箱已更改" if language == "zh" else "was changed"
-    notice = village.smtp.wait_for(alice.email, counts=lambda letter: subject in letter.subject)
+    notice = stack.smtp.wait_for(alice.email, counts=lambda letter: subject in letter.subject)
     assert alice.name in notice.text
     assert new not in notice.text, "whose mailbox it is now is nobody else's business"
 
 
-def test_the_session_stays_and_the_new_address_logs_in(village: Village) -> None:
-    alice = village.approved("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    assert update(village, token, alice, new, ask_for_code(village, new)).status == 200
-    assert village.get("/api/user/status", {"username": alice.name}, token=token).json["data"]["email"] == new
-    assert village.post("/api/login", {"username": new, "password": alice.password}).status == 200
-    old = village.post("/api/login", {"username": alice.email, "password": alice.password})
+def test_the_session_stays_and_the_new_address_logs_in(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    assert update(stack, token, alice, new, ask_for_code(stack, new)).status == 200
+    assert stack.get("/api/user/status", {"username": alice.name}, token=token).json["data"]["email"] == new
+    assert stack.post("/api/login", {"username": new, "password": alice.password}).status == 200
+    old = stack.post("/api/login", {"username": alice.email, "password": alice.password})
     assert_refused(old, 401, "bad_credentials")
 
 
-def test_links_mailed_to_the_old_address_are_dead_even_if_it_comes_back(village: Village) -> None:
-    alice = village.approved("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    village.post("/api/password/forgot", {"email": alice.email})
-    link = find_link_token(village.smtp.wait_for(alice.email, counts=has_link).text)
-    assert update(village, token, alice, new, ask_for_code(village, new)).status == 200
-    assert update(village, token, alice, alice.email, ask_for_code(village, alice.email)).status == 200
-    reply = village.post("/api/password/reset", {"token": link, "newPassword": "thiefs-secret"})
+def test_links_mailed_to_the_old_address_are_dead_even_if_it_comes_back(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    stack.post("/api/password/forgot", {"email": alice.email})
+    link = find_link_token(stack.smtp.wait_for(alice.email, counts=has_link).text)
+    assert update(stack, token, alice, new, ask_for_code(stack, new)).status == 200
+    assert update(stack, token, alice, alice.email, ask_for_code(stack, alice.email)).status == 200
+    reply = stack.post("/api/password/reset", {"token": link, "newPassword": "thiefs-secret"})
     assert_refused(reply, 422, "invalid_token", field="token")
 
 
-def test_the_old_address_is_free_for_the_next(village: Village) -> None:
-    alice = village.approved("alice")
+def test_the_old_address_is_free_for_the_next(stack: Stack) -> None:
+    alice = stack.approved("alice")
     new = new_address(alice)
-    assert update(village, village.user_token(alice), alice, new, ask_for_code(village, new)).status == 200
-    carl = village.newcomer("carl")
-    assert village.register(carl, email=alice.email, code=village.code_for(alice.email)).status == 201
+    assert update(stack, stack.user_token(alice), alice, new, ask_for_code(stack, new)).status == 200
+    carl = stack.newcomer("carl")
+    assert stack.register(carl, email=alice.email, code=stack.code_for(alice.email)).status == 201
 
 
 @pytest.mark.parametrize("status", ["pending", "rejected"])
-def test_who_waits_or_was_rejected_may_change_it_too(village: Village, status: str) -> None:
-    rick = village.pending("rick")
+def test_who_waits_or_was_rejected_may_change_it_too(stack: Stack, status: str) -> None:
+    rick = stack.pending("rick")
     if status == "rejected":
-        village.decides("reject", rick)
+        stack.decides("reject", rick)
     new = new_address(rick)
-    assert update(village, village.user_token(rick), rick, new, ask_for_code(village, new)).status == 200
-    assert email_of(village, rick) == new
-    village.decides("approve", rick)
-    assert village.authme.get(rick.name)["email"] == new
+    assert update(stack, stack.user_token(rick), rick, new, ask_for_code(stack, new)).status == 200
+    assert email_of(stack, rick) == new
+    stack.decides("approve", rick)
+    assert stack.authme.get(rick.name)["email"] == new
 
 
-def test_a_player_proves_the_address_he_typed_in_the_game(village: Village) -> None:
-    bob = village.newcomer("bob")
-    village.authme.register(bob.name, bob.password, email=bob.email)
-    village.sync()
-    village.decides("approve", bob)
-    token = village.user_token(bob)
-    assert update(village, token, bob, bob.email, ask_for_code(village, bob.email)).status == 200
-    assert village.post("/api/login", {"username": bob.email, "password": bob.password}).status == 200
-    mails = our_database(village).query("SELECT template FROM regsvc_outbox WHERE recipient_key = ?", (bob.email,))
+def test_a_player_proves_the_address_he_typed_in_the_game(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    stack.authme.register(bob.name, bob.password, email=bob.email)
+    stack.sync()
+    stack.decides("approve", bob)
+    token = stack.user_token(bob)
+    assert update(stack, token, bob, bob.email, ask_for_code(stack, bob.email)).status == 200
+    assert stack.post("/api/login", {"username": bob.email, "password": bob.password}).status == 200
+    mails = our_database(stack).query("SELECT template FROM regsvc_outbox WHERE recipient_key = ?", (bob.email,))
     assert "email_changed" not in {mail["template"] for mail in mails}, "the same mailbox needs no notice"
 
 
-def test_who_proves_it_gets_it_from_a_player_who_only_typed_it(village: Village) -> None:
-    bob, alice = village.newcomer("bob"), village.approved("alice")
-    village.authme.register(bob.name, bob.password, email=bob.email)
-    village.sync()
-    assert update(village, village.user_token(alice), alice, bob.email, ask_for_code(village, bob.email)).status == 200
-    assert (email_of(village, alice), email_of(village, bob)) == (bob.email, None)
-    [entry] = village.audits(bob, "user.email_changed")
+def test_who_proves_it_gets_it_from_a_player_who_only_typed_it(stack: Stack) -> None:
+    bob, alice = stack.newcomer("bob"), stack.approved("alice")
+    stack.authme.register(bob.name, bob.password, email=bob.email)
+    stack.sync()
+    assert update(stack, stack.user_token(alice), alice, bob.email, ask_for_code(stack, bob.email)).status == 200
+    assert (email_of(stack, alice), email_of(stack, bob)) == (bob.email, None)
+    [entry] = stack.audits(bob, "user.email_changed")
     assert entry["detail"] == {"why": "proven by another"}
 
 
-def test_an_address_that_was_rejected_is_free(village: Village) -> None:
-    rick, alice = village.pending("rick"), village.approved("alice")
-    village.decides("reject", rick)
-    code = ask_for_code(village, rick.email)
-    assert update(village, village.user_token(alice), alice, rick.email, code).status == 200
-    assert (email_of(village, alice), email_of(village, rick)) == (rick.email, None)
+def test_an_address_that_was_rejected_is_free(stack: Stack) -> None:
+    rick, alice = stack.pending("rick"), stack.approved("alice")
+    stack.decides("reject", rick)
+    code = ask_for_code(stack, rick.email)
+    assert update(stack, stack.user_token(alice), alice, rick.email, code).status == 200
+    assert (email_of(stack, alice), email_of(stack, rick)) == (rick.email, None)
 
 
-def test_an_operator_changes_it_as_everybody_does(village: Village, operators: Operators) -> None:
+def test_an_operator_changes_it_as_everybody_does(stack: Stack, operators: Operators) -> None:
     oscar = operators.new()
     new = new_address(oscar)
-    token = village.admin_token(oscar.name, oscar.password)
-    assert update(village, token, oscar, new, ask_for_code(village, new)).status == 200
-    assert village.get("/api/admin/verify", token=token).status == 200
-    assert village.authme.get(oscar.name)["email"] == new
+    token = stack.admin_token(oscar.name, oscar.password)
+    assert update(stack, token, oscar, new, ask_for_code(stack, new)).status == 200
+    assert stack.get("/api/admin/verify", token=token).status == 200
+    assert stack.authme.get(oscar.name)["email"] == new
 
 
-def test_the_second_factor_was_shown_at_the_login(village: Village) -> None:
-    alice = village.approved("alice")
+def test_the_second_factor_was_shown_at_the_login(stack: Stack) -> None:
+    alice = stack.approved("alice")
     app = Authenticator()
-    village.authme.set_totp(alice.name, app.secret)
-    reply = village.post("/api/login", {"username": alice.name, "password": alice.password, "totp": app.code()})
+    stack.authme.set_totp(alice.name, app.secret)
+    reply = stack.post("/api/login", {"username": alice.name, "password": alice.password, "totp": app.code()})
     new = new_address(alice)
-    assert update(village, reply.json["token"], alice, new, ask_for_code(village, new)).status == 200
-    assert village.authme.get(alice.name)["totp"] == app.secret
+    assert update(stack, reply.json["token"], alice, new, ask_for_code(stack, new)).status == 200
+    assert stack.authme.get(alice.name)["totp"] == app.secret
 
 
 # --- What it refuses ---
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_wrong_code_and_spends_nothing(village: Village, language: str) -> None:
-    alice = village.pending("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    code = ask_for_code(village, new)
-    wrong = update(village, token, alice, new, code[::-1] + "0", language=language)
+def test_it_refuses_a_wrong_code_and_spends_nothing(stack: Stack, language: str) -> None:
+    alice = stack.pending("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    code = ask_for_code(stack, new)
+    wrong = update(stack, token, alice, new, code[::-1] + "0", language=language)
     assert_refused(wrong, 422, "invalid_code", field="code", language=language)
-    assert update(village, token, alice, new, code).status == 200
+    assert update(stack, token, alice, new, code).status == 200
 
 
-def test_it_refuses_an_expired_and_a_used_code(village: Village) -> None:
-    alice = village.pending("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    code = ask_for_code(village, new)
-    age_code(village, new, minutes=16)
-    assert_refused(update(village, token, alice, new, code), 422, "invalid_code", field="code")
-    code = ask_for_code(village, new)
-    assert update(village, token, alice, new, code).status == 200
-    assert_refused(update(village, token, alice, new, code), 422, "invalid_code", field="code")
+def test_it_refuses_an_expired_and_a_used_code(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    code = ask_for_code(stack, new)
+    age_code(stack, new, minutes=16)
+    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
+    code = ask_for_code(stack, new)
+    assert update(stack, token, alice, new, code).status == 200
+    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
 
 
-def test_five_wrong_tries_end_a_code(village: Village) -> None:
-    alice = village.pending("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    code = ask_for_code(village, new)
+def test_five_wrong_tries_end_a_code(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    code = ask_for_code(stack, new)
     for _try in range(5):
-        assert_refused(update(village, token, alice, new, "000000x"), 422, "invalid_code", field="code")
-    assert_refused(update(village, token, alice, new, code), 422, "invalid_code", field="code")
+        assert_refused(update(stack, token, alice, new, "000000x"), 422, "invalid_code", field="code")
+    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
 
 
-def test_a_code_is_for_one_address_and_one_purpose(village: Village) -> None:
-    alice = village.pending("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    for_registering, elsewhere = village.code_for(new), ask_for_code(village, f"other.{new}")
+def test_a_code_is_for_one_address_and_one_purpose(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    for_registering, elsewhere = stack.code_for(new), ask_for_code(stack, f"other.{new}")
     for code in (for_registering, elsewhere):
-        assert_refused(update(village, token, alice, new, code), 422, "invalid_code", field="code")
-    carl = village.newcomer("carl")
-    assert_refused(village.register(carl, code=ask_for_code(village, carl.email)), 422, "invalid_code", field="code")
+        assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
+    carl = stack.newcomer("carl")
+    assert_refused(stack.register(carl, code=ask_for_code(stack, carl.email)), 422, "invalid_code", field="code")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_wrong_password_and_spends_no_try(village: Village, language: str) -> None:
-    alice = village.pending("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    code = ask_for_code(village, new)
-    reply = update(village, token, alice, new, code, currentPassword="not-the-password", language=language)
+def test_it_refuses_a_wrong_password_and_spends_no_try(stack: Stack, language: str) -> None:
+    alice = stack.pending("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    code = ask_for_code(stack, new)
+    reply = update(stack, token, alice, new, code, currentPassword="not-the-password", language=language)
     assert_refused(reply, 422, "wrong_password", field="currentPassword", language=language)
-    assert update(village, token, alice, new, code).status == 200, "and the session stays"
+    assert update(stack, token, alice, new, code).status == 200, "and the session stays"
 
 
-def test_wrong_passwords_delay_as_failed_logins_do(village: Village) -> None:
-    alice = village.pending("alice")
-    token = village.user_token(alice)
+def test_wrong_passwords_delay_as_failed_logins_do(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    token = stack.user_token(alice)
     body = {"email": new_address(alice), "code": "123456", "currentPassword": "not-the-password"}
-    replies = [village.post(PATH, body, token=token, headers={"X-Forwarded-For": "198.51.100.1"}) for _try in range(7)]
+    replies = [stack.post(PATH, body, token=token, headers={"X-Forwarded-For": "198.51.100.1"}) for _try in range(7)]
     assert [reply.status for reply in replies] == [422] * 6 + [429]
     assert_refused(replies[-1], 429, "rate_limited")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_taken_address_is_told_only_after_a_right_code(village: Village, language: str) -> None:
+def test_a_taken_address_is_told_only_after_a_right_code(stack: Stack, language: str) -> None:
     """Bob proved it between the code and its use: only then does Alice learn that somebody has it."""
-    alice, bob = village.pending("alice"), village.newcomer("bob")
-    token, code = village.user_token(alice), ask_for_code(village, bob.email)
-    assert village.register(bob).status == 201
-    wrong = update(village, token, alice, bob.email, "000000x", language=language)
+    alice, bob = stack.pending("alice"), stack.newcomer("bob")
+    token, code = stack.user_token(alice), ask_for_code(stack, bob.email)
+    assert stack.register(bob).status == 201
+    wrong = update(stack, token, alice, bob.email, "000000x", language=language)
     assert_refused(wrong, 422, "invalid_code", field="code", language=language)
-    right = update(village, token, alice, bob.email, code, language=language)
+    right = update(stack, token, alice, bob.email, code, language=language)
     assert_refused(right, 409, "email_taken", field="email", language=language)
-    assert email_of(village, alice) == alice.email
+    assert email_of(stack, alice) == alice.email
 
 
-def test_verify_send_tells_nobody_who_has_an_address(village: Village) -> None:
-    bob, free = village.approved("bob"), village.newcomer("carl")
-    codes = sum(map(has_code, village.smtp.letters_to(bob.email)))
+def test_verify_send_tells_nobody_who_has_an_address(stack: Stack) -> None:
+    bob, free = stack.approved("bob"), stack.newcomer("carl")
+    codes = sum(map(has_code, stack.smtp.letters_to(bob.email)))
     replies = [
-        village.post("/api/verify/send", {"email": email, "purpose": "change_email"})
-        for email in (bob.email, free.email)
+        stack.post("/api/verify/send", {"email": email, "purpose": "change_email"}) for email in (bob.email, free.email)
     ]
     assert replies[0].json == replies[1].json
-    letter = village.smtp.wait_for(bob.email, counts=lambda letter: "already" in letter.subject)
+    letter = stack.smtp.wait_for(bob.email, counts=lambda letter: "already" in letter.subject)
     assert bob.name in letter.text, "whoever has it is told so instead"
-    assert sum(map(has_code, village.smtp.letters_to(bob.email))) == codes
+    assert sum(map(has_code, stack.smtp.letters_to(bob.email))) == codes
 
 
-def test_of_two_who_prove_one_address_at_once_one_gets_it(village: Village) -> None:
-    shared = village.newcomer("shared").email
-    people = [village.approved("alice") for _person in range(2)]
-    tokens = [village.user_token(person) for person in people]
-    code = ask_for_code(village, shared)
+def test_of_two_who_prove_one_address_at_once_one_gets_it(stack: Stack) -> None:
+    shared = stack.newcomer("shared").email
+    people = [stack.approved("alice") for _person in range(2)]
+    tokens = [stack.user_token(person) for person in people]
+    code = ask_for_code(stack, shared)
     replies = at_once(
         [
-            lambda token=token, person=person: update(village, token, person, shared, code)  # type: ignore[misc]
+            lambda token=token, person=person: update(stack, token, person, shared, code)  # type: ignore[misc]
             for token, person in zip(tokens, people, strict=True)
         ]
     )
     assert sorted(reply.status for reply in replies) == [200, 422], [reply.text for reply in replies]
-    assert sorted(email_of(village, person) == shared for person in people) == [False, True]
+    assert sorted(email_of(stack, person) == shared for person in people) == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -278,45 +277,45 @@ def test_of_two_who_prove_one_address_at_once_one_gets_it(village: Village) -> N
     ],
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_what_is_no_address(village: Village, email: str, code: str, language: str) -> None:
-    alice = village.pending("alice")
-    reply = update(village, village.user_token(alice), alice, email, "123456", language=language)
+def test_it_refuses_what_is_no_address(stack: Stack, email: str, code: str, language: str) -> None:
+    alice = stack.pending("alice")
+    reply = update(stack, stack.user_token(alice), alice, email, "123456", language=language)
     assert_refused(reply, 422, code, field="email", language=language)
 
 
 @pytest.mark.parametrize("field", ["email", "code", "currentPassword"])
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_missing_field(village: Village, field: str, language: str) -> None:
-    alice = village.pending("alice")
+def test_it_refuses_a_missing_field(stack: Stack, field: str, language: str) -> None:
+    alice = stack.pending("alice")
     body = {"email": alice.email, "code": "123456", "currentPassword": alice.password, "language": language}
     del body[field]
-    reply = village.post(PATH, body, token=village.user_token(alice))
+    reply = stack.post(PATH, body, token=stack.user_token(alice))
     assert_refused(reply, 422, "invalid_field", field=field, language=language)
 
 
-def test_it_refuses_who_shows_no_token(village: Village) -> None:
-    alice = village.pending("alice")
+def test_it_refuses_who_shows_no_token(stack: Stack) -> None:
+    alice = stack.pending("alice")
     new = new_address(alice)
-    code = ask_for_code(village, new)
-    assert_refused(update(village, None, alice, new, code), 401, "unauthorized")
-    assert_refused(update(village, "rubbish", alice, new, code), 401, "unauthorized")
-    assert email_of(village, alice) == alice.email
+    code = ask_for_code(stack, new)
+    assert_refused(update(stack, None, alice, new, code), 401, "unauthorized")
+    assert_refused(update(stack, "rubbish", alice, new, code), 401, "unauthorized")
+    assert email_of(stack, alice) == alice.email
 
 
-def test_a_ban_ends_it(village: Village) -> None:
-    alice = village.approved("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    code = ask_for_code(village, new)
-    village.decides("ban", alice)
-    assert_refused(update(village, token, alice, new, code), 401, "unauthorized")
+def test_a_ban_ends_it(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    code = ask_for_code(stack, new)
+    stack.decides("ban", alice)
+    assert_refused(update(stack, token, alice, new, code), 401, "unauthorized")
 
 
-def test_nothing_secret_is_kept_or_told(village: Village) -> None:
-    alice = village.approved("alice")
+def test_nothing_secret_is_kept_or_told(stack: Stack) -> None:
+    alice = stack.approved("alice")
     new = new_address(alice)
-    code = ask_for_code(village, new)
-    update(village, village.user_token(alice), alice, new, code)
-    for text in (everything_stored(village), "\n".join(village.daemon.log), str(village.audits(alice))):
+    code = ask_for_code(stack, new)
+    update(stack, stack.user_token(alice), alice, new, code)
+    for text in (everything_stored(stack), "\n".join(stack.daemon.log), str(stack.audits(alice))):
         assert alice.password not in text
         assert f"'{code}'" not in text
         assert f'"{code}"' not in text
@@ -325,18 +324,18 @@ def test_nothing_secret_is_kept_or_told(village: Village) -> None:
 # --- The game, which has its own word ---
 
 
-def test_a_player_who_changed_it_in_the_game_meanwhile_is_reported(village: Village) -> None:
-    alice = village.approved("alice")
-    token, new = village.user_token(alice), new_address(alice)
-    code = ask_for_code(village, new)
-    village.authme.set_email(alice.name, f"game.{alice.email}")
-    assert update(village, token, alice, new, code).status == 200
-    assert email_of(village, alice) == new, "a proven address keeps its place"
-    assert village.authme.get(alice.name)["email"] == new, "the conflict about the one before is over"
-    assert village.user(alice)["plugin"] == "synced"
+def test_a_player_who_changed_it_in_the_game_meanwhile_is_reported(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    code = ask_for_code(stack, new)
+    stack.authme.set_email(alice.name, f"game.{alice.email}")
+    assert update(stack, token, alice, new, code).status == 200
+    assert email_of(stack, alice) == new, "a proven address keeps its place"
+    assert stack.authme.get(alice.name)["email"] == new, "the conflict about the one before is over"
+    assert stack.user(alice)["plugin"] == "synced"
 
 
-def test_the_change_waits_for_a_busy_authme(impatient: Village) -> None:
+def test_the_change_waits_for_a_busy_authme(impatient: Stack) -> None:
     """The file becomes somebody else's after the password was checked: the wish is kept, and told as a warning."""
     alice = impatient.approved("alice")
     token, new = impatient.user_token(alice), new_address(alice)
@@ -352,7 +351,7 @@ def test_the_change_waits_for_a_busy_authme(impatient: Village) -> None:
     assert impatient.authme.get(alice.name)["email"] == new
 
 
-def test_while_the_row_cannot_be_read_it_is_refused(impatient: Village) -> None:
+def test_while_the_row_cannot_be_read_it_is_refused(impatient: Stack) -> None:
     alice = impatient.approved("alice")
     token, new = impatient.user_token(alice), new_address(alice)
     code = ask_for_code(impatient, new)
@@ -368,8 +367,8 @@ def test_while_the_row_cannot_be_read_it_is_refused(impatient: Village) -> None:
 # --- Other hosts ---
 
 
-def test_every_refusal_is_a_200_for_front_ends_that_want_it(make_village: MakeVillage) -> None:
-    softened = make_village(
+def test_every_refusal_is_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -> None:
+    softened = make_stack(
         config={
             "http": {"legacy_status": True},
             "registration": {"blocked_email_domains": ["example.com"], "email_aliases": False},
@@ -389,8 +388,8 @@ def test_every_refusal_is_a_200_for_front_ends_that_want_it(make_village: MakeVi
     assert_refused(update(softened, "rubbish", alice, new, "1"), 401, "unauthorized")
 
 
-def test_without_authme_there_is_no_row_to_follow(make_village: MakeVillage) -> None:
-    alone = make_village(config={"authme": {"enabled": False}})
+def test_without_authme_there_is_no_row_to_follow(make_stack: MakeStack) -> None:
+    alone = make_stack(config={"authme": {"enabled": False}})
     alice = alone.pending("alice")
     token, new = alone.user_token(alice), new_address(alice)
     assert update(alone, token, alice, new, ask_for_code(alone, new)).json["email"] == new

@@ -9,7 +9,7 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.our_tables import age_code, count_rows, everything_stored, our_database, tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
-from tests.support.stack import MakeVillage, Person, Village, find_code
+from tests.support.stack import MakeStack, Person, Stack, find_code
 from tests.support.together import assert_alike, median_seconds
 
 PATH = "/api/verify/send"
@@ -30,18 +30,18 @@ REFUSED = [
 ]
 
 
-def ask(village: Village, email: str, client: str | None = None, **fields: object) -> Reply:
+def ask(stack: Stack, email: str, client: str | None = None, **fields: object) -> Reply:
     """`client`: the address a proxy on this machine says the request came from."""
     headers = {} if client is None else {"X-Forwarded-For": client}
-    return village.post(PATH, {"email": email, **fields}, headers=headers)
+    return stack.post(PATH, {"email": email, **fields}, headers=headers)
 
 
 # --- What comes ---
 
 
-def test_a_code_is_on_its_way(village: Village) -> None:
-    alice = village.newcomer("alice")
-    reply = ask(village, alice.email)
+def test_a_code_is_on_its_way(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    reply = ask(stack, alice.email)
     assert reply.status == 200
     assert reply.json == {
         "success": True,
@@ -49,8 +49,8 @@ def test_a_code_is_on_its_way(village: Village) -> None:
         "remainingSeconds": 0,
         "expiresInSeconds": 300,
     }
-    letter = village.smtp.wait_for(alice.email)
-    assert village.register(alice, code=find_code(letter.text)).status == 201
+    letter = stack.smtp.wait_for(alice.email)
+    assert stack.register(alice, code=find_code(letter.text)).status == 201
 
 
 @pytest.mark.parametrize(
@@ -64,104 +64,104 @@ def test_a_code_is_on_its_way(village: Village) -> None:
     ids=["body", "query", "browser", "body first"],
 )
 def test_the_answer_and_the_mail_are_in_the_callers_language(
-    village: Village, body: dict[str, str], query: str, headers: dict[str, str]
+    stack: Stack, body: dict[str, str], query: str, headers: dict[str, str]
 ) -> None:
-    alice = village.newcomer("alice")
-    reply = village.post(PATH + query, {"email": alice.email, **body}, headers=headers)
+    alice = stack.newcomer("alice")
+    reply = stack.post(PATH + query, {"email": alice.email, **body}, headers=headers)
     assert reply.json["message"] == TRANSLATIONS.text("message.code_sent", "zh")
-    assert "验证码" in village.smtp.wait_for(alice.email).subject
+    assert "验证码" in stack.smtp.wait_for(alice.email).subject
 
 
-def test_addresses_are_one_mailbox_without_regard_to_case(village: Village) -> None:
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
-    assert village.register(alice, email=alice.email.upper(), code=code).status == 201
+def test_addresses_are_one_mailbox_without_regard_to_case(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    assert stack.register(alice, email=alice.email.upper(), code=code).status == 201
 
 
-def test_no_request_waits_for_the_mail_server(village: Village) -> None:
-    alice = village.newcomer("alice")
-    village.smtp.hold()
-    assert ask(village, alice.email).status == 200
-    assert village.smtp.letters_to(alice.email) == []
-    village.smtp.release()
-    village.smtp.wait_for(alice.email)
+def test_no_request_waits_for_the_mail_server(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    stack.smtp.hold()
+    assert ask(stack, alice.email).status == 200
+    assert stack.smtp.letters_to(alice.email) == []
+    stack.smtp.release()
+    stack.smtp.wait_for(alice.email)
 
 
 # --- Codes ---
 
 
-def test_asking_again_brings_the_same_code_while_it_lives(village: Village) -> None:
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
-    assert village.code_for(alice.email) == code
+def test_asking_again_brings_the_same_code_while_it_lives(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    assert stack.code_for(alice.email) == code
 
 
-def test_the_tries_of_a_code_go_on_counting_when_it_is_mailed_again(village: Village) -> None:
-    alice = village.newcomer("alice")
-    village.code_for(alice.email)
+def test_the_tries_of_a_code_go_on_counting_when_it_is_mailed_again(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    stack.code_for(alice.email)
     for _try in range(3):
-        assert_refused(village.register(alice, code="wrong"), 422, "invalid_code", field="code")
-    code = village.code_for(alice.email)
+        assert_refused(stack.register(alice, code="wrong"), 422, "invalid_code", field="code")
+    code = stack.code_for(alice.email)
     for _try in range(2):
-        assert_refused(village.register(alice, code="wrong"), 422, "invalid_code", field="code")
-    assert tries_of(village, alice.email) == 5
-    assert_refused(village.register(alice, code=code), 422, "invalid_code", field="code")
+        assert_refused(stack.register(alice, code="wrong"), 422, "invalid_code", field="code")
+    assert tries_of(stack, alice.email) == 5
+    assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
 
 
-def test_a_later_code_ends_the_earlier_one(village: Village) -> None:
-    alice = village.newcomer("alice")
-    earlier = village.code_for(alice.email)
-    age_code(village, alice.email, minutes=16)
-    later = village.code_for(alice.email)
+def test_a_later_code_ends_the_earlier_one(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    earlier = stack.code_for(alice.email)
+    age_code(stack, alice.email, minutes=16)
+    later = stack.code_for(alice.email)
     assert later != earlier
-    assert_refused(village.register(alice, code=earlier), 422, "invalid_code", field="code")
-    assert village.register(alice, code=later).status == 201
+    assert_refused(stack.register(alice, code=earlier), 422, "invalid_code", field="code")
+    assert stack.register(alice, code=later).status == 201
 
 
-def test_a_code_dies_five_minutes_after_the_hand_over(village: Village) -> None:
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
-    ask(village, alice.email, purpose="change_email")
-    village.smtp.wait_for(alice.email, 2)  # an address gets its mails in order: the first is over and written down
-    age_code(village, alice.email, minutes=4)
-    assert_refused(village.register(alice, code="wrong"), 422, "invalid_code", field="code")
-    assert tries_of(village, alice.email) == 1, "it lives"
-    age_code(village, alice.email, minutes=5)
-    assert_refused(village.register(alice, code=code), 422, "invalid_code", field="code")
-    assert tries_of(village, alice.email) == 1, "it does not"
+def test_a_code_dies_five_minutes_after_the_hand_over(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    ask(stack, alice.email, purpose="change_email")
+    stack.smtp.wait_for(alice.email, 2)  # an address gets its mails in order: the first is over and written down
+    age_code(stack, alice.email, minutes=4)
+    assert_refused(stack.register(alice, code="wrong"), 422, "invalid_code", field="code")
+    assert tries_of(stack, alice.email) == 1, "it lives"
+    age_code(stack, alice.email, minutes=5)
+    assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
+    assert tries_of(stack, alice.email) == 1, "it does not"
 
 
-def test_a_codes_minutes_run_from_the_hand_over(village: Village) -> None:
-    alice = village.newcomer("alice")
-    village.smtp.hold()
-    ask(village, alice.email)
-    age_code(village, alice.email, minutes=10)
-    village.smtp.release()
-    assert village.register(alice, code=find_code(village.smtp.wait_for(alice.email).text)).status == 201
+def test_a_codes_minutes_run_from_the_hand_over(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    stack.smtp.hold()
+    ask(stack, alice.email)
+    age_code(stack, alice.email, minutes=10)
+    stack.smtp.release()
+    assert stack.register(alice, code=find_code(stack.smtp.wait_for(alice.email).text)).status == 201
 
 
-def test_a_code_lives_no_longer_than_fifteen_minutes_from_the_request(village: Village) -> None:
-    alice = village.newcomer("alice")
-    village.smtp.hold()
-    ask(village, alice.email)
-    age_code(village, alice.email, minutes=16)
-    village.smtp.release()
-    assert_refused(village.register(alice, code="000000"), 422, "invalid_code", field="code")
-    assert tries_of(village, alice.email) == 0, "a dead code is not even tried"
+def test_a_code_lives_no_longer_than_fifteen_minutes_from_the_request(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    stack.smtp.hold()
+    ask(stack, alice.email)
+    age_code(stack, alice.email, minutes=16)
+    stack.smtp.release()
+    assert_refused(stack.register(alice, code="000000"), 422, "invalid_code", field="code")
+    assert tries_of(stack, alice.email) == 0, "a dead code is not even tried"
 
 
-def test_a_code_is_bound_to_its_address(village: Village) -> None:
-    alice, eve = village.newcomer("alice"), village.newcomer("eve")
-    code = village.code_for(alice.email)
-    village.code_for(eve.email)
-    assert_refused(village.register(eve, code=code), 422, "invalid_code", field="code")
+def test_a_code_is_bound_to_its_address(stack: Stack) -> None:
+    alice, eve = stack.newcomer("alice"), stack.newcomer("eve")
+    code = stack.code_for(alice.email)
+    stack.code_for(eve.email)
+    assert_refused(stack.register(eve, code=code), 422, "invalid_code", field="code")
 
 
-def test_a_code_is_bound_to_its_purpose(village: Village) -> None:
-    alice = village.newcomer("alice")
-    assert ask(village, alice.email, purpose="change_email").status == 200
-    code = find_code(village.smtp.wait_for(alice.email).text)
-    assert_refused(village.register(alice, code=code), 422, "invalid_code", field="code")
+def test_a_code_is_bound_to_its_purpose(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    assert ask(stack, alice.email, purpose="change_email").status == 200
+    code = find_code(stack.smtp.wait_for(alice.email).text)
+    assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
 
 
 # --- Refusals ---
@@ -170,48 +170,46 @@ def test_a_code_is_bound_to_its_purpose(village: Village) -> None:
 @pytest.mark.parametrize(("body", "status", "code", "field"), REFUSED)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_it_refuses(
-    village: Village, body: dict[str, Any], status: int, code: str, field: str | None, language: str
+    stack: Stack, body: dict[str, Any], status: int, code: str, field: str | None, language: str
 ) -> None:
-    reply = village.post(PATH, {**body, "language": language})
+    reply = stack.post(PATH, {**body, "language": language})
     assert_refused(reply, status, code, field=field, language=language)
 
 
 @pytest.mark.parametrize("language", ["fr", "tlh", "", "zh\r\nX-Evil: 1", 7])
-def test_it_refuses_a_language_there_are_no_words_for(village: Village, language: object) -> None:
-    alice = village.newcomer("alice")
-    reply = ask(village, alice.email, language=language)
+def test_it_refuses_a_language_there_are_no_words_for(stack: Stack, language: object) -> None:
+    alice = stack.newcomer("alice")
+    reply = ask(stack, alice.email, language=language)
     assert_refused(reply, 422, "invalid_field", field="language")
-    assert our_database(village).query("SELECT id FROM regsvc_outbox WHERE recipient = ?", (alice.email,)) == []
+    assert our_database(stack).query("SELECT id FROM regsvc_outbox WHERE recipient = ?", (alice.email,)) == []
 
 
 # --- Nobody learns who has an account ---
 
 
 @pytest.fixture
-def residents(village: Village) -> dict[str, Person]:
+def residents(stack: Stack) -> dict[str, Person]:
     """Somebody of each kind, by kind."""
-    rejected, banned = village.pending("rick"), village.approved("bert")
-    village.decides("reject", rejected)
-    village.decides("ban", banned)
+    rejected, banned = stack.pending("rick"), stack.approved("bert")
+    stack.decides("reject", rejected)
+    stack.decides("ban", banned)
     return {
-        "free": village.newcomer("fred"),
-        "pending": village.pending("pete"),
-        "approved": village.approved("ada"),
+        "free": stack.newcomer("fred"),
+        "pending": stack.pending("pete"),
+        "approved": stack.approved("ada"),
         "rejected": rejected,
         "banned": banned,
     }
 
 
 # R3
-def test_the_answer_and_the_writes_are_the_same_for_every_address(
-    village: Village, residents: dict[str, Person]
-) -> None:
+def test_the_answer_and_the_writes_are_the_same_for_every_address(stack: Stack, residents: dict[str, Person]) -> None:
     answers, writes = {}, {}
     for kind, person in residents.items():
-        age_code(village, person.email, minutes=60)
-        before = count_rows(village)
-        reply = ask(village, person.email)
-        after = count_rows(village)
+        age_code(stack, person.email, minutes=60)
+        before = count_rows(stack)
+        reply = ask(stack, person.email)
+        after = count_rows(stack)
         answers[kind] = (reply.status, reply.body)
         writes[kind] = {table: after[table] - before[table] for table in before}
     assert len(set(answers.values())) == 1, answers
@@ -222,63 +220,63 @@ def test_the_answer_and_the_writes_are_the_same_for_every_address(
 
 
 # R3
-def test_it_takes_the_same_time_for_every_address(village: Village, residents: dict[str, Person]) -> None:
+def test_it_takes_the_same_time_for_every_address(stack: Stack, residents: dict[str, Person]) -> None:
     def asking(person: Person) -> Callable[[], Reply]:
-        return partial(ask, village, person.email)
+        return partial(ask, stack, person.email)
 
-    village.smtp.hold()
+    stack.smtp.hold()
     calls = {kind: asking(person) for kind, person in residents.items()}
     assert_alike(lambda: median_seconds(calls, ENOUGH_ROUNDS), CLOSE_TOGETHER)
-    village.smtp.release()
+    stack.smtp.release()
 
 
 @pytest.mark.parametrize(("kind", "letters"), [("pending", 1), ("approved", 2), ("banned", 3)])
 def test_who_has_an_account_is_told_so_by_mail(
-    village: Village, residents: dict[str, Person], kind: str, letters: int
+    stack: Stack, residents: dict[str, Person], kind: str, letters: int
 ) -> None:
     """`letters`: what came before, a code and the decisions."""
     person = residents[kind]
-    ask(village, person.email)
-    notice = village.smtp.wait_for(person.email, letters + 1)
+    ask(stack, person.email)
+    notice = stack.smtp.wait_for(person.email, letters + 1)
     assert notice.subject.startswith("You already have an account")
     assert person.name in notice.text
 
 
-def test_the_notice_goes_to_the_address_that_was_proven(village: Village) -> None:
-    alice = village.pending("alice")
-    ask(village, alice.email.upper())
-    assert village.smtp.wait_for(alice.email, 2).subject.startswith("You already have an account")
+def test_the_notice_goes_to_the_address_that_was_proven(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    ask(stack, alice.email.upper())
+    assert stack.smtp.wait_for(alice.email, 2).subject.startswith("You already have an account")
 
 
-def test_a_rejected_address_gets_a_code(village: Village, residents: dict[str, Person]) -> None:
+def test_a_rejected_address_gets_a_code(stack: Stack, residents: dict[str, Person]) -> None:
     rick = residents["rejected"]
-    assert village.code_for(rick.email)
+    assert stack.code_for(rick.email)
 
 
-def test_an_address_that_nobody_proved_gets_a_code(village: Village) -> None:
-    bob, alice = village.newcomer("bob"), village.newcomer("alice")
-    village.authme.register(bob.name, bob.password, email=alice.email)
-    village.sync()
-    assert village.user(bob)["email"] == alice.email
-    assert village.code_for(alice.email)
+def test_an_address_that_nobody_proved_gets_a_code(stack: Stack) -> None:
+    bob, alice = stack.newcomer("bob"), stack.newcomer("alice")
+    stack.authme.register(bob.name, bob.password, email=alice.email)
+    stack.sync()
+    assert stack.user(bob)["email"] == alice.email
+    assert stack.code_for(alice.email)
 
 
 # --- Limits ---
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def strict(request: pytest.FixtureRequest, make_village: MakeVillage) -> Village:
-    """A village with the limits a host starts with, but fewer mails for a client. Its codes are long."""
+def strict(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
+    """A stack with the limits a host starts with, but fewer mails for a client. Its codes are long."""
     limits = {
         "limits_per_address": ["1 per minute", "10 per day"],
         "limits_per_client": ["3 per minute", "100 per day"],
         "code_digits": 10,
     }
     registration = {"blocked_email_domains": ["spam.example"]}
-    return make_village(request.param, config={"verification": limits, "registration": registration})
+    return make_stack(request.param, config={"verification": limits, "registration": registration})
 
 
-def test_an_address_is_mailed_once_a_minute(strict: Village) -> None:
+def test_an_address_is_mailed_once_a_minute(strict: Stack) -> None:
     alice, bob = strict.newcomer("alice"), strict.newcomer("bob")
     first = ask(strict, alice.email, "192.0.2.1")
     assert (first.status, first.json["remainingSeconds"]) == (200, 60)
@@ -287,7 +285,7 @@ def test_an_address_is_mailed_once_a_minute(strict: Village) -> None:
     assert ask(strict, bob.email, "192.0.2.1").status == 200
 
 
-def test_a_client_gets_so_many_and_refusals_do_not_count(strict: Village) -> None:
+def test_a_client_gets_so_many_and_refusals_do_not_count(strict: Stack) -> None:
     people = [strict.newcomer("alice") for _person in range(4)]
     for person in people[:3]:
         assert ask(strict, person.email, "192.0.2.3").status == 200
@@ -295,27 +293,27 @@ def test_a_client_gets_so_many_and_refusals_do_not_count(strict: Village) -> Non
     assert ask(strict, people[3].email, "192.0.2.4").status == 200, "the refusal did not count for the address"
 
 
-def test_an_ipv6_subscriber_is_one_client(strict: Village) -> None:
+def test_an_ipv6_subscriber_is_one_client(strict: Stack) -> None:
     for host in range(3):
         assert ask(strict, strict.newcomer().email, f"2001:db8:0:1::{host + 1:x}").status == 200
     assert_refused(ask(strict, strict.newcomer().email, "2001:db8:0:1:ffff::1"), 429, "rate_limited")
     assert ask(strict, strict.newcomer().email, "2001:db8:0:2::1").status == 200
 
 
-def test_behind_a_trusted_proxy_the_rightmost_untrusted_hop_counts(strict: Village) -> None:
+def test_behind_a_trusted_proxy_the_rightmost_untrusted_hop_counts(strict: Stack) -> None:
     for number in range(3):
         chain = f"198.51.100.{number}, 192.0.2.5, 127.0.0.1"
         assert ask(strict, strict.newcomer().email, chain).status == 200
     assert_refused(ask(strict, strict.newcomer().email, "198.51.100.77, 192.0.2.5"), 429, "rate_limited")
 
 
-def test_a_broken_request_is_not_counted(strict: Village) -> None:
+def test_a_broken_request_is_not_counted(strict: Stack) -> None:
     for _try in range(5):
         assert_refused(ask(strict, "nobody", "192.0.2.6"), 422, "invalid_email", field="email")
     assert ask(strict, strict.newcomer().email, "192.0.2.6").status == 200
 
 
-def test_a_code_stands_nowhere(strict: Village) -> None:
+def test_a_code_stands_nowhere(strict: Stack) -> None:
     alice = strict.newcomer("alice")
     ask(strict, alice.email, "192.0.2.7")
     code = find_code(strict.smtp.wait_for(alice.email).text)
@@ -326,22 +324,22 @@ def test_a_code_stands_nowhere(strict: Village) -> None:
 
 
 @pytest.mark.parametrize("domain", ["spam.example", "SPAM.example", "more.spam.example"])
-def test_a_blocked_domain_is_refused_with_all_below_it(strict: Village, domain: str) -> None:
+def test_a_blocked_domain_is_refused_with_all_below_it(strict: Stack, domain: str) -> None:
     assert_refused(ask(strict, f"alice@{domain}", "192.0.2.8"), 422, "domain_not_allowed", field="email")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def frugal(request: pytest.FixtureRequest, make_village: MakeVillage) -> Village:
+def frugal(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
     """Two mails a day to one address and ten in all; whoever is in front of it is not believed."""
     limits = {
         "limits_per_address": ["2 per day"],
         "limits_total": ["10 per day"],
         "limits_per_client": ["7 per minute"],
     }
-    return make_village(request.param, config={"verification": limits, "http": {"trusted_proxies": []}})
+    return make_stack(request.param, config={"verification": limits, "http": {"trusted_proxies": []}})
 
 
-def test_the_days_limits_survive_a_restart_and_lies_about_the_client_change_nothing(frugal: Village) -> None:
+def test_the_days_limits_survive_a_restart_and_lies_about_the_client_change_nothing(frugal: Stack) -> None:
     alice = frugal.newcomer("alice")
     for client in range(2):
         assert ask(frugal, alice.email, f"198.51.100.{client}").status == 200
@@ -356,8 +354,8 @@ def test_the_days_limits_survive_a_restart_and_lies_about_the_client_change_noth
     assert told["remainingSeconds"] <= 60, "all of them were one client"
 
 
-def test_there_is_one_budget_for_everybody(make_village: MakeVillage) -> None:
-    poor = make_village(config={"verification": {"limits_total": ["2 per hour"]}})
+def test_there_is_one_budget_for_everybody(make_stack: MakeStack) -> None:
+    poor = make_stack(config={"verification": {"limits_total": ["2 per hour"]}})
     for client in range(2):
         assert ask(poor, poor.newcomer().email, f"198.51.100.{client}").status == 200
     told = assert_refused(ask(poor, poor.newcomer().email, "198.51.100.9"), 429, "rate_limited")
@@ -368,10 +366,10 @@ def test_there_is_one_budget_for_everybody(make_village: MakeVillage) -> None:
 
 
 @pytest.fixture(scope="module")
-def picky(make_village: MakeVillage) -> Village:
+def picky(make_stack: MakeStack) -> Stack:
     """A host who takes addresses of one domain, without aliases, and whose front end wants 200 for refusals."""
     registration = {"email_domains": ["example.org"], "email_aliases": False}
-    return make_village(config={"registration": registration, "http": {"legacy_status": True}})
+    return make_stack(config={"registration": registration, "http": {"legacy_status": True}})
 
 
 @pytest.mark.parametrize(
@@ -384,28 +382,28 @@ def picky(make_village: MakeVillage) -> Village:
         ("alice", "invalid_email"),
     ],
 )
-def test_a_picky_host_refuses_with_200(picky: Village, email: str, code: str) -> None:
+def test_a_picky_host_refuses_with_200(picky: Stack, email: str, code: str) -> None:
     assert_refused_as_200(ask(picky, email, language="zh"), code, "zh")
     assert assert_refused_as_200(ask(picky, email), code)["field"] == "email"
 
 
-def test_a_front_end_that_reads_msg_finds_it_in_a_success(picky: Village) -> None:
+def test_a_front_end_that_reads_msg_finds_it_in_a_success(picky: Stack) -> None:
     told = ask(picky, "alice@EXAMPLE.org").json
     assert told["msg"] == told["message"] == TRANSLATIONS.text("message.code_sent", "en")
 
 
-def test_a_broken_body_keeps_its_status_under_legacy_status(picky: Village) -> None:
+def test_a_broken_body_keeps_its_status_under_legacy_status(picky: Stack) -> None:
     reply = picky.daemon.post(PATH, body=b"{", headers={"Content-Type": "application/json"})
     assert (reply.status, reply.code, reply.json["msg"]) == (400, "malformed_body", reply.json["message"])
 
 
-def test_nothing_is_mailed_while_registration_is_closed(make_village: MakeVillage) -> None:
-    closed = make_village(config={"registration": {"open": False}})
+def test_nothing_is_mailed_while_registration_is_closed(make_stack: MakeStack) -> None:
+    closed = make_stack(config={"registration": {"open": False}})
     assert_refused(ask(closed, "alice@example.org"), 409, "registration_closed")
     assert_refused(ask(closed, "alice@example.org", language="zh"), 409, "registration_closed", language="zh")
 
 
-def test_it_says_so_where_e_mail_is_off(make_village: MakeVillage) -> None:
-    mute = make_village(config={"mail": {"backend": "off"}})
+def test_it_says_so_where_e_mail_is_off(make_stack: MakeStack) -> None:
+    mute = make_stack(config={"mail": {"backend": "off"}})
     assert_refused(ask(mute, "alice@example.org"), 503, "mail_unavailable")
     assert_refused(ask(mute, "alice@example.org", language="zh"), 503, "mail_unavailable", language="zh")

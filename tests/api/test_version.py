@@ -14,7 +14,7 @@ from regsvc.config.sections import Config
 from tests.support.live_api import LiveApi, make_services
 from tests.support.plugin_jars import AUTHME, write_jar
 from tests.support.release_feed import Answer, ReleaseFeed, release
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 from tests.support.watching import ask_until
 
 PAGE = "https://example.org/companion/releases/99.0.0"
@@ -31,12 +31,12 @@ def feeds() -> Iterator[tuple[ReleaseFeed, ReleaseFeed]]:
 
 
 @pytest.fixture(scope="module")
-def village(make_village: MakeVillage, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> Village:
-    return make_village(config=config_of(*feeds))
+def stack(make_stack: MakeStack, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> Stack:
+    return make_stack(config=config_of(*feeds))
 
 
-def version(village: Village) -> dict[str, Any]:
-    reply = village.get("/api/version")
+def version(stack: Stack) -> dict[str, Any]:
+    reply = stack.get("/api/version")
     assert reply.status == 200
     told: dict[str, Any] = reply.json
     return told
@@ -57,12 +57,12 @@ def test_it_tells_our_version() -> None:
     }
 
 
-def test_it_tells_of_newer_ones(village: Village, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> None:
+def test_it_tells_of_newer_ones(stack: Stack, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> None:
     """Found out at the start, in the background; the jar is read here and now."""
     began = datetime.now(UTC).timestamp() * 1000
-    write_jar(village.game.directory / "plugins", "AuthMe-5.6.0.jar", AUTHME)
-    village.restart_with({})
-    told = ask_until(lambda: version(village), lambda told: told["checkedAt"] is not None)
+    write_jar(stack.game.directory / "plugins", "AuthMe-5.6.0.jar", AUTHME)
+    stack.restart_with({})
+    told = ask_until(lambda: version(stack), lambda told: told["checkedAt"] is not None)
     assert told["latestVersion"] == "99.0.0"
     assert told["updateAvailable"] is True
     assert told["releasesUrl"] == PAGE
@@ -75,45 +75,45 @@ def test_it_tells_of_newer_ones(village: Village, feeds: tuple[ReleaseFeed, Rele
     }
 
 
-def test_however_many_ask_the_feed_is_asked_once(village: Village, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> None:
-    ask_until(lambda: version(village), lambda told: told["checkedAt"] is not None)
+def test_however_many_ask_the_feed_is_asked_once(stack: Stack, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> None:
+    ask_until(lambda: version(stack), lambda told: told["checkedAt"] is not None)
     before = [len(feed.asked) for feed in feeds]
     for _request in range(50):
-        version(village)
+        version(stack)
     assert [len(feed.asked) for feed in feeds] == before
 
 
 @pytest.mark.parametrize("answer", [Answer(is_silent=True), Answer(500), Answer(body=b"<html>")])
-def test_a_bad_feed_keeps_nobody_waiting_and_is_not_told_of(make_village: MakeVillage, answer: Answer) -> None:
+def test_a_bad_feed_keeps_nobody_waiting_and_is_not_told_of(make_stack: MakeStack, answer: Answer) -> None:
     with ReleaseFeed(answer) as plugin, ReleaseFeed(answer) as own:
-        village = make_village(config=config_of(plugin, own))
+        stack = make_stack(config=config_of(plugin, own))
         plugin.wait_for_requests(1)
         began = time.monotonic()
-        told = version(village)
+        told = version(stack)
         assert time.monotonic() - began < 2
         assert (told["checkedAt"], told["updateAvailable"], told["plugin"]["latestVersion"]) == (None, False, None)
-        assert not [line for line in village.daemon.log if "WARNING" in line or "ERROR" in line]
-        village.daemon.stop()
+        assert not [line for line in stack.daemon.log if "WARNING" in line or "ERROR" in line]
+        stack.daemon.stop()
 
 
-def test_it_can_be_switched_off(make_village: MakeVillage) -> None:
+def test_it_can_be_switched_off(make_stack: MakeStack) -> None:
     with ReleaseFeed(release("6.0.1")) as plugin, ReleaseFeed(release("99.0.0")) as own:
         config = config_of(plugin, own)
         config["updates"]["enabled"] = False
-        village = make_village(config=config)
-        assert version(village)["latestVersion"] is None
-        village.daemon.stop()
+        stack = make_stack(config=config)
+        assert version(stack)["latestVersion"] is None
+        stack.daemon.stop()
         assert plugin.asked == own.asked == []
 
 
-def test_a_jar_that_cannot_be_read_is_no_version(village: Village) -> None:
-    (village.game.directory / "plugins" / "AuthMe-5.6.0.jar").write_bytes(b"PK\x03\x04 half a jar")
-    village.restart_with({})
-    assert version(village)["plugin"]["currentVersion"] is None
-    assert version(village)["plugin"]["updateAvailable"] is False
+def test_a_jar_that_cannot_be_read_is_no_version(stack: Stack) -> None:
+    (stack.game.directory / "plugins" / "AuthMe-5.6.0.jar").write_bytes(b"PK\x03\x04 half a jar")
+    stack.restart_with({})
+    assert version(stack)["plugin"]["currentVersion"] is None
+    assert version(stack)["plugin"]["updateAvailable"] is False
 
 
-def test_a_look_at_the_headers(village: Village) -> None:
-    reply = village.daemon.request("HEAD", "/api/version")
+def test_a_look_at_the_headers(stack: Stack) -> None:
+    reply = stack.daemon.request("HEAD", "/api/version")
     assert (reply.status, reply.body) == (200, b"")
-    assert village.post("/api/version").status == 405
+    assert stack.post("/api/version").status == 405

@@ -7,11 +7,11 @@ from regsvc.auth.sessions import KnownClients
 from regsvc.core.errors import RateLimited
 from regsvc.database.models import KnownClient, User
 from tests.support.database_fixtures import InParallel
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture
-def delays(clock: StandingClock) -> LoginDelays:
+def delays(clock: ManualClock) -> LoginDelays:
     return LoginDelays(clock)
 
 
@@ -32,7 +32,7 @@ def test_the_sixth_failure_in_a_row_delays_and_each_further_one_doubles(delays: 
     assert waits == [0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
-def test_a_delay_ends(delays: LoginDelays, clock: StandingClock) -> None:
+def test_a_delay_ends(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(100):
         delays.failed("alice")
     clock.advance(seconds=59)
@@ -78,14 +78,14 @@ def test_a_known_client_has_a_counter_of_its_own(delays: LoginDelays) -> None:
     assert wait_of(delays, "olivia", "198.51.100.7") == 0
 
 
-def test_a_clock_set_back_delays_no_longer_than_ever(delays: LoginDelays, clock: StandingClock) -> None:
+def test_a_clock_set_back_delays_no_longer_than_ever(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(50):
         delays.failed("alice")
     clock.advance(days=-1000)
     assert wait_of(delays, "alice") == 60
 
 
-def test_failures_are_forgotten_after_a_quiet_day(delays: LoginDelays, clock: StandingClock) -> None:
+def test_failures_are_forgotten_after_a_quiet_day(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(50):
         delays.failed("alice")
     clock.advance(days=1)
@@ -93,14 +93,14 @@ def test_failures_are_forgotten_after_a_quiet_day(delays: LoginDelays, clock: St
     assert len(delays) == 1
 
 
-def test_a_million_names_fill_no_memory(clock: StandingClock) -> None:
+def test_a_million_names_fill_no_memory(clock: ManualClock) -> None:
     delays = LoginDelays(clock, max_keys=1000)
     for number in range(1_000_000):
         delays.failed(str(number))
     assert len(delays) == 1000
 
 
-def test_who_logged_in_from_there_is_known_for_thirty_days(alice: User, clock: StandingClock) -> None:
+def test_who_logged_in_from_there_is_known_for_thirty_days(alice: User, clock: ManualClock) -> None:
     clients = KnownClients(clock)
     assert not clients.is_known(alice.id, "198.51.100.7")
 
@@ -119,13 +119,13 @@ def test_who_logged_in_from_there_is_known_for_thirty_days(alice: User, clock: S
     assert clients.purge() == 1
 
 
-def test_two_logins_at_once_are_remembered_once(alice: User, clock: StandingClock, in_parallel: InParallel) -> None:
+def test_two_logins_at_once_are_remembered_once(alice: User, clock: ManualClock, in_parallel: InParallel) -> None:
     clients = KnownClients(clock)
     assert in_parallel(lambda: clients.remember(alice.id, "::1"), 10) == [None] * 10
     assert KnownClient.get().last_login_at == clock()
 
 
-def test_a_try_that_was_no_failure_is_taken_back_and_the_others_stay(delays: LoginDelays, clock: StandingClock) -> None:
+def test_a_try_that_was_no_failure_is_taken_back_and_the_others_stay(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(20):
         delays.failed("alice")
         delays.forgiven("alice")

@@ -7,14 +7,14 @@ from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 MALLORY = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 
 
 @pytest.fixture
 def limits() -> LoginLimits:
-    clock = StandingClock()
+    clock = ManualClock()
     return LoginLimits(MemoryLimits(clock), LoginDelays(clock), [RateLimit.parse("5 per minute")])
 
 

@@ -7,13 +7,13 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.core.errors import ResetTokenInvalid
 from regsvc.database.models import Link, User
 from tests.support.database_fixtures import InParallel, MakeUser
-from tests.support.mail_parts import PostOffice, rows_of
-from tests.support.manual_clock import StandingClock
+from tests.support.mail_parts import MailHarness, rows_of
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture
-def links(our_database: Database, clock: StandingClock) -> PasswordLinks:
-    return PostOffice(our_database, clock).links
+def links(our_database: Database, clock: ManualClock) -> PasswordLinks:
+    return MailHarness(our_database, clock).links
 
 
 def issue(links: PasswordLinks, user: User, purpose: str = "reset") -> str:
@@ -31,7 +31,7 @@ def test_a_link_is_found_as_often_as_one_looks_and_redeemed_once(links: Password
 
 
 @pytest.mark.parametrize(("purpose", "minutes"), [("reset", 30), ("first_password", 7 * 24 * 60)])
-def test_a_link_expires(links: PasswordLinks, alice: User, clock: StandingClock, purpose: str, minutes: int) -> None:
+def test_a_link_expires(links: PasswordLinks, alice: User, clock: ManualClock, purpose: str, minutes: int) -> None:
     token = issue(links, alice, purpose)
     clock.advance(minutes=minutes, seconds=-1)
     assert links.find(token) is not None
@@ -107,7 +107,7 @@ def test_the_token_stands_nowhere_in_the_database(links: PasswordLinks, alice: U
         assert not any(token in str(value) or token.split(".")[1] in str(value) for value in row.values())
 
 
-def test_the_expired_are_purged(links: PasswordLinks, alice: User, clock: StandingClock) -> None:
+def test_the_expired_are_purged(links: PasswordLinks, alice: User, clock: ManualClock) -> None:
     issue(links, alice)
     welcome = issue(links, alice, "first_password")
     clock.advance(hours=1)

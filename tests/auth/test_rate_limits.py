@@ -11,7 +11,7 @@ from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
 from tests.support.database_fixtures import InParallel
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 PER_ADDRESS = (RateLimit.parse("1 per minute"), RateLimit.parse("10 per day"))
 PER_CLIENT = (RateLimit.parse("3 per minute"),)
@@ -19,12 +19,12 @@ DAY_SECONDS = 24 * 3600
 
 
 @pytest.fixture
-def durable(our_database: Database, clock: StandingClock) -> DurableLimits:
+def durable(our_database: Database, clock: ManualClock) -> DurableLimits:
     return DurableLimits(clock)
 
 
 @pytest.fixture
-def memory(clock: StandingClock) -> MemoryLimits:
+def memory(clock: ManualClock) -> MemoryLimits:
     return MemoryLimits(clock)
 
 
@@ -35,7 +35,7 @@ def stored_hits() -> dict[tuple[str, str, int], int]:
 # --- In the database ---
 
 
-def test_it_tells_how_long_to_wait(durable: DurableLimits, clock: StandingClock) -> None:
+def test_it_tells_how_long_to_wait(durable: DurableLimits, clock: ManualClock) -> None:
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
     clock.advance(seconds=12.5)
 
@@ -48,7 +48,7 @@ def test_it_tells_how_long_to_wait(durable: DurableLimits, clock: StandingClock)
     assert durable.remaining_seconds("mail", "bob@example.org", PER_ADDRESS) == 0
 
 
-def test_who_waits_as_told_gets_through(durable: DurableLimits, clock: StandingClock) -> None:
+def test_who_waits_as_told_gets_through(durable: DurableLimits, clock: ManualClock) -> None:
     for _day in range(10):
         durable.hit("mail", "alice@example.org", PER_ADDRESS)
         clock.advance(seconds=60)
@@ -122,20 +122,20 @@ def test_what_is_rolled_back_was_not_counted(our_database: Database, durable: Du
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
 
 
-def test_a_restart_forgets_nothing(durable: DurableLimits, clock: StandingClock) -> None:
+def test_a_restart_forgets_nothing(durable: DurableLimits, clock: ManualClock) -> None:
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
     with pytest.raises(RateLimited):
         DurableLimits(clock).hit("mail", "alice@example.org", PER_ADDRESS)
 
 
-def test_a_clock_set_back_locks_nobody_out_for_years(durable: DurableLimits, clock: StandingClock) -> None:
+def test_a_clock_set_back_locks_nobody_out_for_years(durable: DurableLimits, clock: ManualClock) -> None:
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
     clock.advance(days=-1000)
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
     assert durable.remaining_seconds("mail", "alice@example.org", PER_ADDRESS) == 60
 
 
-def test_windows_that_are_over_are_purged(durable: DurableLimits, clock: StandingClock) -> None:
+def test_windows_that_are_over_are_purged(durable: DurableLimits, clock: ManualClock) -> None:
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
     clock.advance(minutes=2)
 
@@ -144,7 +144,7 @@ def test_windows_that_are_over_are_purged(durable: DurableLimits, clock: Standin
 
 
 def test_it_is_exact_when_fifty_ask_at_once(
-    our_database: Database, durable: DurableLimits, in_parallel: InParallel, clock: StandingClock
+    our_database: Database, durable: DurableLimits, in_parallel: InParallel, clock: ManualClock
 ) -> None:
     limits = [RateLimit.parse("7 per minute"), RateLimit.parse("1000 per day")]
 
@@ -178,7 +178,7 @@ def test_the_order_of_subjects_deadlocks_nobody(
 # --- In memory ---
 
 
-def test_memory_counts_by_the_same_rules(memory: MemoryLimits, clock: StandingClock) -> None:
+def test_memory_counts_by_the_same_rules(memory: MemoryLimits, clock: ManualClock) -> None:
     for _attempt in range(3):
         memory.hit("login", "::1", PER_CLIENT)
     clock.advance(seconds=20)
@@ -210,13 +210,13 @@ def test_a_right_login_clears_its_limit(memory: MemoryLimits) -> None:
     memory.clear("login", "never heard of")
 
 
-def test_a_clock_set_back_does_not_freeze_the_memory(memory: MemoryLimits, clock: StandingClock) -> None:
+def test_a_clock_set_back_does_not_freeze_the_memory(memory: MemoryLimits, clock: ManualClock) -> None:
     memory.hit("login", "::1", (RateLimit.parse("1 per minute"),))
     clock.advance(days=-1000)
     memory.hit("login", "::1", (RateLimit.parse("1 per minute"),))
 
 
-def test_what_is_over_leaves_the_memory(memory: MemoryLimits, clock: StandingClock) -> None:
+def test_what_is_over_leaves_the_memory(memory: MemoryLimits, clock: ManualClock) -> None:
     for number in range(100):
         memory.hit("login", f"client {number}", PER_CLIENT)
     clock.advance(minutes=1)
@@ -229,14 +229,14 @@ def test_no_limits_take_no_memory(memory: MemoryLimits) -> None:
     assert len(memory) == 0
 
 
-def test_a_million_strangers_fill_no_memory(clock: StandingClock) -> None:
+def test_a_million_strangers_fill_no_memory(clock: ManualClock) -> None:
     memory = MemoryLimits(clock, max_keys=1000)
     for number in range(1_000_000):
         memory.hit("login", str(number), PER_CLIENT)
     assert len(memory) == 1000
 
 
-def test_long_names_take_no_more_memory_than_short_ones(clock: StandingClock) -> None:
+def test_long_names_take_no_more_memory_than_short_ones(clock: ManualClock) -> None:
     memory = MemoryLimits(clock)
     tracemalloc.start()
     for number in range(100):
@@ -246,7 +246,7 @@ def test_long_names_take_no_more_memory_than_short_ones(clock: StandingClock) ->
     assert kept < 200_000
 
 
-def test_strangers_do_not_flush_out_who_keeps_knocking(clock: StandingClock) -> None:
+def test_strangers_do_not_flush_out_who_keeps_knocking(clock: ManualClock) -> None:
     memory = MemoryLimits(clock, max_keys=10)
     for number in range(9):
         memory.hit("login", "mallory", (RateLimit(1000, timedelta(hours=1)),))

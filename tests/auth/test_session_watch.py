@@ -9,7 +9,7 @@ from regsvc.core.caller import Caller
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database.models import BANNED, PENDING, AuditEntry, Session, User
 from tests.support.database_fixtures import MakeTokens
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def token(tokens: Tokens, olivia: User, caller: Caller) -> str:
     return tokens.issue(olivia, "admin", caller).token
 
 
-def test_it_goes_on_while_the_session_stands(tokens: Tokens, token: str, caller: Caller, clock: StandingClock) -> None:
+def test_it_goes_on_while_the_session_stands(tokens: Tokens, token: str, caller: Caller, clock: ManualClock) -> None:
     session = tokens.authenticate_admin(token, caller)
     began = clock()
     for _minute in range(90):
@@ -26,7 +26,7 @@ def test_it_goes_on_while_the_session_stands(tokens: Tokens, token: str, caller:
     assert Session.get_by_id(session.jti).last_seen_at == began
 
 
-def test_an_admin_who_only_listens_is_idle(tokens: Tokens, token: str, caller: Caller, clock: StandingClock) -> None:
+def test_an_admin_who_only_listens_is_idle(tokens: Tokens, token: str, caller: Caller, clock: ManualClock) -> None:
     session = tokens.authenticate_admin(token, caller)
     clock.advance(hours=1, minutes=59)
     assert tokens.is_still_admin(session)
@@ -37,7 +37,7 @@ def test_an_admin_who_only_listens_is_idle(tokens: Tokens, token: str, caller: C
         tokens.authenticate_admin(token, caller, is_activity=False)
 
 
-def test_another_request_keeps_it_alive(tokens: Tokens, token: str, caller: Caller, clock: StandingClock) -> None:
+def test_another_request_keeps_it_alive(tokens: Tokens, token: str, caller: Caller, clock: ManualClock) -> None:
     session = tokens.authenticate_admin(token, caller)
     clock.advance(hours=1, minutes=59)
     tokens.authenticate_admin(token, caller)
@@ -46,7 +46,7 @@ def test_another_request_keeps_it_alive(tokens: Tokens, token: str, caller: Call
 
 
 def test_whatever_ends_a_session_ends_it(
-    make_tokens: MakeTokens, olivia: User, caller: Caller, clock: StandingClock, operators: set[str]
+    make_tokens: MakeTokens, olivia: User, caller: Caller, clock: ManualClock, operators: set[str]
 ) -> None:
     tokens = make_tokens(admin_idle=timedelta(days=1))
 

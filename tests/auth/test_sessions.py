@@ -13,10 +13,10 @@ from regsvc.core.caller import Audience, Caller
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, AuditEntry, Session, User
 from tests.support.database_fixtures import FORMER_KEY, KEY, InParallel, MakeTokens, MakeUser
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 
-def test_a_token_stands_for_its_session(tokens: Tokens, alice: User, caller: Caller, clock: StandingClock) -> None:
+def test_a_token_stands_for_its_session(tokens: Tokens, alice: User, caller: Caller, clock: ManualClock) -> None:
     issued = tokens.issue(alice, "user", caller)
 
     session = tokens.authenticate(issued.token)
@@ -29,7 +29,7 @@ def test_a_token_stands_for_its_session(tokens: Tokens, alice: User, caller: Cal
 
 
 def test_a_token_says_what_it_must_and_no_more(
-    tokens: Tokens, olivia: User, caller: Caller, clock: StandingClock
+    tokens: Tokens, olivia: User, caller: Caller, clock: ManualClock
 ) -> None:
     token = tokens.issue(olivia, "admin", caller).token
 
@@ -68,7 +68,7 @@ def test_who_waits_may_log_in_to_see_why(tokens: Tokens, make_user: MakeUser, ca
 # --- What ends a session (R24) ---
 
 
-def test_it_refuses_an_expired_token(tokens: Tokens, alice: User, caller: Caller, clock: StandingClock) -> None:
+def test_it_refuses_an_expired_token(tokens: Tokens, alice: User, caller: Caller, clock: ManualClock) -> None:
     token = tokens.issue(alice, "user", caller).token
     clock.advance(days=30, seconds=-1)
     assert tokens.authenticate(token).username == "Alice"
@@ -78,9 +78,7 @@ def test_it_refuses_an_expired_token(tokens: Tokens, alice: User, caller: Caller
         tokens.authenticate(token)
 
 
-def test_an_end_typed_into_the_database_counts(
-    tokens: Tokens, alice: User, caller: Caller, clock: StandingClock
-) -> None:
+def test_an_end_typed_into_the_database_counts(tokens: Tokens, alice: User, caller: Caller, clock: ManualClock) -> None:
     token = tokens.issue(alice, "user", caller).token
     Session.update(expires_at=clock()).execute()
     with pytest.raises(Unauthorized):
@@ -156,7 +154,7 @@ def test_a_login_that_is_rolled_back_leaves_no_session(
 # --- Admins ---
 
 
-def test_an_idle_admin_is_logged_out(tokens: Tokens, olivia: User, caller: Caller, clock: StandingClock) -> None:
+def test_an_idle_admin_is_logged_out(tokens: Tokens, olivia: User, caller: Caller, clock: ManualClock) -> None:
     token = tokens.issue(olivia, "admin", caller).token
     for _visit in range(3):
         clock.advance(hours=1, minutes=59)
@@ -170,7 +168,7 @@ def test_an_idle_admin_is_logged_out(tokens: Tokens, olivia: User, caller: Calle
 
 
 def test_an_admin_token_ends_however_busy_it_is(
-    tokens: Tokens, olivia: User, caller: Caller, clock: StandingClock
+    tokens: Tokens, olivia: User, caller: Caller, clock: ManualClock
 ) -> None:
     token = tokens.issue(olivia, "admin", caller).token
     for _visit in range(11):
@@ -183,7 +181,7 @@ def test_an_admin_token_ends_however_busy_it_is(
 
 
 def test_it_notes_when_a_session_was_seen_once_a_minute(
-    tokens: Tokens, alice: User, caller: Caller, clock: StandingClock
+    tokens: Tokens, alice: User, caller: Caller, clock: ManualClock
 ) -> None:
     token = tokens.issue(alice, "user", caller).token
     start = clock()
@@ -198,7 +196,7 @@ def test_it_notes_when_a_session_was_seen_once_a_minute(
 
 
 def test_a_request_costs_one_query(
-    tokens: Tokens, olivia: User, caller: Caller, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    tokens: Tokens, olivia: User, caller: Caller, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = tokens.issue(olivia, "admin", caller).token
     clock.advance(seconds=30)
@@ -209,7 +207,7 @@ def test_a_request_costs_one_query(
 
 
 def test_a_users_token_is_denied_on_admin_routes(
-    tokens: Tokens, olivia: User, caller: Caller, clock: StandingClock
+    tokens: Tokens, olivia: User, caller: Caller, clock: ManualClock
 ) -> None:
     token = tokens.issue(olivia, "user", caller).token
 
@@ -241,7 +239,7 @@ def test_rights_are_looked_up_at_every_request(
 
 
 def test_knocking_all_day_leaves_an_entry_an_hour(
-    tokens: Tokens, alice: User, caller: Caller, clock: StandingClock
+    tokens: Tokens, alice: User, caller: Caller, clock: ManualClock
 ) -> None:
     token = tokens.issue(alice, "user", caller).token
     for _hour in range(2):
@@ -275,7 +273,7 @@ def test_keys_rotate_with_overlap(make_tokens: MakeTokens, alice: User, caller: 
 
 
 def test_a_user_has_so_many_sessions_and_no_more(
-    tokens: Tokens, alice: User, olivia: User, caller: Caller, clock: StandingClock
+    tokens: Tokens, alice: User, olivia: User, caller: Caller, clock: ManualClock
 ) -> None:
     hers = tokens.issue(olivia, "user", caller).token
     first = tokens.issue(alice, "user", caller).token
@@ -291,7 +289,7 @@ def test_a_user_has_so_many_sessions_and_no_more(
 
 
 def test_sessions_that_are_over_are_purged(
-    tokens: Tokens, alice: User, olivia: User, caller: Caller, clock: StandingClock
+    tokens: Tokens, alice: User, olivia: User, caller: Caller, clock: ManualClock
 ) -> None:
     tokens.issue(olivia, "admin", caller)
     clock.advance(hours=1)
@@ -306,7 +304,7 @@ def test_sessions_that_are_over_are_purged(
 
 
 def test_parallel_requests_of_one_session_do_not_disturb_each_other(
-    tokens: Tokens, alice: User, caller: Caller, clock: StandingClock, in_parallel: InParallel
+    tokens: Tokens, alice: User, caller: Caller, clock: ManualClock, in_parallel: InParallel
 ) -> None:
     token = tokens.issue(alice, "user", caller).token
     clock.advance(minutes=5)

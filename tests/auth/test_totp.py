@@ -8,14 +8,14 @@ from regsvc.auth.totp import find_step, spend_step
 from regsvc.database.models import User
 from tests.support.authenticator import PERIOD, Authenticator, code_at, new_secret
 from tests.support.database_fixtures import InParallel
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 RFC_SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 """Of the RFC's test vectors: "12345678901234567890"."""
 
 
 @pytest.fixture
-def app(clock: StandingClock) -> Authenticator:
+def app(clock: ManualClock) -> Authenticator:
     return Authenticator(now=clock)
 
 
@@ -37,12 +37,12 @@ def test_the_rfcs_own_codes(seconds: int, code: str) -> None:
 
 
 @pytest.mark.parametrize(("later", "is_taken"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)])
-def test_one_half_minute_either_side(app: Authenticator, clock: StandingClock, later: int, is_taken: bool) -> None:
+def test_one_half_minute_either_side(app: Authenticator, clock: ManualClock, later: int, is_taken: bool) -> None:
     step = find_step(app.secret, app.code(later), clock(), after=None)
     assert step == (int(clock().timestamp()) // PERIOD + later if is_taken else None)
 
 
-def test_a_code_is_good_until_its_half_minute_and_the_next_are_over(app: Authenticator, clock: StandingClock) -> None:
+def test_a_code_is_good_until_its_half_minute_and_the_next_are_over(app: Authenticator, clock: ManualClock) -> None:
     code = app.code()
     into = int(clock().timestamp()) % PERIOD
     clock.advance(seconds=2 * PERIOD - into - 1)
@@ -51,7 +51,7 @@ def test_a_code_is_good_until_its_half_minute_and_the_next_are_over(app: Authent
     assert find_step(app.secret, code, clock(), after=None) is None
 
 
-def test_a_code_that_was_used_and_every_earlier_one_is_wrong(app: Authenticator, clock: StandingClock) -> None:
+def test_a_code_that_was_used_and_every_earlier_one_is_wrong(app: Authenticator, clock: ManualClock) -> None:
     step = find_step(app.secret, app.code(), clock(), after=None)
     assert step is not None
     assert find_step(app.secret, app.code(), clock(), after=step) is None
@@ -61,7 +61,7 @@ def test_a_code_that_was_used_and_every_earlier_one_is_wrong(app: Authenticator,
 
 
 @pytest.mark.parametrize("length", [16, 32])
-def test_old_and_new_secrets(clock: StandingClock, length: int) -> None:
+def test_old_and_new_secrets(clock: ManualClock, length: int) -> None:
     app = Authenticator(new_secret(length), clock)
     assert len(app.secret) == length
     assert find_step(app.secret, app.code(), clock(), after=None) is not None
@@ -69,7 +69,7 @@ def test_old_and_new_secrets(clock: StandingClock, length: int) -> None:
 
 
 @pytest.mark.parametrize("written", ["{0} {1}", "{0}-{1}", " {0}{1} "])
-def test_codes_may_be_written_in_groups(app: Authenticator, clock: StandingClock, written: str) -> None:
+def test_codes_may_be_written_in_groups(app: Authenticator, clock: ManualClock, written: str) -> None:
     code = app.code()
     assert find_step(app.secret, written.format(code[:3], code[3:]), clock(), after=None) is not None
 
@@ -86,7 +86,7 @@ def test_with_a_secret_that_is_none_every_code_is_wrong(secret: str) -> None:
     assert find_step(secret, "287082", datetime.fromtimestamp(59, UTC), after=None) is None
 
 
-def test_a_short_secret_is_the_hosts_own_choice(clock: StandingClock) -> None:
+def test_a_short_secret_is_the_hosts_own_choice(clock: ManualClock) -> None:
     app = Authenticator("GEZDGNBV", clock)
     assert find_step(app.secret, app.code(), clock(), after=None) is not None
 
@@ -109,7 +109,7 @@ def test_what_one_spends_is_not_anothers(alice: User, olivia: User) -> None:
     assert spend_step(olivia.id, 7)
 
 
-def test_any_moment_has_a_code(clock: StandingClock) -> None:
+def test_any_moment_has_a_code(clock: ManualClock) -> None:
     app = Authenticator(now=clock)
     for _step in range(50):
         clock.advance(seconds=17)

@@ -10,16 +10,16 @@ from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.errors import InvalidCode
 from regsvc.database.models import MODELS, Verification
 from tests.support.database_fixtures import InParallel
-from tests.support.mail_parts import PostOffice, rows_of
-from tests.support.manual_clock import StandingClock
+from tests.support.mail_parts import MailHarness, rows_of
+from tests.support.manual_clock import ManualClock
 
 ALICE = "alice@example.org"
 BOB = "bob@example.org"
 
 
 @pytest.fixture
-def codes(our_database: Database, clock: StandingClock) -> VerificationCodes:
-    return PostOffice(our_database, clock).codes
+def codes(our_database: Database, clock: ManualClock) -> VerificationCodes:
+    return MailHarness(our_database, clock).codes
 
 
 def issue(codes: VerificationCodes, email_key: str = ALICE) -> str:
@@ -147,7 +147,7 @@ def test_a_refused_registration_burns_no_code(codes: VerificationCodes, our_data
     codes.redeem(ALICE, "register", code)
 
 
-def test_while_a_code_lives_asking_again_brings_the_same(codes: VerificationCodes, clock: StandingClock) -> None:
+def test_while_a_code_lives_asking_again_brings_the_same(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
     assert not codes.is_right(ALICE, "register", other_than(code))
     clock.advance(minutes=4)
@@ -163,7 +163,7 @@ def test_tries_used_up_stay_used_up(codes: VerificationCodes) -> None:
     assert not codes.is_right(ALICE, "register", code)
 
 
-def test_a_later_code_ends_the_earlier(codes: VerificationCodes, clock: StandingClock) -> None:
+def test_a_later_code_ends_the_earlier(codes: VerificationCodes, clock: ManualClock) -> None:
     first = codes.issue(ALICE, "register")
     old = issue(codes)
     codes.handed_over(first)
@@ -174,7 +174,7 @@ def test_a_later_code_ends_the_earlier(codes: VerificationCodes, clock: Standing
     assert codes.is_right(ALICE, "register", new)
 
 
-def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: StandingClock) -> None:
+def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
     clock.advance(minutes=8)
     codes.handed_over(Verification.get().id)
@@ -186,7 +186,7 @@ def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: St
         codes.redeem(ALICE, "register", code)
 
 
-def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: StandingClock) -> None:
+def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
     clock.advance(minutes=14)
     codes.handed_over(Verification.get().id)
@@ -196,7 +196,7 @@ def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: 
     assert not codes.is_right(ALICE, "register", code)
 
 
-def test_a_code_mailed_again_has_its_five_minutes_again(codes: VerificationCodes, clock: StandingClock) -> None:
+def test_a_code_mailed_again_has_its_five_minutes_again(codes: VerificationCodes, clock: ManualClock) -> None:
     row_id = codes.issue(ALICE, "register")
     codes.handed_over(row_id)
     clock.advance(minutes=4, seconds=59)
@@ -210,7 +210,7 @@ def test_a_code_mailed_again_has_its_five_minutes_again(codes: VerificationCodes
     assert codes.find_to_mail(row_id) is None
 
 
-def test_what_cannot_be_redeemed_is_not_worth_mailing(codes: VerificationCodes, clock: StandingClock) -> None:
+def test_what_cannot_be_redeemed_is_not_worth_mailing(codes: VerificationCodes, clock: ManualClock) -> None:
     row_id = codes.issue(ALICE, "register")
     clock.advance(minutes=15)
     assert codes.find_to_mail(row_id) is None
@@ -237,7 +237,7 @@ def test_the_code_stands_nowhere_in_the_database(codes: VerificationCodes, our_d
         connection.close()
 
 
-def test_the_dead_are_purged(codes: VerificationCodes, clock: StandingClock) -> None:
+def test_the_dead_are_purged(codes: VerificationCodes, clock: ManualClock) -> None:
     issue(codes)
     clock.advance(minutes=16)
     living = issue(codes, BOB)

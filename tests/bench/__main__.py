@@ -22,7 +22,7 @@ from tests.bench.report import FILE, sections
 from tests.support.mariadb import MariaDBServer
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 PLAYERS = 100_000
 RUNS = 5
@@ -31,29 +31,29 @@ CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"leve
 
 
 def main() -> None:
-    with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    with ExitStack() as exit_stack:
+        directory = Path(exit_stack.enter_context(tempfile.TemporaryDirectory()))
         server = MariaDBServer(directory / "mariadb")
         server.start()
-        stack.callback(server.stop)
-        rows = measure(stack, directory, server)
+        exit_stack.callback(server.stop)
+        rows = measure(exit_stack, directory, server)
     report = write_report(rows)
     print(report)
     others = sections()[1:]
     FILE.write_text("\n".join([report, *others]), encoding="utf-8")
 
 
-def measure(stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tuple[str, str]]:
+def measure(exit_stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tuple[str, str]]:
     """The lines of the table."""
-    village = stack.enter_context(Village("mariadb", directory / "village", server, config=CONFIG, is_quick=False))
-    village.daemon.stop()
-    names = add_players(village)
-    adoption = sync_from_the_shell(village)
+    stack = exit_stack.enter_context(Stack("mariadb", directory / "stack", server, config=CONFIG, is_quick=False))
+    stack.daemon.stop()
+    names = add_players(stack)
+    adoption = sync_from_the_shell(stack)
     assert adoption["adopted"] == PLAYERS, adoption
-    idle_tick = sync_from_the_shell(village)["durationMs"] / 1000
-    ready = statistics.median(time_to_ready(village) for _run in range(RUNS))
-    village.daemon.start()
-    memory = resident_mib(village.daemon.pid)
+    idle_tick = sync_from_the_shell(stack)["durationMs"] / 1000
+    ready = statistics.median(time_to_ready(stack) for _run in range(RUNS))
+    stack.daemon.start()
+    memory = resident_mib(stack.daemon.pid)
 
     statuses = write_paths(directory / "status.txt", [f"/api/user/status?username={name}" for name in names])
     configs = write_paths(directory / "config.txt", ["/api/config"])
@@ -61,10 +61,10 @@ def measure(stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tu
         status, config, bare = [], [], []
         for _run in range(RUNS):
             bare.append(load(bare_port, statuses))
-            status.append(load(village.daemon.port, statuses))
-            config.append(load(village.daemon.port, configs))
-    loaded = resident_mib(village.daemon.pid)
-    made = captchas.measure_captchas(village.daemon.port, RUNS)
+            status.append(load(stack.daemon.port, statuses))
+            config.append(load(stack.daemon.port, configs))
+    loaded = resident_mib(stack.daemon.pid)
+    made = captchas.measure_captchas(stack.daemon.port, RUNS)
     limit = statistics.median(bare)
     return [
         ("bare Tornado handler, same JSON, no database (the limit)", f"{limit:,.0f} requests/s"),
@@ -80,30 +80,30 @@ def measure(stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tu
     ]
 
 
-def add_players(village: Village) -> list[str]:
+def add_players(stack: Stack) -> list[str]:
     """Players who registered in the game long ago, in an order that no index has."""
     names = [f"Player_{number}" for number in range(PLAYERS)]
     random.Random(1).shuffle(names)
     for start in range(0, PLAYERS, 1000):
         chunk = names[start : start + 1000]
         values = ", ".join(f"('{name.lower()}', '{name}', '$SHA$x$y', 1500000000000)" for name in chunk)
-        village.table.database.execute(f"INSERT INTO authme (username, realname, password, regdate) VALUES {values}")
+        stack.table.database.execute(f"INSERT INTO authme (username, realname, password, regdate) VALUES {values}")
     return names
 
 
-def sync_from_the_shell(village: Village) -> dict[str, Any]:
+def sync_from_the_shell(stack: Stack) -> dict[str, Any]:
     """The report of one run."""
-    command = [sys.executable, "companion.py", "sync", "--config", str(village.daemon.config_file)]
+    command = [sys.executable, "companion.py", "sync", "--config", str(stack.daemon.config_file)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 
-def time_to_ready(village: Village) -> float:
+def time_to_ready(stack: Stack) -> float:
     started = time.monotonic()
-    village.daemon.start()
+    stack.daemon.start()
     elapsed = time.monotonic() - started
-    village.daemon.stop()
+    stack.daemon.stop()
     return elapsed
 
 

@@ -23,7 +23,7 @@ from tests.bench.report import write_section
 from tests.support.authme_database import SqliteFile
 from tests.support.daemon import HOST
 from tests.support.mariadb import MariaDBServer
-from tests.support.stack import Village
+from tests.support.stack import Stack
 from tests.support.watching import ask_until
 
 PLAYERS = 1_000_000
@@ -71,17 +71,17 @@ def main() -> None:
 
 def measure_undisturbed(directory: Path, server: MariaDBServer, players: int) -> list[Line]:
     """First adoption and ticks, with nobody asking for anything."""
-    with Village("mariadb", directory, server, config=CONFIG, is_quick=False) as village:
-        insert_players(village, players)
-        plain_copy = statistics.median(seconds_of_copy(village, "authme") for _copy in range(COPIES))
-        adoption = sync(village)
+    with Stack("mariadb", directory, server, config=CONFIG, is_quick=False) as stack:
+        insert_players(stack, players)
+        plain_copy = statistics.median(seconds_of_copy(stack, "authme") for _copy in range(COPIES))
+        adoption = sync(stack)
         assert adoption["adopted"] == players, adoption
-        bare = sum(seconds_of_copy(village, table) for table in ("regsvc_user", "regsvc_player"))
-        sync(village)  # what it wrote itself is looked at once more
-        scan = median(lambda: seconds(lambda: village.table.database.query(PLAIN_SCAN)))
-        idle = median(lambda: sync(village)["durationMs"] / 1000)
-        theirs = median(lambda: tick_after(village, change_theirs))
-        ours = median(lambda: tick_after(village, change_ours), runs=3)
+        bare = sum(seconds_of_copy(stack, table) for table in ("regsvc_user", "regsvc_player"))
+        sync(stack)  # what it wrote itself is looked at once more
+        scan = median(lambda: seconds(lambda: stack.table.database.query(PLAIN_SCAN)))
+        idle = median(lambda: sync(stack)["durationMs"] / 1000)
+        theirs = median(lambda: tick_after(stack, change_theirs))
+        ours = median(lambda: tick_after(stack, change_ours), runs=3)
     adopted = adoption["durationMs"] / 1000
     return [
         ("one plain checksum scan of the table", "", f"{scan:.2f} s"),
@@ -96,13 +96,13 @@ def measure_undisturbed(directory: Path, server: MariaDBServer, players: int) ->
 
 def measure_under_load(directory: Path, server: MariaDBServer, players: int) -> list[Line]:
     """What requests feel of a first adoption, and how much the process grows by it."""
-    with Village("mariadb", directory, server, config=CONFIG, is_quick=False) as village:
-        village.olivia()
-        idle = statistics.median(load(village.daemon.port) for _run in range(RUNS))
-        insert_players(village, players)
+    with Stack("mariadb", directory, server, config=CONFIG, is_quick=False) as stack:
+        stack.olivia()
+        idle = statistics.median(load(stack.daemon.port) for _run in range(RUNS))
+        insert_players(stack, players)
         watch = Watch()
-        with watching(village, watch):
-            sync(village)
+        with watching(stack, watch):
+            sync(stack)
     latencies = statistics.quantiles(watch.latencies, n=100)
     rate = statistics.median(watch.rates) if watch.rates else float("nan")
     return [
@@ -113,13 +113,13 @@ def measure_under_load(directory: Path, server: MariaDBServer, players: int) -> 
 
 
 def measure_sqlite(directory: Path, players: int) -> list[Line]:
-    with Village("sqlite", directory, config=CONFIG, is_quick=False) as village:
-        insert_players(village, players)
-        adoption = sync(village)
+    with Stack("sqlite", directory, config=CONFIG, is_quick=False) as stack:
+        insert_players(stack, players)
+        adoption = sync(stack)
         assert adoption["adopted"] == players, adoption
-        sync(village)
-        idle = median(lambda: sync_exactly(village))
-        touched = median(lambda: tick_after(village, touch))
+        sync(stack)
+        idle = median(lambda: sync_exactly(stack))
+        touched = median(lambda: tick_after(stack, touch))
     return [
         (f"SQLite, {players:,} players: first adoption", "", f"{adoption['durationMs'] / 1000:.1f} s"),
         ("tick, somebody wrote, nothing changed", "<= 0.3 s", f"{touched:.2f} s"),
@@ -130,9 +130,9 @@ def measure_sqlite(directory: Path, players: int) -> list[Line]:
 # --- what is done to the tables ---
 
 
-def insert_players(village: Village, count: int) -> None:
+def insert_players(stack: Stack, count: int) -> None:
     """Players who registered long ago, in an order that no index has."""
-    sync(village)  # the daemon's first run is over, and does not meet half of them
+    sync(stack)  # the daemon's first run is over, and does not meet half of them
     digits = list(range(count))
     random.Random(1).shuffle(digits)
     rows = (
@@ -140,7 +140,7 @@ def insert_players(village: Village, count: int) -> None:
         for n in digits
     )
     place, statement = (
-        village.table.database,
+        stack.table.database,
         "INSERT INTO authme (username, realname, password, email, regdate) VALUES ",
     )
     if isinstance(place, SqliteFile):
@@ -153,9 +153,9 @@ def insert_players(village: Village, count: int) -> None:
         place.execute(statement + ", ".join(map(str, page)))
 
 
-def seconds_of_copy(village: Village, table: str) -> float:
+def seconds_of_copy(stack: Stack, table: str) -> float:
     """What the database alone takes to write these rows, with their indexes."""
-    place = village.table.database
+    place = stack.table.database
     rows = place.query(f"SHOW COLUMNS FROM {table} WHERE Extra NOT LIKE 'VIRTUAL%%'")
     columns = ", ".join(row["Field"] for row in rows)
     place.execute(f"CREATE TABLE copy_of LIKE {table}")
@@ -164,48 +164,48 @@ def seconds_of_copy(village: Village, table: str) -> float:
     return taken
 
 
-def change_theirs(village: Village) -> None:
+def change_theirs(stack: Stack) -> None:
     """As many people changed their passwords in the game."""
-    for page in paged(iter(some_names(village)), 500):
+    for page in paged(iter(some_names(stack)), 500):
         names = ", ".join(f"'{name}'" for name in page)
-        village.table.database.execute(
+        stack.table.database.execute(
             f"UPDATE authme SET password = CONCAT('$SHA$', MD5(RAND())) WHERE username IN ({names})"
         )
 
 
-def change_ours(village: Village) -> None:
+def change_ours(stack: Stack) -> None:
     """An operator types SQL; those who were banned before have their mails, which are not the tick's work."""
-    ask_until(lambda: waiting_mails(village), lambda count: count == 0)
-    names = ", ".join(f"'{name}'" for name in some_names(village))
-    village.table.database.execute(
+    ask_until(lambda: waiting_mails(stack), lambda count: count == 0)
+    names = ", ".join(f"'{name}'" for name in some_names(stack))
+    stack.table.database.execute(
         f"UPDATE regsvc_user SET status = 'banned' WHERE status = 'approved' AND username_key IN ({names})"
     )
 
 
-def waiting_mails(village: Village) -> int:
-    [row] = village.table.database.query("SELECT COUNT(*) AS count FROM regsvc_outbox WHERE outcome IS NULL")
+def waiting_mails(stack: Stack) -> int:
+    [row] = stack.table.database.query("SELECT COUNT(*) AS count FROM regsvc_outbox WHERE outcome IS NULL")
     return int(row["count"])
 
 
-def touch(village: Village) -> None:
+def touch(stack: Stack) -> None:
     """Somebody logs in to the game, which is nothing to us."""
-    village.table.database.execute(
+    stack.table.database.execute(
         "UPDATE authme SET lastlogin = COALESCE(lastlogin, 0) + 1 WHERE username = 'player_0000000'"
     )
 
 
-def some_names(village: Village) -> list[str]:
-    [row] = village.table.database.query("SELECT COUNT(*) AS count FROM authme")
+def some_names(stack: Stack) -> list[str]:
+    [row] = stack.table.database.query("SELECT COUNT(*) AS count FROM authme")
     return [f"player_{n:07}" for n in random.sample(range(int(row["count"]) - 1), CHANGES)]
 
 
 # --- runs of the sync ---
 
 
-def sync(village: Village) -> dict[str, Any]:
+def sync(stack: Stack) -> dict[str, Any]:
     """The report of a run of the daemon, however long it takes."""
-    connection = HTTPConnection(HOST, village.daemon.port, timeout=3600)
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {village.olivia()}"}
+    connection = HTTPConnection(HOST, stack.daemon.port, timeout=3600)
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {stack.olivia()}"}
     with closing(connection):
         connection.request("POST", "/api/admin/sync", "{}", headers)
         reply = json.loads(connection.getresponse().read())
@@ -213,25 +213,25 @@ def sync(village: Village) -> dict[str, Any]:
     return report
 
 
-def sync_exactly(village: Village) -> float:
+def sync_exactly(stack: Stack) -> float:
     """Seconds of a run; the report rounds to milliseconds."""
-    return float(sync(village)["durationMs"]) / 1000
+    return float(sync(stack)["durationMs"]) / 1000
 
 
-def tick_after(village: Village, change: Callable[[Village], None]) -> float:
+def tick_after(stack: Stack, change: Callable[[Stack], None]) -> float:
     """Seconds of the tick that finds the change; the one after it finds what that one wrote."""
-    change(village)
-    found = sync(village)
+    change(stack)
+    found = sync(stack)
     assert found["braked"] is None, found
-    sync(village)
-    sync(village)
+    sync(stack)
+    sync(stack)
     return float(found["durationMs"]) / 1000
 
 
 @contextmanager
-def watching(village: Village, watch: Watch) -> Iterator[None]:
+def watching(stack: Stack, watch: Watch) -> Iterator[None]:
     """Asks all the while: one probe after the other for some seconds, then a load, and so on."""
-    is_over, before = threading.Event(), resident_mib(village.daemon.pid)
+    is_over, before = threading.Event(), resident_mib(stack.daemon.pid)
     peak = [before]
 
     def probe(connection: HTTPConnection) -> None:
@@ -239,15 +239,15 @@ def watching(village: Village, watch: Watch) -> Iterator[None]:
         connection.request("GET", "/health/alive")
         connection.getresponse().read()
         watch.latencies.append((time.perf_counter() - began) * 1000)
-        peak[0] = max(peak[0], resident_mib(village.daemon.pid))
+        peak[0] = max(peak[0], resident_mib(stack.daemon.pid))
 
     def ask() -> None:
-        with closing(HTTPConnection(HOST, village.daemon.port, timeout=60)) as connection:
+        with closing(HTTPConnection(HOST, stack.daemon.port, timeout=60)) as connection:
             while not is_over.is_set():
                 ends_at = time.monotonic() + PROBED
                 while time.monotonic() < ends_at and not is_over.wait(PROBE_PAUSE):
                     probe(connection)
-                rate = load(village.daemon.port)
+                rate = load(stack.daemon.port)
                 if not is_over.is_set():
                     watch.rates.append(rate)
 

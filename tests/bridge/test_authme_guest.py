@@ -236,7 +236,7 @@ def test_each_thread_notices_that_the_file_was_replaced(
 def test_a_login_without_rights_on_the_table_is_told_in_words(
     mariadb: MariaDBServer, authme_table: AuthMeTable, database: Database
 ) -> None:
-    mariadb.run_as_keeper(
+    mariadb.run_as_root(
         "CREATE USER 'reader'@'%' IDENTIFIED BY 'reader-password'",
         f"GRANT SELECT ON `{database.name}`.* TO 'reader'@'%'",
     )
@@ -248,7 +248,7 @@ def test_a_login_without_rights_on_the_table_is_told_in_words(
             players.insert(ALICE)
         opened.close()
     finally:
-        mariadb.run_as_keeper("DROP USER 'reader'@'%'")
+        mariadb.run_as_root("DROP USER 'reader'@'%'")
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])

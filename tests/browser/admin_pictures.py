@@ -11,19 +11,19 @@ from pathlib import Path
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.operator import Operator
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 Take = Callable[..., None]
 
 PLAYERS = ("Wanda", "Xaver", "Yusuf", "Zoe", "Pavel", "Quirin", "Rosa", "Samir", "Tilda", "Ulrich")
 
 
-def at_desk(page: Page, place: Village, address: str) -> Operator:
+def at_desk(page: Page, place: Stack, address: str) -> Operator:
     page.goto(f"{place.daemon.base_url}/admin{address}")
     return Operator(page).come_in()
 
 
-def users(page: Page, place: Village, take: Take) -> None:
+def users(page: Page, place: Stack, take: Take) -> None:
     at_desk(page, place, "#users")
     page.locator(".rows tbody input").nth(1).check()
     page.locator(".rows tbody input").nth(2).check()
@@ -31,7 +31,7 @@ def users(page: Page, place: Village, take: Take) -> None:
     take("admin-users", is_whole=False)
 
 
-def one_user(page: Page, place: Village, take: Take) -> None:
+def one_user(page: Page, place: Stack, take: Take) -> None:
     at_desk(page, place, "#user?name=Bob_1")
     expect(page.locator(".history")).to_contain_text("Griefing")
     page.locator("summary", has_text="Password").click()
@@ -40,7 +40,7 @@ def one_user(page: Page, place: Village, take: Take) -> None:
     take("admin-ban", is_whole=False)
 
 
-def bans_and_audits(page: Page, place: Village, take: Take) -> None:
+def bans_and_audits(page: Page, place: Stack, take: Take) -> None:
     desk = at_desk(page, place, "#bans")
     expect(page.get_by_text("Banned: 2")).to_be_visible()
     take("admin-bans")
@@ -49,14 +49,14 @@ def bans_and_audits(page: Page, place: Village, take: Take) -> None:
     take("admin-audits")
 
 
-def sync(page: Page, place: Village, take: Take) -> None:
+def sync(page: Page, place: Stack, take: Take) -> None:
     at_desk(page, place, "#sync")
     page.get_by_role("button", name="Sync now").click()
     expect(page.locator(".brake")).to_be_visible()
     take("admin-sync")
 
 
-def mails_and_doctor(page: Page, place: Village, take: Take) -> None:
+def mails_and_doctor(page: Page, place: Stack, take: Take) -> None:
     desk = at_desk(page, place, "#mails")
     expect(page.get_by_text("No such mailbox")).to_be_visible()
     take("admin-mails")
@@ -66,7 +66,7 @@ def mails_and_doctor(page: Page, place: Village, take: Take) -> None:
     take("admin-doctor")
 
 
-def show_where_servers_live(route: Route, place: Village) -> None:
+def show_where_servers_live(route: Route, place: Stack) -> None:
     """The folder that the picture was taken in is nobody's business."""
     reply = route.fetch()
     route.fulfill(response=reply, body=reply.text().replace(str(place.game.directory.parent), "/srv/willow-valley"))
@@ -76,27 +76,27 @@ ADMIN_SCENES = (users, one_user, bans_and_audits, sync, mails_and_doctor)
 
 
 @contextmanager
-def admin_village() -> Iterator[Village]:
+def admin_stack() -> Iterator[Stack]:
     """One where something has happened of everything there is."""
     server = {"name": "Willow Valley", "base_url": "https://play.example.org"}
     config = {"server": server, "sync": {"max_changes": "2 and 1%", "new_players": "approved"}}
     with (
         tempfile.TemporaryDirectory() as directory,
-        Village("sqlite", Path(directory), config=config) as village,
+        Stack("sqlite", Path(directory), config=config) as stack,
     ):
         for name in PLAYERS:
-            village.authme.register(name, "players-secret", f"{name.lower()}@example.org")
-        village.sync()
-        bob, carol = village.approved("bob"), village.approved("carol")
+            stack.authme.register(name, "players-secret", f"{name.lower()}@example.org")
+        stack.sync()
+        bob, carol = stack.approved("bob"), stack.approved("carol")
         in_a_week = datetime.now(UTC) + timedelta(days=7)
-        village.decides("ban", bob, reason="Griefing at spawn", expiresAt=round(in_a_week.timestamp() * 1000))
-        village.decides("ban", carol, reason="X-ray, for the third time.\nWe have warned her twice.")
-        alice = village.pending("alice")
-        village.smtp.refuse(alice.email)
-        village.decides("reject", alice, reason="Please tell us a little more about you.")
-        village.smtp.wait_for_refusal(alice.email)
-        village.pending("dmitri")
+        stack.decides("ban", bob, reason="Griefing at spawn", expiresAt=round(in_a_week.timestamp() * 1000))
+        stack.decides("ban", carol, reason="X-ray, for the third time.\nWe have warned her twice.")
+        alice = stack.pending("alice")
+        stack.smtp.refuse(alice.email)
+        stack.decides("reject", alice, reason="Please tell us a little more about you.")
+        stack.smtp.wait_for_refusal(alice.email)
+        stack.pending("dmitri")
         for name in PLAYERS[:4]:
-            village.authme.unregister_from_console(name)
-        village.game.change_authme({"DataSource.caching": True})
-        yield village
+            stack.authme.unregister_from_console(name)
+        stack.game.change_authme({"DataSource.caching": True})
+        yield stack

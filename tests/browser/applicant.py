@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from tests.support.stack import Person, Village, find_code, has_code
+from tests.support.stack import Person, Stack, find_code, has_code
 
 
 class Applicant:
     """`page` shows `/register` in English."""
 
-    def __init__(self, page: Page, village: Village, person: Person) -> None:
+    def __init__(self, page: Page, stack: Stack, person: Person) -> None:
         self.page = page
-        self.village = village
+        self.stack = stack
         self.person = person
 
     def give_email(self, email: str | None = None) -> None:
@@ -21,7 +21,7 @@ class Applicant:
 
     def code(self) -> str:
         """The digits in the newest mail, which may still be on its way."""
-        return find_code(self.village.smtp.wait_for(self.person.email, 1, counts=has_code).text)
+        return find_code(self.stack.smtp.wait_for(self.person.email, 1, counts=has_code).text)
 
     def give_code(self, code: str | None = None) -> None:
         self.page.get_by_label("Code from the e-mail").fill(code or self.code())

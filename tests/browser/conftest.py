@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 NO_CHROMIUM = "NO CHROMIUM HERE: it is missing (Debian: apt-get install chromium)"
 PHONE = {"width": 360, "height": 740}
@@ -40,10 +40,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
-    directory: Path = tmp_path_factory.mktemp("village")
-    with Village("sqlite", directory) as village:
-        yield village
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    directory: Path = tmp_path_factory.mktemp("stack")
+    with Stack("sqlite", directory) as stack:
+        yield stack
 
 
 class Watch:
@@ -72,11 +72,11 @@ class Watch:
 
 
 @pytest.fixture
-def open_page(browser: Browser, village: Village) -> Iterator[OpenPage]:
+def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
     """`open_page("/docs", size="phone", language="zh", dark=True)`; looks at the end whether the page behaved.
 
     `may_complain`: of requests that are refused or not answered, which browsers write down; or what else it may say.
-    `at`: another address than the village's; `may_leave_for`: one of somebody else's. `options`: more for the
+    `at`: another address than the stack's; `may_leave_for`: one of somebody else's. `options`: more for the
     browser's context.
     """
     contexts: list[tuple[BrowserContext, Watch]] = []
@@ -100,7 +100,7 @@ def open_page(browser: Browser, village: Village) -> Iterator[OpenPage]:
             **options,
         )
         context.set_default_timeout(PATIENCE)
-        address = at or village.daemon.base_url
+        address = at or stack.daemon.base_url
         expected = (may_complain,) if isinstance(may_complain, str) else (REFUSED,) if may_complain else ()
         contexts.append((context, Watch(context, address, may_leave_for, expected)))
         page = context.new_page()

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.operator import Operator
 from tests.support.questions import applies, token_for
-from tests.support.stack import NO_LIMIT, Person, Village
+from tests.support.stack import NO_LIMIT, Person, Stack
 
 Take = Callable[..., None]
 
@@ -21,7 +21,7 @@ QUESTIONS = """
 [[question]]
 id = 1
 type = "single_choice"
-text = "Somebody has built right beside your house. What do you do?"
+text = "Somebody has built right beside your services. What do you do?"
 [[question.option]]
 text = "I talk to him"
 score = 40
@@ -58,18 +58,18 @@ max_score = 20
 BUILDER = "A friend of mine plays here, and I liked the harbour she showed me.\nI mostly build: bridges, if I may."
 
 
-def operators_page(page: Page, place: Village, address: str = "") -> Operator:
+def operators_page(page: Page, place: Stack, address: str = "") -> Operator:
     page.goto(f"{place.daemon.base_url}/admin{address}")
     return Operator(page).come_in()
 
 
-def operators_login(page: Page, place: Village, take: Take) -> None:
+def operators_login(page: Page, place: Stack, take: Take) -> None:
     page.goto(f"{place.daemon.base_url}/admin")
     expect(page.get_by_label("Password")).to_be_visible()
     take("admin-login")
 
 
-def review_queue(page: Page, place: Village, take: Take) -> None:
+def review_queue(page: Page, place: Stack, take: Take) -> None:
     desk = operators_page(page, place)
     page.keyboard.press("j")
     expect(desk.card.get_by_text("bridges, if I may")).to_be_visible()
@@ -96,36 +96,36 @@ OPERATORS_SCENES = (operators_login, review_queue)
 
 
 @contextmanager
-def operators_village() -> Iterator[Village]:
+def operators_stack() -> Iterator[Stack]:
     """One where several wait, of whom one has been here before."""
-    with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    with ExitStack() as exit_stack:
+        directory = Path(exit_stack.enter_context(tempfile.TemporaryDirectory()))
         file = directory / "questions.toml"
         file.write_text(QUESTIONS, encoding="utf-8")
         config: dict[str, dict[str, Any]] = {
             "questionnaire": {"file": str(file), "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
             "server": {"name": "Willow Valley"},
         }
-        village = stack.enter_context(Village("sqlite", directory / "village", config=config))
-        fill_queue(village)
-        yield village
+        stack = exit_stack.enter_context(Stack("sqlite", directory / "stack", config=config))
+        fill_queue(stack)
+        yield stack
 
 
-def fill_queue(village: Village) -> None:
-    apply(village, village.newcomer("alice"), "I want to build a farm.")
-    bob = apply(village, village.newcomer("bob"), "dunno lol")
-    village.decides("reject", bob, reason="Please tell us a little more about you.")
-    apply(village, replace(village.newcomer("bobby"), email=bob.email), BUILDER)
+def fill_queue(stack: Stack) -> None:
+    apply(stack, stack.newcomer("alice"), "I want to build a farm.")
+    bob = apply(stack, stack.newcomer("bob"), "dunno lol")
+    stack.decides("reject", bob, reason="Please tell us a little more about you.")
+    apply(stack, replace(stack.newcomer("bobby"), email=bob.email), BUILDER)
     for name in ("carla", "dmitri", "emma", "farid", "greta", "hugo", "ines", "jonas"):
-        apply(village, village.newcomer(name), f"I am {name.capitalize()}, and I like mines.")
+        apply(stack, stack.newcomer(name), f"I am {name.capitalize()}, and I like mines.")
 
 
-def apply(village: Village, person: Person, words: str) -> Person:
+def apply(stack: Stack, person: Person, words: str) -> Person:
     answers = {
         "1": {"selectedOptionIds": [0]},
         "2": {"selectedOptionIds": [0, 2]},
         "3": {"textAnswer": words},
     }
-    reply = applies(village, person, token_for(village, answers))
+    reply = applies(stack, person, token_for(stack, answers))
     assert reply.status == 201, reply.text
     return person

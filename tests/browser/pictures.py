@@ -16,14 +16,14 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
-from tests.browser.admin_pictures import ADMIN_SCENES, admin_village
+from tests.browser.admin_pictures import ADMIN_SCENES, admin_stack
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import SIZES, find_chromium
-from tests.browser.operators_pictures import OPERATORS_SCENES, operators_village
-from tests.support.chat_stack import ChatVillage
+from tests.browser.operators_pictures import OPERATORS_SCENES, operators_stack
+from tests.support.chat_stack import ChatStack
 from tests.support.oauth_server import OAuthServer
 from tests.support.questions import asking
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 COLOURS = 64
@@ -32,11 +32,11 @@ LONGEST = 1600  # pixels; a page that goes on below looks no different there
 Take = Callable[..., None]
 
 
-def registering(page: Page, place: ChatVillage, take: Take) -> None:
+def registering(page: Page, place: ChatStack, take: Take) -> None:
     """All the way, with everything a host may ask for."""
-    village = place.village
-    alice = Applicant(page, village, village.newcomer("alice"))
-    page.goto(f"{village.daemon.base_url}/register")
+    stack = place.stack
+    alice = Applicant(page, stack, stack.newcomer("alice"))
+    page.goto(f"{stack.daemon.base_url}/register")
     expect(page.get_by_label("E-mail address")).to_be_visible()
     take("register-email")
     alice.give_email()
@@ -65,12 +65,12 @@ def registering(page: Page, place: ChatVillage, take: Take) -> None:
     take("register-done")
 
 
-def account(page: Page, place: ChatVillage, take: Take) -> None:
-    village = place.village
-    bob = village.newcomer("bob")
-    village.authme.register(bob.name, bob.password)
-    village.sync()
-    page.goto(f"{village.daemon.base_url}/account")
+def account(page: Page, place: ChatStack, take: Take) -> None:
+    stack = place.stack
+    bob = stack.newcomer("bob")
+    stack.authme.register(bob.name, bob.password)
+    stack.sync()
+    page.goto(f"{stack.daemon.base_url}/account")
     expect(page.get_by_label("Name or e-mail address")).to_be_visible()
     take("login")
     page.get_by_label("Name or e-mail address").fill(bob.name)
@@ -90,9 +90,9 @@ def running(route: Route) -> None:
     route.fulfill(response=reply, json=told)
 
 
-def small_pages(page: Page, place: ChatVillage, take: Take) -> None:
+def small_pages(page: Page, place: ChatStack, take: Take) -> None:
     page.route("**/api/server/status*", running)
-    base_url = place.village.daemon.base_url
+    base_url = place.stack.daemon.base_url
     for name, path, seen in (
         ("server", "/server", "Downloads"),
         ("forgot-password", "/forgot-password", "Send the link"),
@@ -113,7 +113,7 @@ def main(*wanted: str) -> None:
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        places = ((village, SCENES), (operators_village, OPERATORS_SCENES), (admin_village, ADMIN_SCENES))
+        places = ((stack, SCENES), (operators_stack, OPERATORS_SCENES), (admin_stack, ADMIN_SCENES))
         for make_place, scenes in places:
             chosen = [scene for scene in scenes if not wanted or scene.__name__ in wanted]
             if chosen:
@@ -157,7 +157,7 @@ def make_small(file: Path) -> None:
 
 
 @contextmanager
-def village() -> Iterator[ChatVillage]:
+def stack() -> Iterator[ChatStack]:
     """A host that asks for everything, and tells everything."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -177,7 +177,7 @@ def village() -> Iterator[ChatVillage]:
                 }
             },
         }
-        yield ChatVillage(stack.enter_context(Village("sqlite", directory / "village", config=config)), provider)
+        yield ChatStack(stack.enter_context(Stack("sqlite", directory / "stack", config=config)), provider)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.authenticator import Authenticator
-from tests.support.stack import Person, Village, find_code, has_code
+from tests.support.stack import Person, Stack, find_code, has_code
 
 MARKUP = '<img src=x onerror="document.title=1"><b>bold</b>'
 
@@ -32,9 +32,9 @@ def opened(page: Page, section: str) -> None:
     page.locator("summary", has_text=section).click()
 
 
-def test_who_was_rejected_is_told_why_in_words_alone(village: Village, open_page: OpenPage) -> None:
-    alice = village.pending("alice")
-    village.decides("reject", alice, reason=MARKUP)
+def test_who_was_rejected_is_told_why_in_words_alone(stack: Stack, open_page: OpenPage) -> None:
+    alice = stack.pending("alice")
+    stack.decides("reject", alice, reason=MARKUP)
     page = logged_in(open_page, alice, size="phone")
     expect(page.get_by_text("Not accepted", exact=True)).to_be_visible()
     expect(page.get_by_text(MARKUP, exact=True)).to_be_visible()
@@ -44,8 +44,8 @@ def test_who_was_rejected_is_told_why_in_words_alone(village: Village, open_page
     assert not is_wider_than_the_screen(page)
 
 
-def test_who_waits_can_look_without_logging_in(village: Village, open_page: OpenPage) -> None:
-    alice = village.pending("alice")
+def test_who_waits_can_look_without_logging_in(stack: Stack, open_page: OpenPage) -> None:
+    alice = stack.pending("alice")
     page = open_page("/account", may_complain=True)
     opened(page, "What became of my registration?")
     page.get_by_label("Your name in the game").fill("nobody_here")
@@ -56,8 +56,8 @@ def test_who_waits_can_look_without_logging_in(village: Village, open_page: Open
     expect(page.get_by_text(f"{alice.name}: Waiting for review")).to_be_visible()
 
 
-def test_a_wrong_password_keeps_the_name_and_logging_out_forgets_it(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
+def test_a_wrong_password_keeps_the_name_and_logging_out_forgets_it(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
     page = open_page("/account", may_complain=True)
     log_in(page, bob, "not-bobs-secret")
     expect(page.get_by_role("status")).to_have_text("The name or the password is wrong.")
@@ -69,19 +69,19 @@ def test_a_wrong_password_keeps_the_name_and_logging_out_forgets_it(village: Vil
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_who_is_banned_is_told_why_and_how_long(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
-    village.decides("ban", bob, reason="Griefing", expiresAt=4_102_444_800_000)
+def test_who_is_banned_is_told_why_and_how_long(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
+    stack.decides("ban", bob, reason="Griefing", expiresAt=4_102_444_800_000)
     page = open_page("/account", may_complain=True)
     log_in(page, bob)
     expect(page.get_by_role("status")).to_contain_text("This account is banned: Griefing")
     expect(page.get_by_role("status")).to_contain_text(re.compile("Until .*(2099|2100)"))
 
 
-def test_the_second_factor_is_asked_for_when_it_is_needed(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
+def test_the_second_factor_is_asked_for_when_it_is_needed(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
     app = Authenticator()
-    assert village.authme.set_totp(bob.name, app.secret)
+    assert stack.authme.set_totp(bob.name, app.secret)
     page = open_page("/account", may_complain=True)
     expect(page.get_by_label("Code of your authenticator app")).to_be_hidden()
     log_in(page, bob)
@@ -92,12 +92,12 @@ def test_the_second_factor_is_asked_for_when_it_is_needed(village: Village, open
     expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
 
 
-def test_a_session_that_ended_elsewhere_is_told(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
+def test_a_session_that_ended_elsewhere_is_told(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
     page = logged_in(open_page, bob, may_complain=True)
     page.reload()
     expect(page.get_by_role("heading", name=bob.name)).to_be_visible()  # the tab remembers
-    village.decides("password", bob, password="olivias-choice")
+    stack.decides("password", bob, password="olivias-choice")
     opened(page, "My data")
     page.get_by_role("button", name="Download").click()
     expect(page.get_by_role("status")).to_have_text("Your login has ended. Please log in again.")
@@ -106,8 +106,8 @@ def test_a_session_that_ended_elsewhere_is_told(village: Village, open_page: Ope
     expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
 
 
-def test_another_password(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
+def test_another_password(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
     page = logged_in(open_page, bob, may_complain=True)
     opened(page, "Password")
     page.get_by_label("New password").fill("bobs-next-secret")
@@ -118,25 +118,25 @@ def test_another_password(village: Village, open_page: OpenPage) -> None:
     page.get_by_label("Current password").fill(bob.password)
     page.get_by_role("button", name="Change password").click()
     expect(page.get_by_role("status")).to_have_text("Your password was changed. Please log in again.")
-    assert village.login(bob, "bobs-next-secret").status == 200
+    assert stack.login(bob, "bobs-next-secret").status == 200
 
 
-def test_another_address(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
+def test_another_address(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
     new = f"new.{bob.email}"
     page = logged_in(open_page, bob)
     opened(page, "E-mail address")
     page.get_by_label("New e-mail address").fill(new)
     page.get_by_role("button", name="Send a code there").click()
-    page.get_by_label("Code from the e-mail").fill(find_code(village.smtp.wait_for(new, 1, counts=has_code).text))
+    page.get_by_label("Code from the e-mail").fill(find_code(stack.smtp.wait_for(new, 1, counts=has_code).text))
     page.get_by_label("Current password").fill(bob.password)
     page.get_by_role("button", name="Change e-mail address").click()
     expect(page.locator("dd", has_text=new)).to_be_visible()
-    assert village.user(bob)["email"] == new
+    assert stack.user(bob)["email"] == new
 
 
-def test_taking_everything_along_and_leaving(village: Village, open_page: OpenPage, tmp_path: Path) -> None:
-    bob = village.approved("bob")
+def test_taking_everything_along_and_leaving(stack: Stack, open_page: OpenPage, tmp_path: Path) -> None:
+    bob = stack.approved("bob")
     page = logged_in(open_page, bob)
     opened(page, "My data")
     with page.expect_download() as download:
@@ -149,18 +149,18 @@ def test_taking_everything_along_and_leaving(village: Village, open_page: OpenPa
     page.get_by_label("Current password").fill(bob.password)
     page.get_by_role("button", name="Delete for good").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
-    assert village.status(bob) == "approved"
+    assert stack.status(bob) == "approved"
     page.get_by_role("button", name="Delete for good").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete for good").click()
     expect(page.get_by_role("status")).to_have_text(f"Your account {bob.name} was deleted.")
-    assert village.status(bob) is None
+    assert stack.status(bob) is None
 
 
-def test_a_forgotten_password(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
+def test_a_forgotten_password(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
     page = open_page("/account")
     page.get_by_role("link", name="Forgotten password").click()
     page.get_by_label("E-mail address").fill(bob.email)
     page.get_by_role("button", name="Send the link").click()
     expect(page.get_by_role("status")).to_contain_text("a link to set a new password is on its way")
-    village.smtp.wait_for(bob.email, 1, counts=lambda letter: "#token=" in letter.text)
+    stack.smtp.wait_for(bob.email, 1, counts=lambda letter: "#token=" in letter.text)

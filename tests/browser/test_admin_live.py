@@ -11,14 +11,14 @@ from playwright.sync_api import Route, expect
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.operators import Operators
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 
 
 @pytest.fixture(scope="module")
-def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     directory: Path = tmp_path_factory.mktemp("live")
-    with Village("sqlite", directory) as village:
-        yield village
+    with Stack("sqlite", directory) as stack:
+        yield stack
 
 
 def away(route: Route) -> None:
@@ -26,15 +26,15 @@ def away(route: Route) -> None:
     route.fulfill(status=503, headers={"Retry-After": "1"}, json=refusal)
 
 
-def test_what_others_do_is_seen_at_once(village: Village, open_page: OpenPage) -> None:
-    oscar = Operators(village).new("oscar")
-    oscars = village.admin_token(oscar.name, oscar.password)
+def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> None:
+    oscar = Operators(stack).new("oscar")
+    oscars = stack.admin_token(oscar.name, oscar.password)
 
     def oscar_decides(transition: str, person: Person, **fields: object) -> None:
         body = {"username": person.name, **fields}
-        assert village.post(f"/api/admin/user/{transition}", body, token=oscars).status == 200
+        assert stack.post(f"/api/admin/user/{transition}", body, token=oscars).status == 200
 
-    alice, bob, carla = (village.pending(name) for name in ("alice", "bob", "carla"))
+    alice, bob, carla = (stack.pending(name) for name in ("alice", "bob", "carla"))
     page = open_page("/admin", may_complain=True)
     page.route("**/events", lambda route: route.abort())
     desk = Operator(page).come_in(is_live=False)
@@ -42,7 +42,7 @@ def test_what_others_do_is_seen_at_once(village: Village, open_page: OpenPage) -
 
     # who comes while nobody can hear of it is seen as soon as the list can be asked for again; a newcomer comes last
     expect(page.locator(".count")).to_have_text("3")
-    dora = village.pending("dora")
+    dora = stack.pending("dora")
     page.route("**/api/admin/users?*", away, times=1)
     page.unroute("**/events")
     expect(desk.notice).to_have_text("Away.")
@@ -71,29 +71,29 @@ def test_what_others_do_is_seen_at_once(village: Village, open_page: OpenPage) -
     page.keyboard.press("a")
     page.get_by_role("button", name="Send now").click()
     expect(desk.tray).to_contain_text("could not be reached")
-    village.decides("approve", dora)
+    stack.decides("approve", dora)
     expect(desk.tray).to_be_hidden()
     expect(desk.notice).to_have_text(f"{desk.name} has decided: {dora.name} is Approved.")
 
     # the stream breaks, and what happened meanwhile is seen all the same
-    village.restart_with({})
+    stack.restart_with({})
     expect(page.locator(".live")).to_have_text("Not live")
-    erin = village.pending("erin")
+    erin = stack.pending("erin")
     expect(desk.person(erin.name)).to_be_visible()
     expect(page.locator(".live")).to_have_text("Live")
-    assert village.status(bob) == "rejected"
+    assert stack.status(bob) == "rejected"
 
 
-def test_a_ban_arrives_in_another_window_and_a_right_may_be_lost(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
-    operators = Operators(village)
+def test_a_ban_arrives_in_another_window_and_a_right_may_be_lost(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
+    operators = Operators(stack)
     oscar = operators.new("oscar")
     first = Operator(open_page("/admin#bans")).come_in()
     second_page = open_page("/admin#bans", size="phone", may_complain=True)
     second = Operator(second_page, oscar.name, oscar.password).come_in()
     first.go(f"#user?name={bob.name}")
     expect(first.page.get_by_role("heading", name=bob.name)).to_be_visible()
-    village.decides("ban", bob, reason="<b>Griefing</b>")
+    stack.decides("ban", bob, reason="<b>Griefing</b>")
     expect(second.page.get_by_text(bob.name).first).to_be_visible()
     expect(second.page.get_by_text("<b>Griefing</b>").first).to_be_visible()
     first.page.get_by_role("button", name="Log out").click()

@@ -13,10 +13,10 @@ from regsvc.database.audit import ACTIONS
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
-from tests.support.chat_stack import ChatVillage
+from tests.support.chat_stack import ChatStack
 from tests.support.oauth_server import OAuthServer
 from tests.support.questions import PASSING, applies, asking, token_for
-from tests.support.stack import OPERATOR, Person, Village
+from tests.support.stack import OPERATOR, Person, Stack
 
 MARKUP = "<b>x</b><img src=x>"
 WALKERS = 60
@@ -33,33 +33,33 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
-def chat_village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatVillage]:
-    directory = tmp_path_factory.mktemp("village")
+def chat_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStack]:
+    directory = tmp_path_factory.mktemp("stack")
     with OAuthServer() as provider:
         sync = {"max_changes": "2 and 1%", "new_players": "approved"}
         sections = {**asking(directory), "chat": provider.config(), "sync": sync}
-        with Village("sqlite", directory / "village", config=sections) as village:
+        with Stack("sqlite", directory / "stack", config=sections) as stack:
             for number in range(WALKERS):
-                village.authme.register(f"Walker_{number:02}", "walkers-secret")
-            village.sync()
-            yield ChatVillage(village, provider)
+                stack.authme.register(f"Walker_{number:02}", "walkers-secret")
+            stack.sync()
+            yield ChatStack(stack, provider)
 
 
 @pytest.fixture(scope="module")
-def village(chat_village: ChatVillage) -> Village:
-    return chat_village.village
+def stack(chat_stack: ChatStack) -> Stack:
+    return chat_stack.stack
 
 
-def pending(village: Village, name: str = "alice") -> Person:
+def pending(stack: Stack, name: str = "alice") -> Person:
     """Somebody who has answered the questions and waits."""
-    person = village.newcomer(name)
-    assert applies(village, person, token_for(village)).status == 201
+    person = stack.newcomer(name)
+    assert applies(stack, person, token_for(stack)).status == 201
     return person
 
 
-def approved(village: Village, name: str = "bob") -> Person:
-    person = pending(village, name)
-    village.decides("approve", person)
+def approved(stack: Stack, name: str = "bob") -> Person:
+    person = pending(stack, name)
+    stack.decides("approve", person)
     return person
 
 
@@ -77,12 +77,12 @@ def expect_heading(page: Page, name: str) -> None:
     expect(page.locator(".view .quiet-text", has_text="One moment")).to_have_count(0)
 
 
-def test_olivia_searches_filters_and_pages(village: Village, open_page: OpenPage) -> None:
-    alice = pending(village)
+def test_olivia_searches_filters_and_pages(stack: Stack, open_page: OpenPage) -> None:
+    alice = pending(stack)
     olivia = at_desk(open_page)
     page = olivia.page
     olivia.go("#users")
-    total = village.get("/api/admin/users", token=village.olivia()).json["pagination"]["totalCount"]
+    total = stack.get("/api/admin/users", token=stack.olivia()).json["pagination"]["totalCount"]
     expect(page.locator("p.counted")).to_have_text(f"Users: {total}")
     expect(page.locator(".rows tbody tr")).to_have_count(50)
     first = shown(page)
@@ -114,11 +114,11 @@ def test_olivia_searches_filters_and_pages(village: Village, open_page: OpenPage
     expect(page.locator("p.counted")).to_have_text("Nobody fits.")
 
     page.get_by_role("button", name="Show everything").click()
-    carol = pending(village, "carol")
+    carol = pending(stack, "carol")
     expect(page.locator(".rows .main a").first).to_have_text(carol.name)  # as it happens
 
 
-def test_olivia_decides_about_many_by_keyboard_alone(village: Village, open_page: OpenPage) -> None:
+def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: OpenPage) -> None:
     olivia = at_desk(open_page)
     page = olivia.page
     olivia.go("#users?search=walker_4&sort=name")
@@ -142,12 +142,12 @@ def test_olivia_decides_about_many_by_keyboard_alone(village: Village, open_page
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Send now").click()
     expect(page.get_by_role("row", name=re.compile("Walker_42.*Banned"))).to_be_visible()
-    told = village.get("/api/admin/users", {"search": "walker_4", "status": "banned"}, token=village.olivia()).json
+    told = stack.get("/api/admin/users", {"search": "walker_4", "status": "banned"}, token=stack.olivia()).json
     assert [(user["username"], user["reason"]) for user in told["users"]] == [("Walker_42", "Too loud")]
 
 
-def test_olivia_bans_bob_for_a_time_and_lifts_it(village: Village, open_page: OpenPage) -> None:
-    bob = approved(village)
+def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPage) -> None:
+    bob = approved(stack)
     ends = (datetime.now().astimezone() + 3 * DAY).replace(second=0, microsecond=0)
     olivia = at_desk(open_page)
     page = olivia.page
@@ -163,7 +163,7 @@ def test_olivia_bans_bob_for_a_time_and_lifts_it(village: Village, open_page: Op
     olivia.tray.get_by_role("button", name="Send now").click()
     expect(page.locator(".badges")).to_contain_text("Banned")
     expect(page.locator(".user-about")).to_contain_text("Griefing at spawn")
-    assert village.user(bob)["banExpiresAt"] == ends.timestamp() * 1000
+    assert stack.user(bob)["banExpiresAt"] == ends.timestamp() * 1000
 
     olivia.go(f"#bans?search={bob.name}")
     line = page.get_by_role("row", name=bob.name)
@@ -176,22 +176,22 @@ def test_olivia_bans_bob_for_a_time_and_lifts_it(village: Village, open_page: Op
     page.keyboard.press("Escape")
     olivia.tray.get_by_role("button", name="Send now").click()
     expect(line).to_contain_text("Griefing, twice")
-    assert village.user(bob)["banExpiresAt"] == ends.timestamp() * 1000  # untouched, to the second
+    assert stack.user(bob)["banExpiresAt"] == ends.timestamp() * 1000  # untouched, to the second
     line.get_by_role("button", name="Unban").click()
     dialog.get_by_role("button", name="Unban").click()
     olivia.tray.get_by_role("button", name="Send now").click()
     expect(page.get_by_text("Nobody is banned.")).to_be_visible()
-    assert village.status(bob) == "approved"
+    assert stack.status(bob) == "approved"
 
 
-def test_one_user_whole_and_in_words_alone(chat_village: ChatVillage, village: Village, open_page: OpenPage) -> None:
-    bob = village.newcomer("bob")
+def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.newcomer("bob")
     answers = {**PASSING, "9": {"type": "text", "textAnswer": MARKUP}}
-    link = chat_village.browser(chat_village.person(MARKUP)).link()
-    assert applies(village, bob, token_for(village, answers), linkToken=link).status == 201
-    village.decides("approve", bob)
-    village.decides("ban", bob, reason=MARKUP)
-    village.smtp.wait_for(bob.email, 3)
+    link = chat_stack.browser(chat_stack.person(MARKUP)).link()
+    assert applies(stack, bob, token_for(stack, answers), linkToken=link).status == 201
+    stack.decides("approve", bob)
+    stack.decides("ban", bob, reason=MARKUP)
+    stack.smtp.wait_for(bob.email, 3)
     olivia = at_desk(open_page, size="phone", may_complain=True)
     page = olivia.page
     olivia.go(f"#user?name={bob.name}")
@@ -209,11 +209,11 @@ def test_one_user_whole_and_in_words_alone(chat_village: ChatVillage, village: V
     page.get_by_label("New password").fill("bobs-next-secret")
     page.get_by_role("button", name="Set password").click()
     expect(olivia.notice).to_contain_text(bob.name)
-    letters = len(village.smtp.letters_to(bob.email))
+    letters = len(stack.smtp.letters_to(bob.email))
     page.get_by_role("button", name="Mail a link").click()
     page.get_by_role("dialog").get_by_role("button", name="Mail a link").click()
     expect(olivia.notice).to_have_text(f"A link to set a new password was sent to {bob.name}.")
-    village.smtp.wait_for(bob.email, letters + 1)
+    stack.smtp.wait_for(bob.email, letters + 1)
 
     page.get_by_role("link", name="In the audit log").click()
     expect_heading(page, "Audit log")
@@ -222,14 +222,14 @@ def test_one_user_whole_and_in_words_alone(chat_village: ChatVillage, village: V
     assert page.locator("#main img, .view b").count() == 0
     page.go_back()
     expect(page.locator(".badges")).to_contain_text("Banned")
-    village.decides("delete", bob)  # which is seen as it happens
+    stack.decides("delete", bob)  # which is seen as it happens
     expect(page.get_by_text("There is no user of this name, or no longer.")).to_be_visible()
     expect(page.get_by_role("button", name="Ban")).to_have_count(0)
 
 
-def test_olivia_reads_the_audit_log(village: Village, open_page: OpenPage) -> None:
-    bob = approved(village)
-    village.decides("ban", bob, reason="Griefing")
+def test_olivia_reads_the_audit_log(stack: Stack, open_page: OpenPage) -> None:
+    bob = approved(stack)
+    stack.decides("ban", bob, reason="Griefing")
     olivia = at_desk(open_page, may_complain=True)
     page = olivia.page
     olivia.go(f"#audits?target={bob.name}")
@@ -253,7 +253,7 @@ def test_olivia_reads_the_audit_log(village: Village, open_page: OpenPage) -> No
     expect(page.locator("p.counted")).to_have_text("Nothing fits.")
     page.get_by_role("button", name="Show everything").click()
     expect(page.locator("p.counted")).not_to_have_text("Nothing fits.")
-    village.decides("unban", bob)
+    stack.decides("unban", bob)
     expect(page.locator(".rows tbody tr").first).to_contain_text("Unbanned")  # as it happens
 
     page.context.set_offline(True)
@@ -265,44 +265,44 @@ def test_olivia_reads_the_audit_log(village: Village, open_page: OpenPage) -> No
     expect(page.locator("p.counted")).to_have_text("Entries: 4")
 
 
-def test_olivia_syncs_and_meets_the_brake(village: Village, open_page: OpenPage) -> None:
-    village.authme.register("Gina", "ginas-secret")
+def test_olivia_syncs_and_meets_the_brake(stack: Stack, open_page: OpenPage) -> None:
+    stack.authme.register("Gina", "ginas-secret")
     olivia = at_desk(open_page)
     page = olivia.page
     olivia.go("#sync")
     page.get_by_role("button", name="What would it do?").click()
     expect(page.locator(".report")).to_contain_text("adopted 1")
     gina = Person("Gina", "", "ginas-secret")
-    assert village.status(gina) is None
+    assert stack.status(gina) is None
     page.keyboard.press("s")
     expect(page.get_by_role("heading", name="What the run did")).to_be_visible()
     expect(page.locator(".rows tbody tr").first).to_contain_text("adopted 1")
-    assert village.status(gina) is not None
+    assert stack.status(gina) is not None
 
     gone = [f"Walker_5{number}" for number in range(4)]
     for name in gone:
-        assert village.authme.unregister_from_console(name)
+        assert stack.authme.unregister_from_console(name)
     page.keyboard.press("s")
     brake = page.locator(".brake")
     expect(brake).to_contain_text("Left out: removed 4")
     expect(brake).to_contain_text("companion sync --allow-mass-changes")
     expect(page.locator(".rows tbody tr").first).to_contain_text("Sync braked")
     for name in gone:
-        village.authme.register(name, "walkers-secret")
-    village.sync()
+        stack.authme.register(name, "walkers-secret")
+    stack.sync()
 
 
-def test_olivia_sends_a_failed_mail_again(village: Village, open_page: OpenPage) -> None:
-    alice = pending(village)
-    village.smtp.refuse(alice.email)
-    village.decides("reject", alice, silent=False)
-    village.smtp.wait_for_refusal(alice.email)
+def test_olivia_sends_a_failed_mail_again(stack: Stack, open_page: OpenPage) -> None:
+    alice = pending(stack)
+    stack.smtp.refuse(alice.email)
+    stack.decides("reject", alice, silent=False)
+    stack.smtp.wait_for_refusal(alice.email)
     olivia = at_desk(open_page)
     page = olivia.page
     olivia.go("#mails?state=failed")
     line = page.get_by_role("row", name=re.compile(alice.email))
     expect(line).to_contain_text("No such mailbox")
-    village.smtp.accept(alice.email)
+    stack.smtp.accept(alice.email)
     line.get_by_role("button", name="Send again").click()
     expect(olivia.notice).to_have_text(f"The mail to {alice.email} is on its way again.")
     expect(line).to_have_count(0)
@@ -315,16 +315,16 @@ def test_olivia_sends_a_failed_mail_again(village: Village, open_page: OpenPage)
     expect(olivia.notice).to_contain_text("Sent again: 1")  # a code that was used says nothing any more
 
 
-def test_the_doctor_tells_what_to_change(village: Village, open_page: OpenPage) -> None:
-    village.game.change_authme({"DataSource.caching": True})
+def test_the_doctor_tells_what_to_change(stack: Stack, open_page: OpenPage) -> None:
+    stack.game.change_authme({"DataSource.caching": True})
     olivia = at_desk(open_page)
     page = olivia.page
     olivia.go("#doctor")
     page.keyboard.press("l")
     finding = page.locator(".findings li", has_text="DataSource.caching is true.")
     expect(finding).to_contain_text("Do: Switch the cache off")
-    expect(finding.locator("code")).to_have_text(f"{village.game.authme_config}: DataSource.caching: false")
-    village.game.change_authme({"DataSource.caching": False})
+    expect(finding.locator("code")).to_have_text(f"{stack.game.authme_config}: DataSource.caching: false")
+    stack.game.change_authme({"DataSource.caching": False})
     page.get_by_role("button", name="Look again").click()
     expect(finding).to_have_count(0)
 
@@ -333,11 +333,9 @@ LOOKS = [("phone", True, "en"), ("desktop", False, "zh")]
 
 
 @pytest.mark.parametrize(("size", "dark", "language"), LOOKS)
-def test_everybody_can_use_every_view(
-    village: Village, open_page: OpenPage, size: str, dark: bool, language: str
-) -> None:
+def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: str, dark: bool, language: str) -> None:
     reason = "A very_long_word_" + "w" * 80
-    assert village.decide("ban", Person("Walker_01", "", ""), reason=reason).status in (200, 409)
+    assert stack.decide("ban", Person("Walker_01", "", ""), reason=reason).status in (200, 409)
     olivia = at_desk_of(open_page("/admin", size=size, dark=dark, language=language))
     page = olivia.page
     for view, address in VIEWS.items():

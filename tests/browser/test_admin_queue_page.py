@@ -18,7 +18,7 @@ from tests.browser.operator import Operator
 from tests.support.applicants import insert_applicants
 from tests.support.our_tables import ago, our_busy, our_database
 from tests.support.questions import PASSING, applies, asking, token_for
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until
 
 MARKUP = '<img src=x onerror="document.title=1">'
@@ -26,37 +26,37 @@ FIFTY = 50
 
 
 @pytest.fixture(scope="module")
-def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One with a queue that nobody else fills; it asks questions, and does not wait long for its own database."""
     directory: Path = tmp_path_factory.mktemp("queue")
     config = {**asking(directory), "database": {"busy_timeout": "200 ms"}}
-    with Village("sqlite", directory / "village", config=config) as village:
-        yield village
+    with Stack("sqlite", directory / "stack", config=config) as stack:
+        yield stack
 
 
 @pytest.fixture(autouse=True)
-def nobody_waits(village: Village) -> Iterator[None]:
+def nobody_waits(stack: Stack) -> Iterator[None]:
     """Every story begins with an empty queue."""
     yield
-    our_database(village).execute(
+    our_database(stack).execute(
         "UPDATE regsvc_user SET status = 'rejected', applied_status = 'rejected' WHERE status = 'pending'"
     )
 
 
-def users(village: Village, status: str = "all") -> list[dict[str, Any]]:
+def users(stack: Stack, status: str = "all") -> list[dict[str, Any]]:
     """The newest hundred."""
     query = {"status": status, "sort": "newest", "size": "100"}
-    found: list[dict[str, Any]] = village.get("/api/admin/users", query, token=village.olivia()).json["users"]
+    found: list[dict[str, Any]] = stack.get("/api/admin/users", query, token=stack.olivia()).json["users"]
     return found
 
 
-def waiting(village: Village) -> list[dict[str, Any]]:
-    return users(village, "pending")
+def waiting(stack: Stack) -> list[dict[str, Any]]:
+    return users(stack, "pending")
 
 
-def link_chat(village: Village, person: Person, name: str) -> None:
+def link_chat(stack: Stack, person: Person, name: str) -> None:
     """As if a platform had vouched for somebody of this name."""
-    our_database(village).execute(
+    our_database(stack).execute(
         "INSERT INTO regsvc_chat_link (user_id, claimed_account, platform, account_id, username, discriminator,"
         " token_hash, linked_at) SELECT id, 'discord:4711-' || id, 'discord', '4711', ?, '0', 'no token ' || id, ?"
         " FROM regsvc_user WHERE username_key = ?",
@@ -80,8 +80,8 @@ def open_desk(open_page: OpenPage, *, is_live: bool = True, **options: Any) -> O
     return Operator(page).come_in(is_live=is_live)
 
 
-def test_two_keys_empty_a_queue_of_fifty(village: Village, open_page: OpenPage) -> None:
-    names = insert_applicants(village, FIFTY)
+def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> None:
+    names = insert_applicants(stack, FIFTY)
     desk = open_desk(open_page)
     page = desk.page
     sent: list[Request] = []
@@ -114,8 +114,8 @@ def test_two_keys_empty_a_queue_of_fifty(village: Village, open_page: OpenPage) 
     page.clock.run_for(12_000)
     expect(desk.tray).to_be_hidden(timeout=20_000)
     assert len(sent) == 2  # all that say the same are sent together
-    assert waiting(village) == []
-    decided = {user["username"]: user for user in users(village)}
+    assert waiting(stack) == []
+    decided = {user["username"]: user for user in users(stack)}
     for name in names:
         user = decided[name]
         assert user["status"] == ("rejected" if name in rejected else "approved")
@@ -125,8 +125,8 @@ def test_two_keys_empty_a_queue_of_fifty(village: Village, open_page: OpenPage) 
         )
 
 
-def test_many_at_once_and_a_reason_of_ones_own(village: Village, open_page: OpenPage) -> None:
-    names = insert_applicants(village, 104)  # more than a page
+def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage) -> None:
+    names = insert_applicants(stack, 104)  # more than a page
     desk = open_desk(open_page, is_live=False, may_complain=True)
     page = desk.page
     expect(page.get_by_text("Waiting: 104")).to_be_visible()
@@ -151,12 +151,12 @@ def test_many_at_once_and_a_reason_of_ones_own(village: Village, open_page: Open
     page.keyboard.press("Escape")
 
     # somebody was faster with one of them, and nobody tells: the answer does
-    village.decides("approve", Person(names[2], "", ""))
+    stack.decides("approve", Person(names[2], "", ""))
     page.clock.run_for(12_000)
     expect(desk.tray).to_contain_text(f"Not done: Reject {names[2]}")
     expect(desk.tray).to_contain_text("Somebody was faster: by now the status is Approved.")
-    assert village.user(Person(names[0], "", ""))["reason"] == "No alts."
-    assert village.smtp.letters_to(f"{names[0].lower()}@example.org") == []
+    assert stack.user(Person(names[0], "", ""))["reason"] == "No alts."
+    assert stack.smtp.letters_to(f"{names[0].lower()}@example.org") == []
     desk.tray.get_by_role("button", name="OK").click()
     expect(desk.tray).to_be_hidden()
 
@@ -164,9 +164,9 @@ def test_many_at_once_and_a_reason_of_ones_own(village: Village, open_page: Open
     expect(desk.card.get_by_role("heading", name=names[3])).to_be_visible()
     page.keyboard.press("a")
     expect(desk.tray).to_contain_text(f"Approve {names[3]}")
-    page.goto(f"{village.daemon.base_url}/server")
-    ask_until(lambda: village.user(Person(names[3], "", "")), lambda user: user["status"] == "approved")
-    page.goto(f"{village.daemon.base_url}/admin")
+    page.goto(f"{stack.daemon.base_url}/server")
+    ask_until(lambda: stack.user(Person(names[3], "", "")), lambda user: user["status"] == "approved")
+    page.goto(f"{stack.daemon.base_url}/admin")
     expect(page.get_by_text("Waiting: 101")).to_be_visible()
     expect(page.locator(".people li")).to_have_count(100)
     page.locator(".people li").last.scroll_into_view_if_needed()
@@ -176,15 +176,15 @@ def test_many_at_once_and_a_reason_of_ones_own(village: Village, open_page: Open
 
 
 @pytest.mark.parametrize(("size", "language", "dark"), [("desktop", "en", False), ("phone", "zh", True)])
-def test_everybody_can_review(village: Village, open_page: OpenPage, size: str, language: str, dark: bool) -> None:
-    alice, bob = village.newcomer("alice"), village.newcomer("bob")
-    assert applies(village, bob, token_for(village)).status == 201
-    village.decides("reject", bob, reason=MARKUP)
+def test_everybody_can_review(stack: Stack, open_page: OpenPage, size: str, language: str, dark: bool) -> None:
+    alice, bob = stack.newcomer("alice"), stack.newcomer("bob")
+    assert applies(stack, bob, token_for(stack)).status == 201
+    stack.decides("reject", bob, reason=MARKUP)
     words = {"9": {"type": "text", "textAnswer": "<b>Bold</b> & all"}}
     again = replace(alice, email=bob.email)
-    assert applies(village, again, token_for(village, PASSING | words)).status == 201
-    link_chat(village, again, MARKUP)
-    insert_applicants(village, 3)
+    assert applies(stack, again, token_for(stack, PASSING | words)).status == 201
+    link_chat(stack, again, MARKUP)
+    insert_applicants(stack, 3)
 
     page = open_page("/admin", size=size, language=language, dark=dark)
     expect(page.locator("form")).to_be_visible()
@@ -237,8 +237,8 @@ def lose_the_answer(route: Route) -> None:
     route.abort()
 
 
-def test_what_cannot_be_sent_stays(village: Village, open_page: OpenPage) -> None:
-    names = insert_applicants(village, 2)
+def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
+    names = insert_applicants(stack, 2)
     page = open_page("/admin", may_complain=True)
     page.route("**/events", lambda route: route.abort())  # answers alone tell
     page.clock.install()
@@ -252,12 +252,12 @@ def test_what_cannot_be_sent_stays(village: Village, open_page: OpenPage) -> Non
 
     # the database is away
     page.keyboard.press("a")
-    with our_busy(village):
+    with our_busy(stack):
         page.clock.run_for(11_000)
         expect(desk.tray).to_contain_text("Not sent: The service cannot reach its database.")
     desk.tray.get_by_role("button", name="Try again").click()
     expect(desk.tray).to_be_hidden()
-    assert village.user(Person(names[0], "", ""))["status"] == "approved"
+    assert stack.user(Person(names[0], "", ""))["status"] == "approved"
 
     # too many requests, then no network, then an answer that is lost on its way: it was done, and is done once
     page.keyboard.press("a")
@@ -272,13 +272,13 @@ def test_what_cannot_be_sent_stays(village: Village, open_page: OpenPage) -> Non
     page.route(decide, lose_the_answer, times=1)
     desk.tray.get_by_role("button", name="Try again").click()
     expect(desk.tray).to_contain_text("could not be reached")
-    assert village.user(Person(names[1], "", ""))["status"] == "approved"
+    assert stack.user(Person(names[1], "", ""))["status"] == "approved"
     desk.tray.get_by_role("button", name="Try again").click()
     expect(desk.tray).to_be_hidden()
 
 
-def test_who_leaves_or_is_logged_out_finds_it_all_again(village: Village, open_page: OpenPage) -> None:
-    [name] = insert_applicants(village, 1)
+def test_who_leaves_or_is_logged_out_finds_it_all_again(stack: Stack, open_page: OpenPage) -> None:
+    [name] = insert_applicants(stack, 1)
     desk = open_desk(open_page, is_live=False, may_complain=True)
     page = desk.page
     expect(desk.card.get_by_role("heading", name=name)).to_be_visible()
@@ -290,21 +290,21 @@ def test_who_leaves_or_is_logged_out_finds_it_all_again(village: Village, open_p
     page.context.set_offline(True)
     page.goto("about:blank")
     page.context.set_offline(False)
-    page.goto(f"{village.daemon.base_url}/admin")
+    page.goto(f"{stack.daemon.base_url}/admin")
     desk.expect_desk(is_live=False)
     expect(desk.tray).to_contain_text(f"Approve {name}")
 
     # the login has ended elsewhere
     token = page.evaluate("JSON.parse(sessionStorage['companion.admin']).token")
-    assert village.post("/api/logout", {}, token=token).status == 200
+    assert stack.post("/api/logout", {}, token=token).status == 200
     page.clock.run_for(11_000)
     expect(desk.notice).to_have_text("Your login has ended. Please log in again.")
     expect(desk.tray).to_contain_text(f"Approve {name}")
     expect(desk.tray).to_contain_text("Not sent")
-    assert village.user(Person(name, "", ""))["status"] == "pending"
+    assert stack.user(Person(name, "", ""))["status"] == "pending"
     page.reload()  # even that loses nothing
     desk.come_in(is_live=False)
     expect(desk.tray).to_contain_text(f"Approve {name}")
     desk.tray.get_by_role("button", name="Send now").click()
     expect(desk.tray).to_be_hidden()
-    assert village.user(Person(name, "", ""))["status"] == "approved"
+    assert stack.user(Person(name, "", ""))["status"] == "approved"

@@ -9,25 +9,25 @@ from regsvc.web.pages import PAGE_TABLE
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 PATHS = [*(page.path for page in PAGE_TABLE), "/chat-linked"]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_everybody_can_use_every_page(village: Village, open_page: OpenPage, dark: bool) -> None:
+def test_everybody_can_use_every_page(stack: Stack, open_page: OpenPage, dark: bool) -> None:
     page = open_page("/chat-linked", size="phone", dark=dark)
     for path in PATHS:
-        page.goto(f"{village.daemon.base_url}{path}#token=1.sesame")
+        page.goto(f"{stack.daemon.base_url}{path}#token=1.sesame")
         expect(page.get_by_text("This page needs JavaScript")).to_have_count(0)
         expect(page.locator("#notice", has_text="One moment")).to_have_count(0)
         assert find_serious_faults(page) == [], path
         assert not is_wider_than_the_screen(page), path
 
 
-def test_everybody_can_use_the_steps_of_a_registration_and_an_account(village: Village, open_page: OpenPage) -> None:
+def test_everybody_can_use_the_steps_of_a_registration_and_an_account(stack: Stack, open_page: OpenPage) -> None:
     page = open_page("/register", size="phone")
-    alice = Applicant(page, village, village.newcomer("alice"))
+    alice = Applicant(page, stack, stack.newcomer("alice"))
     alice.give_email()
     alice.expect_step("Code")
     assert find_serious_faults(page) == []
@@ -55,10 +55,10 @@ def test_everybody_can_use_the_api_description(open_page: OpenPage) -> None:
     assert find_serious_faults(page, ["header", "nav", "article:nth-of-type(-n + 3)"]) == []
 
 
-def test_what_one_touches_is_as_large_as_a_finger(village: Village, open_page: OpenPage) -> None:
+def test_what_one_touches_is_as_large_as_a_finger(stack: Stack, open_page: OpenPage) -> None:
     page = open_page("/chat-linked", size="phone")
     for path in ("/register", "/account", "/server", "/forgot-password"):
-        page.goto(f"{village.daemon.base_url}{path}")
+        page.goto(f"{stack.daemon.base_url}{path}")
         expect(page.locator("#inside > *").first).to_be_visible()
         sizes = page.eval_on_selector_all(
             "main input, main button, main .button, summary, header a, footer button",

@@ -17,8 +17,8 @@ from tests.support.authme_tables import AuthMeTable
 from tests.support.captchas import answer_to
 from tests.support.game_server import GameServer
 from tests.support.live_api import LiveApi
-from tests.support.manual_clock import StandingClock
-from tests.support.services import PASSWORD, House, open_house
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, ServiceHarness, open_services
 
 
 @pytest.fixture
@@ -27,32 +27,32 @@ def database_kind() -> DatabaseKind:
 
 
 @pytest.fixture
-def house(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[House]:
-    house = open_house(
+def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[ServiceHarness]:
+    services = open_services(
         game_server,
         authme_table,
-        StandingClock(),
+        ManualClock(),
         tmp_path / "state",
         registration__methods=["email", "captcha"],
         captcha__also_for=["verify_send", "login"],
     )
-    yield house
-    house.close()
+    yield services
+    services.close()
 
 
 @pytest.fixture
-def address(house: House) -> Iterator[str]:
-    with LiveApi(house.app.services, pages=OWN_PAGES) as api:
+def address(services: ServiceHarness) -> Iterator[str]:
+    with LiveApi(services.app.services, pages=OWN_PAGES) as api:
         yield f"http://127.0.0.1:{api.port}"
 
 
 class Reader:
     """Somebody who reads the pictures of a page without fail."""
 
-    def __init__(self, page: Page, house: House) -> None:
+    def __init__(self, page: Page, services: ServiceHarness) -> None:
         self.page = page
         self.pictures = 0
-        self._house = house
+        self._services = services
         self._token = ""
 
     @contextmanager
@@ -65,7 +65,7 @@ class Reader:
         expect(self.page.get_by_label("Answer to the picture")).to_have_value("")
 
     def answers(self, *, wrong: bool = False) -> None:
-        text = "wrong" if wrong else answer_to(self._house.app, self._token)
+        text = "wrong" if wrong else answer_to(self._services.app, self._token)
         self.page.get_by_label("Answer to the picture").fill(text)
 
     def press(self, name: str) -> None:
@@ -73,11 +73,11 @@ class Reader:
 
 
 @pytest.fixture
-def reader(open_page: OpenPage, house: House, address: str) -> Reader:
-    return Reader(open_page("/forgot-password", at=address, may_complain=True), house)
+def reader(open_page: OpenPage, services: ServiceHarness, address: str) -> Reader:
+    return Reader(open_page("/forgot-password", at=address, may_complain=True), services)
 
 
-def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, house: House, address: str) -> None:
+def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, services: ServiceHarness, address: str) -> None:
     page = reader.page
     with reader.sees_another():
         page.goto(f"{address}/register")
@@ -97,14 +97,14 @@ def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, house: Hous
     page.get_by_label("Your name in the game").fill("Alice")
     reader.answers()
     reader.press("Register")
-    page.get_by_label("Code from the e-mail").fill(code_for(house, "alice@example.org"))
+    page.get_by_label("Code from the e-mail").fill(code_for(services, "alice@example.org"))
     reader.press("Register")  # the answer is still good
     expect(page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
     assert reader.pictures == 4
 
 
-def test_the_login_asks_too(reader: Reader, house: House, address: str) -> None:
-    house.authme.register("bob", PASSWORD)
+def test_the_login_asks_too(reader: Reader, services: ServiceHarness, address: str) -> None:
+    services.authme.register("bob", PASSWORD)
     page = reader.page
     with reader.sees_another():
         page.goto(f"{address}/account")
@@ -119,9 +119,9 @@ def test_the_login_asks_too(reader: Reader, house: House, address: str) -> None:
     expect(page.get_by_role("heading", name="bob")).to_be_visible()
 
 
-def code_for(house: House, email: str) -> str:
+def code_for(services: ServiceHarness, email: str) -> str:
     """The digits on their way to this address."""
-    codes = house.app.mail_parts.codes
+    codes = services.app.mail_parts.codes
     issued = codes.find_to_mail(codes.issue(parse_email(email).key, "register"))
     assert issued is not None
     return codes.code_of(issued)

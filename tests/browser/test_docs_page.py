@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from regsvc.api.routes import ROUTES
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 
 @pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])
@@ -40,10 +40,10 @@ def test_it_leads_to_the_document_for_programs(open_page: OpenPage) -> None:
     expect(page).to_have_url(re.compile("/api/openapi.json$"))
 
 
-def test_a_page_may_run_no_script(village: Village) -> None:
-    reply = village.get("/docs")
+def test_a_page_may_run_no_script(stack: Stack) -> None:
+    reply = stack.get("/docs")
     assert reply.status == 200
     assert "<script" not in reply.text
     assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
-    assert village.daemon.request("HEAD", "/docs").status == 200
-    assert village.daemon.request("POST", "/docs").status == 405
+    assert stack.daemon.request("HEAD", "/docs").status == 200
+    assert stack.daemon.request("POST", "/docs").status == 405

@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.brief_outage import table_missing
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 NAME = "Your name in the game"
 PASSWORD = "Password (optional)"
@@ -20,11 +20,11 @@ Apply = Callable[..., Applicant]
 
 
 @pytest.fixture
-def apply(village: Village, open_page: OpenPage) -> Apply:
+def apply(stack: Stack, open_page: OpenPage) -> Apply:
     """`apply("alice", size="phone")`: somebody new opens the page."""
 
     def apply(name: str = "alice", **options: object) -> Applicant:
-        return Applicant(open_page("/register", **options), village, village.newcomer(name))
+        return Applicant(open_page("/register", **options), stack, stack.newcomer(name))
 
     return apply
 
@@ -47,15 +47,15 @@ def error_at(page: Page, label: str) -> str:
 
 
 @pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)], ids=["phone", "desktop"])
-def test_alice_registers_and_is_approved(village: Village, apply: Apply, size: str, dark: bool) -> None:
+def test_alice_registers_and_is_approved(stack: Stack, apply: Apply, size: str, dark: bool) -> None:
     alice = apply(size=size, dark=dark)
     at_name(alice).give_name()
     expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_focused()
     expect(alice.page.get_by_text(f"by e-mail at {alice.person.email}")).to_be_visible()
     assert not is_wider_than_the_screen(alice.page)
-    village.decides("approve", alice.person)
-    assert village.login(alice.person).json["status"] == "approved"
-    assert village.authme.login(alice.person.name, alice.person.password)
+    stack.decides("approve", alice.person)
+    assert stack.login(alice.person).json["status"] == "approved"
+    assert stack.authme.login(alice.person.name, alice.person.password)
 
 
 def test_four_requests_and_one_can_type(open_page: OpenPage) -> None:
@@ -68,7 +68,7 @@ def test_four_requests_and_one_can_type(open_page: OpenPage) -> None:
     assert len([url for url in asked if not url.startswith("data:")]) <= 4
 
 
-def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(village: Village, apply: Apply) -> None:
+def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stack, apply: Apply) -> None:
     bob = apply("bob", language="zh-CN", size="phone")
     page = bob.page
     page.get_by_label("邮箱").fill(bob.person.email)
@@ -84,7 +84,7 @@ def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(village: Vi
     page.get_by_label("再次输入密码").fill(bob.person.password)
     page.get_by_role("button", name="提交注册").click()
     expect(page.get_by_role("heading", name="已收到您的注册申请")).to_be_visible()
-    assert village.user(bob.person)["language"] == "zh"
+    assert stack.user(bob.person)["language"] == "zh"
 
 
 def test_a_wrong_code_leads_back_and_nothing_else_is_asked_again(apply: Apply) -> None:
@@ -100,13 +100,13 @@ def test_a_wrong_code_leads_back_and_nothing_else_is_asked_again(apply: Apply) -
     expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
 
 
-def test_a_name_that_somebody_has_is_told(village: Village, apply: Apply) -> None:
-    bob = village.pending("bob")
+def test_a_name_that_somebody_has_is_told(stack: Stack, apply: Apply) -> None:
+    bob = stack.pending("bob")
     alice = at_name(apply(may_complain=True))
     alice.give_name(bob.name)
     assert "if not, choose another one" in error_at(alice.page, NAME)  # at once
-    mallory = village.newcomer("mallory")
-    village.authme.register(mallory.name, mallory.password)  # whom only the game knows
+    mallory = stack.newcomer("mallory")
+    stack.authme.register(mallory.name, mallory.password)  # whom only the game knows
     alice.give_name(mallory.name)
     assert "already taken" in error_at(alice.page, NAME)
     alice.give_name()
@@ -133,12 +133,12 @@ def test_the_rules_are_told_before_anything_is_sent(apply: Apply) -> None:
     assert "not the same" in error_at(alice.page, "Repeat the password")
 
 
-def test_a_password_may_be_left_for_later(village: Village, apply: Apply) -> None:
+def test_a_password_may_be_left_for_later(stack: Stack, apply: Apply) -> None:
     alice = at_name(apply())
     alice.give_name(password="")
     expect(alice.page.get_by_text("a link by e-mail")).to_be_visible()
-    village.decides("approve", alice.person)
-    village.smtp.wait_for(alice.person.email, 1, counts=lambda letter: "#token=" in letter.text)
+    stack.decides("approve", alice.person)
+    stack.smtp.wait_for(alice.person.email, 1, counts=lambda letter: "#token=" in letter.text)
 
 
 def test_an_address_that_is_none_is_told_and_a_wrong_one_mended(apply: Apply) -> None:
@@ -155,7 +155,7 @@ def test_an_address_that_is_none_is_told_and_a_wrong_one_mended(apply: Apply) ->
     alice.expect_step("Name and password")
 
 
-def test_in_a_tunnel_and_while_the_game_is_away_nothing_typed_is_lost(village: Village, apply: Apply) -> None:
+def test_in_a_tunnel_and_while_the_game_is_away_nothing_typed_is_lost(stack: Stack, apply: Apply) -> None:
     alice = apply(may_complain=True)
     context: BrowserContext = alice.page.context
     context.set_offline(True)
@@ -163,7 +163,7 @@ def test_in_a_tunnel_and_while_the_game_is_away_nothing_typed_is_lost(village: V
     expect(alice.page.get_by_role("status")).to_contain_text("could not be reached")
     context.set_offline(False)
     at_name(alice)
-    with table_missing(village):
+    with table_missing(stack):
         alice.give_name()
         expect(alice.page.get_by_role("status")).to_contain_text("cannot reach the game server's accounts")
     expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)

@@ -11,19 +11,19 @@ from playwright.sync_api import Page, expect
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
-from tests.support.chat_stack import ChatVillage
+from tests.support.chat_stack import ChatStack
 from tests.support.mariadb import MariaDBServer
 from tests.support.oauth_server import OAuthServer
 from tests.support.questions import asking
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 MARKUP = '<img src=x onerror="document.title=1"><b>bold</b>'
 WORDS = "<b>I</b> like it."
 
 
 @pytest.fixture(scope="module")
-def chat_village(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatVillage]:
-    directory = tmp_path_factory.mktemp("village")
+def chat_stack(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStack]:
+    directory = tmp_path_factory.mktemp("stack")
     with OAuthServer() as provider:
         config = {
             **asking(directory, retry_after="1 hour"),
@@ -33,19 +33,19 @@ def chat_village(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactor
             "bedrock": {"enabled": True},
             "verification": {"limits_per_address": ["1 per minute", "10 per day"]},
         }
-        with Village("mariadb", directory / "village", mariadb, config=config) as village:
-            yield ChatVillage(village, provider)
+        with Stack("mariadb", directory / "stack", mariadb, config=config) as stack:
+            yield ChatStack(stack, provider)
 
 
 @pytest.fixture
-def village(chat_village: ChatVillage) -> Village:
-    return chat_village.village
+def stack(chat_stack: ChatStack) -> Stack:
+    return chat_stack.stack
 
 
-def link_chat(page: Page, chat_village: ChatVillage, name: str, told: str) -> None:
+def link_chat(page: Page, chat_stack: ChatStack, name: str, told: str) -> None:
     """On the platform, in the tab that opens; `told`: what our page says at the end of the way."""
-    person = chat_village.person(name)
-    page.context.add_cookies([{"name": "account", "value": person.id, "url": chat_village.provider.address}])
+    person = chat_stack.person(name)
+    page.context.add_cookies([{"name": "account", "value": person.id, "url": chat_stack.provider.address}])
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Link Discord").click()
     expect(opened.value.get_by_role("heading", name=told)).to_be_visible()
@@ -75,15 +75,15 @@ def approve_with_a_message(olivia: Operator, name: str) -> None:
 
 
 def test_alice_goes_all_the_way_from_the_mail_to_the_game(
-    chat_village: ChatVillage, village: Village, open_page: OpenPage
+    chat_stack: ChatStack, stack: Stack, open_page: OpenPage
 ) -> None:
     """Her name has a space on her tablet, and everything she and the host write is full of markup."""
     olivia = Operator(open_page("/admin")).come_in()
     expect(olivia.page.get_by_text("Nobody waits")).to_be_visible()
 
-    provider = chat_village.provider.address
+    provider = chat_stack.provider.address
     page = open_page("/register", size="phone", dark=True, may_leave_for=provider)
-    alice = Applicant(page, village, village.newcomer("alice"))
+    alice = Applicant(page, stack, stack.newcomer("alice"))
     name = f".{alice.person.name}"  # what Floodgate makes of it
     alice.give_email()
     alice.give_code()
@@ -99,7 +99,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     expect(page.get_by_text(f"So far: {len(WORDS)}.")).to_be_visible()
     alice.press("Next")
     expect(page.get_by_role("button", name="Register")).to_be_hidden()
-    link_chat(page, chat_village, MARKUP, "is confirmed")
+    link_chat(page, chat_stack, MARKUP, "is confirmed")
     expect(page.get_by_text(f"Linked: {MARKUP}")).to_be_visible()
     assert not is_wider_than_the_screen(page)
     alice.press("Register")
@@ -107,8 +107,8 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     expect_words_alone(page)
 
     approve_with_a_message(olivia, name)
-    village.smtp.wait_for(alice.person.email, 1, counts=lambda letter: MARKUP in letter.text)
-    assert village.authme.login(name, alice.person.password)
+    stack.smtp.wait_for(alice.person.email, 1, counts=lambda letter: MARKUP in letter.text)
+    assert stack.authme.login(name, alice.person.password)
 
     page.get_by_role("link", name="My account").last.click()
     page.get_by_label("Name or e-mail address").fill(alice.person.email)
@@ -120,17 +120,17 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     page.get_by_role("dialog").get_by_role("button", name="Unlink").click()
     expect(page.get_by_role("link", name="Link Discord")).to_be_visible()
     player = replace(alice.person, name=name)
-    assert village.user(player)["chat"] is None
-    link_chat(page, chat_village, "alice.at.home", "is linked")
+    assert stack.user(player)["chat"] is None
+    link_chat(page, chat_stack, "alice.at.home", "is linked")
     expect(page.get_by_text("Linked: alice.at.home")).to_be_visible()
-    assert village.user(player)["chat"]["username"] == "alice.at.home"
+    assert stack.user(player)["chat"]["username"] == "alice.at.home"
     assert page.title() == f"My account – {MARKUP}"
     expect_words_alone(page)
 
 
-def test_wrong_answers_and_too_many_wishes_are_told(village: Village, open_page: OpenPage) -> None:
+def test_wrong_answers_and_too_many_wishes_are_told(stack: Stack, open_page: OpenPage) -> None:
     page = open_page("/register", may_complain=True)
-    bob = Applicant(page, village, village.newcomer("bob"))
+    bob = Applicant(page, stack, stack.newcomer("bob"))
     bob.give_email()
     expect(page.get_by_role("button", name="Send another code (in ")).to_be_disabled()
     bob.give_code()
@@ -145,7 +145,7 @@ def test_wrong_answers_and_too_many_wishes_are_told(village: Village, open_page:
     expect(page.get_by_role("status")).to_contain_text("(again in ")
     expect(page.locator("#notice > [aria-live=off]")).to_contain_text("(again in ")  # the seconds are not read out
 
-    again = Applicant(open_page("/register", may_complain=True), village, bob.person)
+    again = Applicant(open_page("/register", may_complain=True), stack, bob.person)
     again.give_email()
     expect(again.page.get_by_role("status")).to_contain_text("Too many tries. Please try again in ")
     expect(again.page.get_by_label("E-mail address")).to_have_value(bob.person.email)

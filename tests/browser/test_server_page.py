@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.minecraft_server import MinecraftServer
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 MARKUP = "<b onclick=alert(1)>Client</b>"
 FRENCH = """
@@ -21,8 +21,8 @@ online = "Le serveur est en marche"
 
 
 @pytest.fixture(scope="module")
-def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
-    directory = tmp_path_factory.mktemp("village")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    directory = tmp_path_factory.mktemp("stack")
     words = directory / "words"
     words.mkdir()
     (words / "fr.toml").write_text(FRENCH, encoding="utf-8")
@@ -33,8 +33,8 @@ def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
             "server": {"translations": str(words)},
             "downloads": {"client": download},
         }
-        with Village("sqlite", directory / "village", config=config) as village:
-            yield village
+        with Stack("sqlite", directory / "stack", config=config) as stack:
+            yield stack
 
 
 def test_it_tells_how_the_game_is_and_what_there_is_to_download(open_page: OpenPage) -> None:
@@ -49,8 +49,8 @@ def test_it_tells_how_the_game_is_and_what_there_is_to_download(open_page: OpenP
     assert not is_wider_than_the_screen(page)
 
 
-def test_who_is_logged_in_sees_who_plays(village: Village, open_page: OpenPage) -> None:
-    bob = village.approved("bob")
+def test_who_is_logged_in_sees_who_plays(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
     page = open_page("/account")
     page.get_by_label("Name or e-mail address").fill(bob.name)
     page.get_by_label("Password").fill(bob.password)

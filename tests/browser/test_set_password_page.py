@@ -5,14 +5,14 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.stack import Person, Village, find_link_token
+from tests.support.stack import Person, Stack, find_link_token
 
 
-def forgotten(village: Village) -> tuple[Person, str]:
+def forgotten(stack: Stack) -> tuple[Person, str]:
     """Somebody who may play and forgot the password, and the token in the mail."""
-    bob = village.approved("bob")
-    village.post("/api/password/forgot", {"email": bob.email})
-    letter = village.smtp.wait_for(bob.email, 1, counts=lambda letter: "#token=" in letter.text)
+    bob = stack.approved("bob")
+    stack.post("/api/password/forgot", {"email": bob.email})
+    letter = stack.smtp.wait_for(bob.email, 1, counts=lambda letter: "#token=" in letter.text)
     return bob, find_link_token(letter.text)
 
 
@@ -22,8 +22,8 @@ def type_twice(page: Page, password: str, repeated: str | None = None) -> None:
     page.get_by_role("button", name="Set password").click()
 
 
-def test_bob_sets_a_new_password_and_mends_his_mistakes(village: Village, open_page: OpenPage) -> None:
-    bob, token = forgotten(village)
+def test_bob_sets_a_new_password_and_mends_his_mistakes(stack: Stack, open_page: OpenPage) -> None:
+    bob, token = forgotten(stack)
     page = open_page(f"/set-password#token={token}", size="phone")
     expect(page).to_have_url(re.compile(r"/set-password$"))  # the token is in neither address bar nor history
     type_twice(page, "bobs-new-secret", "bobs-other-secret")
@@ -35,17 +35,17 @@ def test_bob_sets_a_new_password_and_mends_his_mistakes(village: Village, open_p
     type_twice(page, "bobs-new-secret")
     expect(page.get_by_role("status")).to_contain_text("Your password is set.")
     assert not is_wider_than_the_screen(page)
-    assert village.login(bob, "bobs-new-secret").status == 200
-    assert village.login(bob).status == 401
+    assert stack.login(bob, "bobs-new-secret").status == 200
+    assert stack.login(bob).status == 401
 
 
-def test_a_used_link_is_told(village: Village, open_page: OpenPage) -> None:
-    bob, token = forgotten(village)
-    village.post("/api/password/reset", {"token": token, "newPassword": "bobs-first-choice"})
+def test_a_used_link_is_told(stack: Stack, open_page: OpenPage) -> None:
+    bob, token = forgotten(stack)
+    stack.post("/api/password/reset", {"token": token, "newPassword": "bobs-first-choice"})
     page = open_page(f"/set-password#token={token}", may_complain=True)
     type_twice(page, "bobs-second-choice")
     expect(page.get_by_role("status")).to_contain_text("already used")
-    assert village.login(bob, "bobs-first-choice").status == 200
+    assert stack.login(bob, "bobs-first-choice").status == 200
 
 
 def test_half_a_link_is_told(open_page: OpenPage) -> None:
@@ -54,8 +54,8 @@ def test_half_a_link_is_told(open_page: OpenPage) -> None:
     expect(page.get_by_label("New password")).to_be_hidden()
 
 
-def test_it_speaks_chinese(village: Village, open_page: OpenPage) -> None:
-    token = forgotten(village)[1]
+def test_it_speaks_chinese(stack: Stack, open_page: OpenPage) -> None:
+    token = forgotten(stack)[1]
     page = open_page(f"/set-password#token={token}", language="zh-CN", dark=True)
     expect(page.locator("html")).to_have_attribute("lang", "zh")
     expect(page.get_by_role("button", name="设置密码")).to_be_visible()

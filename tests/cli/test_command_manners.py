@@ -66,7 +66,7 @@ def test_a_reader_that_has_enough_is_no_error(place: Daemon) -> None:
 
 def test_a_login_that_may_not_make_tables_is_told_so(daemon: MakeDaemon, mariadb: MariaDBServer) -> None:
     with mariadb.fresh_database() as schema:
-        mariadb.run_as_keeper(
+        mariadb.run_as_root(
             "CREATE USER 'reader'@'%' IDENTIFIED BY 's3cr3t'", f"GRANT SELECT ON {schema.name}.* TO 'reader'@'%'"
         )
         url = f"mysql://reader:s3cr3t@{schema.host}:{schema.port}/{schema.name}"
@@ -76,7 +76,7 @@ def test_a_login_that_may_not_make_tables_is_told_so(daemon: MakeDaemon, mariadb
             assert (told.status, "Traceback" in told.errors) == (EX_CONFIG, False), told
             assert f"/{schema.name}) cannot be used: CREATE command denied to user 'reader'" in told.errors
             assert "s3cr3t" not in told.errors
-        mariadb.run_as_keeper("DROP USER 'reader'@'%'")
+        mariadb.run_as_root("DROP USER 'reader'@'%'")
 
 
 def test_release_is_for_who_leaves(place: Daemon, daemon: MakeDaemon) -> None:

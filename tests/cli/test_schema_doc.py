@@ -18,8 +18,8 @@ from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme_database import Row
 from tests.support.authme_tables import AuthMeTable, find_player
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
-from tests.support.services import PASSWORD, House, open_house
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, ServiceHarness, open_services
 
 QUERIES = {query.name: query.sql for query in WORKED_QUERIES}
 
@@ -29,21 +29,23 @@ Ask = Callable[[str], list[Row]]
 
 
 @pytest.fixture
-def house(game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path) -> Iterator[House]:
-    opened = open_house(game_server, authme_table, clock, tmp_path / "state")
+def services(
+    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
+) -> Iterator[ServiceHarness]:
+    opened = open_services(game_server, authme_table, clock, tmp_path / "state")
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def ask(house: House) -> Ask:
+def ask(services: ServiceHarness) -> Ask:
     """What a worked query answers somebody who types it into a shell of the database."""
-    return lambda name: house.ours.query(QUERIES[name])
+    return lambda name: services.ours.query(QUERIES[name])
 
 
-def type_sql(house: House, name: str) -> None:
+def type_sql(services: ServiceHarness, name: str) -> None:
     """Type a worked query that changes one row."""
-    assert house.ours.execute(QUERIES[name]) == 1
+    assert services.ours.execute(QUERIES[name]) == 1
 
 
 # --- the page ---
@@ -109,33 +111,35 @@ def test_every_worked_query_has_its_story() -> None:
 # --- the worked queries that read ---
 
 
-def test_query_review_queue(house: House, ask: Ask) -> None:
-    house.register("Bob")
-    house.clock.advance(minutes=1)
-    house.register("Alice")
-    house.approved("Carol")
+def test_query_review_queue(services: ServiceHarness, ask: Ask) -> None:
+    services.register("Bob")
+    services.clock.advance(minutes=1)
+    services.register("Alice")
+    services.approved("Carol")
     waiting = ask("review_queue")
     assert [row["username"] for row in waiting] == ["Bob", "Alice"]
-    assert MomentField().python_value(waiting[1]["registered_at"]) == house.clock()
+    assert MomentField().python_value(waiting[1]["registered_at"]) == services.clock()
 
 
-def test_query_banned(house: House, ask: Ask) -> None:
+def test_query_banned(services: ServiceHarness, ask: Ask) -> None:
     for name, days in (("Alice", None), ("Bob", 9), ("Carol", 2)):
-        house.approved(name)
-        house.decide("ban", name, reason="griefing", expires_at=house.clock() + timedelta(days=days) if days else None)
-    house.approved("Dora")
+        services.approved(name)
+        services.decide(
+            "ban", name, reason="griefing", expires_at=services.clock() + timedelta(days=days) if days else None
+        )
+    services.approved("Dora")
     banned = ask("banned")
     assert [row["username"] for row in banned] == ["Carol", "Bob", "Alice"]
-    assert MomentField().python_value(banned[0]["ban_expires_at"]) == house.clock() + timedelta(days=2)
+    assert MomentField().python_value(banned[0]["ban_expires_at"]) == services.clock() + timedelta(days=2)
     assert (banned[2]["ban_expires_at"], banned[2]["reason"], banned[2]["reviewed_by"]) == (None, "griefing", "Olivia")
 
 
-def test_query_story_of_alice(house: House, ask: Ask) -> None:
-    house.approved("Alice")
-    house.approved("Bob")
-    house.decide("ban", "Alice", reason="griefing")
-    type_sql(house, "delete")
-    house.sync()
+def test_query_story_of_alice(services: ServiceHarness, ask: Ask) -> None:
+    services.approved("Alice")
+    services.approved("Bob")
+    services.decide("ban", "Alice", reason="griefing")
+    type_sql(services, "delete")
+    services.sync()
     story = ask("story_of_alice")
     assert [(row["action"], row["operator"]) for row in story] == [
         ("user.registered", "Alice"),
@@ -146,10 +150,10 @@ def test_query_story_of_alice(house: House, ask: Ask) -> None:
     assert '"reason":"griefing"' in story[2]["detail"]
 
 
-def test_query_undelivered_mails(house: House, ask: Ask) -> None:
+def test_query_undelivered_mails(services: ServiceHarness, ask: Ask) -> None:
     for name in ("Alice", "Bob", "Carol"):
-        house.approved(name)
-    outbox = house.app.mail_parts.outbox
+        services.approved(name)
+    outbox = services.app.mail_parts.outbox
     alice, bob = outbox.claim_due(2)
     outbox.mark_sent(alice.id)
     outbox.mark_failed(bob, "550 no such mailbox", is_final=True)
@@ -161,40 +165,40 @@ def test_query_undelivered_mails(house: House, ask: Ask) -> None:
     assert mails[0]["last_error"] == "550 no such mailbox"
 
 
-def test_query_drift(house: House, ask: Ask) -> None:
-    house.approved("Alice")
-    house.approved("Bob")
-    house.decide("ban", "Bob")
-    house.authme.unregister_from_console("Alice")
-    house.sync()
+def test_query_drift(services: ServiceHarness, ask: Ask) -> None:
+    services.approved("Alice")
+    services.approved("Bob")
+    services.decide("ban", "Bob")
+    services.authme.unregister_from_console("Alice")
+    services.sync()
     assert [(row["username"], row["difference"], row["why"]) for row in ask("drift")] == [
         ("Alice", "absent", "the player was there and is gone: unregistered in the game, or purged"),
         ("Bob", "locked", "locked until the ban ends"),
     ]
 
 
-def test_query_rejected_names(house: House, ask: Ask) -> None:
-    house.register("Alice")
-    house.decide("reject", "Alice", reason="too young")
-    house.decide("approve", "Alice")
-    house.register("Bob")
-    house.decide("reject", "Bob")
-    house.decide("delete", "Bob")
+def test_query_rejected_names(services: ServiceHarness, ask: Ask) -> None:
+    services.register("Alice")
+    services.decide("reject", "Alice", reason="too young")
+    services.decide("approve", "Alice")
+    services.register("Bob")
+    services.decide("reject", "Bob")
+    services.decide("delete", "Bob")
     assert [(row["username"], row["reason"], row["status_now"]) for row in ask("rejected_names")] == [
         ("Bob", None, None),
         ("Alice", "too young", "approved"),
     ]
 
 
-def test_query_logins_by_address(house: House, ask: Ask) -> None:
-    house.approved("Alice")
+def test_query_logins_by_address(services: ServiceHarness, ask: Ask) -> None:
+    services.approved("Alice")
     for _time in range(2):
-        house.clock.advance(days=1)
-        house.login("Alice", PASSWORD)
-    house.clock.advance(minutes=1)
+        services.clock.advance(days=1)
+        services.login("Alice", PASSWORD)
+    services.clock.advance(minutes=1)
     for _time in range(3):
         with pytest.raises(BadCredentials):
-            house.login("Alice", "a guess")
+            services.login("Alice", "a guess")
     guesses, logins = ask("logins_by_address")
     assert (guesses["action"], int(guesses["times"])) == ("user.login_failed", 3)
     assert (logins["action"], int(logins["times"]), logins["ip"]) == ("user.logged_in", 2, "198.51.100.7")
@@ -203,14 +207,14 @@ def test_query_logins_by_address(house: House, ask: Ask) -> None:
     assert last == first + timedelta(days=1)
 
 
-def test_query_approvals_by_month(house: House, ask: Ask) -> None:
+def test_query_approvals_by_month(services: ServiceHarness, ask: Ask) -> None:
     for name in ("Alice", "Bob"):
-        house.approved(name)
-    house.clock.advance(days=31)
-    house.approved("Carol")
-    house.register("Dora")
-    house.ours.execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'dora'")
-    house.sync()
+        services.approved(name)
+    services.clock.advance(days=31)
+    services.approved("Carol")
+    services.register("Dora")
+    services.ours.execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'dora'")
+    services.sync()
     months = [(row["month"], row["operator"], row["approvals"]) for row in ask("approvals_by_month")]
     assert sorted(months[:2]) == [("2031-06", "Olivia", 1), ("2031-06", "sql", 1)]
     assert months[2:] == [("2031-05", "Olivia", 2)]
@@ -219,100 +223,100 @@ def test_query_approvals_by_month(house: House, ask: Ask) -> None:
 # --- the worked queries that write, and what follows from them within one run ---
 
 
-def test_query_ban(house: House) -> None:
-    house.approved("Alice")
-    token = house.login("Alice", PASSWORD).token
-    type_sql(house, "ban")
+def test_query_ban(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    token = services.login("Alice", PASSWORD).token
+    type_sql(services, "ban")
     with pytest.raises(Unauthorized):
-        house.app.auth_parts.tokens.authenticate(token)
-    house.sync()
-    alice = house.user("Alice")
+        services.app.auth_parts.tokens.authenticate(token)
+    services.sync()
+    alice = services.user("Alice")
     assert (alice.status, alice.applied_status, alice.reason) == ("banned", "banned", "griefing")
-    assert not house.authme.login("Alice", PASSWORD)
-    assert [entry.operator for entry in house.audits("user.banned", "Alice")] == ["sql"]
-    assert house.mails("Alice") == ["approved", "banned"]
+    assert not services.authme.login("Alice", PASSWORD)
+    assert [entry.operator for entry in services.audits("user.banned", "Alice")] == ["sql"]
+    assert services.mails("Alice") == ["approved", "banned"]
 
 
-def test_a_typed_ban_may_have_an_end(house: House) -> None:
-    house.approved("Alice")
-    house.ours.execute(
+def test_a_typed_ban_may_have_an_end(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.ours.execute(
         "UPDATE regsvc_user SET status = 'banned', ban_expires_at = '2031-06-01 00:00:00' WHERE username_key = 'alice'"
     )
-    house.sync()
-    assert house.user("Alice").status == "banned"
-    house.clock.advance(days=30)
-    house.sync()
-    assert house.user("Alice").status == "approved"
-    assert house.authme.login("Alice", PASSWORD)
+    services.sync()
+    assert services.user("Alice").status == "banned"
+    services.clock.advance(days=30)
+    services.sync()
+    assert services.user("Alice").status == "approved"
+    assert services.authme.login("Alice", PASSWORD)
 
 
-def test_query_unban(house: House) -> None:
-    house.approved("Alice")
-    house.decide("ban", "Alice")
-    type_sql(house, "unban")
-    house.sync()
-    assert house.user("Alice").applied_status == "approved"
-    assert house.authme.login("Alice", PASSWORD)
-    assert [entry.operator for entry in house.audits("user.unbanned", "Alice")] == ["sql"]
-    assert house.mails("Alice") == ["approved", "banned", "unbanned"]
+def test_query_unban(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.decide("ban", "Alice")
+    type_sql(services, "unban")
+    services.sync()
+    assert services.user("Alice").applied_status == "approved"
+    assert services.authme.login("Alice", PASSWORD)
+    assert [entry.operator for entry in services.audits("user.unbanned", "Alice")] == ["sql"]
+    assert services.mails("Alice") == ["approved", "banned", "unbanned"]
 
 
-def test_query_delete(house: House) -> None:
-    house.approved("Alice")
-    token = house.login("Alice", PASSWORD).token
-    type_sql(house, "delete")
+def test_query_delete(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    token = services.login("Alice", PASSWORD).token
+    type_sql(services, "delete")
     with pytest.raises(Unauthorized):
-        house.app.auth_parts.tokens.authenticate(token)
-    house.sync()
-    assert find_player(house.table, "alice") is None
-    assert [entry.operator for entry in house.audits("user.deleted")] == ["sql"]
-    assert house.ours.query("SELECT transition FROM regsvc_review") == [{"transition": "approve"}]
+        services.app.auth_parts.tokens.authenticate(token)
+    services.sync()
+    assert find_player(services.table, "alice") is None
+    assert [entry.operator for entry in services.audits("user.deleted")] == ["sql"]
+    assert services.ours.query("SELECT transition FROM regsvc_review") == [{"transition": "approve"}]
 
 
 # --- what is put back ---
 
 
-def test_every_edit_that_the_page_lists_is_carried_out(house: House) -> None:
+def test_every_edit_that_the_page_lists_is_carried_out(services: ServiceHarness) -> None:
     edits = [
         (source, change.target) for change in TRANSITIONS.values() if change.target for source in sorted(change.sources)
     ]
     for number, (source, target) in enumerate(edits):
-        house.approved(f"Player{number}")
+        services.approved(f"Player{number}")
         User.update(status=source, applied_status=source).where(User.username == f"Player{number}").execute()
-        house.ours.execute("UPDATE regsvc_user SET status = ? WHERE username_key = ?", (target, f"player{number}"))
-    house.sync()
+        services.ours.execute("UPDATE regsvc_user SET status = ? WHERE username_key = ?", (target, f"player{number}"))
+    services.sync()
     assert [user.applied_status for user in User.select().order_by(User.id)] == [target for _source, target in edits]
-    assert house.audits("sync.edit_refused") == []
+    assert services.audits("sync.edit_refused") == []
 
 
 @pytest.mark.parametrize(
     "edit", ["status = 'pending'", "status = 'rejected'", "username_key = 'mallory'", "username = 'Mallory'"]
 )
-def test_any_other_edit_is_put_back(house: House, edit: str) -> None:
-    house.approved("Alice")
-    house.ours.execute(f"UPDATE regsvc_user SET {edit} WHERE username_key = 'alice'")
-    house.sync()
-    alice = house.user("Alice")
+def test_any_other_edit_is_put_back(services: ServiceHarness, edit: str) -> None:
+    services.approved("Alice")
+    services.ours.execute(f"UPDATE regsvc_user SET {edit} WHERE username_key = 'alice'")
+    services.sync()
+    alice = services.user("Alice")
     assert (alice.username, alice.status, alice.applied_status) == ("Alice", "approved", "approved")
-    assert [entry.operator for entry in house.audits("sync.edit_refused", "Alice")] == ["sql"]
-    assert house.authme.login("Alice", PASSWORD)
+    assert [entry.operator for entry in services.audits("sync.edit_refused", "Alice")] == ["sql"]
+    assert services.authme.login("Alice", PASSWORD)
 
 
-def test_the_database_itself_refuses_nonsense_and_a_changed_log(house: House) -> None:
-    house.approved("Alice")
+def test_the_database_itself_refuses_nonsense_and_a_changed_log(services: ServiceHarness) -> None:
+    services.approved("Alice")
     with pytest.raises(REFUSED_BY_THE_DATABASE, match=r"(?i)constraint"):
-        house.ours.execute("UPDATE regsvc_user SET status = 'friend'")
+        services.ours.execute("UPDATE regsvc_user SET status = 'friend'")
     with pytest.raises(REFUSED_BY_THE_DATABASE, match="append-only"):
-        house.ours.execute("DELETE FROM regsvc_audit")
+        services.ours.execute("DELETE FROM regsvc_audit")
 
 
-def test_an_edit_without_where_waits_for_a_word(house: House) -> None:
+def test_an_edit_without_where_waits_for_a_word(services: ServiceHarness) -> None:
     for number in range(21):
-        house.approved(f"Player{number}")
-    assert house.ours.execute("UPDATE regsvc_user SET status = 'banned'") == 21
-    house.sync()
-    assert {row["difference"] for row in house.ours.query(QUERIES["drift"])} == {"edited"}
-    assert house.authme.login("Player7", PASSWORD)
-    house.ours.execute("UPDATE regsvc_user SET status = applied_status")
-    assert house.sync().braked is None
-    assert house.ours.query(QUERIES["drift"]) == []
+        services.approved(f"Player{number}")
+    assert services.ours.execute("UPDATE regsvc_user SET status = 'banned'") == 21
+    services.sync()
+    assert {row["difference"] for row in services.ours.query(QUERIES["drift"])} == {"edited"}
+    assert services.authme.login("Player7", PASSWORD)
+    services.ours.execute("UPDATE regsvc_user SET status = applied_status")
+    assert services.sync().braked is None
+    assert services.ours.query(QUERIES["drift"]) == []

@@ -10,13 +10,13 @@ from regsvc.database import id_pages
 from regsvc.database.audit import ACTIONS, Audit, Entry
 from regsvc.database.models import Review, User
 from tests.support.database_fixtures import InParallel, MakeUser
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def audit(our_database: Database, clock: StandingClock) -> Audit:
+def audit(our_database: Database, clock: ManualClock) -> Audit:
     return Audit(clock)
 
 
@@ -24,7 +24,7 @@ def targets(entries: tuple[Entry, ...]) -> list[str | None]:
     return [entry.target for entry in entries]
 
 
-def test_it_records_who_did_what_to_whom(audit: Audit, clock: StandingClock) -> None:
+def test_it_records_who_did_what_to_whom(audit: Audit, clock: ManualClock) -> None:
     audit.record("user.banned", "Olivia", "Bob", {"reason": "griefing ⛏", "expiresAt": None}, "203.0.113.7")
 
     page = audit.list_entries(1, 20)
@@ -72,7 +72,7 @@ def test_it_refuses_an_action_that_is_not_on_the_list(audit: Audit) -> None:
         audit.tally("user.hugged", "Olivia", per=HOUR)
 
 
-def test_failed_logins_are_counted_in_one_entry_an_hour(audit: Audit, clock: StandingClock) -> None:
+def test_failed_logins_are_counted_in_one_entry_an_hour(audit: Audit, clock: ManualClock) -> None:
     for _attempt in range(3):
         audit.tally("user.login_failed", "", "Alice", "203.0.113.7", per=HOUR)
     audit.tally("user.login_failed", "", "Alice", "203.0.113.8", per=HOUR)
@@ -139,7 +139,7 @@ def test_pages_are_newest_first(audit: Audit) -> None:
     assert audit.list_entries(10**30, 100).entries == ()
 
 
-def test_it_filters_by_action_people_and_time(audit: Audit, clock: StandingClock) -> None:
+def test_it_filters_by_action_people_and_time(audit: Audit, clock: ManualClock) -> None:
     start = clock()
     audit.record("user.approved", "Olivia", "Alice")
     clock.advance(minutes=1)
@@ -159,7 +159,7 @@ def test_it_filters_by_action_people_and_time(audit: Audit, clock: StandingClock
     assert found(target="Mallory") == []
 
 
-def test_names_match_however_they_were_written(audit: Audit, make_user: MakeUser, clock: StandingClock) -> None:
+def test_names_match_however_they_were_written(audit: Audit, make_user: MakeUser, clock: ManualClock) -> None:
     make_user("Olivia")
     Review.create(
         user_id=99,

@@ -18,7 +18,7 @@ from regsvc.database.migrator import NumberedMigration, SchemaTooNew, list_migra
 from regsvc.database.models import MODELS, AuditEntry, Migration, OutboxEntry, Review, User, bind_models
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable, dump_table, insert_player
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.mariadb import Database as MariaDBSchema
 from tests.support.mariadb import MariaDBServer
 
@@ -39,7 +39,7 @@ def empty_database(request: pytest.FixtureRequest, database_kind: DatabaseKind, 
 
 
 @pytest.fixture
-def our_database(empty_database: Database, clock: StandingClock) -> Database:
+def our_database(empty_database: Database, clock: ManualClock) -> Database:
     """Not the copy that other tests get."""
     migrate(empty_database, clock)
     return empty_database
@@ -55,7 +55,7 @@ def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         opened = open_database(url, timedelta(seconds=5))
         bind_models(opened)
         stack.enter_context(opened.connection_context())
-        migrate(opened, StandingClock())
+        migrate(opened, ManualClock())
         yield opened
 
 
@@ -141,11 +141,11 @@ def test_a_word_that_is_no_status_is_refused_by_the_database(our_database: Datab
             status=status,
             applied_status="pending",
             origin="registered",
-            created_at=StandingClock()(),
+            created_at=ManualClock()(),
         ).execute()
 
 
-def test_the_audit_log_is_append_only_for_people_who_type_sql(our_database: Database, clock: StandingClock) -> None:
+def test_the_audit_log_is_append_only_for_people_who_type_sql(our_database: Database, clock: ManualClock) -> None:
     AuditEntry.create(action="user.banned", operator="Olivia", target="Alice", created_at=clock())
     for statement in ("DELETE FROM regsvc_audit", "UPDATE regsvc_audit SET operator = 'nobody'"):
         with pytest.raises((IntegrityError, OperationalError), match="append-only"):
@@ -156,7 +156,7 @@ def test_the_audit_log_is_append_only_for_people_who_type_sql(our_database: Data
 # --- once, twice, and interrupted ---
 
 
-def test_a_second_time_changes_nothing(empty_database: Database, clock: StandingClock) -> None:
+def test_a_second_time_changes_nothing(empty_database: Database, clock: ManualClock) -> None:
     names = [f"{migration.number:04} {migration.name}" for migration in list_migrations()]
     assert migrate(empty_database, clock) == names
     made, first = schema_of(empty_database), list(Migration.select().dicts())
@@ -167,7 +167,7 @@ def test_a_second_time_changes_nothing(empty_database: Database, clock: Standing
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_a_migration_that_was_interrupted_goes_on(empty_database: Database, clock: StandingClock) -> None:
+def test_a_migration_that_was_interrupted_goes_on(empty_database: Database, clock: ManualClock) -> None:
     """There each CREATE commits by itself, so that a kill leaves the first tables without the last."""
     migrate(empty_database, clock)
     made = schema_of(empty_database)
@@ -184,7 +184,7 @@ def test_a_migration_that_was_interrupted_goes_on(empty_database: Database, cloc
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_migration_that_was_interrupted_between_two_indexes_goes_on(
-    empty_database: Database, clock: StandingClock
+    empty_database: Database, clock: ManualClock
 ) -> None:
     migrate(empty_database, clock)
     made = schema_of(empty_database)
@@ -198,7 +198,7 @@ def test_a_migration_that_was_interrupted_between_two_indexes_goes_on(
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_a_migration_whose_last_step_was_lost_is_done_again(empty_database: Database, clock: StandingClock) -> None:
+def test_a_migration_whose_last_step_was_lost_is_done_again(empty_database: Database, clock: ManualClock) -> None:
     migrate(empty_database, clock)
     made = schema_of(empty_database)
     empty_database.execute_sql("DELETE FROM regsvc_migration")
@@ -208,7 +208,7 @@ def test_a_migration_whose_last_step_was_lost_is_done_again(empty_database: Data
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_sqlite_makes_all_of_a_migration_or_nothing(
-    empty_database: Database, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+    empty_database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = ModuleType("broken")
     vars(broken)["TABLES"] = f"{list_migrations()[0].module.TABLES};\nCREATE TABLE regsvc_user (id {{id}})"
@@ -222,9 +222,9 @@ def test_sqlite_makes_all_of_a_migration_or_nothing(
 
 
 def test_a_login_that_may_not_make_triggers_goes_without(
-    mariadb: MariaDBServer, database: MariaDBSchema, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    mariadb: MariaDBServer, database: MariaDBSchema, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mariadb.run_as_keeper(f"REVOKE TRIGGER ON `{database.name}`.* FROM '{database.user}'@'%'")
+    mariadb.run_as_root(f"REVOKE TRIGGER ON `{database.name}`.* FROM '{database.user}'@'%'")
     opened = open_database(database.url, timedelta(seconds=5))
     bind_models(opened)
     with opened.connection_context():
@@ -235,7 +235,7 @@ def test_a_login_that_may_not_make_triggers_goes_without(
 
 @pytest.mark.parametrize("statements", range(9))
 def test_columns_are_added_to_a_released_schema_however_often_it_is_interrupted(
-    empty_database: Database, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, statements: int
+    empty_database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, statements: int
 ) -> None:
     released = [migration for migration in list_migrations() if migration.number <= 2]
     with monkeypatch.context() as patched:
@@ -263,7 +263,7 @@ def test_columns_are_added_to_a_released_schema_however_often_it_is_interrupted(
 # --- other versions ---
 
 
-def test_a_newer_database_is_refused_before_anything_is_touched(empty_database: Database, clock: StandingClock) -> None:
+def test_a_newer_database_is_refused_before_anything_is_touched(empty_database: Database, clock: ManualClock) -> None:
     migrate(empty_database, clock)
     newest = list_migrations()[-1].number
     Migration.create(number=newest + 1, name="from_the_future", applied_at=clock())
@@ -274,7 +274,7 @@ def test_a_newer_database_is_refused_before_anything_is_touched(empty_database: 
 
 
 def test_a_second_migration_is_applied_after_the_first(
-    empty_database: Database, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+    empty_database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate(empty_database, clock)
     User.insert(
@@ -301,7 +301,7 @@ def test_a_second_migration_is_applied_after_the_first(
     assert migrate(empty_database, clock) == []
 
 
-def test_a_first_migration_has_nothing_to_copy(empty_database: Database, clock: StandingClock) -> None:
+def test_a_first_migration_has_nothing_to_copy(empty_database: Database, clock: ManualClock) -> None:
     migrate(empty_database, clock)
     assert list(copies_of(empty_database)) == []
 
@@ -310,7 +310,7 @@ def test_a_first_migration_has_nothing_to_copy(empty_database: Database, clock: 
 
 
 def test_authmes_table_is_not_touched(
-    authme_table: AuthMeTable, our_database: Database, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    authme_table: AuthMeTable, our_database: Database, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """On MariaDB it stands beside ours, in the same schema."""
     insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=1)

@@ -21,10 +21,10 @@ from tests.support.authme_database import Row
 from tests.support.authme_tables import AuthMeTable
 from tests.support.database_fixtures import MakeUser
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.mariadb import Database as Schema
 from tests.support.mariadb import MariaDBServer
-from tests.support.services import House, open_house
+from tests.support.services import ServiceHarness, open_services
 
 VIEWS = [view.name for view in list_views()]
 WEEK = timedelta(days=7)
@@ -34,8 +34,10 @@ sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 
 @pytest.fixture
-def house(game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path) -> Iterator[House]:
-    opened = open_house(game_server, authme_table, clock, tmp_path / "state")
+def services(
+    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
+) -> Iterator[ServiceHarness]:
+    opened = open_services(game_server, authme_table, clock, tmp_path / "state")
     yield opened
     opened.close()
 
@@ -48,49 +50,49 @@ def moment(value: object) -> datetime | None:
 # --- the review queue ---
 
 
-def test_the_queue_has_who_waits_and_since_when(house: House) -> None:
-    came_at = house.clock()
-    house.register("Alice")
-    house.clock.advance(hours=1)
-    house.register("Bob")
-    house.decide("approve", "Bob")
-    [waiting] = house.ours.query("SELECT * FROM regsvc_v_review_queue")
+def test_the_queue_has_who_waits_and_since_when(services: ServiceHarness) -> None:
+    came_at = services.clock()
+    services.register("Alice")
+    services.clock.advance(hours=1)
+    services.register("Bob")
+    services.decide("approve", "Bob")
+    [waiting] = services.ours.query("SELECT * FROM regsvc_v_review_queue")
     assert (waiting["username"], waiting["email"]) == ("Alice", "alice@example.org")
     assert moment(waiting["registered_at"]) == came_at
     assert (waiting["plugin_state"], waiting["times_rejected"], waiting["last_rejected_at"]) == ("absent", 0, None)
 
 
-def test_the_queue_tells_that_somebody_took_the_name_in_the_game(house: House) -> None:
-    house.register("Alice")
-    house.clock.advance(hours=1)
-    house.authme.register("Alice", "a-stranger's-password")
-    house.clock.advance(minutes=1)
-    house.sync()
-    [waiting] = house.ours.query("SELECT * FROM regsvc_v_review_queue")
-    assert (waiting["plugin_state"], moment(waiting["plugin_since"])) == ("conflict", house.clock())
+def test_the_queue_tells_that_somebody_took_the_name_in_the_game(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.clock.advance(hours=1)
+    services.authme.register("Alice", "a-stranger's-password")
+    services.clock.advance(minutes=1)
+    services.sync()
+    [waiting] = services.ours.query("SELECT * FROM regsvc_v_review_queue")
+    assert (waiting["plugin_state"], moment(waiting["plugin_since"])) == ("conflict", services.clock())
 
 
-def test_the_queue_remembers_earlier_rejections(house: House) -> None:
-    house.register("Alice")
-    house.decide("reject", "Alice", reason="come back when you are twelve")
-    rejected_at = house.clock()
-    house.decide("delete", "Alice")
-    house.clock.advance(days=1)
-    house.register("Alice")
-    [waiting] = house.ours.query("SELECT * FROM regsvc_v_review_queue")
+def test_the_queue_remembers_earlier_rejections(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.decide("reject", "Alice", reason="come back when you are twelve")
+    rejected_at = services.clock()
+    services.decide("delete", "Alice")
+    services.clock.advance(days=1)
+    services.register("Alice")
+    [waiting] = services.ours.query("SELECT * FROM regsvc_v_review_queue")
     assert (waiting["times_rejected"], moment(waiting["last_rejected_at"])) == (1, rejected_at)
 
 
 # --- users ---
 
 
-def test_the_users_show_status_player_and_ban(house: House) -> None:
-    house.approved("Alice")
-    house.approved("Bob", password=None)
-    house.decide("ban", "Alice", reason="griefing", expires_at=house.clock() + WEEK)
-    alice, bob = house.ours.query("SELECT * FROM regsvc_v_users ORDER BY username_key")
+def test_the_users_show_status_player_and_ban(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.approved("Bob", password=None)
+    services.decide("ban", "Alice", reason="griefing", expires_at=services.clock() + WEEK)
+    alice, bob = services.ours.query("SELECT * FROM regsvc_v_users ORDER BY username_key")
     assert (alice["status"], alice["banned_from"], alice["reason"]) == ("banned", "approved", "griefing")
-    assert (alice["reviewed_by"], moment(alice["ban_expires_at"])) == ("Olivia", house.clock() + WEEK)
+    assert (alice["reviewed_by"], moment(alice["ban_expires_at"])) == ("Olivia", services.clock() + WEEK)
     assert (alice["plugin_state"], alice["has_password"]) == ("locked", 1)
     assert (bob["status"], bob["plugin_state"], bob["has_password"]) == ("approved", "absent", 0)
 
@@ -103,112 +105,112 @@ def test_a_user_whom_no_run_has_looked_at_is_shown_as_pending(our_database: Data
 # --- the drift ---
 
 
-def drift(house: House) -> dict[str, Row]:
+def drift(services: ServiceHarness) -> dict[str, Row]:
     """By name; one name differs in one way in these stories."""
-    return {row["username"]: row for row in house.ours.query("SELECT * FROM regsvc_v_sync_drift")}
+    return {row["username"]: row for row in services.ours.query("SELECT * FROM regsvc_v_sync_drift")}
 
 
-def test_where_both_sides_agree_there_is_no_drift(house: House) -> None:
-    house.approved("Alice")
-    house.register("Bob")
-    house.approved("Carol")
-    house.decide("delete", "Carol")
-    house.sync()
-    assert drift(house) == {}
+def test_where_both_sides_agree_there_is_no_drift(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.register("Bob")
+    services.approved("Carol")
+    services.decide("delete", "Carol")
+    services.sync()
+    assert drift(services) == {}
 
 
-def test_the_drift_has_a_name_that_came_back(house: House) -> None:
-    house.approved("Alice")
-    house.approved("Bob")  # an empty table would not be believed
-    house.authme.unregister_from_console("Alice")
-    house.clock.advance(hours=1)
-    house.sync()
-    gone = drift(house)["Alice"]
-    assert (gone["difference"], moment(gone["found_at"])) == ("absent", house.clock())
+def test_the_drift_has_a_name_that_came_back(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.approved("Bob")  # an empty table would not be believed
+    services.authme.unregister_from_console("Alice")
+    services.clock.advance(hours=1)
+    services.sync()
+    gone = drift(services)["Alice"]
+    assert (gone["difference"], moment(gone["found_at"])) == ("absent", services.clock())
     assert gone["why"] == "the player was there and is gone: unregistered in the game, or purged"
-    house.clock.advance(hours=1)
-    house.authme.register("Alice", "a-stranger's-password")
-    house.sync()
-    back = drift(house)["Alice"]
+    services.clock.advance(hours=1)
+    services.authme.register("Alice", "a-stranger's-password")
+    services.sync()
+    back = drift(services)["Alice"]
     assert (back["difference"], back["lock_reason"]) == ("returned", "returned")
-    assert (moment(back["found_at"]), moment(back["locked_at"])) == (house.clock(), house.clock())
+    assert (moment(back["found_at"]), moment(back["locked_at"])) == (services.clock(), services.clock())
 
 
-def test_the_drift_has_who_has_no_password_yet(house: House) -> None:
-    house.approved("Alice", password=None)
-    house.register("Bob")
-    assert {name: row["difference"] for name, row in drift(house).items()} == {"Alice": "absent"}
-    assert "mailed link" in drift(house)["Alice"]["why"]
+def test_the_drift_has_who_has_no_password_yet(services: ServiceHarness) -> None:
+    services.approved("Alice", password=None)
+    services.register("Bob")
+    assert {name: row["difference"] for name, row in drift(services).items()} == {"Alice": "absent"}
+    assert "mailed link" in drift(services)["Alice"]["why"]
 
 
-def test_the_drift_has_locks_with_their_reason(house: House) -> None:
-    house.approved("Alice")
-    house.decide("ban", "Alice")
-    assert (drift(house)["Alice"]["difference"], drift(house)["Alice"]["lock_reason"]) == ("locked", "banned")
-    assert drift(house)["Alice"]["why"] == "locked until the ban ends"
+def test_the_drift_has_locks_with_their_reason(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.decide("ban", "Alice")
+    assert (drift(services)["Alice"]["difference"], drift(services)["Alice"]["lock_reason"]) == ("locked", "banned")
+    assert drift(services)["Alice"]["why"] == "locked until the ban ends"
 
 
-def test_the_drift_has_rows_that_are_not_the_applicants(house: House) -> None:
-    house.register("Alice")
-    house.clock.advance(hours=1)
-    house.authme.register("Alice", "a-stranger's-password")
-    house.sync()
-    assert drift(house)["Alice"]["difference"] == "conflict"
-    assert drift(house)["Alice"]["why"] == "the game has a row of this name that is not this user's"
+def test_the_drift_has_rows_that_are_not_the_applicants(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.clock.advance(hours=1)
+    services.authme.register("Alice", "a-stranger's-password")
+    services.sync()
+    assert drift(services)["Alice"]["difference"] == "conflict"
+    assert drift(services)["Alice"]["why"] == "the game has a row of this name that is not this user's"
 
 
-def test_the_drift_has_fields_that_cannot_be_agreed_on(house: House) -> None:
-    house.approved("Alice")
-    house.authme.set_email("Alice", "another@example.org")
-    house.sync()
-    assert (drift(house)["Alice"]["difference"], drift(house)["Alice"]["conflict"]) == ("conflict", "email")
-    assert "neither gives way" in drift(house)["Alice"]["why"]
+def test_the_drift_has_fields_that_cannot_be_agreed_on(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.authme.set_email("Alice", "another@example.org")
+    services.sync()
+    assert (drift(services)["Alice"]["difference"], drift(services)["Alice"]["conflict"]) == ("conflict", "email")
+    assert "neither gives way" in drift(services)["Alice"]["why"]
 
 
-def test_the_drift_has_what_is_about_to_be_written(house: House) -> None:
+def test_the_drift_has_what_is_about_to_be_written(services: ServiceHarness) -> None:
     """As a crash leaves it between the promise and the row."""
-    house.approved("Alice")
+    services.approved("Alice")
     Player.update(plugin_state="pending", wish="provision").execute()
-    assert (drift(house)["Alice"]["difference"], drift(house)["Alice"]["wish"]) == ("pending", "provision")
+    assert (drift(services)["Alice"]["difference"], drift(services)["Alice"]["wish"]) == ("pending", "provision")
 
 
-def test_the_drift_has_what_was_typed_and_not_carried_out_yet(house: House) -> None:
-    house.approved("Alice")
-    house.approved("Bob")
-    house.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'alice'")
-    house.ours.execute("DELETE FROM regsvc_user WHERE username_key = 'bob'")
-    typed = drift(house)
+def test_the_drift_has_what_was_typed_and_not_carried_out_yet(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.approved("Bob")
+    services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'alice'")
+    services.ours.execute("DELETE FROM regsvc_user WHERE username_key = 'bob'")
+    typed = drift(services)
     assert {name: row["difference"] for name, row in typed.items()} == {"Alice": "edited", "bob": "deleted"}
     assert typed["Alice"]["found_at"] is None
-    house.sync()
-    assert {name: row["difference"] for name, row in drift(house).items()} == {"Alice": "locked"}
+    services.sync()
+    assert {name: row["difference"] for name, row in drift(services).items()} == {"Alice": "locked"}
 
 
 # --- the audit log and the outbox ---
 
 
-def test_the_recent_audit_is_the_newest_thousand(house: House) -> None:
-    audit = house.app.auth_parts.audit
-    with house.app.context.location.database.atomic():
+def test_the_recent_audit_is_the_newest_thousand(services: ServiceHarness) -> None:
+    audit = services.app.auth_parts.audit
+    with services.app.context.location.database.atomic():
         for number in range(1005):
             audit.record("user.logged_in", "Alice", "Alice", {"number": number})
-    recent = house.ours.query("SELECT * FROM regsvc_v_recent_audit ORDER BY id DESC")
+    recent = services.ours.query("SELECT * FROM regsvc_v_recent_audit ORDER BY id DESC")
     assert [json.loads(row["detail"])["number"] for row in recent] == list(range(1004, 4, -1))
     assert (recent[0]["action"], recent[0]["operator"], recent[0]["target"]) == ("user.logged_in", "Alice", "Alice")
 
 
-def test_the_outbox_tells_what_became_of_each_mail(house: House) -> None:
-    outbox = house.app.mail_parts.outbox
+def test_the_outbox_tells_what_became_of_each_mail(services: ServiceHarness) -> None:
+    outbox = services.app.mail_parts.outbox
     outbox.put("verification_code", parse_email("alice@example.org"), "en", row_id=1)
-    house.register("Alice")
-    house.decide("reject", "Alice")
-    house.decide("approve", "Alice")
-    house.decide("ban", "Alice")
+    services.register("Alice")
+    services.decide("reject", "Alice")
+    services.decide("approve", "Alice")
+    services.decide("ban", "Alice")
     outbox.mark_dropped(outbox.claim_due(1)[0].id, "the code has expired")
     outbox.mark_sent(outbox.claim_due(1)[0].id)
     outbox.mark_failed(outbox.claim_due(1)[0], "550 no such mailbox", is_final=True)
     outbox.mark_failed(outbox.claim_due(1)[0], "450 try again", is_final=False)
-    rows = house.ours.query("SELECT * FROM regsvc_v_outbox ORDER BY id")
+    rows = services.ours.query("SELECT * FROM regsvc_v_outbox ORDER BY id")
     assert [row["state"] for row in rows] == ["dropped", "sent", "failed", "waiting"]
     assert [row["template"] for row in rows] == ["verification_code", "rejected", "approved", "banned"]
     assert [row["username"] for row in rows] == [None, "Alice", "Alice", "Alice"]
@@ -220,16 +222,16 @@ def test_the_outbox_tells_what_became_of_each_mail(house: House) -> None:
 # --- what they must not show, and where they come from ---
 
 
-def test_nothing_secret_stands_in_a_view(house: House) -> None:
-    house.approved("Alice")
-    house.decide("ban", "Alice", reason="griefing")
-    house.approved("Bob")
-    house.login("Bob", "the-web-password")
-    shown = "\n".join(str(list(row.values())) for view in VIEWS for row in house.ours.query(f"SELECT * FROM {view}"))
+def test_nothing_secret_stands_in_a_view(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.decide("ban", "Alice", reason="griefing")
+    services.approved("Bob")
+    services.login("Bob", "the-web-password")
+    shown = "\n".join(str(list(row.values())) for view in VIEWS for row in services.ours.query(f"SELECT * FROM {view}"))
     assert "griefing" in shown
     user, player, code = User.get(), Player.get(), Verification.get()
     secrets = [user.password_hash, user.password_salt, player.base_hash, player.kept_hash, code.nonce]
-    secrets += [row["jti"] for row in house.ours.query("SELECT jti FROM regsvc_session")]
+    secrets += [row["jti"] for row in services.ours.query("SELECT jti FROM regsvc_session")]
     secrets += [link.nonce for link in Link.select()]
     assert player.kept_hash
     assert [secret for secret in secrets if secret and secret in shown] == []
@@ -260,7 +262,7 @@ def forget_the_views(database: Database, *views: str) -> None:
     Migration.delete().where(Migration.name == "views").execute()
 
 
-def test_a_database_of_the_first_version_gets_its_views(our_database: Database, clock: StandingClock) -> None:
+def test_a_database_of_the_first_version_gets_its_views(our_database: Database, clock: ManualClock) -> None:
     forget_the_views(our_database, *VIEWS)
     assert migrate(our_database, clock) == ["0002 views"]
     assert names_of_views(our_database) == sorted(VIEWS)
@@ -269,7 +271,7 @@ def test_a_database_of_the_first_version_gets_its_views(our_database: Database, 
 
 @sqlite_only
 def test_sqlite_is_copied_before_it_gets_its_views(
-    our_database: Database, make_user: MakeUser, clock: StandingClock
+    our_database: Database, make_user: MakeUser, clock: ManualClock
 ) -> None:
     make_user("Alice")
     forget_the_views(our_database, *VIEWS)
@@ -283,14 +285,14 @@ def test_sqlite_is_copied_before_it_gets_its_views(
 
 
 @mariadb_only
-def test_a_migration_that_was_interrupted_goes_on(our_database: Database, clock: StandingClock) -> None:
+def test_a_migration_that_was_interrupted_goes_on(our_database: Database, clock: ManualClock) -> None:
     forget_the_views(our_database, *VIEWS[2:])
     assert migrate(our_database, clock) == ["0002 views"]
     assert names_of_views(our_database) == sorted(VIEWS)
 
 
 @mariadb_only
-def test_every_migration_may_be_interrupted_before_it_is_recorded(our_database: Database, clock: StandingClock) -> None:
+def test_every_migration_may_be_interrupted_before_it_is_recorded(our_database: Database, clock: ManualClock) -> None:
     before = our_database.get_tables()
     Migration.delete().execute()
     assert migrate(our_database, clock)[:2] == ["0001 first_tables", "0002 views"]
@@ -306,17 +308,17 @@ def test_whoever_asks_a_view_asks_with_their_own_rights(our_database: Database) 
 
 
 def test_a_login_that_may_not_make_views_goes_without(
-    mariadb: MariaDBServer, database: Schema, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    mariadb: MariaDBServer, database: Schema, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     right = f"CREATE VIEW ON `{database.name}`.*"
-    mariadb.run_as_keeper(f"REVOKE {right} FROM '{database.user}'@'%'")
+    mariadb.run_as_root(f"REVOKE {right} FROM '{database.user}'@'%'")
     ours = open_database(database.url, timedelta(seconds=20))
     bind_models(ours)
     with ours.connection_context(), caplog.at_level(logging.WARNING):
         assert migrate(ours, clock)[1] == "0002 views"
         assert names_of_views(ours) == []
         [advice] = re.findall(r"DELETE FROM .*'", caplog.text)
-        mariadb.run_as_keeper(f"GRANT {right} TO '{database.user}'@'%'")
+        mariadb.run_as_root(f"GRANT {right} TO '{database.user}'@'%'")
     with closing(database.connect()) as connection, connection.cursor() as cursor:
         cursor.execute(advice)
     with ours.connection_context():

@@ -1,7 +1,7 @@
 """What the tests of the doctor may ask for, beside what every test may.
 
 database_kind  "sqlite"; a file that wants both kinds has `database_kind` of its own
-clinic         a server on which everything is as it should be
+doctor_case         a server on which everything is as it should be
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable
-from tests.support.doctor_case import Clinic
+from tests.support.doctor_case import DoctorCase
 from tests.support.game_server import GameServer
 
 
@@ -20,5 +20,5 @@ def database_kind() -> DatabaseKind:
 
 
 @pytest.fixture
-def clinic(tmp_path: Path, game_server: GameServer, authme_table: AuthMeTable) -> Clinic:
-    return Clinic(tmp_path / "companion", game_server, authme_table)
+def doctor_case(tmp_path: Path, game_server: GameServer, authme_table: AuthMeTable) -> DoctorCase:
+    return DoctorCase(tmp_path / "companion", game_server, authme_table)

@@ -14,7 +14,7 @@ import pytest
 from tests.support.authme_database import DatabaseKind
 from tests.support.command_line import Finished, companion
 from tests.support.daemon import Daemon, clean_environment
-from tests.support.doctor_case import RCON_PASSWORD, Clinic
+from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 from tests.support.mariadb import AUTHME
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
@@ -31,13 +31,13 @@ def database_kind(request: pytest.FixtureRequest) -> DatabaseKind:
 
 
 @pytest.fixture(autouse=True)
-def own_port(clinic: Clinic) -> None:
-    clinic.change("server", port=free_port())
+def own_port(doctor_case: DoctorCase) -> None:
+    doctor_case.change("server", port=free_port())
 
 
-def doctor(clinic: Clinic, *arguments: str) -> Finished:
-    clinic.read_config()  # writes it
-    return companion("doctor", *arguments, config=clinic.config_file)
+def doctor(doctor_case: DoctorCase, *arguments: str) -> Finished:
+    doctor_case.read_config()  # writes it
+    return companion("doctor", *arguments, config=doctor_case.config_file)
 
 
 def ids(finished: Finished) -> set[str]:
@@ -46,17 +46,17 @@ def ids(finished: Finished) -> set[str]:
     return {finding["id"] for finding in told["findings"]}
 
 
-def test_a_healthy_server(clinic: Clinic) -> None:
-    clinic.start_once()
-    told = doctor(clinic, "--json")
+def test_a_healthy_server(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    told = doctor(doctor_case, "--json")
     assert (ids(told), told.errors) == (AS_ROOT, "")
     assert told.status == (1 if AS_ROOT else 0)
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_a_broken_one_tells_everything_but_secrets(clinic: Clinic) -> None:
-    clinic.start_once()
-    clinic.game.change_authme(
+def test_a_broken_one_tells_everything_but_secrets(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.game.change_authme(
         {
             "DataSource.caching": True,
             "settings.security.passwordHash": "TWO_FACTOR",
@@ -64,41 +64,41 @@ def test_a_broken_one_tells_everything_but_secrets(clinic: Clinic) -> None:
             "Email.mailPassword": MAIL_PASSWORD,
         }
     )
-    clinic.change("metrics", token=TOKEN)
-    clinic.change("server", base_url="")
-    (clinic.state_dir / "installation.key").chmod(0o644)
-    plain, for_programs = doctor(clinic), doctor(clinic, "--json")
+    doctor_case.change("metrics", token=TOKEN)
+    doctor_case.change("server", base_url="")
+    (doctor_case.state_dir / "installation.key").chmod(0o644)
+    plain, for_programs = doctor(doctor_case), doctor(doctor_case, "--json")
     assert (plain.status, plain.errors) == (2, "")
     found = {"authme.caching", "hash.impossible", "server.no_base_url", "secrets.keys"}
     assert ids(for_programs) == found | AS_ROOT
     assert all(id in plain.output for id in found)
     assert "\033" not in plain.output
-    keys = [(clinic.state_dir / name).read_text().strip() for name in ("installation.key", "signing.key")]
+    keys = [(doctor_case.state_dir / name).read_text().strip() for name in ("installation.key", "signing.key")]
     for secret in (RCON_PASSWORD, MAIL_PASSWORD, TOKEN, AUTHME[1], *keys):
         assert secret not in plain.output + for_programs.output
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_a_database_that_is_away(clinic: Clinic) -> None:
-    clinic.game.change_authme({"DataSource.backend": "MYSQL", "DataSource.mySQLPort": str(free_port())})
-    told = doctor(clinic)
+def test_a_database_that_is_away(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({"DataSource.backend": "MYSQL", "DataSource.mySQLPort": str(free_port())})
+    told = doctor(doctor_case)
     assert told.status == 2
     assert "BROKEN  database.away" in told.output
     assert "Not looked at: AuthMe's table" in told.output
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_a_config_that_is_broken(clinic: Clinic) -> None:
-    clinic.config_file.write_text("[server\nport = 1\n")
-    told = companion("doctor", "--json", config=clinic.config_file)
+def test_a_config_that_is_broken(doctor_case: DoctorCase) -> None:
+    doctor_case.config_file.write_text("[server\nport = 1\n")
+    told = companion("doctor", "--json", config=doctor_case.config_file)
     assert (ids(told), told.errors) == ({"config.broken"} | AS_ROOT, "")
-    told = companion("doctor", "--json", config=clinic.directory / "nowhere.toml")
+    told = companion("doctor", "--json", config=doctor_case.directory / "nowhere.toml")
     assert (ids(told), "there is no such file" in told.output) == ({"config.broken"} | AS_ROOT, True)
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_without_any_config_it_takes_the_games_folder(clinic: Clinic, tmp_path: Path) -> None:
-    told = companion("doctor", "--json", "--game-dir", str(clinic.game.directory), directory=tmp_path)
+def test_without_any_config_it_takes_the_games_folder(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    told = companion("doctor", "--json", "--game-dir", str(doctor_case.game.directory), directory=tmp_path)
     found = ids(told)
     assert found >= {"mail.off"}
     assert not found & {"authme.none", "game.no_directory", "table.missing"}
@@ -106,8 +106,8 @@ def test_without_any_config_it_takes_the_games_folder(clinic: Clinic, tmp_path: 
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_beside_a_companion_that_runs(clinic: Clinic, tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path / "daemon", {**clinic.sections, "updates": {"enabled": False}}).start()
+def test_beside_a_companion_that_runs(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path / "daemon", {**doctor_case.sections, "updates": {"enabled": False}}).start()
     try:
         told = companion("doctor", "--json", config=daemon.config_file)
     finally:
@@ -117,11 +117,11 @@ def test_beside_a_companion_that_runs(clinic: Clinic, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}], ids=["colours", "NO_COLOR"])
-def test_a_terminal_has_colours(clinic: Clinic, environment: dict[str, str]) -> None:
-    clinic.game.change_authme({"DataSource.caching": True})
-    clinic.read_config()
+def test_a_terminal_has_colours(doctor_case: DoctorCase, environment: dict[str, str]) -> None:
+    doctor_case.game.change_authme({"DataSource.caching": True})
+    doctor_case.read_config()
     ours, theirs = pty.openpty()
-    command = [sys.executable, str(REPOSITORY / "companion.py"), "doctor", "--config", str(clinic.config_file)]
+    command = [sys.executable, str(REPOSITORY / "companion.py"), "doctor", "--config", str(doctor_case.config_file)]
     process = subprocess.Popen(command, stdout=theirs, env={**clean_environment(), **environment})
     os.close(theirs)
     told = read_all(ours)

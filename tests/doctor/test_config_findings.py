@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.doctor_case import Clinic
+from tests.support.doctor_case import DoctorCase
 
 
-def test_every_mistake_in_the_config_is_a_finding(clinic: Clinic) -> None:
-    clinic.change("server", prot=8080)
-    clinic.change("sync", every="soon")
-    checkup = clinic.examine()
+def test_every_mistake_in_the_config_is_a_finding(doctor_case: DoctorCase) -> None:
+    doctor_case.change("server", prot=8080)
+    doctor_case.change("sync", every="soon")
+    checkup = doctor_case.examine()
     assert [finding.id for finding in checkup.findings] == ["config.broken", "config.broken"]
     assert checkup.findings[0].title.endswith('has no key "prot"; did you mean "port"?')
     assert checkup.not_examined == ("everything that the config tells of: it is broken",)
 
 
-def test_mails_in_the_log_are_unwise(clinic: Clinic) -> None:
-    clinic.sections["mail"] = {"backend": "log"}
-    finding = clinic.only_finding("config.unwise")
+def test_mails_in_the_log_are_unwise(doctor_case: DoctorCase) -> None:
+    doctor_case.sections["mail"] = {"backend": "log"}
+    finding = doctor_case.only_finding("config.unwise")
     assert (finding.severity, "mail.backend" in finding.title) == ("risky", True)
 
 
@@ -32,12 +32,12 @@ def test_mails_in_the_log_are_unwise(clinic: Clinic) -> None:
     ids=["questionnaire", "translation", "mail"],
 )
 def test_a_file_of_the_hosts_own_is_broken(
-    clinic: Clinic, tmp_path: Path, section: str, key: str, file: str, text: str
+    doctor_case: DoctorCase, tmp_path: Path, section: str, key: str, file: str, text: str
 ) -> None:
     path = tmp_path / file
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
-    clinic.change(section, **{key: str(path if section == "questionnaire" else path.parent)})
-    findings = clinic.findings()
+    doctor_case.change(section, **{key: str(path if section == "questionnaire" else path.parent)})
+    findings = doctor_case.findings()
     assert {finding.id for finding in findings} == {"config.broken_file"}
     assert path.name in findings[0].title

@@ -12,7 +12,7 @@ import pytest
 
 from regsvc.doctor.facts import databases
 from tests.support.authme_database import DatabaseKind
-from tests.support.doctor_case import RCON_PASSWORD, Clinic
+from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 from tests.support.mariadb import Database, MariaDBServer
 from tests.support.ports import free_port
 
@@ -36,161 +36,165 @@ class Login:
 
     def may(self, rights: str, table: str = "*", to: str = name) -> None:
         """`table` is one in AuthMe's schema; `to` a role instead of the login."""
-        self._server.run_as_keeper(f"GRANT {rights} ON `{self._schema}`.{table} TO {to}")
+        self._server.run_as_root(f"GRANT {rights} ON `{self._schema}`.{table} TO {to}")
 
 
 @pytest.fixture
-def login(clinic: Clinic, mariadb: MariaDBServer, database: Database) -> Iterator[Login]:
+def login(doctor_case: DoctorCase, mariadb: MariaDBServer, database: Database) -> Iterator[Login]:
     """AuthMe, and so the companion, uses it."""
     login = Login(mariadb, database.name)
-    mariadb.run_as_keeper(f"CREATE USER '{login.name}'@'%' IDENTIFIED BY '{login.password}'")
-    use(clinic, login.name, login.password)
+    mariadb.run_as_root(f"CREATE USER '{login.name}'@'%' IDENTIFIED BY '{login.password}'")
+    use(doctor_case, login.name, login.password)
     yield login
-    mariadb.run_as_keeper(f"DROP USER '{login.name}'@'%'")
+    mariadb.run_as_root(f"DROP USER '{login.name}'@'%'")
 
 
-def use(clinic: Clinic, user: str, password: str) -> None:
-    clinic.game.change_authme({"DataSource.mySQLUsername": user, "DataSource.mySQLPassword": password})
+def use(doctor_case: DoctorCase, user: str, password: str) -> None:
+    doctor_case.game.change_authme({"DataSource.mySQLUsername": user, "DataSource.mySQLPassword": password})
 
 
 # --- away ---
 
 
-def test_nobody_listens(clinic: Clinic) -> None:
-    clinic.game.change_authme({"DataSource.mySQLPort": str(free_port())})
-    checkup = clinic.examine()
+def test_nobody_listens(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({"DataSource.mySQLPort": str(free_port())})
+    checkup = doctor_case.examine()
     [finding] = checkup.findings
-    assert (finding.id, finding.where) == ("database.away", f"{clinic.game.authme_config}: DataSource")
+    assert (finding.id, finding.where) == ("database.away", f"{doctor_case.game.authme_config}: DataSource")
     assert len(checkup.not_examined) == 2
 
 
-def test_the_password_is_wrong(clinic: Clinic) -> None:
-    use(clinic, "authme", "not-the-password")
-    finding = clinic.only_finding("database.away")
+def test_the_password_is_wrong(doctor_case: DoctorCase) -> None:
+    use(doctor_case, "authme", "not-the-password")
+    finding = doctor_case.only_finding("database.away")
     assert "Access denied" in finding.title
     assert "not-the-password" not in str(finding)
 
 
-def test_a_database_that_does_not_answer_is_not_waited_for(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_does_not_answer_is_not_waited_for(
+    doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(databases, "_PATIENCE", 0.0)
-    assert "in time" in clinic.only_finding("database.away").title
+    assert "in time" in doctor_case.only_finding("database.away").title
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_our_own_file_is_damaged(clinic: Clinic) -> None:
-    clinic.start_once()
-    (clinic.state_dir / "companion.db").write_bytes(b"somebody's shopping list\n" * 100)
-    assert "not a database" in clinic.only_finding("database.away").title
+def test_our_own_file_is_damaged(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    (doctor_case.state_dir / "companion.db").write_bytes(b"somebody's shopping list\n" * 100)
+    assert "not a database" in doctor_case.only_finding("database.away").title
 
 
-def test_the_server_takes_no_changes(clinic: Clinic, mariadb: MariaDBServer) -> None:
-    mariadb.run_as_keeper("SET GLOBAL read_only = 1")
+def test_the_server_takes_no_changes(doctor_case: DoctorCase, mariadb: MariaDBServer) -> None:
+    mariadb.run_as_root("SET GLOBAL read_only = 1")
     try:
-        clinic.only_finding("database.read_only")
+        doctor_case.only_finding("database.read_only")
     finally:
-        mariadb.run_as_keeper("SET GLOBAL read_only = 0")
+        mariadb.run_as_root("SET GLOBAL read_only = 0")
 
 
 # --- rights ---
 
 
 @pytest.fixture
-def own_schema(clinic: Clinic, mariadb: MariaDBServer, login: Login) -> Iterator[Database]:
+def own_schema(doctor_case: DoctorCase, mariadb: MariaDBServer, login: Login) -> Iterator[Database]:
     """Our tables are in a schema of their own, in which the limited login may do everything."""
     with mariadb.fresh_database() as ours:
-        mariadb.run_as_keeper(f"GRANT ALL ON `{ours.name}`.* TO '{login.name}'@'%'")
-        clinic.change("database", url=f"mysql://{login.name}:{login.password}@{ours.host}:{ours.port}/{ours.name}")
+        mariadb.run_as_root(f"GRANT ALL ON `{ours.name}`.* TO '{login.name}'@'%'")
+        doctor_case.change("database", url=f"mysql://{login.name}:{login.password}@{ours.host}:{ours.port}/{ours.name}")
         yield ours
 
 
 @pytest.mark.parametrize("lacking", ROWS)
 def test_a_right_on_authmes_table_is_missing(
-    clinic: Clinic, login: Login, own_schema: Database, database: Database, lacking: str
+    doctor_case: DoctorCase, login: Login, own_schema: Database, database: Database, lacking: str
 ) -> None:
     login.may(", ".join(right for right in ROWS if right != lacking), "authme")
-    finding = clinic.only_finding("table.rights")
+    finding = doctor_case.only_finding("table.rights")
     assert finding.where == f"GRANT {lacking} ON `{database.name}`.`authme` TO 'limited'@'%';"
 
 
-def test_authmes_table_is_hidden_from_us(clinic: Clinic, own_schema: Database) -> None:
-    assert "SELECT, INSERT, UPDATE, DELETE" in clinic.only_finding("table.rights").title
+def test_authmes_table_is_hidden_from_us(doctor_case: DoctorCase, own_schema: Database) -> None:
+    assert "SELECT, INSERT, UPDATE, DELETE" in doctor_case.only_finding("table.rights").title
 
 
-def test_a_role_has_the_rights(clinic: Clinic, login: Login, own_schema: Database, mariadb: MariaDBServer) -> None:
-    mariadb.run_as_keeper("CREATE ROLE keepers_of_players")
+def test_a_role_has_the_rights(
+    doctor_case: DoctorCase, login: Login, own_schema: Database, mariadb: MariaDBServer
+) -> None:
+    mariadb.run_as_root("CREATE ROLE table_owners")
     try:
-        login.may(", ".join(ROWS), "authme", to="keepers_of_players")
-        mariadb.run_as_keeper("GRANT keepers_of_players TO limited", "SET DEFAULT ROLE keepers_of_players FOR limited")
-        assert clinic.findings() == []
+        login.may(", ".join(ROWS), "authme", to="table_owners")
+        mariadb.run_as_root("GRANT table_owners TO limited", "SET DEFAULT ROLE table_owners FOR limited")
+        assert doctor_case.findings() == []
     finally:
-        mariadb.run_as_keeper("DROP ROLE keepers_of_players")
+        mariadb.run_as_root("DROP ROLE table_owners")
 
 
 def test_the_grant_that_is_proposed_helps(
-    clinic: Clinic, login: Login, own_schema: Database, mariadb: MariaDBServer
+    doctor_case: DoctorCase, login: Login, own_schema: Database, mariadb: MariaDBServer
 ) -> None:
-    mariadb.run_as_keeper(clinic.only_finding("table.rights").where)
-    assert clinic.findings() == []
+    mariadb.run_as_root(doctor_case.only_finding("table.rights").where)
+    assert doctor_case.findings() == []
 
 
 @pytest.mark.parametrize("is_started", [False, True], ids=["before the first start", "after it"])
 @pytest.mark.parametrize("lacking", ["CREATE", "ALTER", "INDEX", "DELETE", "SELECT"])
 def test_a_right_on_our_own_tables_is_missing(
-    clinic: Clinic, login: Login, mariadb: MariaDBServer, lacking: str, is_started: bool
+    doctor_case: DoctorCase, login: Login, mariadb: MariaDBServer, lacking: str, is_started: bool
 ) -> None:
     login.may(", ".join(ROWS), "authme")
     if is_started:
-        use(clinic, "authme", "authme-password")
-        clinic.start_once()
-        use(clinic, login.name, login.password)
+        use(doctor_case, "authme", "authme-password")
+        doctor_case.start_once()
+        use(doctor_case, login.name, login.password)
     login.may(", ".join(right for right in (*ROWS, *MAKING) if right != lacking))
-    finding = clinic.only_finding("database.rights")
+    finding = doctor_case.only_finding("database.rights")
     assert finding.title == f"Our login may not {lacking} in our schema."
-    mariadb.run_as_keeper(finding.where)
-    assert clinic.findings() == []
+    mariadb.run_as_root(finding.where)
+    assert doctor_case.findings() == []
 
 
 @pytest.mark.parametrize(("lacking", "id"), [("TRIGGER", "database.no_triggers"), ("CREATE VIEW", "database.no_views")])
 def test_we_may_not_make_what_people_like_to_have(
-    clinic: Clinic, login: Login, mariadb: MariaDBServer, lacking: str, id: str
+    doctor_case: DoctorCase, login: Login, mariadb: MariaDBServer, lacking: str, id: str
 ) -> None:
     login.may(", ".join(right for right in (*ROWS, *MAKING) if right != lacking))
-    assert clinic.only_finding(id).severity == "risky"
-    clinic.start_once()
-    finding = clinic.only_finding(id)
+    assert doctor_case.only_finding(id).severity == "risky"
+    doctor_case.start_once()
+    finding = doctor_case.only_finding(id)
     assert finding.where.startswith(f"GRANT {lacking} ON ")
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_we_may_not_write_authmes_file(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = clinic.game.authme_directory / "authme.db"
+def test_we_may_not_write_authmes_file(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = doctor_case.game.authme_directory / "authme.db"
     monkeypatch.setattr("os.access", lambda path, mode: path != file.parent)
-    finding = clinic.only_finding("table.rights")
+    finding = doctor_case.only_finding("table.rights")
     assert finding.where == str(file.parent)
 
 
 # --- whose it is ---
 
 
-def test_a_newer_version_was_here(clinic: Clinic) -> None:
-    clinic.start_once()
-    clinic.our_database.execute(
+def test_a_newer_version_was_here(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.our_database.execute(
         "INSERT INTO regsvc_migration (number, name, applied_at) VALUES (9000, 'of_tomorrow', '2031-01-01 00:00:00')"
     )
-    assert "9000" in clinic.only_finding("database.too_new").title
+    assert "9000" in doctor_case.only_finding("database.too_new").title
 
 
-def test_the_config_leads_elsewhere(clinic: Clinic, tmp_path: Path) -> None:
-    clinic.start_once()
-    clinic.change("database", url=f"sqlite:///{tmp_path / 'other.db'}")
-    clinic.change("authme", enabled=False)
-    clinic.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD, online_mode="true")
-    assert "lives in mysql:" in clinic.only_finding("database.elsewhere").title
+def test_the_config_leads_elsewhere(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    doctor_case.start_once()
+    doctor_case.change("database", url=f"sqlite:///{tmp_path / 'other.db'}")
+    doctor_case.change("authme", enabled=False)
+    doctor_case.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD, online_mode="true")
+    assert "lives in mysql:" in doctor_case.only_finding("database.elsewhere").title
 
 
-def test_our_tables_cannot_be_on_another_server_than_authmes(clinic: Clinic) -> None:
-    clinic.change("database", url=f"mysql://me:s3cret-of-ours@127.0.0.1:{free_port()}/ours")
-    finding = clinic.only_finding("database.elsewhere")
+def test_our_tables_cannot_be_on_another_server_than_authmes(doctor_case: DoctorCase) -> None:
+    doctor_case.change("database", url=f"mysql://me:s3cret-of-ours@127.0.0.1:{free_port()}/ours")
+    finding = doctor_case.only_finding("database.elsewhere")
     assert "another server" in finding.title
     assert "s3cret-of-ours" not in str(finding)
 
@@ -198,53 +202,53 @@ def test_our_tables_cannot_be_on_another_server_than_authmes(clinic: Clinic) -> 
 @pytest.mark.parametrize(
     ("home", "word"), [("moved to: sqlite:x", "was moved to: sqlite:x"), ("copying to: here", "interrupted")]
 )
-def test_everything_was_moved_away(clinic: Clinic, home: str, word: str) -> None:
-    clinic.start_once()
-    clinic.our_database.execute("UPDATE regsvc_installation SET home = ?", (home,))
-    assert word in clinic.only_finding("database.elsewhere").title
+def test_everything_was_moved_away(doctor_case: DoctorCase, home: str, word: str) -> None:
+    doctor_case.start_once()
+    doctor_case.our_database.execute("UPDATE regsvc_installation SET home = ?", (home,))
+    assert word in doctor_case.only_finding("database.elsewhere").title
 
 
-def test_the_database_is_another_installations(clinic: Clinic) -> None:
-    clinic.start_once()
-    file = clinic.state_dir / "home.json"
+def test_the_database_is_another_installations(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    file = doctor_case.state_dir / "home.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "installation_id": "somebody else"}))
-    assert "another installation" in clinic.only_finding("database.elsewhere").title
+    assert "another installation" in doctor_case.only_finding("database.elsewhere").title
 
 
-def test_a_second_companion_has_a_key_of_its_own(clinic: Clinic) -> None:
-    clinic.start_once()
-    (clinic.state_dir / "installation.key").write_text("another installation's key, long enough\n")
-    assert "not the one" in clinic.only_finding("database.other_key").title
-    (clinic.state_dir / "installation.key").unlink()
-    assert "is not" in clinic.only_finding("database.other_key").title
+def test_a_second_companion_has_a_key_of_its_own(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    (doctor_case.state_dir / "installation.key").write_text("another installation's key, long enough\n")
+    assert "not the one" in doctor_case.only_finding("database.other_key").title
+    (doctor_case.state_dir / "installation.key").unlink()
+    assert "is not" in doctor_case.only_finding("database.other_key").title
 
 
 # --- how it is reached ---
 
 
 @pytest.mark.parametrize("seconds", [-60, 60])
-def test_the_clocks_differ(clinic: Clinic, seconds: int) -> None:
-    clinic.change_machine(now=lambda: datetime.now(UTC) + timedelta(seconds=seconds))
-    assert ("ahead of" in clinic.only_finding("database.clock").title) == (seconds < 0)
+def test_the_clocks_differ(doctor_case: DoctorCase, seconds: int) -> None:
+    doctor_case.change_machine(now=lambda: datetime.now(UTC) + timedelta(seconds=seconds))
+    assert ("ahead of" in doctor_case.only_finding("database.clock").title) == (seconds < 0)
 
 
-def test_the_password_is_authmes_default(clinic: Clinic, mariadb: MariaDBServer) -> None:
-    mariadb.run_as_keeper("CREATE USER careless@'%' IDENTIFIED BY '12345'", "GRANT ALL ON *.* TO careless@'%'")
+def test_the_password_is_authmes_default(doctor_case: DoctorCase, mariadb: MariaDBServer) -> None:
+    mariadb.run_as_root("CREATE USER careless@'%' IDENTIFIED BY '12345'", "GRANT ALL ON *.* TO careless@'%'")
     try:
-        use(clinic, "careless", "12345")
-        assert "12345" not in str(clinic.only_finding("database.default_password"))
+        use(doctor_case, "careless", "12345")
+        assert "12345" not in str(doctor_case.only_finding("database.default_password"))
     finally:
-        mariadb.run_as_keeper("DROP USER careless@'%'")
+        mariadb.run_as_root("DROP USER careless@'%'")
 
 
-def test_the_connection_is_not_encrypted(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_connection_is_not_encrypted(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
     # the name leads to this machine, and the companion cannot know that
     monkeypatch.setattr(socket, "getaddrinfo", partial(_everywhere_is_here, socket.getaddrinfo))
-    clinic.game.change_authme({"DataSource.mySQLHost": "db.example.org"})
-    assert "db.example.org" in clinic.only_finding("database.unencrypted").title
+    doctor_case.game.change_authme({"DataSource.mySQLHost": "db.example.org"})
+    assert "db.example.org" in doctor_case.only_finding("database.unencrypted").title
     # with TLS it is another matter: this server has no certificate
-    clinic.game.change_authme({"DataSource.mySQLUseSSL": True})
-    clinic.only_finding("database.away")
+    doctor_case.game.change_authme({"DataSource.mySQLUseSSL": True})
+    doctor_case.only_finding("database.away")
 
 
 def _everywhere_is_here(look_up: Callable[..., Any], host: str, *rest: Any, **named: Any) -> Any:

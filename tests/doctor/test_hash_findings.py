@@ -2,61 +2,61 @@
 
 import pytest
 
-from tests.support.doctor_case import Clinic
+from tests.support.doctor_case import DoctorCase
 
 PASSWORD_HASH = "settings.security.passwordHash"
 LEGACY_HASHES = "settings.security.legacyHashes"
 
 
 @pytest.mark.parametrize("name", ["SHA256", "BCRYPT", "BCRYPT2Y", "PBKDF2", "PBKDF2BASE64", "ARGON2", "WBB4"])
-def test_a_good_algorithm_is_not_spoken_of(clinic: Clinic, name: str) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: name, "ExternalBoardOptions.bCryptLog2Round": 12})
-    assert clinic.findings() == []
+def test_a_good_algorithm_is_not_spoken_of(doctor_case: DoctorCase, name: str) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: name, "ExternalBoardOptions.bCryptLog2Round": 12})
+    assert doctor_case.findings() == []
 
 
-def test_an_algorithm_that_authme_does_not_know(clinic: Clinic) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: "XAUTH"})
-    finding = clinic.only_finding("hash.unknown")
+def test_an_algorithm_that_authme_does_not_know(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: "XAUTH"})
+    finding = doctor_case.only_finding("hash.unknown")
     assert "'XAUTH'" in finding.title
     assert "SHA256" in finding.why
 
 
 @pytest.mark.parametrize("name", ["MD5", "sha1", "SHA512", "DOUBLEMD5"])
-def test_an_algorithm_that_authme_no_longer_makes(clinic: Clinic, name: str) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: name})
-    assert name in clinic.only_finding("hash.deprecated").title
+def test_an_algorithm_that_authme_no_longer_makes(doctor_case: DoctorCase, name: str) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: name})
+    assert name in doctor_case.only_finding("hash.deprecated").title
 
 
 @pytest.mark.parametrize("name", ["TWO_FACTOR", "CUSTOM", "PLAINTEXT"])
-def test_an_algorithm_that_nobody_else_has(clinic: Clinic, name: str) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: name})
-    finding = clinic.only_finding("hash.impossible")
+def test_an_algorithm_that_nobody_else_has(doctor_case: DoctorCase, name: str) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: name})
+    finding = doctor_case.only_finding("hash.impossible")
     assert (finding.severity, name in finding.title) == ("broken", True)
 
 
-def test_a_cost_out_of_bounds(clinic: Clinic) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 31})
-    finding = clinic.only_finding("hash.impossible")
+def test_a_cost_out_of_bounds(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 31})
+    finding = doctor_case.only_finding("hash.impossible")
     assert "bCryptLog2Round" in finding.title
     assert finding.where.endswith(": ExternalBoardOptions.bCryptLog2Round: 12")
 
 
 @pytest.mark.parametrize("name", ["SALTEDSHA512", "SALTEDSHA256", "DOUBLE_SHA512"])
-def test_a_salt_without_a_column(clinic: Clinic, name: str) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: name})
-    assert clinic.only_finding("hash.no_salt_column").where.endswith("DataSource.mySQLColumnSalt: salt")
+def test_a_salt_without_a_column(doctor_case: DoctorCase, name: str) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: name})
+    assert doctor_case.only_finding("hash.no_salt_column").where.endswith("DataSource.mySQLColumnSalt: salt")
 
 
 @pytest.mark.parametrize("name", ["PHPBB", "WORDPRESS", "XFBCRYPT"])
-def test_a_forums_algorithm(clinic: Clinic, name: str) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: name})
-    assert name in clinic.only_finding("hash.forum").title
+def test_a_forums_algorithm(doctor_case: DoctorCase, name: str) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: name})
+    assert name in doctor_case.only_finding("hash.forum").title
 
 
 @pytest.mark.parametrize("name", ["CMW", "ROYALAUTH", "CRAZYCRYPT1", "JOOMLA", "MD5VB"])
-def test_a_weak_algorithm(clinic: Clinic, name: str) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: name})
-    finding = clinic.only_finding("hash.weak")
+def test_a_weak_algorithm(doctor_case: DoctorCase, name: str) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: name})
+    finding = doctor_case.only_finding("hash.weak")
     assert name in finding.title
     assert "legacyHashes" in finding.do
 
@@ -69,21 +69,21 @@ def test_a_weak_algorithm(clinic: Clinic, name: str) -> None:
         ("PBKDF2BASE64", "settings.security.pbkdf2Rounds", 1),
     ],
 )
-def test_a_cheap_one(clinic: Clinic, name: str, key: str, value: int) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: name, key: value})
-    finding = clinic.only_finding("hash.cheap")
+def test_a_cheap_one(doctor_case: DoctorCase, name: str, key: str, value: int) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: name, key: value})
+    finding = doctor_case.only_finding("hash.cheap")
     assert finding.title == f"{key} is {value}."
     assert f": {key}: 1" in finding.where
 
 
-def test_characters_that_are_all_one(clinic: Clinic) -> None:
-    clinic.game.change_authme({PASSWORD_HASH: "PBKDF2DJANGO"})
-    assert clinic.findings() == []
-    clinic.game.change_authme({"settings.restrictions.allowedPasswordCharacters": ".*"})
-    assert "PBKDF2DJANGO" in clinic.only_finding("hash.ascii_only").title
+def test_characters_that_are_all_one(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: "PBKDF2DJANGO"})
+    assert doctor_case.findings() == []
+    doctor_case.game.change_authme({"settings.restrictions.allowedPasswordCharacters": ".*"})
+    assert "PBKDF2DJANGO" in doctor_case.only_finding("hash.ascii_only").title
 
 
 @pytest.mark.parametrize("name", ["WHIRLPOOL", "TWO_FACTOR", "SALTEDSHA512"])
-def test_old_hashes_that_nothing_verifies(clinic: Clinic, name: str) -> None:
-    clinic.game.change_authme({LEGACY_HASHES: ["MD5", name]})
-    assert name in clinic.only_finding("hash.legacy_unusable").title
+def test_old_hashes_that_nothing_verifies(doctor_case: DoctorCase, name: str) -> None:
+    doctor_case.game.change_authme({LEGACY_HASHES: ["MD5", name]})
+    assert name in doctor_case.only_finding("hash.legacy_unusable").title

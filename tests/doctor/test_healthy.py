@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import dump_table, insert_player
-from tests.support.doctor_case import Clinic
+from tests.support.doctor_case import DoctorCase
 
 NOW_IN_MS = 1_790_000_000_000
 
@@ -18,44 +18,44 @@ def database_kind(request: pytest.FixtureRequest) -> DatabaseKind:
     return kind
 
 
-def fill(clinic: Clinic) -> None:
+def fill(doctor_case: DoctorCase) -> None:
     for name in ("Alice", "Bob", "Olivia"):
-        insert_player(clinic.table, username=name.lower(), realname=name, password="x", regdate=NOW_IN_MS)
+        insert_player(doctor_case.table, username=name.lower(), realname=name, password="x", regdate=NOW_IN_MS)
 
 
-def test_nothing_is_wrong_before_the_first_start(clinic: Clinic) -> None:
-    fill(clinic)
-    checkup = clinic.examine()
+def test_nothing_is_wrong_before_the_first_start(doctor_case: DoctorCase) -> None:
+    fill(doctor_case)
+    checkup = doctor_case.examine()
     assert (checkup.findings, checkup.not_examined, checkup.verdict) == ((), (), "fine")
 
 
-def test_nothing_is_wrong_after_it(clinic: Clinic) -> None:
-    fill(clinic)
-    clinic.start_once()
-    checkup = clinic.examine()
+def test_nothing_is_wrong_after_it(doctor_case: DoctorCase) -> None:
+    fill(doctor_case)
+    doctor_case.start_once()
+    checkup = doctor_case.examine()
     assert (checkup.findings, checkup.not_examined) == ((), ())
 
 
-def test_it_changes_nothing(clinic: Clinic, tmp_path: Path) -> None:
-    fill(clinic)
-    clinic.start_once()
-    clinic.examine()
-    before, rows = files_under(tmp_path), dump_table(clinic.table)
-    tables = clinic.our_database.query("SELECT * FROM regsvc_installation")
-    clinic.examine()
+def test_it_changes_nothing(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    fill(doctor_case)
+    doctor_case.start_once()
+    doctor_case.examine()
+    before, rows = files_under(tmp_path), dump_table(doctor_case.table)
+    tables = doctor_case.our_database.query("SELECT * FROM regsvc_installation")
+    doctor_case.examine()
     assert files_under(tmp_path) == before
-    assert dump_table(clinic.table) == rows
-    assert clinic.our_database.query("SELECT * FROM regsvc_installation") == tables
+    assert dump_table(doctor_case.table) == rows
+    assert doctor_case.our_database.query("SELECT * FROM regsvc_installation") == tables
 
 
-def test_it_makes_nothing_before_the_first_start(clinic: Clinic, tmp_path: Path) -> None:
-    clinic.examine()
-    assert not clinic.state_dir.exists()
-    if clinic.table.database.kind == "mariadb":
-        assert [list(row.values()) for row in clinic.table.database.query("SHOW TABLES")] == [["authme"]]
+def test_it_makes_nothing_before_the_first_start(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    doctor_case.examine()
+    assert not doctor_case.state_dir.exists()
+    if doctor_case.table.database.kind == "mariadb":
+        assert [list(row.values()) for row in doctor_case.table.database.query("SHOW TABLES")] == [["authme"]]
 
 
 def files_under(folder: Path) -> dict[Path, bytes]:
-    """Every file with its content, but the config that the clinic itself writes."""
+    """Every file with its content, but the config that the doctor_case itself writes."""
     files = (Path(place) / name for place, _folders, names in os.walk(folder) for name in names)
     return {file: file.read_bytes() for file in files if file.name != "companion.toml"}

@@ -19,7 +19,7 @@ from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Machine
 from regsvc.doctor.facts.running_daemon import RunningCompanion
 from tests.support.authme_database import SqliteFile
-from tests.support.doctor_case import Clinic
+from tests.support.doctor_case import DoctorCase
 
 FINE = Checkup((), ())
 WRITES = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
@@ -38,15 +38,17 @@ class SlowLook:
         return FINE
 
 
-def gather(clinic: Clinic, *, is_braked: bool = False) -> Facts:
-    return Facts(clinic.read_config(), clinic.machine, RunningCompanion("http://127.0.0.1:1", True, is_braked))
+def gather(doctor_case: DoctorCase, *, is_braked: bool = False) -> Facts:
+    return Facts(
+        doctor_case.read_config(), doctor_case.machine, RunningCompanion("http://127.0.0.1:1", True, is_braked)
+    )
 
 
-def test_one_checkup_is_enough_for_all_who_ask_meanwhile(clinic: Clinic) -> None:
+def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: DoctorCase) -> None:
     look = SlowLook()
 
     async def story() -> list[CheckupResult]:
-        doctor = CachedCheckup(lambda: gather(clinic), clock.now, examine=look)
+        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look)
         asking = [asyncio.create_task(doctor.ask(wants_new=bool(number % 2))) for number in range(6)]
         asking[0].cancel()  # who leaves does not take it away from the others
         await asyncio.sleep(0)
@@ -63,12 +65,12 @@ def test_one_checkup_is_enough_for_all_who_ask_meanwhile(clinic: Clinic) -> None
     assert told[-1] is not told[0]
 
 
-def test_an_old_one_is_not_good_enough(clinic: Clinic) -> None:
+def test_an_old_one_is_not_good_enough(doctor_case: DoctorCase) -> None:
     look = SlowLook()
     look.may_end.set()
 
     async def story() -> None:
-        doctor = CachedCheckup(lambda: gather(clinic), clock.now, examine=look, fresh=timedelta(0))
+        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look, fresh=timedelta(0))
         await doctor.ask()
         await doctor.ask()
 
@@ -76,7 +78,7 @@ def test_an_old_one_is_not_good_enough(clinic: Clinic) -> None:
     assert look.begun == 2
 
 
-def test_one_that_fails_is_forgotten(clinic: Clinic) -> None:
+def test_one_that_fails_is_forgotten(doctor_case: DoctorCase) -> None:
     outcomes: list[Checkup | Exception] = [FINE, ZeroDivisionError(), FINE]
 
     def stumble(facts: Facts) -> Checkup:
@@ -86,7 +88,7 @@ def test_one_that_fails_is_forgotten(clinic: Clinic) -> None:
         return outcome
 
     async def story() -> None:
-        doctor = CachedCheckup(lambda: gather(clinic), clock.now, examine=stumble)
+        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=stumble)
         await doctor.ask()
         with pytest.raises(ZeroDivisionError):
             await doctor.ask(wants_new=True)
@@ -97,16 +99,16 @@ def test_one_that_fails_is_forgotten(clinic: Clinic) -> None:
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
-def test_the_locks_of_the_process_survive_a_look_at_the_files(clinic: Clinic, mode: str) -> None:
+def test_the_locks_of_the_process_survive_a_look_at_the_files(doctor_case: DoctorCase, mode: str) -> None:
     """To close a file, opened past SQLite, would let go of every lock that the process has on it."""
-    clinic.start_once()
-    assert isinstance(clinic.table.database, SqliteFile)
-    for file in (clinic.table.database.path, clinic.state_dir / "companion.db"):
+    doctor_case.start_once()
+    assert isinstance(doctor_case.table.database, SqliteFile)
+    for file in (doctor_case.table.database.path, doctor_case.state_dir / "companion.db"):
         with closing(sqlite3.connect(file, isolation_level=None)) as ours:
             ours.execute(f"PRAGMA journal_mode = {mode}")
             ours.execute("BEGIN IMMEDIATE")
             assert not another_process_writes(file)
-            assert examine(gather(clinic)).not_examined == ()
+            assert examine(gather(doctor_case)).not_examined == ()
             assert not another_process_writes(file), f"{file} was let go of"
             ours.execute("ROLLBACK")
             assert another_process_writes(file)
@@ -119,16 +121,16 @@ def another_process_writes(file: Path) -> bool:
     return done.returncode == 0
 
 
-def test_it_knows_what_stands_in_no_table(clinic: Clinic) -> None:
-    clinic.start_once()
-    assert [finding.id for finding in examine(gather(clinic, is_braked=True)).findings] == ["sync.braked"]
-    assert examine(gather(clinic)).findings == ()
+def test_it_knows_what_stands_in_no_table(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    assert [finding.id for finding in examine(gather(doctor_case, is_braked=True)).findings] == ["sync.braked"]
+    assert examine(gather(doctor_case)).findings == ()
 
 
-def test_it_finds_what_the_command_finds(clinic: Clinic) -> None:
-    clinic.start_once()
-    clinic.game.change_authme({"DataSource.caching": True})
-    clinic.change("server", base_url="")
-    assert examine(gather(clinic)) == clinic.examine()
-    as_root = examine(Facts(clinic.read_config(), Machine(), RunningCompanion("", True)))
+def test_it_finds_what_the_command_finds(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.game.change_authme({"DataSource.caching": True})
+    doctor_case.change("server", base_url="")
+    assert examine(gather(doctor_case)) == doctor_case.examine()
+    as_root = examine(Facts(doctor_case.read_config(), Machine(), RunningCompanion("", True)))
     assert ("machine.root" in {finding.id for finding in as_root.findings}) == (os.geteuid() == 0)

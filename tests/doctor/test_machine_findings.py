@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.doctor_case import RCON_PASSWORD, Clinic
+from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 
 MEBIBYTE = 1024 * 1024
 
@@ -24,130 +24,130 @@ def tmp_path() -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def closed(clinic: Clinic) -> None:
+def closed(doctor_case: DoctorCase) -> None:
     """As a careful host has them."""
-    clinic.game.authme_directory.chmod(0o700)
-    clinic.game.properties_file.chmod(0o600)
+    doctor_case.game.authme_directory.chmod(0o700)
+    doctor_case.game.properties_file.chmod(0o600)
 
 
-def test_we_are_root(clinic: Clinic) -> None:
-    clinic.change_machine(user_id=lambda: 0)
-    clinic.only_finding("machine.root")
+def test_we_are_root(doctor_case: DoctorCase) -> None:
+    doctor_case.change_machine(user_id=lambda: 0)
+    doctor_case.only_finding("machine.root")
 
 
-def test_the_state_directory_is_read_only(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.access", lambda path, mode: path != clinic.directory)
-    assert str(clinic.directory) in clinic.only_finding("machine.state_dir").title
+def test_the_state_directory_is_read_only(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != doctor_case.directory)
+    assert str(doctor_case.directory) in doctor_case.only_finding("machine.state_dir").title
 
 
-def test_the_state_directory_is_a_file(clinic: Clinic) -> None:
-    clinic.state_dir.write_text("")
-    checkup = clinic.examine()
+def test_the_state_directory_is_a_file(doctor_case: DoctorCase) -> None:
+    doctor_case.state_dir.write_text("")
+    checkup = doctor_case.examine()
     assert [(finding.id, finding.severity) for finding in checkup.findings] == [("machine.state_dir", "broken")]
     assert "not a folder" in checkup.findings[0].title
     assert checkup.not_examined == ("the state directory: it is not a folder",)
 
 
-def test_the_state_directory_is_closed_to_us(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    clinic.start_once()
-    monkeypatch.setattr("os.access", lambda path, mode: path != clinic.state_dir)
-    checkup = clinic.examine()
+def test_the_state_directory_is_closed_to_us(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    doctor_case.start_once()
+    monkeypatch.setattr("os.access", lambda path, mode: path != doctor_case.state_dir)
+    checkup = doctor_case.examine()
     assert [finding.id for finding in checkup.findings] == ["machine.state_dir"]
     assert checkup.not_examined == ("the state directory: we may not look into it",)
 
 
-def test_our_database_is_to_be_in_a_folder_that_is_not_there(clinic: Clinic, tmp_path: Path) -> None:
-    clinic.change("database", url=f"sqlite:///{tmp_path / 'nowhere' / 'companion.db'}")
-    finding = clinic.only_finding("machine.state_dir")
+def test_our_database_is_to_be_in_a_folder_that_is_not_there(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    doctor_case.change("database", url=f"sqlite:///{tmp_path / 'nowhere' / 'companion.db'}")
+    finding = doctor_case.only_finding("machine.state_dir")
     assert finding.title == f"There is no folder {tmp_path / 'nowhere'} for our database."
-    clinic.sections.pop("database")
-    assert clinic.findings() == []  # the state directory is made at the first start
+    doctor_case.sections.pop("database")
+    assert doctor_case.findings() == []  # the state directory is made at the first start
 
 
-def test_our_database_is_read_only(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    clinic.start_once()
+def test_our_database_is_read_only(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    doctor_case.start_once()
     monkeypatch.setattr("os.access", lambda path, mode: mode == os.R_OK or Path(path).name != "companion.db")
-    assert "companion.db" in clinic.only_finding("machine.state_dir").title
+    assert "companion.db" in doctor_case.only_finding("machine.state_dir").title
 
 
-def test_the_disk_is_almost_full(clinic: Clinic) -> None:
-    clinic.change_machine(free_bytes=lambda folder: 10 * MEBIBYTE)
-    assert clinic.only_finding("machine.disk_low").title.startswith("10 MiB are left")
+def test_the_disk_is_almost_full(doctor_case: DoctorCase) -> None:
+    doctor_case.change_machine(free_bytes=lambda folder: 10 * MEBIBYTE)
+    assert doctor_case.only_finding("machine.disk_low").title.startswith("10 MiB are left")
 
 
-def test_the_clock_has_stopped_long_ago(clinic: Clinic) -> None:
-    clinic.change_machine(now=lambda: datetime(1970, 1, 1, tzinfo=UTC))
-    assert "1970" in clinic.only_finding("machine.clock").title
+def test_the_clock_has_stopped_long_ago(doctor_case: DoctorCase) -> None:
+    doctor_case.change_machine(now=lambda: datetime(1970, 1, 1, tzinfo=UTC))
+    assert "1970" in doctor_case.only_finding("machine.clock").title
 
 
-def test_the_clock_went_back(clinic: Clinic) -> None:
-    clinic.start_once()
+def test_the_clock_went_back(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    clinic.our_database.execute(
+    doctor_case.our_database.execute(
         "INSERT INTO regsvc_audit (action, operator, created_at) VALUES ('user.approved', 'Olivia', ?)",
         (tomorrow.strftime("%Y-%m-%d %H:%M:%S.000"),),
     )
-    assert f"{tomorrow:%Y-%m-%d %H:%M}" in clinic.only_finding("machine.clock").title
+    assert f"{tomorrow:%Y-%m-%d %H:%M}" in doctor_case.only_finding("machine.clock").title
 
 
 # --- secrets ---
 
 
-def test_everybody_may_read_our_config(clinic: Clinic) -> None:
-    clinic.change("metrics", token="scrape-4f0e55")
-    assert clinic.findings() == []
-    clinic.config_mode = 0o644
-    finding = clinic.only_finding("secrets.config_file")
+def test_everybody_may_read_our_config(doctor_case: DoctorCase) -> None:
+    doctor_case.change("metrics", token="scrape-4f0e55")
+    assert doctor_case.findings() == []
+    doctor_case.config_mode = 0o644
+    finding = doctor_case.only_finding("secrets.config_file")
     assert "metrics.token" in finding.title
     assert "scrape-4f0e55" not in str(finding)
 
 
 @pytest.mark.parametrize("key", ["installation.key", "signing.key"])
-def test_others_may_read_a_key(clinic: Clinic, key: str) -> None:
-    clinic.start_once()
-    (clinic.state_dir / key).chmod(0o640)
-    finding = clinic.only_finding("secrets.keys")
-    assert f"chmod 600 {clinic.state_dir / key}" in finding.title
-    assert (clinic.state_dir / key).read_text().strip() not in str(finding)
+def test_others_may_read_a_key(doctor_case: DoctorCase, key: str) -> None:
+    doctor_case.start_once()
+    (doctor_case.state_dir / key).chmod(0o640)
+    finding = doctor_case.only_finding("secrets.keys")
+    assert f"chmod 600 {doctor_case.state_dir / key}" in finding.title
+    assert (doctor_case.state_dir / key).read_text().strip() not in str(finding)
 
 
-def test_a_key_is_too_short(clinic: Clinic) -> None:
-    clinic.state_dir.mkdir(mode=0o700)
-    key = clinic.state_dir / "signing.key"
+def test_a_key_is_too_short(doctor_case: DoctorCase) -> None:
+    doctor_case.state_dir.mkdir(mode=0o700)
+    key = doctor_case.state_dir / "signing.key"
     key.write_text("short")
     key.chmod(0o600)
-    assert "32 characters" in clinic.only_finding("secrets.keys").title
+    assert "32 characters" in doctor_case.only_finding("secrets.keys").title
 
 
-def test_everybody_may_write_where_the_keys_are(clinic: Clinic) -> None:
-    clinic.start_once()
-    clinic.state_dir.chmod(0o777)
-    assert "secrets.keys" in {finding.id for finding in clinic.findings()}
+def test_everybody_may_write_where_the_keys_are(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.state_dir.chmod(0o777)
+    assert "secrets.keys" in {finding.id for finding in doctor_case.findings()}
 
 
-def test_everybody_may_read_the_password_of_rcon(clinic: Clinic) -> None:
-    clinic.game.properties_file.chmod(0o644)
-    finding = clinic.only_finding("secrets.game_files")
-    assert finding.where == f"chmod o-r {clinic.game.properties_file}"
+def test_everybody_may_read_the_password_of_rcon(doctor_case: DoctorCase) -> None:
+    doctor_case.game.properties_file.chmod(0o644)
+    finding = doctor_case.only_finding("secrets.game_files")
+    assert finding.where == f"chmod o-r {doctor_case.game.properties_file}"
     assert RCON_PASSWORD not in str(finding)
 
 
-def test_everybody_may_read_authmes_passwords(clinic: Clinic) -> None:
-    clinic.game.change_authme({"Email.mailAccount": "game@example.org", "Email.mailPassword": "s3cret"})
-    clinic.game.authme_directory.chmod(0o755)
-    clinic.game.authme_config.chmod(0o644)
-    clinic.table.database.path.chmod(0o600)  # type: ignore[attr-defined]
-    finding = clinic.only_finding("secrets.game_files")
-    assert finding.where == f"chmod o-r {clinic.game.authme_config}"
+def test_everybody_may_read_authmes_passwords(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({"Email.mailAccount": "game@example.org", "Email.mailPassword": "s3cret"})
+    doctor_case.game.authme_directory.chmod(0o755)
+    doctor_case.game.authme_config.chmod(0o644)
+    doctor_case.table.database.path.chmod(0o600)  # type: ignore[attr-defined]
+    finding = doctor_case.only_finding("secrets.game_files")
+    assert finding.where == f"chmod o-r {doctor_case.game.authme_config}"
 
 
-def test_everybody_may_read_the_hashes_of_players(clinic: Clinic) -> None:
-    clinic.game.authme_directory.chmod(0o755)
-    assert "authme.db" in clinic.only_finding("secrets.game_files").title
+def test_everybody_may_read_the_hashes_of_players(doctor_case: DoctorCase) -> None:
+    doctor_case.game.authme_directory.chmod(0o755)
+    assert "authme.db" in doctor_case.only_finding("secrets.game_files").title
 
 
-def test_everybody_may_read_our_own_database(clinic: Clinic) -> None:
-    clinic.start_once()
-    clinic.state_dir.chmod(0o755)
-    (clinic.state_dir / "companion.db").chmod(0o644)
-    assert "companion.db" in clinic.only_finding("secrets.own_database").title
+def test_everybody_may_read_our_own_database(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.state_dir.chmod(0o755)
+    (doctor_case.state_dir / "companion.db").chmod(0o644)
+    assert "companion.db" in doctor_case.only_finding("secrets.own_database").title

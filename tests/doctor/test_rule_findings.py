@@ -1,30 +1,30 @@
-"""Candidates and passwords that the web and the game do not take alike; Bedrock players among them."""
+"""Names and passwords that the web and the game do not take alike; Bedrock players among them."""
 
 import pytest
 
-from tests.support.doctor_case import Clinic
+from tests.support.doctor_case import DoctorCase
 
 NAMES = "settings.restrictions.allowedNicknameCharacters"
 
 
 @pytest.mark.parametrize("key", ["allowedNicknameCharacters", "allowedPasswordCharacters"])
-def test_an_expression_that_cannot_be_used(clinic: Clinic, key: str) -> None:
-    clinic.game.change_authme({f"settings.restrictions.{key}": "[a-z"})
-    finding = clinic.only_finding("rules.unusable_pattern")
+def test_an_expression_that_cannot_be_used(doctor_case: DoctorCase, key: str) -> None:
+    doctor_case.game.change_authme({f"settings.restrictions.{key}": "[a-z"})
+    finding = doctor_case.only_finding("rules.unusable_pattern")
     assert key in finding.title
     assert key in finding.where
 
 
-def test_names_that_the_game_refuses(clinic: Clinic) -> None:
-    clinic.change("registration", username_regex="[a-zA-Z0-9_-]{3,16}")
-    assert "names with -, and" in clinic.only_finding("rules.names").title
-    clinic.change("registration", username_regex="[a-z0-9]{3,16}")
-    assert clinic.findings() == []
+def test_names_that_the_game_refuses(doctor_case: DoctorCase) -> None:
+    doctor_case.change("registration", username_regex="[a-zA-Z0-9_-]{3,16}")
+    assert "names with -, and" in doctor_case.only_finding("rules.names").title
+    doctor_case.change("registration", username_regex="[a-z0-9]{3,16}")
+    assert doctor_case.findings() == []
 
 
-def test_passwords_that_the_game_refuses(clinic: Clinic) -> None:
-    clinic.change("registration", password_regex=".{8,}")
-    title = clinic.only_finding("rules.passwords").title
+def test_passwords_that_the_game_refuses(doctor_case: DoctorCase) -> None:
+    doctor_case.change("registration", password_regex=".{8,}")
+    title = doctor_case.only_finding("rules.passwords").title
     assert "with a space or é or ß" in title
 
 
@@ -36,21 +36,21 @@ def test_passwords_that_the_game_refuses(clinic: Clinic) -> None:
     ],
     ids=["prefix", "length"],
 )
-def test_bedrock_names_that_authme_refuses(clinic: Clinic, changes: dict[str, object], why: str) -> None:
-    clinic.change("bedrock", enabled=True)
-    clinic.game.change_authme(changes)
-    finding = clinic.only_finding("bedrock.refused_by_authme")
+def test_bedrock_names_that_authme_refuses(doctor_case: DoctorCase, changes: dict[str, object], why: str) -> None:
+    doctor_case.change("bedrock", enabled=True)
+    doctor_case.game.change_authme(changes)
+    finding = doctor_case.only_finding("bedrock.refused_by_authme")
     assert (finding.severity, why in finding.title) == ("broken", True)
-    clinic.game.change_authme({NAMES: "[a-zA-Z0-9_.]*", "settings.restrictions.maxNicknameLength": 16})
-    assert clinic.findings() == []
+    doctor_case.game.change_authme({NAMES: "[a-zA-Z0-9_.]*", "settings.restrictions.maxNicknameLength": 16})
+    assert doctor_case.findings() == []
 
 
-def test_a_bedrock_prefix_that_we_refuse(clinic: Clinic) -> None:
-    clinic.change("bedrock", enabled=True, prefix="*")
-    clinic.game.change_authme({NAMES: "[a-zA-Z0-9_*]*"})
-    assert "*Steve" in clinic.only_finding("bedrock.refused_by_us").title
+def test_a_bedrock_prefix_that_we_refuse(doctor_case: DoctorCase) -> None:
+    doctor_case.change("bedrock", enabled=True, prefix="*")
+    doctor_case.game.change_authme({NAMES: "[a-zA-Z0-9_*]*"})
+    assert "*Steve" in doctor_case.only_finding("bedrock.refused_by_us").title
 
 
-def test_bedrock_players_without_a_prefix(clinic: Clinic) -> None:
-    clinic.change("bedrock", enabled=True, prefix="")
-    clinic.only_finding("bedrock.no_prefix")
+def test_bedrock_players_without_a_prefix(doctor_case: DoctorCase) -> None:
+    doctor_case.change("bedrock", enabled=True, prefix="")
+    doctor_case.only_finding("bedrock.no_prefix")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.doctor_case import Clinic
+from tests.support.doctor_case import DoctorCase
 
 BRAKED = "INSERT INTO regsvc_audit (action, operator, created_at) VALUES (?, 'sync', '2026-01-01 00:00:00.000')"
 CONFLICT = (
@@ -19,54 +19,54 @@ ERRAND = (
 
 
 @pytest.fixture(autouse=True)
-def started(clinic: Clinic) -> None:
-    clinic.start_once()
+def started(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
 
 
-def vitals(clinic: Clinic, *, braked: bool) -> None:
+def vitals(doctor_case: DoctorCase, *, braked: bool) -> None:
     """A companion runs, and says this."""
     told = json.dumps({"success": True, "braked": braked}).encode()
-    clinic.change_machine(fetch=lambda url: told)
+    doctor_case.change_machine(fetch=lambda url: told)
 
 
-def test_the_sync_that_runs_is_braked(clinic: Clinic) -> None:
-    vitals(clinic, braked=True)
-    assert "--allow-mass-changes" in clinic.only_finding("sync.braked").do
+def test_the_sync_that_runs_is_braked(doctor_case: DoctorCase) -> None:
+    vitals(doctor_case, braked=True)
+    assert "--allow-mass-changes" in doctor_case.only_finding("sync.braked").do
 
 
-def test_the_last_sync_was_braked(clinic: Clinic) -> None:
-    clinic.our_database.execute(BRAKED, ("sync.run",))
-    clinic.our_database.execute(BRAKED, ("sync.braked",))
-    clinic.only_finding("sync.braked")
-    vitals(clinic, braked=False)  # whoever runs knows better
-    assert clinic.findings() == []
+def test_the_last_sync_was_braked(doctor_case: DoctorCase) -> None:
+    doctor_case.our_database.execute(BRAKED, ("sync.run",))
+    doctor_case.our_database.execute(BRAKED, ("sync.braked",))
+    doctor_case.only_finding("sync.braked")
+    vitals(doctor_case, braked=False)  # whoever runs knows better
+    assert doctor_case.findings() == []
 
 
-def test_players_wait_for_a_decision(clinic: Clinic) -> None:
+def test_players_wait_for_a_decision(doctor_case: DoctorCase) -> None:
     for name, state in (("alice", "conflict"), ("bob", "returned"), ("carol", "synced")):
-        clinic.our_database.execute(CONFLICT, (name, state))
-    assert clinic.only_finding("sync.conflicts").title == "2 players wait: alice, bob."
+        doctor_case.our_database.execute(CONFLICT, (name, state))
+    assert doctor_case.only_finding("sync.conflicts").title == "2 players wait: alice, bob."
 
 
-def test_players_differ(clinic: Clinic) -> None:
-    clinic.our_database.execute(CONFLICT, ("alice", "conflict"))
-    clinic.our_database.execute("UPDATE regsvc_player SET conflict = 'email' WHERE username_key = 'alice'")
-    finding = clinic.only_finding("sync.disputed")  # nothing that approving or rejecting would end
+def test_players_differ(doctor_case: DoctorCase) -> None:
+    doctor_case.our_database.execute(CONFLICT, ("alice", "conflict"))
+    doctor_case.our_database.execute("UPDATE regsvc_player SET conflict = 'email' WHERE username_key = 'alice'")
+    finding = doctor_case.only_finding("sync.disputed")  # nothing that approving or rejecting would end
     assert finding.title == "1 player differs: alice."
     assert "approve" not in finding.do
 
 
-def test_many_players_wait(clinic: Clinic) -> None:
+def test_many_players_wait(doctor_case: DoctorCase) -> None:
     for number in range(5):
-        clinic.our_database.execute(CONFLICT, (f"p{number}", "conflict"))
-    assert clinic.only_finding("sync.conflicts").title == "5 players wait: p0, p1, p2, …"
+        doctor_case.our_database.execute(CONFLICT, (f"p{number}", "conflict"))
+    assert doctor_case.only_finding("sync.conflicts").title == "5 players wait: p0, p1, p2, …"
 
 
-def test_errands_were_given_up(clinic: Clinic) -> None:
+def test_errands_were_given_up(doctor_case: DoctorCase) -> None:
     long_ago = "2026-01-01 00:00:00.000"
     for kind in ("mail", "mail", "webhook"):
-        clinic.our_database.execute(ERRAND, (kind, long_ago, None, "failed"))
-    findings = clinic.findings()
+        doctor_case.our_database.execute(ERRAND, (kind, long_ago, None, "failed"))
+    findings = doctor_case.findings()
     assert [finding.title for finding in findings] == [
         "2 mails were given up.",
         "1 call of the webhook was given up.",
@@ -76,12 +76,12 @@ def test_errands_were_given_up(clinic: Clinic) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (20, True)])
-def test_errands_wait(clinic: Clinic, minutes: int, is_told: bool) -> None:
+def test_errands_wait(doctor_case: DoctorCase, minutes: int, is_told: bool) -> None:
     moment = (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000")
-    clinic.our_database.execute(ERRAND, ("mail", moment, moment, None))
+    doctor_case.our_database.execute(ERRAND, ("mail", moment, moment, None))
     if not is_told:
-        assert clinic.findings() == []
+        assert doctor_case.findings() == []
         return
-    assert "no companion runs here" in clinic.only_finding("outbox.stuck").title
-    vitals(clinic, braked=False)
-    assert "no companion" not in clinic.only_finding("outbox.stuck").title
+    assert "no companion runs here" in doctor_case.only_finding("outbox.stuck").title
+    vitals(doctor_case, braked=False)
+    assert "no companion" not in doctor_case.only_finding("outbox.stuck").title

@@ -10,31 +10,31 @@ from tests.support.authme_tables import dump_table
 from tests.support.command_line import companion
 from tests.support.crowd import crowd, insert_crowd
 from tests.support.our_tables import our_database
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 MANY = {"sqlite": 3_000, "mariadb": 25_000}
 """Several batches of either."""
 
 
-def test_an_adoption_that_was_killed_goes_on_where_it_was(village: Village, tmp_path: Path) -> None:
-    many = MANY[village.kind]
-    village.daemon.stop()
-    insert_crowd(village.table, crowd(many, now))
-    before = dump_table(village.table)
+def test_an_adoption_that_was_killed_goes_on_where_it_was(stack: Stack, tmp_path: Path) -> None:
+    many = MANY[stack.kind]
+    stack.daemon.stop()
+    insert_crowd(stack.table, crowd(many, now))
+    before = dump_table(stack.table)
     order = tmp_path / "kill-at"
     order.write_text("after commit:3", "utf-8")
-    killed = companion("sync", config=village.daemon.config_file, environment={VARIABLE: str(order)})
+    killed = companion("sync", config=stack.daemon.config_file, environment={VARIABLE: str(order)})
     assert killed.status == -signal.SIGKILL
 
-    ours = our_database(village)
+    ours = our_database(stack)
     [[halfway]] = [row.values() for row in ours.query("SELECT COUNT(*) FROM regsvc_user WHERE origin = 'adopted'")]
     assert 0 < halfway < many
-    done = companion("sync", config=village.daemon.config_file)
+    done = companion("sync", config=stack.daemon.config_file)
     report = json.loads(done.output)
     assert (report["adopted"] + halfway, report["errors"], report["braked"]) == (many + 1, [], None)  # and Olivia
-    assert dump_table(village.table) == before
+    assert dump_table(stack.table) == before
     for table in ("regsvc_user", "regsvc_player"):
         [[count]] = [row.values() for row in ours.query(f"SELECT COUNT(*) FROM {table}")]
         assert count == many + 1, table
-    again = json.loads(companion("sync", config=village.daemon.config_file).output)
+    again = json.loads(companion("sync", config=stack.daemon.config_file).output)
     assert (again["adopted"], again["updated"], again["scanned"]) == (0, 0, many + 1)

@@ -7,7 +7,7 @@ locked; after each kill it is whole for a reader who cannot see our files. `make
 import pytest
 
 from regsvc.database.failpoints import Point
-from tests.support.crash_tester import Killer
+from tests.support.crash_tester import CrashTester
 
 KILLS: list[tuple[str, Point, int]] = [
     ("register", "before commit", 2),
@@ -32,11 +32,11 @@ SEEDS = [1, 2, 3]
 
 @pytest.mark.parametrize(("story", "point", "number"), KILLS, ids=[f"{kill[0]}, {kill[1]} {kill[2]}" for kill in KILLS])
 def test_a_kill_at_a_commit_point_leaves_nothing_half_done(
-    killer: Killer, story: str, point: Point, number: int
+    crash_tester: CrashTester, story: str, point: Point, number: int
 ) -> None:
-    assert killer.kill_at(point, number, story), "the process lived on"
+    assert crash_tester.kill_at(point, number, story), "the process lived on"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_kill_at_any_moment_leaves_nothing_half_done(killer: Killer, seed: int) -> None:
-    killer.kill_at_random(seed)
+def test_a_kill_at_any_moment_leaves_nothing_half_done(crash_tester: CrashTester, seed: int) -> None:
+    crash_tester.kill_at_random(seed)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import HOST
-from tests.support.stack import Village
+from tests.support.stack import Stack
 from tests.support.watching import ask_until, scrape
 
 DAWDLERS = 500
@@ -30,9 +30,9 @@ WARM = 5
 
 
 @pytest.fixture
-def village(tmp_path: Path) -> Iterator[Village]:
-    with Village("sqlite", tmp_path) as village:
-        yield village
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    with Stack("sqlite", tmp_path) as stack:
+        yield stack
 
 
 def ask(connection: http.client.HTTPConnection, path: str) -> int:
@@ -54,25 +54,25 @@ def p99_of_a_neighbour(port: int) -> float:
     return statistics.quantiles(times, n=100)[98]
 
 
-def dawdle(stack: ExitStack, port: int) -> list[socket.socket]:
+def dawdle(exit_stack: ExitStack, port: int) -> list[socket.socket]:
     """Connections that have sent half a request, and go on a byte at a time."""
     half = b"POST /api/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
     sockets = []
     for number in range(DAWDLERS):
-        dawdler = stack.enter_context(socket.create_connection((HOST, port)))
+        dawdler = exit_stack.enter_context(socket.create_connection((HOST, port)))
         dawdler.sendall(half if number % 2 else half[:40])
         sockets.append(dawdler)
     return sockets
 
 
-def test_five_hundred_dawdlers_cost_nobody_else_anything(village: Village) -> None:
-    port = village.daemon.port
+def test_five_hundred_dawdlers_cost_nobody_else_anything(stack: Stack) -> None:
+    port = stack.daemon.port
     p99_of_a_neighbour(port)  # everything is loaded
     alone = beside = math.inf
     for _round in range(ROUNDS):  # whatever else the machine does, a quiet moment comes to both
         alone = min(alone, p99_of_a_neighbour(port))
-        with ExitStack() as stack:
-            dawdlers = dawdle(stack, port)
+        with ExitStack() as exit_stack:
+            dawdlers = dawdle(exit_stack, port)
             beside = min(beside, p99_of_a_neighbour(port))
             for dawdler in dawdlers:
                 dawdler.sendall(b" ")  # none of them was cut before its time
@@ -124,29 +124,29 @@ def test_a_stop_waits_for_every_password_that_is_being_checked(tmp_path: Path) -
     """All of them were taken when the stop comes: none may find its connection closed instead of an answer."""
     slow = {"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 9}
     one_by_one = {"auth": {"max_concurrent_hashes": 1}}
-    with Village("sqlite", tmp_path, authme=slow, config=one_by_one) as village, ExitStack() as stack:
-        connections = [http.client.HTTPConnection(HOST, village.daemon.port, timeout=10) for _number in range(IN_LINE)]
+    with Stack("sqlite", tmp_path, authme=slow, config=one_by_one) as stack, ExitStack() as exit_stack:
+        connections = [http.client.HTTPConnection(HOST, stack.daemon.port, timeout=10) for _number in range(IN_LINE)]
         for number, connection in enumerate(connections):
-            stack.callback(connection.close)
+            exit_stack.callback(connection.close)
             body = json.dumps({"username": f"nobody_{number}", "password": "a-secret"})
             connection.request("POST", "/api/login", body, {"Content-Type": "application/json"})
-        ask_until(lambda: scrape(village.daemon).of("companion_hash_waiting"), lambda waiting: waiting >= IN_LINE // 2)
-        village.daemon.send(signal.SIGTERM)
+        ask_until(lambda: scrape(stack.daemon).of("companion_hash_waiting"), lambda waiting: waiting >= IN_LINE // 2)
+        stack.daemon.send(signal.SIGTERM)
         answers = [connection.getresponse() for connection in connections]
         assert {(answer.status, json.loads(answer.read())["code"]) for answer in answers} == {(401, "bad_credentials")}
-        assert village.daemon.wait_for_end() == 0
+        assert stack.daemon.wait_for_end() == 0
 
 
-def test_a_stop_in_the_rush_loses_no_answer(village: Village) -> None:
-    clients = [Client(village.daemon.port, number) for number in range(IN_A_ROW)]
+def test_a_stop_in_the_rush_loses_no_answer(stack: Stack) -> None:
+    clients = [Client(stack.daemon.port, number) for number in range(IN_A_ROW)]
     threads = [threading.Thread(target=client.run) for client in clients]
     for thread in threads:
         thread.start()
     for client in clients:
         assert client.is_warm.wait(30), client
     started = time.monotonic()
-    village.daemon.send(signal.SIGTERM)
-    assert village.daemon.wait_for_end() == 0
+    stack.daemon.send(signal.SIGTERM)
+    assert stack.daemon.wait_for_end() == 0
     assert time.monotonic() - started < 10
     for thread in threads:
         thread.join(10)

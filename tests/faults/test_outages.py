@@ -15,7 +15,7 @@ from tests.support.brief_outage import file_busy
 from tests.support.daemon import Reply
 from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import our_database
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 from tests.support.together import at_once
 from tests.support.watching import PATIENCE, ask_until
 
@@ -35,8 +35,8 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServ
 class Client:
     """Registers one applicant after the other, and asks again while it is told to."""
 
-    def __init__(self, village: Village, applicants: list[tuple[Person, str]]) -> None:
-        self._village = village
+    def __init__(self, stack: Stack, applicants: list[tuple[Person, str]]) -> None:
+        self._stack = stack
         self._applicants = applicants
         self.answers: Counter[tuple[int, str | None]] = Counter()
         self.was_refused = Event()
@@ -45,7 +45,7 @@ class Client:
     def run(self) -> None:
         deadline = time.monotonic() + PATIENCE
         for person, code in self._applicants:
-            while not self._is_registered(self._village.register(person, code=code)):
+            while not self._is_registered(self._stack.register(person, code=code)):
                 assert time.monotonic() < deadline, f"{person.name} is still refused"
             if person is self._applicants[-2][0]:
                 self.may_finish.wait(PATIENCE)  # the outage comes in between, however fast we are
@@ -64,12 +64,12 @@ class Client:
 @pytest.mark.parametrize("end", ["in good order", "by SIGKILL"])
 def test_a_database_that_ends_under_traffic_costs_nothing(own_server: MariaDBServer, tmp_path: Path, end: str) -> None:
     """R43"""
-    with Village("mariadb", tmp_path, own_server) as village, ThreadPoolExecutor(CLIENTS) as pool:
-        pid = village.daemon.pid
-        people = [village.newcomer("alice") for _number in range(CLIENTS * APPLICANTS_EACH)]
-        codes = [village.code_for(person.email) for person in people]
+    with Stack("mariadb", tmp_path, own_server) as stack, ThreadPoolExecutor(CLIENTS) as pool:
+        pid = stack.daemon.pid
+        people = [stack.newcomer("alice") for _number in range(CLIENTS * APPLICANTS_EACH)]
+        codes = [stack.code_for(person.email) for person in people]
         applicants = list(zip(people, codes, strict=True))
-        clients = [Client(village, applicants[number::CLIENTS]) for number in range(CLIENTS)]
+        clients = [Client(stack, applicants[number::CLIENTS]) for number in range(CLIENTS)]
         running = [pool.submit(client.run) for client in clients]
 
         ask_until(lambda: sum(client.answers.total() for client in clients), lambda answers: answers > CLIENTS)
@@ -77,17 +77,17 @@ def test_a_database_that_ends_under_traffic_costs_nothing(own_server: MariaDBSer
         for client in clients:
             client.may_finish.set()
         assert all(client.was_refused.wait(PATIENCE) for client in clients)
-        assert village.get("/api/config").status == 200
+        assert stack.get("/api/config").status == 200
         own_server.start()
         for registering in running:
             registering.result()
 
-        assert village.daemon.pid == pid
-        registered = our_database(village).query("SELECT username, COUNT(*) AS n FROM regsvc_user GROUP BY username")
+        assert stack.daemon.pid == pid
+        registered = our_database(stack).query("SELECT username, COUNT(*) AS n FROM regsvc_user GROUP BY username")
         assert {person.name: 1 for person in people}.items() <= {
             row["username"]: row["n"] for row in registered
         }.items()
-        entries = our_database(village).query(
+        entries = our_database(stack).query(
             "SELECT target, COUNT(*) AS n FROM regsvc_audit WHERE action = 'user.registered' GROUP BY target"
         )
         assert {row["target"]: row["n"] for row in entries} == {person.name: 1 for person in people}
@@ -96,52 +96,52 @@ def test_a_database_that_ends_under_traffic_costs_nothing(own_server: MariaDBSer
 
 def test_connections_that_the_server_ended_are_replaced_unseen(own_server: MariaDBServer, tmp_path: Path) -> None:
     """R43: `wait_timeout` ends what idles; whoever comes next notices nothing."""
-    with Village("mariadb", tmp_path, own_server) as village:
-        bob, token = village.approved("bob"), village.olivia()
+    with Stack("mariadb", tmp_path, own_server) as stack:
+        bob, token = stack.approved("bob"), stack.olivia()
         for _round in range(5):
             own_server.end_connections()
             answers = at_once(
                 [
-                    *[partial(village.get, "/api/user/status", {"username": bob.name})] * 4,
-                    *[partial(village.login, bob)] * 4,
-                    *[partial(village.post, "/api/admin/sync", {}, token=token)] * 2,
+                    *[partial(stack.get, "/api/user/status", {"username": bob.name})] * 4,
+                    *[partial(stack.login, bob)] * 4,
+                    *[partial(stack.post, "/api/admin/sync", {}, token=token)] * 2,
                 ]
             )
             assert {reply.status for reply in answers} == {200}
-        assert village.approved("alice")
+        assert stack.approved("alice")
 
 
 def test_a_server_that_may_only_be_read_is_answered_with_503_until_it_may_be_written(
     own_server: MariaDBServer, tmp_path: Path
 ) -> None:
     """R46: MariaDB says the same kind of thing when its disk is full."""
-    with Village("mariadb", tmp_path, own_server) as village:
-        alice = village.newcomer("alice")
-        code = village.code_for(alice.email)
-        own_server.run_as_keeper("SET GLOBAL read_only = 1")
-        reply = village.register(alice, code=code)
+    with Stack("mariadb", tmp_path, own_server) as stack:
+        alice = stack.newcomer("alice")
+        code = stack.code_for(alice.email)
+        own_server.run_as_root("SET GLOBAL read_only = 1")
+        reply = stack.register(alice, code=code)
         assert (reply.status, reply.code) == (503, "database_away"), reply.text
-        assert village.daemon.wait_for_log("cannot be written")
-        assert village.status(alice) is None
-        own_server.run_as_keeper("SET GLOBAL read_only = 0")
-        assert village.register(alice, code=code).status == 201
+        assert stack.daemon.wait_for_log("cannot be written")
+        assert stack.status(alice) is None
+        own_server.run_as_root("SET GLOBAL read_only = 0")
+        assert stack.register(alice, code=code).status == 201
 
 
 def test_a_busy_file_of_authmes_holds_up_nobody_but_those_who_need_it(tmp_path: Path) -> None:
     """R45: what waits does so on threads and not for long, the loop answers all the while, and nothing is lost."""
-    with Village("sqlite", tmp_path, config={"database": {"busy_timeout": "300 ms"}}) as village:
-        alices = [village.pending("alice") for _number in range(4)]
-        token = village.olivia()
+    with Stack("sqlite", tmp_path, config={"database": {"busy_timeout": "300 ms"}}) as stack:
+        alices = [stack.pending("alice") for _number in range(4)]
+        token = stack.olivia()
         approve = [
-            partial(village.post, "/api/admin/user/approve", {"username": alice.name}, token=token) for alice in alices
+            partial(stack.post, "/api/admin/user/approve", {"username": alice.name}, token=token) for alice in alices
         ]
         with ThreadPoolExecutor(len(alices)) as pool:
-            with file_busy(village):
+            with file_busy(stack):
                 approvals = [pool.submit(call) for call in approve]
                 seconds = []
                 while not all(approval.done() for approval in approvals):
                     begin = time.monotonic()
-                    assert village.get("/api/config").status == 200
+                    assert stack.get("/api/config").status == 200
                     seconds.append(time.monotonic() - begin)
             replies = [approval.result() for approval in approvals]
 
@@ -151,6 +151,6 @@ def test_a_busy_file_of_authmes_holds_up_nobody_but_those_who_need_it(tmp_path: 
         assert median(seconds) < 0.05
         for reply, alice in zip(replies, alices, strict=True):
             if reply.status == 503:
-                village.decides("approve", alice)
-        assert village.sync()["errors"] == []
-        assert all(village.authme.login(alice.name, alice.password) for alice in alices)
+                stack.decides("approve", alice)
+        assert stack.sync()["errors"] == []
+        assert all(stack.authme.login(alice.name, alice.password) for alice in alices)

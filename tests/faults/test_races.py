@@ -10,7 +10,7 @@ from tests.support.daemon import Reply
 from tests.support.decisions import decide_as
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
-from tests.support.stack import Person, Village, find_link_token
+from tests.support.stack import Person, Stack, find_link_token
 from tests.support.together import at_once
 
 CROWDS = [50, 100]
@@ -26,77 +26,74 @@ def outcomes(replies: list[Reply]) -> Counter[tuple[int, str | None]]:
     return Counter((reply.status, reply.code) for reply in replies)
 
 
-def count(village: Village, table: str, **columns: str) -> int:
+def count(stack: Stack, table: str, **columns: str) -> int:
     condition = " AND ".join(f"{name} = ?" for name in columns)
-    [row] = our_database(village).query(f"SELECT COUNT(*) AS n FROM {table} WHERE {condition}", tuple(columns.values()))
+    [row] = our_database(stack).query(f"SELECT COUNT(*) AS n FROM {table} WHERE {condition}", tuple(columns.values()))
     return int(row["n"])
 
 
-def test_one_name_goes_to_one(village: Village, many: int) -> None:
+def test_one_name_goes_to_one(stack: Stack, many: int) -> None:
     """R48: of people with an address and a code of their own each."""
-    name = village.newcomer("name").name
-    people = [village.newcomer("rival") for _person in range(many)]
-    codes = at_once([partial(village.code_for, person.email) for person in people])
+    name = stack.newcomer("name").name
+    people = [stack.newcomer("rival") for _person in range(many)]
+    codes = at_once([partial(stack.code_for, person.email) for person in people])
     replies = at_once(
-        [
-            partial(village.register, person, code=code, username=name)
-            for person, code in zip(people, codes, strict=True)
-        ]
+        [partial(stack.register, person, code=code, username=name) for person, code in zip(people, codes, strict=True)]
     )
     assert outcomes(replies) == {(201, None): 1, (409, "username_taken"): many - 1}
-    assert count(village, "regsvc_user", username_key=name.lower()) == 1
-    assert count(village, "regsvc_audit", action="user.registered", target=name) == 1
+    assert count(stack, "regsvc_user", username_key=name.lower()) == 1
+    assert count(stack, "regsvc_audit", action="user.registered", target=name) == 1
 
 
-def test_one_address_and_its_code_make_one_user(village: Village, many: int) -> None:
+def test_one_address_and_its_code_make_one_user(stack: Stack, many: int) -> None:
     """R7 and R48: of people who chose a name of their own each."""
-    alice = village.newcomer("alice")
-    code = village.code_for(alice.email)
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
     rivals = [Person(f"{alice.name}_{number}", alice.email, alice.password) for number in range(many)]
-    replies = at_once([partial(village.register, rival, code=code) for rival in rivals])
+    replies = at_once([partial(stack.register, rival, code=code) for rival in rivals])
     assert outcomes(replies) == {(201, None): 1, (422, "invalid_code"): many - 1}
-    assert count(village, "regsvc_user", email_key=alice.email) == 1
-    registered = our_database(village).query("SELECT target FROM regsvc_audit WHERE action = 'user.registered'")
+    assert count(stack, "regsvc_user", email_key=alice.email) == 1
+    registered = our_database(stack).query("SELECT target FROM regsvc_audit WHERE action = 'user.registered'")
     assert len({row["target"] for row in registered} & {rival.name for rival in rivals}) == 1
 
 
-def test_two_admins_approve_once(village: Village, many: int) -> None:
+def test_two_admins_approve_once(stack: Stack, many: int) -> None:
     """R39"""
-    operators = Operators(village)
-    oscar, alice = operators.new("oscar"), village.pending("alice")
-    tokens = [village.olivia(), village.admin_token(oscar.name, oscar.password)]
-    replies = at_once([partial(decide_as, village, token, "approve", alice.name) for token in tokens * (many // 2)])
+    operators = Operators(stack)
+    oscar, alice = operators.new("oscar"), stack.pending("alice")
+    tokens = [stack.olivia(), stack.admin_token(oscar.name, oscar.password)]
+    replies = at_once([partial(decide_as, stack, token, "approve", alice.name) for token in tokens * (many // 2)])
     assert outcomes(replies) == {(200, None): 1, (409, "wrong_status"): many - 1}
-    assert count(village, "regsvc_audit", action="user.approved", target=alice.name) == 1
-    assert count(village, "regsvc_review", transition="approve", username=alice.name) == 1
-    assert village.authme.login(alice.name, alice.password)
+    assert count(stack, "regsvc_audit", action="user.approved", target=alice.name) == 1
+    assert count(stack, "regsvc_review", transition="approve", username=alice.name) == 1
+    assert stack.authme.login(alice.name, alice.password)
 
 
-def test_one_link_sets_one_password(village: Village, many: int) -> None:
+def test_one_link_sets_one_password(stack: Stack, many: int) -> None:
     """R26"""
-    bob = village.approved("bob")
-    assert village.post("/api/password/forgot", {"email": bob.email}).status == 200
-    token = find_link_token(village.smtp.wait_for(bob.email, 3).text)
+    bob = stack.approved("bob")
+    assert stack.post("/api/password/forgot", {"email": bob.email}).status == 200
+    token = find_link_token(stack.smtp.wait_for(bob.email, 3).text)
     passwords = [f"bobs-new-secret-{number}" for number in range(many)]
-    replies = at_once([reset_to(village, token, password) for password in passwords])
+    replies = at_once([reset_to(stack, token, password) for password in passwords])
     told = outcomes(replies)
     told[422, "invalid_token"] += told.pop((503, "overloaded"), 0)  # more passwords than may wait to be hashed
     assert told == {(200, None): 1, (422, "invalid_token"): many - 1}
     [winner] = [password for password, reply in zip(passwords, replies, strict=True) if reply.status == 200]
-    assert village.authme.login(bob.name, winner)
-    assert count(village, "regsvc_audit", action="user.password_changed", target=bob.name) == 1
+    assert stack.authme.login(bob.name, winner)
+    assert count(stack, "regsvc_audit", action="user.password_changed", target=bob.name) == 1
 
 
-def test_one_run_answers_all_who_ask_for_it(village: Village, many: int) -> None:
+def test_one_run_answers_all_who_ask_for_it(stack: Stack, many: int) -> None:
     """Whoever asks before a run begins shares it, so there are the one in flight and the one after it."""
-    bob, token = village.approved("bob"), village.olivia()
-    our_database(village).execute("UPDATE regsvc_user SET status = 'banned' WHERE username = ?", (bob.name,))
-    replies = at_once([partial(village.post, "/api/admin/sync", {}, token=token)] * many)
+    bob, token = stack.approved("bob"), stack.olivia()
+    our_database(stack).execute("UPDATE regsvc_user SET status = 'banned' WHERE username = ?", (bob.name,))
+    replies = at_once([partial(stack.post, "/api/admin/sync", {}, token=token)] * many)
     assert {reply.status for reply in replies} == {200}
     assert len({reply.json["report"]["startedAt"] for reply in replies}) <= many // 5
-    assert count(village, "regsvc_audit", action="user.banned", target=bob.name) == 1
-    assert not village.authme.login(bob.name, bob.password)
+    assert count(stack, "regsvc_audit", action="user.banned", target=bob.name) == 1
+    assert not stack.authme.login(bob.name, bob.password)
 
 
-def reset_to(village: Village, token: str, password: str) -> Callable[[], Reply]:
-    return partial(village.post, "/api/password/reset", {"token": token, "newPassword": password})
+def reset_to(stack: Stack, token: str, password: str) -> Callable[[], Reply]:
+    return partial(stack.post, "/api/password/reset", {"token": token, "newPassword": password})

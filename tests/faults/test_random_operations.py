@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.authme_database import DatabaseKind
-from tests.support.random_services import house_opener
+from tests.support.random_services import services_opener
 from tests.support.random_stack import live_through
 
 SEQUENCES = 20
@@ -20,6 +20,6 @@ def test_the_players_table_changes_only_where_it_may(
     request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path
 ) -> None:
     server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
-    operations = live_through(house_opener(tmp_path, server), SEQUENCES, SEED)
+    operations = live_through(services_opener(tmp_path, server), SEQUENCES, SEED)
     print(f"{operations} operations, COMPANION_TEST_SEED={SEED}")
     assert operations >= 1000

@@ -29,7 +29,7 @@ from regsvc.api.endpoint import find_contract
 from regsvc.api.routes import ROUTES, Route
 from tests.support.contract import document
 from tests.support.mariadb import MariaDBServer
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 REQUESTS = int(os.environ.get("COMPANION_FUZZ_REQUESTS", "2000"))
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
@@ -80,9 +80,9 @@ AWAY = {503}
 
 @dataclass(frozen=True)
 class Host:
-    """A village, and tokens from before its logins asked for captchas."""
+    """A stack, and tokens from before its logins asked for captchas."""
 
-    village: Village
+    stack: Stack
     admin_token: str
     user_token: str
 
@@ -94,10 +94,10 @@ class Host:
 def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     is_plain = request.param == "plain"
     mariadb: MariaDBServer | None = request.getfixturevalue("mariadb") if is_plain else None
-    with Village("mariadb" if is_plain else "sqlite", tmp_path_factory.mktemp(request.param), mariadb) as village:
-        found = Host(village, village.olivia(), village.user_token(village.approved("alice")))
+    with Stack("mariadb" if is_plain else "sqlite", tmp_path_factory.mktemp(request.param), mariadb) as stack:
+        found = Host(stack, stack.olivia(), stack.user_token(stack.approved("alice")))
         if not is_plain:
-            village.restart_with(EVERYTHING)
+            stack.restart_with(EVERYTHING)
         yield found
 
 
@@ -110,7 +110,7 @@ def described() -> Any:
 @pytest.mark.parametrize(("route", "mode"), WHAT, ids=[name_of(route, mode) for route, mode in WHAT])
 def test_nothing_else_comes_back(host: Host, described: Any, route: Route, mode: GenerationMode) -> None:
     token = host.token_for(route)
-    base_url = f"http://127.0.0.1:{host.village.daemon.port}"
+    base_url = f"http://127.0.0.1:{host.stack.daemon.port}"
     cases = described[route.path][route.method].as_strategy(generation_mode=mode)
 
     answers: Counter[int] = Counter()
@@ -138,4 +138,4 @@ def test_nothing_else_comes_back(host: Host, described: Any, route: Route, mode:
 
 
 def test_nothing_of_it_left_a_trace_of_a_bug(host: Host) -> None:
-    assert not [line for line in host.village.daemon.log if "bug in" in line]
+    assert not [line for line in host.stack.daemon.log if "bug in" in line]

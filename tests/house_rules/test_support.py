@@ -21,7 +21,7 @@ from tests.support.authme_tables import AuthMeTable, TableShape, column_types, d
 from tests.support.certificate import Certificate
 from tests.support.daemon import to_toml
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.mariadb import Database, MariaDBServer
 from tests.support.migrated import fill_file, fill_schema
 from tests.support.smtp import MailServer
@@ -62,7 +62,7 @@ def test_a_copy_of_our_tables_is_what_the_migrator_makes(mariadb: MariaDBServer)
         ours = open_database(made.url, timedelta(seconds=5))
         bind_models(ours)
         with ours.connection_context():
-            migrate(ours, StandingClock())
+            migrate(ours, ManualClock())
         assert len(told(made)) > 20
         assert told(copied) == told(made)
 
@@ -72,7 +72,7 @@ def test_so_is_a_copy_of_our_file(tmp_path: Path) -> None:
     ours = open_database(f"sqlite:///{tmp_path / 'made.db'}", timedelta(seconds=5))
     bind_models(ours)
     with ours.connection_context():
-        migrate(ours, StandingClock())
+        migrate(ours, ManualClock())
     made, copied = (SqliteFile(tmp_path / f"{name}.db") for name in ("made", "copied"))
     for question in ("SELECT type, name, sql FROM sqlite_master", "SELECT * FROM regsvc_migration"):
         assert copied.query(question) == made.query(question) != []

@@ -12,33 +12,33 @@ from regsvc.database.models import OutboxEntry
 from regsvc.notifications.mail.renderer import NothingToSend
 from tests.support.authme_tables import AuthMeTable
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
-from tests.support.services import House, open_house
+from tests.support.manual_clock import ManualClock
+from tests.support.services import ServiceHarness, open_services
 from tests.support.together import at_once
 
 ADMINS = ["Olivia@Example.org", "oscar@example.org"]
 
-OpenHouse = Callable[..., House]
+OpenServices = Callable[..., ServiceHarness]
 
 
 @pytest.fixture
 def open_with(
-    game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path
-) -> Iterator[OpenHouse]:
-    """A house with these keys of the config; there is one at a time."""
-    opened: list[House] = []
+    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
+) -> Iterator[OpenServices]:
+    """A services with these keys of the config; there is one at a time."""
+    opened: list[ServiceHarness] = []
 
-    def open_it(**given: object) -> House:
-        opened.append(open_house(game_server, authme_table, clock, tmp_path / "state", **given))
+    def open_it(**given: object) -> ServiceHarness:
+        opened.append(open_services(game_server, authme_table, clock, tmp_path / "state", **given))
         return opened[-1]
 
     yield open_it
-    for house in opened:
-        house.close()
+    for services in opened:
+        services.close()
 
 
 @pytest.fixture
-def house(open_with: OpenHouse) -> House:
+def services(open_with: OpenServices) -> ServiceHarness:
     """Its admins hear of news at most once an hour."""
     return open_with(mail__admins=ADMINS)
 
@@ -53,9 +53,9 @@ def digests() -> list[str]:
     return [entry.recipient for entry in query]
 
 
-def read_digest(house: House) -> tuple[str, str]:
-    """Account and text of the next one, as it would leave now."""
-    room = house.app.mail_parts
+def read_digest(services: ServiceHarness) -> tuple[str, str]:
+    """Subject and text of the next one, as it would leave now."""
+    room = services.app.mail_parts
     [mail] = [mail for mail in room.outbox.claim_due(100) if mail.recipient_key == "olivia@example.org"]
     message = room.renderer.render(mail).message
     part = message.get_body(("plain",))
@@ -63,129 +63,131 @@ def read_digest(house: House) -> tuple[str, str]:
     return str(message["Account"]), str(part.get_content())
 
 
-def test_every_admin_is_told_who_waits(house: House, clock: StandingClock) -> None:
-    house.register("Alice")
+def test_every_admin_is_told_who_waits(services: ServiceHarness, clock: ManualClock) -> None:
+    services.register("Alice")
     clock.advance(minutes=1)
-    house.register("Bob")
-    assert tick(house.app) == 2
+    services.register("Bob")
+    assert tick(services.app) == 2
     assert digests() == ["Olivia@example.org", "oscar@example.org"]
-    subject, text = read_digest(house)
+    subject, text = read_digest(services)
     assert subject == "2 waiting for review on Game server"
     assert "Alice (2031-05-04 12:00 UTC)\nBob (2031-05-04 12:01 UTC)\n" in text
     assert "behind them" not in text
     assert "In all: 2." in text
 
 
-def test_nobody_waits_and_nobody_is_told(house: House) -> None:
-    assert tick(house.app) == 0
-    house.approved("Alice")
-    assert tick(house.app) == 0
+def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:
+    assert tick(services.app) == 0
+    services.approved("Alice")
+    assert tick(services.app) == 0
     assert digests() == []
 
 
-def test_who_was_told_of_is_not_told_of_again(house: House, clock: StandingClock) -> None:
-    house.register("Alice")
-    assert tick(house.app) == 2
+def test_who_was_told_of_is_not_told_of_again(services: ServiceHarness, clock: ManualClock) -> None:
+    services.register("Alice")
+    assert tick(services.app) == 2
     clock.advance(days=3)
-    assert tick(house.app) == 0
+    assert tick(services.app) == 0
 
 
-def test_news_waits_until_the_hour_is_over(house: House, clock: StandingClock) -> None:
-    house.register("Alice")
-    tick(house.app)
+def test_news_waits_until_the_hour_is_over(services: ServiceHarness, clock: ManualClock) -> None:
+    services.register("Alice")
+    tick(services.app)
     clock.advance(minutes=1)
-    house.register("Bob")
+    services.register("Bob")
     clock.advance(minutes=58)
-    assert tick(house.app) == 0
+    assert tick(services.app) == 0
     clock.advance(minutes=1)
-    assert tick(house.app) == 2
+    assert tick(services.app) == 2
 
 
-def test_a_restart_and_an_emptied_outbox_tell_nothing_twice(house: House, clock: StandingClock) -> None:
-    house.register("Alice")
-    tick(house.app)
+def test_a_restart_and_an_emptied_outbox_tell_nothing_twice(services: ServiceHarness, clock: ManualClock) -> None:
+    services.register("Alice")
+    tick(services.app)
     OutboxEntry.delete().execute()
     clock.advance(hours=2)
-    house.restart()
-    assert tick(house.app) == 0
-    house.register("Bob")
-    assert tick(house.app) == 2
+    services.restart()
+    assert tick(services.app) == 0
+    services.register("Bob")
+    assert tick(services.app) == 2
 
 
-def test_of_many_at_once_one_tells(house: House) -> None:
+def test_of_many_at_once_one_tells(services: ServiceHarness) -> None:
     """Daemons may share a database."""
-    house.register("Alice")
+    services.register("Alice")
 
     def tick_elsewhere() -> int:
-        with house.app.context.location.database.connection_context():
-            return tick(house.app)
+        with services.app.context.location.database.connection_context():
+            return tick(services.app)
 
     assert sorted(at_once([tick_elsewhere] * 4)) == [0, 0, 0, 2]
     assert len(digests()) == 2
 
 
-def test_a_promise_that_could_not_be_written_is_made_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    house.register("Alice")
+def test_a_promise_that_could_not_be_written_is_made_again(
+    services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.register("Alice")
     with monkeypatch.context() as broken:
-        broken.setattr(house.app.mail_parts.mails, "send_digest", lambda admin: 1 / 0)
+        broken.setattr(services.app.mail_parts.mails, "send_digest", lambda admin: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            tick(house.app)
-    assert tick(house.app) == 2
+            tick(services.app)
+    assert tick(services.app) == 2
 
 
-def test_it_tells_of_those_who_still_wait_when_it_leaves(house: House) -> None:
-    house.register("Alice")
-    house.register("Bob")
-    tick(house.app)
-    house.decide("approve", "Alice")
-    assert "Alice" not in read_digest(house)[1]
+def test_it_tells_of_those_who_still_wait_when_it_leaves(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.register("Bob")
+    tick(services.app)
+    services.decide("approve", "Alice")
+    assert "Alice" not in read_digest(services)[1]
 
 
-def test_a_review_meanwhile_makes_it_pointless(house: House) -> None:
-    house.register("Alice")
-    tick(house.app)
-    house.decide("approve", "Alice")
+def test_a_review_meanwhile_makes_it_pointless(services: ServiceHarness) -> None:
+    services.register("Alice")
+    tick(services.app)
+    services.decide("approve", "Alice")
     with pytest.raises(NothingToSend, match="nobody waits any more"):
-        read_digest(house)
+        read_digest(services)
 
 
-def test_many_are_counted(house: House) -> None:
+def test_many_are_counted(services: ServiceHarness) -> None:
     for number in range(33):
-        house.register(f"Player{number}")
-    tick(house.app)
-    text = read_digest(house)[1]
+        services.register(f"Player{number}")
+    tick(services.app)
+    text = read_digest(services)[1]
     assert "Player29 (" in text
     assert "Player30 (" not in text
     assert "Behind them: 3 more." in text
     assert "In all: 33." in text
 
 
-def test_it_speaks_the_hosts_language(open_with: OpenHouse) -> None:
-    house = open_with(mail__admins=ADMINS, server__language="zh")
-    house.register("Alice")
-    tick(house.app)
-    assert read_digest(house)[0] == "Game server 有 1 份注册等待审核"
+def test_it_speaks_the_hosts_language(open_with: OpenServices) -> None:
+    services = open_with(mail__admins=ADMINS, server__language="zh")
+    services.register("Alice")
+    tick(services.app)
+    assert read_digest(services)[0] == "Game server 有 1 份注册等待审核"
 
 
 @pytest.mark.parametrize("given", [{}, {"mail__admins": ADMINS, "mail__backend": "off"}], ids=["nobody", "no mail"])
-def test_without_admins_or_mail_nothing_is_written(open_with: OpenHouse, given: dict[str, object]) -> None:
-    house = open_with(**given)
-    if house.app.mail_parts.mailer.is_available:
-        house.register("Alice")
-    assert tick(house.app) == 0
+def test_without_admins_or_mail_nothing_is_written(open_with: OpenServices, given: dict[str, object]) -> None:
+    services = open_with(**given)
+    if services.app.mail_parts.mailer.is_available:
+        services.register("Alice")
+    assert tick(services.app) == 0
 
 
-def test_an_address_that_is_none_keeps_it_from_starting(open_with: OpenHouse) -> None:
+def test_an_address_that_is_none_keeps_it_from_starting(open_with: OpenServices) -> None:
     with pytest.raises(ConfigError, match=r"mail\.admins"):
         open_with(mail__admins=["olivia@-"])
 
 
-def test_the_period_is_the_hosts(open_with: OpenHouse, clock: StandingClock) -> None:
-    house = open_with(mail__admins=ADMINS, mail__admin_digest="1 day")
-    house.register("Alice")
-    tick(house.app)
-    house.register("Bob")
+def test_the_period_is_the_hosts(open_with: OpenServices, clock: ManualClock) -> None:
+    services = open_with(mail__admins=ADMINS, mail__admin_digest="1 day")
+    services.register("Alice")
+    tick(services.app)
+    services.register("Bob")
     clock.advance(hours=23)
-    assert tick(house.app) == 0
+    assert tick(services.app) == 0
     clock.advance(seconds=timedelta(hours=1).total_seconds())
-    assert tick(house.app) == 2
+    assert tick(services.app) == 2

@@ -1,4 +1,4 @@
-"""MailQueue leave in the background: at least once, in order, whatever the mail server does meanwhile."""
+"""Mails leave in the background: at least once, in order, whatever the mail server does meanwhile."""
 
 import asyncio
 import logging
@@ -18,8 +18,8 @@ from regsvc.database.models import OutboxEntry, User, Verification
 from regsvc.notifications.delivery import Delivery
 from regsvc.notifications.mail.backends import MailBackend, NoMail, SmtpAccount, SmtpMailer
 from regsvc.notifications.mail.transport import SmtpTransport
-from tests.support.mail_parts import ALICE, BOB, PostOffice
-from tests.support.manual_clock import StandingClock
+from tests.support.mail_parts import ALICE, BOB, MailHarness
+from tests.support.manual_clock import ManualClock
 from tests.support.smtp import MailServer
 
 WAIT = 10.0  # seconds until a test fails
@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 
 @pytest.fixture
-def office(our_database: Database, clock: StandingClock) -> PostOffice:
-    return PostOffice(our_database, clock)
+def mail_harness(our_database: Database, clock: ManualClock) -> MailHarness:
+    return MailHarness(our_database, clock)
 
 
 class WatchedMailer(SmtpMailer):
@@ -89,12 +89,12 @@ class UnderWay:
 
 
 @asynccontextmanager
-async def delivering(office: PostOffice, database: Database, mailer: MailBackend) -> AsyncIterator[UnderWay]:
+async def delivering(mail_harness: MailHarness, database: Database, mailer: MailBackend) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished what was under way when it comes back."""
     worker = WatchedWorker(database)
-    carrier = SmtpTransport(worker, office.store, mailer)
+    carrier = SmtpTransport(worker, mail_harness.store, mailer)
     delivery = Delivery(
-        worker, office.store, carrier, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
+        worker, mail_harness.store, carrier, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
     )
     running = asyncio.create_task(delivery.run())
     try:
@@ -113,13 +113,13 @@ def outcome_of(template: str) -> str | None:
 
 
 def test_a_promised_mail_arrives_and_no_log_tells_its_code(
-    office: PostOffice, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
 
     async def story() -> str:
-        async with delivering(office, our_database, WatchedMailer(smtp)) as under_way:
-            code = office.ask_for_code()
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)) as under_way:
+            code = mail_harness.ask_for_code()
             under_way.delivery.wake()
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
             return code
@@ -131,11 +131,13 @@ def test_a_promised_mail_arrives_and_no_log_tells_its_code(
     assert outcome_of("verification_code") == "sent"
 
 
-def test_what_waited_before_the_start_arrives(office: PostOffice, our_database: Database, smtp: MailServer) -> None:
-    code = office.ask_for_code()
+def test_what_waited_before_the_start_arrives(
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer
+) -> None:
+    code = mail_harness.ask_for_code()
 
     async def story() -> None:
-        async with delivering(office, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())
@@ -143,48 +145,48 @@ def test_what_waited_before_the_start_arrives(office: PostOffice, our_database: 
 
 
 def test_a_codes_minutes_run_from_the_hand_over(
-    office: PostOffice, our_database: Database, smtp: MailServer, clock: StandingClock
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock
 ) -> None:
-    code = office.ask_for_code()
+    code = mail_harness.ask_for_code()
     clock.advance(minutes=9)
 
     async def story() -> None:
-        async with delivering(office, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())
     assert Verification.get().handed_over_at == clock()
     clock.advance(minutes=4, seconds=59)
-    assert office.codes.is_right(ALICE.key, "register", code)
+    assert mail_harness.codes.is_right(ALICE.key, "register", code)
 
 
 def test_each_recipients_mails_arrive_in_order(
-    office: PostOffice, our_database: Database, smtp: MailServer, alice: User
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:
     templates = ["rejected", "approved", "banned", "unbanned"]
-    review_id = office.review(alice, "approve")
+    review_id = mail_harness.review(alice, "approve")
     for template in templates:
-        office.outbox.put(template, ALICE, "en", user_id=alice.id, row_id=review_id)
+        mail_harness.outbox.put(template, ALICE, "en", user_id=alice.id, row_id=review_id)
 
     async def story() -> None:
-        async with delivering(office, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org", len(templates))
 
     asyncio.run(story())
     subjects = [letter.subject for letter in smtp.letters_to("Alice@example.org")]
     assert [subject.split()[-1] for subject in subjects] == ["Craft", "Alice", "banned", "again"]
-    assert office.outbox.backlog().oldest_at is None
+    assert mail_harness.outbox.backlog().oldest_at is None
 
 
 def test_a_slow_recipient_holds_nobody_up_but_himself(
-    office: PostOffice, our_database: Database, smtp: MailServer
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer
 ) -> None:
     smtp.postpone("Bob@example.org")
-    office.ask_for_code(BOB)
-    office.ask_for_code(ALICE)
+    mail_harness.ask_for_code(BOB)
+    mail_harness.ask_for_code(ALICE)
 
     async def story() -> None:
-        async with delivering(office, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
             await asyncio.to_thread(smtp.wait_for_refusal, "Bob@example.org")
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
@@ -193,23 +195,25 @@ def test_a_slow_recipient_holds_nobody_up_but_himself(
 
 # R44
 def test_an_outage_loses_nothing(
-    office: PostOffice,
+    mail_harness: MailHarness,
     our_database: Database,
     smtp: MailServer,
     alice: User,
-    clock: StandingClock,
+    clock: ManualClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "regsvc")
     recipients = [parse_email(f"player{number}@example.org") for number in range(6)]
     for recipient in recipients:
         for template in ("rejected", "approved"):
-            office.outbox.put(template, recipient, "en", user_id=alice.id, row_id=office.review(alice, template))
+            mail_harness.outbox.put(
+                template, recipient, "en", user_id=alice.id, row_id=mail_harness.review(alice, template)
+            )
     smtp.stop()
 
     async def story() -> None:
         mailer = WatchedMailer(smtp)
-        async with delivering(office, our_database, mailer) as under_way:
+        async with delivering(mail_harness, our_database, mailer) as under_way:
             await mailer.until(lambda: mailer.ended >= 6)
             clock.advance(hours=1)
             smtp.start()
@@ -227,14 +231,14 @@ def test_an_outage_loses_nothing(
 
 # R44
 def test_what_expired_in_an_outage_is_not_mailed(
-    office: PostOffice, our_database: Database, smtp: MailServer, alice: User, clock: StandingClock
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User, clock: ManualClock
 ) -> None:
-    office.ask_for_code()
+    mail_harness.ask_for_code()
     clock.advance(minutes=15)
-    office.outbox.put("approved", ALICE, "en", user_id=alice.id, row_id=office.review(alice, "approve"))
+    mail_harness.outbox.put("approved", ALICE, "en", user_id=alice.id, row_id=mail_harness.review(alice, "approve"))
 
     async def story() -> None:
-        async with delivering(office, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())
@@ -243,14 +247,14 @@ def test_what_expired_in_an_outage_is_not_mailed(
 
 
 def test_a_postponed_mail_is_tried_again(
-    office: PostOffice, our_database: Database, smtp: MailServer, clock: StandingClock
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock
 ) -> None:
     smtp.postpone("Alice@example.org", times=1)
-    office.ask_for_code()
+    mail_harness.ask_for_code()
 
     async def story() -> None:
         mailer = WatchedMailer(smtp)
-        async with delivering(office, our_database, mailer) as under_way:
+        async with delivering(mail_harness, our_database, mailer) as under_way:
             await under_way.worker.until(lambda: bool(OutboxEntry.get().last_error))
             clock.advance(minutes=1)
             under_way.delivery.wake()
@@ -262,13 +266,13 @@ def test_a_postponed_mail_is_tried_again(
 
 
 def test_a_refused_mail_is_given_up_at_once_and_says_no_secret(
-    office: PostOffice, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     smtp.refuse("Alice@example.org")
-    code = office.ask_for_code()
+    code = mail_harness.ask_for_code()
 
     async def story() -> None:
-        async with delivering(office, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
             await asyncio.to_thread(smtp.wait_for_refusal, "Alice@example.org")
 
     asyncio.run(story())
@@ -278,9 +282,9 @@ def test_a_refused_mail_is_given_up_at_once_and_says_no_secret(
 
 
 def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
-    office: PostOffice, our_database: Database
+    mail_harness: MailHarness, our_database: Database
 ) -> None:
-    code = office.ask_for_code()
+    code = mail_harness.ask_for_code()
 
     async def quote(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Takes everything but the mail itself, whose last line it repeats."""
@@ -299,7 +303,7 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
         async with await asyncio.start_server(quote, "127.0.0.1") as server:
             port = server.sockets[0].getsockname()[1]
             mailer = SmtpMailer("companion@example.org", SmtpAccount("127.0.0.1", port, "none"))
-            async with delivering(office, our_database, mailer) as under_way:
+            async with delivering(mail_harness, our_database, mailer) as under_way:
                 await under_way.worker.until(lambda: outcome_of("verification_code") == "failed")
 
     asyncio.run(story())
@@ -307,13 +311,13 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
 
 
 def test_an_unknown_address_gets_no_mail(
-    office: PostOffice, our_database: Database, smtp: MailServer, alice: User
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:
-    office.mails.send_reset_password(BOB, "en", None)
-    office.mails.send_reset_password(ALICE, "en", alice.id)
+    mail_harness.mails.send_reset_password(BOB, "en", None)
+    mail_harness.mails.send_reset_password(ALICE, "en", alice.id)
 
     async def story() -> None:
-        async with delivering(office, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())
@@ -322,13 +326,15 @@ def test_an_unknown_address_gets_no_mail(
     assert outcomes == {ALICE.key: "sent", BOB.key: "dropped"}
 
 
-def test_a_stop_waits_for_the_mail_under_way(office: PostOffice, our_database: Database, smtp: MailServer) -> None:
+def test_a_stop_waits_for_the_mail_under_way(
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer
+) -> None:
     smtp.hold()
-    office.ask_for_code()
+    mail_harness.ask_for_code()
 
     async def story() -> None:
         mailer = WatchedMailer(smtp)
-        async with delivering(office, our_database, mailer) as under_way:
+        async with delivering(mail_harness, our_database, mailer) as under_way:
             await mailer.until(lambda: mailer.begun == 1)
             under_way.delivery.stop()
             smtp.release()
@@ -339,14 +345,14 @@ def test_a_stop_waits_for_the_mail_under_way(office: PostOffice, our_database: D
 
 
 def test_a_stop_does_not_wait_for_ever(
-    office: PostOffice, our_database: Database, smtp: MailServer, clock: StandingClock
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock
 ) -> None:
     smtp.hold()
-    office.ask_for_code()
+    mail_harness.ask_for_code()
 
     async def story() -> None:
         mailer = WatchedMailer(smtp)
-        async with delivering(office, our_database, mailer):
+        async with delivering(mail_harness, our_database, mailer):
             await mailer.until(lambda: mailer.begun == 1)
 
     asyncio.run(story())
@@ -354,25 +360,25 @@ def test_a_stop_does_not_wait_for_ever(
     assert (entry.outcome, entry.attempts, entry.next_attempt_at) == (None, 0, clock())
 
 
-def test_with_mail_off_nothing_piles_up(office: PostOffice, our_database: Database) -> None:
-    office.ask_for_code()
+def test_with_mail_off_nothing_piles_up(mail_harness: MailHarness, our_database: Database) -> None:
+    mail_harness.ask_for_code()
 
     async def story() -> None:
-        async with delivering(office, our_database, NoMail()) as under_way:
-            await under_way.worker.until(lambda: office.outbox.backlog().oldest_at is None)
+        async with delivering(mail_harness, our_database, NoMail()) as under_way:
+            await under_way.worker.until(lambda: mail_harness.outbox.backlog().oldest_at is None)
 
     asyncio.run(story())
     assert outcome_of("verification_code") == "dropped"
 
 
 def test_a_bug_in_one_mail_stops_no_other(
-    office: PostOffice, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    office.outbox.put("nobody_wrote_this", BOB, "en")
-    office.ask_for_code(ALICE)
+    mail_harness.outbox.put("nobody_wrote_this", BOB, "en")
+    mail_harness.ask_for_code(ALICE)
 
     async def story() -> None:
-        async with delivering(office, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())

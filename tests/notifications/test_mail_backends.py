@@ -1,4 +1,4 @@
-"""The ways a mail leaves the house, and what comes back when it does not."""
+"""The ways a mail leaves the services, and what comes back when it does not."""
 
 import asyncio
 import logging
@@ -176,7 +176,7 @@ def test_the_log_shows_all_of_it(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         send(LogMailer(SENDER))
     assert "Alice@example.org" in caplog.text
-    assert "Account: Grüße" in caplog.text
+    assert "Subject: Grüße" in caplog.text
     assert "Your code is 123456." in caplog.text
 
 

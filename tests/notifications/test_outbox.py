@@ -12,13 +12,13 @@ from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.mail.renderer import recipient_of
 from regsvc.notifications.outbox import Backlog, Outbox
 from tests.support.database_fixtures import InParallel, MakeUser
-from tests.support.mail_parts import ALICE, BOB, PostOffice, rows_of
-from tests.support.manual_clock import StandingClock
+from tests.support.mail_parts import ALICE, BOB, MailHarness, rows_of
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture
-def outbox(our_database: Database, clock: StandingClock) -> Outbox:
-    return PostOffice(our_database, clock).outbox  # gives up after three attempts
+def outbox(our_database: Database, clock: ManualClock) -> Outbox:
+    return MailHarness(our_database, clock).outbox  # gives up after three attempts
 
 
 def test_what_was_put_is_claimed(outbox: Outbox) -> None:
@@ -63,7 +63,7 @@ def test_each_recipient_gets_one_mail_at_a_time_and_in_order(outbox: Outbox) -> 
     assert second.template == "approved"
 
 
-def test_a_mail_that_waits_for_its_next_attempt_holds_the_later_ones(outbox: Outbox, clock: StandingClock) -> None:
+def test_a_mail_that_waits_for_its_next_attempt_holds_the_later_ones(outbox: Outbox, clock: ManualClock) -> None:
     outbox.put("rejected", ALICE, "en")
     outbox.put("approved", ALICE, "en")
     [first] = outbox.claim_due(10)
@@ -87,7 +87,7 @@ def test_nothing_claimed_is_claimed_twice(outbox: Outbox, our_database: Database
     assert len(claimed) + len(outbox.claim_due(100)) == 30
 
 
-def test_what_a_crashed_process_claimed_is_due_again(outbox: Outbox, clock: StandingClock) -> None:
+def test_what_a_crashed_process_claimed_is_due_again(outbox: Outbox, clock: ManualClock) -> None:
     outbox.put("approved", ALICE, "en")
     outbox.claim_due(10)
     clock.advance(minutes=2, seconds=59)
@@ -96,7 +96,7 @@ def test_what_a_crashed_process_claimed_is_due_again(outbox: Outbox, clock: Stan
     assert [mail.attempts for mail in outbox.claim_due(10)] == [2]
 
 
-def test_attempts_come_further_and_further_apart(our_database: Database, clock: StandingClock) -> None:
+def test_attempts_come_further_and_further_apart(our_database: Database, clock: ManualClock) -> None:
     outbox = Outbox(clock, "mail", mail_retry_policy(max_attempts=20))
     outbox.put("approved", ALICE, "en")
     waits = []
@@ -113,7 +113,7 @@ def test_attempts_come_further_and_further_apart(our_database: Database, clock: 
 
 # R42
 def test_after_the_last_attempt_it_is_given_up_and_seen(
-    outbox: Outbox, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    outbox: Outbox, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     outbox.put("approved", ALICE, "en")
     for attempt in range(3):
@@ -146,7 +146,7 @@ def test_an_outage_costs_no_attempts(outbox: Outbox) -> None:
         outbox.release(mail, "connection refused")
 
 
-def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: StandingClock) -> None:
+def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: ManualClock) -> None:
     assert outbox.backlog() == Backlog(0, None)
     outbox.put("approved", ALICE, "en")
     promised_at = clock()
@@ -158,7 +158,7 @@ def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: StandingCl
     assert outbox.backlog() == Backlog(0, None)
 
 
-def test_only_what_is_over_is_purged(outbox: Outbox, clock: StandingClock) -> None:
+def test_only_what_is_over_is_purged(outbox: Outbox, clock: ManualClock) -> None:
     outbox.put("rejected", ALICE, "en")
     outbox.put("approved", BOB, "en")
     [mail] = outbox.claim_due(1)
@@ -169,18 +169,18 @@ def test_only_what_is_over_is_purged(outbox: Outbox, clock: StandingClock) -> No
 
 
 def test_a_forgotten_password_writes_the_same_for_everybody(
-    our_database: Database, clock: StandingClock, alice: User
+    our_database: Database, clock: ManualClock, alice: User
 ) -> None:
-    office = PostOffice(our_database, clock)
-    office.mails.send_reset_password(ALICE, "en", alice.id)
-    office.mails.send_reset_password(BOB, "en", None)
+    mail_harness = MailHarness(our_database, clock)
+    mail_harness.mails.send_reset_password(ALICE, "en", alice.id)
+    mail_harness.mails.send_reset_password(BOB, "en", None)
     known, unknown = rows_of(OutboxEntry)
     different = {name for name in known if known[name] != unknown[name]}
     assert different == {"id", "recipient", "recipient_key", "user_id"}
 
 
-def test_who_has_no_email_is_told_nothing(our_database: Database, clock: StandingClock, make_user: MakeUser) -> None:
-    office = PostOffice(our_database, clock)
+def test_who_has_no_email_is_told_nothing(our_database: Database, clock: ManualClock, make_user: MakeUser) -> None:
+    mail_harness = MailHarness(our_database, clock)
     carol = make_user("Carol", email=None)
-    office.mails.send_rejected(carol, office.review(carol, "reject"))
+    mail_harness.mails.send_rejected(carol, mail_harness.review(carol, "reject"))
     assert OutboxEntry.select().count() == 0

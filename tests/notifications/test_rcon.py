@@ -14,10 +14,10 @@ from tests.support.authme_tables import find_player
 from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import ago, our_database
 from tests.support.rcon_server import RconServer, rcon_server
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until, scrape
 
-MakeVillage = Callable[..., Village]
+MakeStack = Callable[..., Stack]
 
 
 @pytest.fixture
@@ -27,143 +27,141 @@ def console() -> Iterator[RconServer]:
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])
-def make_played(request: pytest.FixtureRequest, tmp_path: Path, console: RconServer) -> Iterator[MakeVillage]:
-    """A village whose game has its console on; keys of `game` may be given."""
+def make_played(request: pytest.FixtureRequest, tmp_path: Path, console: RconServer) -> Iterator[MakeStack]:
+    """A stack whose game has its console on; keys of `game` may be given."""
     server: MariaDBServer | None = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
-    villages: list[Village] = []
+    stacks: list[Stack] = []
 
-    def make(**game: object) -> Village:
+    def make(**game: object) -> Stack:
         environment = {VARIABLE: str(tmp_path / "kill-at")}
-        village = Village(request.param, tmp_path, server, config={"game": game}, environment=environment)
-        villages.append(village.__enter__())
-        village.game.write_properties(**console.properties)  # found without a restart
-        return village
+        stack = Stack(request.param, tmp_path, server, config={"game": game}, environment=environment)
+        stacks.append(stack.__enter__())
+        stack.game.write_properties(**console.properties)  # found without a restart
+        return stack
 
     yield make
-    for village in villages:
-        village.__exit__(None, None, None)
+    for stack in stacks:
+        stack.__exit__(None, None, None)
 
 
-def orders(village: Village) -> list[dict[str, Any]]:
-    return our_database(village).query("SELECT * FROM regsvc_outbox WHERE kind = 'rcon' ORDER BY id")
+def orders(stack: Stack) -> list[dict[str, Any]]:
+    return our_database(stack).query("SELECT * FROM regsvc_outbox WHERE kind = 'rcon' ORDER BY id")
 
 
-def plugin(village: Village, person: Person) -> str:
-    return str(village.user(person)["plugin"])
+def plugin(stack: Stack, person: Person) -> str:
+    return str(stack.user(person)["plugin"])
 
 
-def synced(village: Village, person: Person) -> None:
+def synced(stack: Stack, person: Person) -> None:
     """Once the row is there."""
-    ask_until(partial(plugin, village, person), lambda state: state == "synced")
+    ask_until(partial(plugin, stack, person), lambda state: state == "synced")
 
 
-def test_olivia_bans_bob_who_is_online_and_he_is_out(make_played: MakeVillage, console: RconServer) -> None:
-    village = make_played()
-    bob = village.approved("bob")
-    synced(village, bob)
+def test_olivia_bans_bob_who_is_online_and_he_is_out(make_played: MakeStack, console: RconServer) -> None:
+    stack = make_played()
+    bob = stack.approved("bob")
+    synced(stack, bob)
     console.online = {bob.name, "Carol"}
-    village.decides("ban", bob, reason="griefing\r\nop Mallory")
+    stack.decides("ban", bob, reason="griefing\r\nop Mallory")
     assert console.wait_for("kick") == [f"kick {bob.name} You are banned from Game server: griefing op Mallory"]
     assert console.online == {"Carol"}
-    ask_until(lambda: scrape(village.daemon).of("companion_console_commands_total", outcome="sent"), lambda n: n >= 2)
+    ask_until(lambda: scrape(stack.daemon).of("companion_console_commands_total", outcome="sent"), lambda n: n >= 2)
 
 
-def test_an_approval_kicks_first_and_the_row_follows(make_played: MakeVillage, console: RconServer) -> None:
-    village = make_played()
-    alice = village.pending("alice")
+def test_an_approval_kicks_first_and_the_row_follows(make_played: MakeStack, console: RconServer) -> None:
+    stack = make_played()
+    alice = stack.pending("alice")
     console.online = {alice.name}
     rows: list[object] = []
-    console.before = lambda command: rows.append(find_player(village.table, alice.key))
-    reply = village.decides("approve", alice)
+    console.before = lambda command: rows.append(find_player(stack.table, alice.key))
+    reply = stack.decides("approve", alice)
     assert "warnings" not in reply.json
-    synced(village, alice)
+    synced(stack, alice)
     assert [command.split(" ")[:2] for command in console.commands] == [["list"], ["kick", alice.name]]
     assert rows == [None, None]
-    assert village.authme.login(alice.name, alice.password)
+    assert stack.authme.login(alice.name, alice.password)
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_a_kill_between_approval_kick_and_row_leaves_nobody_without(
-    make_played: MakeVillage, console: RconServer, tmp_path: Path, number: int
+    make_played: MakeStack, console: RconServer, tmp_path: Path, number: int
 ) -> None:
-    village = make_played()
-    alice = village.pending("alice")
-    village.olivia()
+    stack = make_played()
+    alice = stack.pending("alice")
+    stack.olivia()
     console.online = {alice.name}
     (tmp_path / "kill-at").write_text(f"after commit:{number}", "utf-8")
     with contextlib.suppress(OSError, HTTPException):  # the process may die before its answer
-        village.decide("approve", alice)
-    village.daemon.wait_for_end()
+        stack.decide("approve", alice)
+    stack.daemon.wait_for_end()
     (tmp_path / "kill-at").unlink()
-    is_approved = our_database(village).query("SELECT status FROM regsvc_user WHERE username_key = ?", (alice.key,))
-    our_database(village).execute(
+    is_approved = our_database(stack).query("SELECT status FROM regsvc_user WHERE username_key = ?", (alice.key,))
+    our_database(stack).execute(
         "UPDATE regsvc_outbox SET next_attempt_at = ? WHERE next_attempt_at IS NOT NULL", (ago(seconds=1),)
     )
-    village.daemon.start()
+    stack.daemon.start()
     if is_approved[0]["status"] != "approved":
-        village.decides("approve", alice)
-    synced(village, alice)
+        stack.decides("approve", alice)
+    synced(stack, alice)
     assert alice.name not in console.online
-    assert village.authme.login(alice.name, alice.password)
+    assert stack.authme.login(alice.name, alice.password)
 
 
 def test_a_game_that_is_away_delays_a_row_by_seconds_and_requests_not_at_all(
-    make_played: MakeVillage, console: RconServer
+    make_played: MakeStack, console: RconServer
 ) -> None:
     """R4, R42"""
-    village = make_played()
+    stack = make_played()
     console.stop()
-    alice = village.approved("alice")
-    assert plugin(village, alice) in ("pending", "synced")
-    synced(village, alice)
-    [order] = orders(village)
+    alice = stack.approved("alice")
+    assert plugin(stack, alice) in ("pending", "synced")
+    synced(stack, alice)
+    [order] = orders(stack)
     assert (order["outcome"], order["attempts"]) == ("failed", 3)
     assert "the row is inserted without a kick" in order["last_error"]
-    assert village.daemon.wait_for_log("the game's remote console does not take commands")
+    assert stack.daemon.wait_for_log("the game's remote console does not take commands")
 
 
 def test_a_console_that_never_answers_holds_up_no_request_and_no_mail(
-    make_played: MakeVillage, console: RconServer
+    make_played: MakeStack, console: RconServer
 ) -> None:
-    village = make_played()
+    stack = make_played()
     console.is_slow = True
-    alice = village.pending("alice")
-    village.decides("approve", alice)
-    village.smtp.wait_for(alice.email, 2)
+    alice = stack.pending("alice")
+    stack.decides("approve", alice)
+    stack.smtp.wait_for(alice.email, 2)
     console.stop()
 
 
-def test_a_ban_may_be_the_games_own(make_played: MakeVillage, console: RconServer) -> None:
-    village = make_played(on_ban="ban")
-    bob = village.approved("bob")
-    synced(village, bob)
-    village.decides("ban", bob, reason="griefing")
+def test_a_ban_may_be_the_games_own(make_played: MakeStack, console: RconServer) -> None:
+    stack = make_played(on_ban="ban")
+    bob = stack.approved("bob")
+    synced(stack, bob)
+    stack.decides("ban", bob, reason="griefing")
     console.wait_for("ban")
     assert console.banned == {bob.name: "You are banned from Game server: griefing"}
-    village.decides("unban", bob)
+    stack.decides("unban", bob)
     console.wait_for("pardon")
     assert console.banned == {}
 
 
-def test_the_password_of_the_console_stands_in_no_log_and_no_table(
-    make_played: MakeVillage, console: RconServer
-) -> None:
+def test_the_password_of_the_console_stands_in_no_log_and_no_table(make_played: MakeStack, console: RconServer) -> None:
     """R23"""
-    village = make_played()
-    village.game.write_properties(**{**console.properties, "rcon_password": "a-wrong-password"})
-    alice = village.approved("alice")
-    synced(village, alice)
-    village.daemon.stop()
-    seen = "\n".join([*village.daemon.log, *village.daemon.output, str(orders(village))])
+    stack = make_played()
+    stack.game.write_properties(**{**console.properties, "rcon_password": "a-wrong-password"})
+    alice = stack.approved("alice")
+    synced(stack, alice)
+    stack.daemon.stop()
+    seen = "\n".join([*stack.daemon.log, *stack.daemon.output, str(orders(stack))])
     assert console.password not in seen
     assert "a-wrong-password" not in seen
     assert (console.logins, console.commands) == (3, [])
 
 
-def test_a_console_that_is_off_is_told_nothing(make_played: MakeVillage, console: RconServer) -> None:
-    village = make_played(rcon=False)
-    alice = village.approved("alice")
-    assert find_player(village.table, alice.key) is not None
-    village.authme.login(alice.name, alice.password)
-    assert village.decides("ban", alice).json["warnings"] == ["still_online_rcon_off"]
-    assert (console.logins, orders(village)) == (0, [])
+def test_a_console_that_is_off_is_told_nothing(make_played: MakeStack, console: RconServer) -> None:
+    stack = make_played(rcon=False)
+    alice = stack.approved("alice")
+    assert find_player(stack.table, alice.key) is not None
+    stack.authme.login(alice.name, alice.password)
+    assert stack.decides("ban", alice).json["warnings"] == ["still_online_rcon_off"]
+    assert (console.logins, orders(stack)) == (0, [])

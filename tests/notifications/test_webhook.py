@@ -14,15 +14,17 @@ from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme_tables import AuthMeTable
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
-from tests.support.services import PASSWORD, House, open_house
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, ServiceHarness, open_services
 
 URL = "https://hooks.example.org/hooks/a-secret-token"
 
 
 @pytest.fixture
-def house(game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path) -> Iterator[House]:
-    opened = open_house(game_server, authme_table, clock, tmp_path / "state", webhook__url=URL)
+def services(
+    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
+) -> Iterator[ServiceHarness]:
+    opened = open_services(game_server, authme_table, clock, tmp_path / "state", webhook__url=URL)
     yield opened
     opened.close()
 
@@ -38,11 +40,11 @@ def events() -> list[tuple[str, str, str]]:
     return [(event["event"], event["username"], event["status"]) for event in told()]
 
 
-def test_a_life_in_events(house: House) -> None:
-    house.register("Alice")
-    house.decide("reject", "Alice", reason="too young")
+def test_a_life_in_events(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.decide("reject", "Alice", reason="too young")
     for transition in ("approve", "ban", "unban", "delete"):
-        house.decide(transition, "Alice")
+        services.decide(transition, "Alice")
     assert events() == [
         ("registered", "Alice", "pending"),
         ("rejected", "Alice", "rejected"),
@@ -54,11 +56,11 @@ def test_a_life_in_events(house: House) -> None:
     assert {name for name, *_rest in events()} == {"registered", *(rule.event for rule in TRANSITIONS.values())}
 
 
-def test_an_event_says_what_when_and_why_and_no_more(house: House, clock: StandingClock) -> None:
+def test_an_event_says_what_when_and_why_and_no_more(services: ServiceHarness, clock: ManualClock) -> None:
     """R23: no password, no address, no e-mail."""
-    house.approved("Alice")
+    services.approved("Alice")
     end = clock() + timedelta(days=1)
-    house.decide("ban", "Alice", reason="griefing", expires_at=end)
+    services.decide("ban", "Alice", reason="griefing", expires_at=end)
     event = told()[-1]
     delivery = event.pop("delivery")
     assert event == {
@@ -77,60 +79,60 @@ def test_an_event_says_what_when_and_why_and_no_more(house: House, clock: Standi
     assert URL not in repr(list(OutboxEntry.select().dicts()))
 
 
-def test_a_silent_decision_mails_nobody_and_is_told_to_the_host(house: House) -> None:
-    house.register("Alice")
-    house.decide("approve", "Alice", is_silent=True)
-    assert house.mails("Alice") == []
+def test_a_silent_decision_mails_nobody_and_is_told_to_the_host(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.decide("approve", "Alice", is_silent=True)
+    assert services.mails("Alice") == []
     assert events()[-1] == ("approved", "Alice", "approved")
 
 
-def test_what_was_refused_is_not_told(house: House) -> None:
-    house.approved("Alice")
+def test_what_was_refused_is_not_told(services: ServiceHarness) -> None:
+    services.approved("Alice")
     before = events()
     with pytest.raises(WrongStatus):
-        house.decide("approve", "Alice")
+        services.decide("approve", "Alice")
     with pytest.raises(UsernameTaken):
-        house.register("Alice", email="other@example.org")
+        services.register("Alice", email="other@example.org")
     assert events() == before
 
 
 # R42
-def test_an_event_goes_with_its_cause(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    house.register("Alice")
+def test_an_event_goes_with_its_cause(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    services.register("Alice")
     before = events()
     with monkeypatch.context() as broken:
-        broken.setattr(house.app.mail_parts.mails, "send_approved", lambda *args, **kwargs: 1 / 0)
+        broken.setattr(services.app.mail_parts.mails, "send_approved", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            house.decide("approve", "Alice")
-    assert (house.user("Alice").status, events()) == ("pending", before)
+            services.decide("approve", "Alice")
+    assert (services.user("Alice").status, events()) == ("pending", before)
 
 
-def test_without_a_review_both_steps_are_told(house: House) -> None:
-    house.restart(registration__approval=False)
-    house.register("Alice")
+def test_without_a_review_both_steps_are_told(services: ServiceHarness) -> None:
+    services.restart(registration__approval=False)
+    services.register("Alice")
     assert events() == [("registered", "Alice", "pending"), ("approved", "Alice", "approved")]
 
 
-def test_what_was_typed_as_sql_is_told(house: House) -> None:
-    house.approved("Alice")
-    house.approved("Bob")
+def test_what_was_typed_as_sql_is_told(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.approved("Bob")
     before = len(events())
-    house.ours.execute("UPDATE regsvc_user SET status = 'banned', reason = 'griefing' WHERE username_key = 'alice'")
-    house.ours.execute("DELETE FROM regsvc_user WHERE username_key = 'bob'")
-    house.sync()
+    services.ours.execute("UPDATE regsvc_user SET status = 'banned', reason = 'griefing' WHERE username_key = 'alice'")
+    services.ours.execute("DELETE FROM regsvc_user WHERE username_key = 'bob'")
+    services.sync()
     assert sorted(events()[before:]) == [("banned", "Alice", "banned"), ("deleted", "bob", "deleted")]
 
 
-def test_the_clock_lifts_a_ban_and_it_is_told(house: House, clock: StandingClock) -> None:
-    house.approved("Alice")
-    house.decide("ban", "Alice", expires_at=clock() + timedelta(hours=1))
+def test_the_clock_lifts_a_ban_and_it_is_told(services: ServiceHarness, clock: ManualClock) -> None:
+    services.approved("Alice")
+    services.decide("ban", "Alice", expires_at=clock() + timedelta(hours=1))
     clock.advance(hours=2)
-    house.sync()
+    services.sync()
     assert events()[-1] == ("unbanned", "Alice", "approved")
 
 
-def test_the_command_line_tells_it_too(house: House) -> None:
-    app = house.app
+def test_the_command_line_tells_it_too(services: ServiceHarness) -> None:
+    app = services.app
     stored = app.password_parts.passwords.hash(PASSWORD, "Olaf")
     app.registration.create("Olaf", None, stored, Actor("cli:root"))
     assert events() == [("registered", "Olaf", "pending"), ("approved", "Olaf", "approved")] or events() == [
@@ -138,16 +140,16 @@ def test_the_command_line_tells_it_too(house: House) -> None:
     ]
 
 
-def test_players_who_were_there_before_us_are_no_news(house: House) -> None:
+def test_players_who_were_there_before_us_are_no_news(services: ServiceHarness) -> None:
     for name in ("Alice", "Bob"):
-        house.authme.register(name, "a-password")
-    house.sync()
+        services.authme.register(name, "a-password")
+    services.sync()
     assert User.select().count() == 2
     assert events() == []
 
 
-def test_without_an_address_nothing_is_written(house: House) -> None:
-    house.restart(webhook__url="")
-    house.approved("Alice")
+def test_without_an_address_nothing_is_written(services: ServiceHarness) -> None:
+    services.restart(webhook__url="")
+    services.approved("Alice")
     assert events() == []
     assert Review.select().count() == 1

@@ -12,13 +12,13 @@ import pytest
 from regsvc.database.failpoints import VARIABLE
 from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import ago, our_database
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until, scrape
 from tests.support.webhook_receiver import Answer, Call, WebhookReceiver
 
 SECRET = "what-the-receiver-knows-too"
 
-MakeTold = Callable[..., Village]
+MakeTold = Callable[..., Stack]
 
 
 @pytest.fixture
@@ -31,20 +31,20 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 @pytest.fixture(params=["sqlite", "mariadb"])
 def make_told(request: pytest.FixtureRequest, tmp_path: Path, receiver: WebhookReceiver) -> Iterator[MakeTold]:
-    """A village whose daemon tells the receiver; keys of `webhook` may be given."""
+    """A stack whose daemon tells the receiver; keys of `webhook` may be given."""
     server: MariaDBServer | None = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
-    villages: list[Village] = []
+    stacks: list[Stack] = []
 
-    def make(**webhook: object) -> Village:
+    def make(**webhook: object) -> Stack:
         keys = {"url": receiver.url, "secret": SECRET, "allow_private": True, **webhook}
         environment = {VARIABLE: str(tmp_path / "kill-at")}
-        village = Village(request.param, tmp_path, server, config={"webhook": keys}, environment=environment)
-        villages.append(village.__enter__())
-        return village
+        stack = Stack(request.param, tmp_path, server, config={"webhook": keys}, environment=environment)
+        stacks.append(stack.__enter__())
+        return stack
 
     yield make
-    for village in villages:
-        village.__exit__(None, None, None)
+    for stack in stacks:
+        stack.__exit__(None, None, None)
 
 
 def about(person: Person) -> Callable[[Call], bool]:
@@ -56,72 +56,72 @@ def events_of(receiver: WebhookReceiver, person: Person, count: int) -> list[str
     return [call.told["event"] for call in receiver.wait_for(count, counts=about(person))]
 
 
-def calls_in_database(village: Village) -> list[dict[str, Any]]:
-    return our_database(village).query("SELECT * FROM regsvc_outbox WHERE kind = 'webhook' ORDER BY id")
+def calls_in_database(stack: Stack) -> list[dict[str, Any]]:
+    return our_database(stack).query("SELECT * FROM regsvc_outbox WHERE kind = 'webhook' ORDER BY id")
 
 
-def let_claims_run_out(village: Village) -> None:
+def let_claims_run_out(stack: Stack) -> None:
     """Some time passes in which a dead process says nothing of what it was delivering."""
-    our_database(village).execute(
+    our_database(stack).execute(
         "UPDATE regsvc_outbox SET next_attempt_at = ? WHERE next_attempt_at IS NOT NULL", (ago(seconds=1),)
     )
 
 
-def ban_until_it_dies(village: Village, person: Person) -> None:
+def ban_until_it_dies(stack: Stack, person: Person) -> None:
     """For one reason after the other: the first commits may be those of a delivery."""
     for reason in range(20):
         try:
-            village.decide("ban", person, reason=str(reason))
+            stack.decide("ban", person, reason=str(reason))
         except (OSError, HTTPException):
             break
-    village.daemon.wait_for_end()
+    stack.daemon.wait_for_end()
 
 
-def is_port_open(village: Village) -> bool:
+def is_port_open(stack: Stack) -> bool:
     try:
-        village.get("/health/alive")
+        stack.get("/health/alive")
     except OSError:
         return False
     return True
 
 
 def test_a_registration_and_every_decision_is_told_and_signed(make_told: MakeTold, receiver: WebhookReceiver) -> None:
-    village = make_told()
-    alice = village.pending("alice")
-    village.decides("reject", alice, reason="too young")
-    village.decides("approve", alice, silent=True)
+    stack = make_told()
+    alice = stack.pending("alice")
+    stack.decides("reject", alice, reason="too young")
+    stack.decides("approve", alice, silent=True)
     for transition in ("ban", "unban", "delete"):
-        village.decides(transition, alice)
+        stack.decides(transition, alice)
     events = ["registered", "rejected", "approved", "banned", "unbanned", "deleted"]
     assert events_of(receiver, alice, 6) == events
     assert all(call.is_signed_with(SECRET.encode()) for call in receiver.calls)
     assert len({call.headers["webhook-id"] for call in receiver.calls}) == len(receiver.calls)
     assert alice.email not in "".join(call.body.decode() for call in receiver.calls)
-    ask_until(lambda: scrape(village.daemon).of("companion_webhook_calls_total", outcome="sent"), lambda n: n >= 6)
+    ask_until(lambda: scrape(stack.daemon).of("companion_webhook_calls_total", outcome="sent"), lambda n: n >= 6)
 
 
 def test_a_receiver_that_is_away_is_in_nobodys_way(make_told: MakeTold, receiver: WebhookReceiver) -> None:
     """R4, R42: mails leave meanwhile, and everything is told in order once it is back."""
-    village = make_told()
+    stack = make_told()
     receiver.stop()
-    alice = village.pending("alice")
-    village.decides("reject", alice)
-    village.smtp.wait_for(alice.email, 2)
-    assert village.daemon.wait_for_log("webhook calls wait, none gets out: ConnectionRefusedError")
+    alice = stack.pending("alice")
+    stack.decides("reject", alice)
+    stack.smtp.wait_for(alice.email, 2)
+    assert stack.daemon.wait_for_log("webhook calls wait, none gets out: ConnectionRefusedError")
     receiver.start()
     assert events_of(receiver, alice, 2) == ["registered", "rejected"]
-    assert village.daemon.wait_for_log("webhook calls get out again")
+    assert stack.daemon.wait_for_log("webhook calls get out again")
 
 
 def test_a_receiver_that_never_answers_holds_up_no_request_and_no_mail(
     make_told: MakeTold, receiver: WebhookReceiver
 ) -> None:
-    village = make_told()
+    stack = make_told()
     receiver.hold()
-    alice = village.pending("alice")
+    alice = stack.pending("alice")
     receiver.wait_for(1)
-    village.decides("reject", alice)
-    village.smtp.wait_for(alice.email, 2)
+    stack.decides("reject", alice)
+    stack.smtp.wait_for(alice.email, 2)
     receiver.release()
     assert events_of(receiver, alice, 2) == ["registered", "rejected"]
 
@@ -131,21 +131,21 @@ def test_a_kill_between_the_commit_and_the_call_loses_nothing(
     make_told: MakeTold, receiver: WebhookReceiver, tmp_path: Path, number: int
 ) -> None:
     """R42: what was committed is told after the restart."""
-    village = make_told()
-    alice = village.pending("alice")
+    stack = make_told()
+    alice = stack.pending("alice")
     receiver.wait_for(1)
-    ask_until(partial(calls_in_database, village), lambda calls: calls[-1]["outcome"] == "sent")
-    village.olivia()
+    ask_until(partial(calls_in_database, stack), lambda calls: calls[-1]["outcome"] == "sent")
+    stack.olivia()
     (tmp_path / "kill-at").write_text(f"after commit:{number}", "utf-8")
-    ban_until_it_dies(village, alice)
+    ban_until_it_dies(stack, alice)
     (tmp_path / "kill-at").unlink()
-    banned = len([call for call in calls_in_database(village) if call["template"] == "banned"])
-    let_claims_run_out(village)
-    village.daemon.start()
-    ask_until(partial(calls_in_database, village), lambda calls: all(call["outcome"] == "sent" for call in calls))
+    banned = len([call for call in calls_in_database(stack) if call["template"] == "banned"])
+    let_claims_run_out(stack)
+    stack.daemon.start()
+    ask_until(partial(calls_in_database, stack), lambda calls: all(call["outcome"] == "sent" for call in calls))
     told = {call.headers["webhook-id"] for call in receiver.calls if call.told["event"] == "banned"}
     assert len(told) == banned
-    reviews = our_database(village).query("SELECT COUNT(*) AS n FROM regsvc_review WHERE transition = 'ban'")
+    reviews = our_database(stack).query("SELECT COUNT(*) AS n FROM regsvc_review WHERE transition = 'ban'")
     assert int(reviews[0]["n"]) == banned, "an event for each ban that happened, and for none that did not"
 
 
@@ -153,42 +153,42 @@ def test_a_kill_in_the_middle_of_a_call_repeats_it_with_the_same_id(
     make_told: MakeTold, receiver: WebhookReceiver
 ) -> None:
     """R42: at least once, and whoever gets it twice can tell."""
-    village = make_told()
+    stack = make_told()
     receiver.hold()
-    village.pending("alice")
+    stack.pending("alice")
     receiver.wait_for(1)
-    village.daemon.kill()
+    stack.daemon.kill()
     receiver.release()
-    let_claims_run_out(village)
-    village.daemon.start()
+    let_claims_run_out(stack)
+    stack.daemon.start()
     first, second = receiver.wait_for(2)
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
     assert first.body == second.body
 
 
 def test_a_stop_lets_the_call_under_way_end(make_told: MakeTold, receiver: WebhookReceiver) -> None:
-    village = make_told()
+    stack = make_told()
     receiver.hold()
-    village.pending("alice")
+    stack.pending("alice")
     receiver.wait_for(1)
-    village.daemon.send(signal.SIGTERM)
-    ask_until(partial(is_port_open, village), lambda is_open: not is_open)
+    stack.daemon.send(signal.SIGTERM)
+    ask_until(partial(is_port_open, stack), lambda is_open: not is_open)
     receiver.release()
-    assert village.daemon.wait_for_end() == 0
-    assert [call["outcome"] for call in calls_in_database(village)] == ["sent"]
+    assert stack.daemon.wait_for_end() == 0
+    assert [call["outcome"] for call in calls_in_database(stack)] == ["sent"]
     assert len(receiver.calls) == 1
 
 
 def test_a_private_address_is_not_called_unless_the_host_says_so(
     make_told: MakeTold, receiver: WebhookReceiver
 ) -> None:
-    village = make_told(allow_private=False)
-    village.pending("alice")
-    [call] = ask_until(partial(calls_in_database, village), lambda calls: calls[0]["last_error"] is not None)
+    stack = make_told(allow_private=False)
+    stack.pending("alice")
+    [call] = ask_until(partial(calls_in_database, stack), lambda calls: calls[0]["last_error"] is not None)
     assert call["last_error"] == "it leads to no public address; see webhook.allow_private"
     assert receiver.calls == []
-    village.restart_with({"webhook": {"allow_private": True}})
-    let_claims_run_out(village)
+    stack.restart_with({"webhook": {"allow_private": True}})
+    let_claims_run_out(stack)
     receiver.wait_for(1)
 
 
@@ -196,26 +196,26 @@ def test_the_address_and_the_secret_stand_in_no_log_and_no_table(
     make_told: MakeTold, receiver: WebhookReceiver
 ) -> None:
     """R23"""
-    village = make_told()
+    stack = make_told()
     receiver.answer(Answer(500), Answer(404))
-    alice = village.pending("alice")
+    alice = stack.pending("alice")
     receiver.wait_for(1)
-    ask_until(partial(calls_in_database, village), lambda calls: calls[0]["last_error"] is not None)
+    ask_until(partial(calls_in_database, stack), lambda calls: calls[0]["last_error"] is not None)
     receiver.stop()
-    let_claims_run_out(village)
-    village.decides("approve", alice)
-    village.daemon.stop()
-    seen = "\n".join([*village.daemon.log, *village.daemon.output, str(calls_in_database(village))])
+    let_claims_run_out(stack)
+    stack.decides("approve", alice)
+    stack.daemon.stop()
+    seen = "\n".join([*stack.daemon.log, *stack.daemon.output, str(calls_in_database(stack))])
     assert "a-secret-token" not in seen
     assert SECRET not in seen
 
 
 def test_who_is_asked_to_slow_down_goes_on_soon(make_told: MakeTold, receiver: WebhookReceiver) -> None:
     """Chat services take a few calls in a second; a hundred decisions at once must not take hours."""
-    village = make_told()
+    stack = make_told()
     slow_down = Answer(429, {"Retry-After": "0.1"})
     receiver.answer(Answer(), slow_down, slow_down)
-    alice = village.pending("alice")
-    village.decides("reject", alice)
-    village.decides("approve", alice)
+    alice = stack.pending("alice")
+    stack.decides("reject", alice)
+    stack.decides("approve", alice)
     assert events_of(receiver, alice, 5) == ["registered", "rejected", "rejected", "rejected", "approved"]

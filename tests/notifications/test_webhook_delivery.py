@@ -1,4 +1,4 @@
-"""Webhook calls leave in the background: signed, at least once, in order, and to nobody inside the house."""
+"""Webhook calls leave in the background: signed, at least once, in order, and to nobody inside the services."""
 
 import asyncio
 import base64
@@ -22,7 +22,7 @@ from regsvc.notifications.webhook.events import Webhook
 from regsvc.notifications.webhook.message import WebhookMessages
 from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookTransport, WebhookTransport
 from tests.support.certificate import Certificate
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.webhook_receiver import PATH, Answer, WebhookReceiver
 
 WAIT = 10.0  # seconds until a test fails
@@ -64,7 +64,7 @@ class CountingDesk(OutboxStore):
 class Desk:
     """Where events are told, and how they leave; on whatever database is open."""
 
-    def __init__(self, database: Database, clock: StandingClock) -> None:
+    def __init__(self, database: Database, clock: ManualClock) -> None:
         self._database = database
         self._clock = clock
         self.outbox = Outbox(clock, "webhook", PATIENCE)
@@ -131,7 +131,7 @@ class WatchedWorker(Worker):
 
 
 @pytest.fixture
-def store(our_database: Database, clock: StandingClock) -> Desk:
+def store(our_database: Database, clock: ManualClock) -> Desk:
     return Desk(our_database, clock)
 
 
@@ -145,7 +145,7 @@ def entry() -> OutboxEntry:
 
 
 def test_an_event_is_posted_for_people_and_for_programs(
-    store: Desk, receiver: WebhookReceiver, clock: StandingClock
+    store: Desk, receiver: WebhookReceiver, clock: ManualClock
 ) -> None:
     store.webhook.tell("rejected", "Alice", "rejected", "too young")
     assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
@@ -187,7 +187,7 @@ def test_no_name_and_no_reason_can_ping_format_or_link(store: Desk, receiver: We
     assert message["companion"]["username"] == nasty, "programs get what it is"
 
 
-def test_it_speaks_the_hosts_language(store: Desk, receiver: WebhookReceiver, clock: StandingClock) -> None:
+def test_it_speaks_the_hosts_language(store: Desk, receiver: WebhookReceiver, clock: ManualClock) -> None:
     Webhook(store.outbox, "zh", clock).tell("approved", "Alice", "approved")
     assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
     assert receiver.calls[0].json["content"] == "**Alice** 已通过审核。"
@@ -201,9 +201,7 @@ def test_it_speaks_the_hosts_language(store: Desk, receiver: WebhookReceiver, cl
     ],
     ids=["text", "whsec"],
 )
-def test_a_call_is_signed(
-    store: Desk, receiver: WebhookReceiver, clock: StandingClock, secret: str, key: bytes
-) -> None:
+def test_a_call_is_signed(store: Desk, receiver: WebhookReceiver, clock: ManualClock, secret: str, key: bytes) -> None:
     store.webhook.tell("registered", "Алиса", "pending")
     assert store.attempt(store.carrier(receiver.url, secret)).outcome == "sent"
     [call] = receiver.calls
@@ -223,7 +221,7 @@ def test_without_a_secret_nothing_is_signed(store: Desk, receiver: WebhookReceiv
 
 @pytest.mark.parametrize("status", [500, 502, 503, 408, 425, 429])
 def test_what_comes_again_is_tried_again_with_the_same_id(
-    store: Desk, receiver: WebhookReceiver, clock: StandingClock, status: int
+    store: Desk, receiver: WebhookReceiver, clock: ManualClock, status: int
 ) -> None:
     """R42"""
     receiver.answer(Answer(status))
@@ -253,7 +251,7 @@ def test_what_comes_again_is_tried_again_with_the_same_id(
     ],
 )
 def test_who_asks_to_be_left_alone_is(
-    store: Desk, receiver: WebhookReceiver, clock: StandingClock, written: str, seconds: int
+    store: Desk, receiver: WebhookReceiver, clock: ManualClock, written: str, seconds: int
 ) -> None:
     receiver.answer(Answer(429, {"Retry-After": written}))
     store.webhook.tell("approved", "Alice", "approved")
@@ -263,7 +261,7 @@ def test_who_asks_to_be_left_alone_is(
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 301, 307])
 def test_a_refusal_is_believed_the_third_time(
-    store: Desk, receiver: WebhookReceiver, clock: StandingClock, status: int
+    store: Desk, receiver: WebhookReceiver, clock: ManualClock, status: int
 ) -> None:
     """Discord answers 404 for a webhook that was deleted; redirections lead nowhere."""
     receiver.always_answer(Answer(status, {"Location": f"{receiver.url}/elsewhere"}))
@@ -276,7 +274,7 @@ def test_a_refusal_is_believed_the_third_time(
 
 
 def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
-    store: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    store: Desk, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R42"""
     caplog.set_level(logging.INFO, "regsvc")
@@ -300,7 +298,7 @@ def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
 
 
 def test_after_a_day_it_is_given_up_and_seen(
-    store: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    store: Desk, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.stop()
     store.webhook.tell("registered", "Alice", "pending")
@@ -363,7 +361,7 @@ def test_what_was_promised_before_it_was_switched_off_is_dropped(store: Desk) ->
 
 
 def test_the_address_stands_nowhere(
-    store: Desk, receiver: WebhookReceiver, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    store: Desk, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R23: whoever knows it may write there."""
     caplog.set_level(logging.DEBUG)
@@ -380,11 +378,11 @@ def test_the_address_stands_nowhere(
     assert str(receiver.port) not in seen
 
 
-# --- inside the house ---
+# --- inside the services ---
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1"])
-def test_a_private_address_is_refused(store: Desk, receiver: WebhookReceiver, clock: StandingClock, host: str) -> None:
+def test_a_private_address_is_refused(store: Desk, receiver: WebhookReceiver, clock: ManualClock, host: str) -> None:
     store.webhook.tell("registered", "Alice", "pending")
     carrier = store.carrier(f"http://{host}:{receiver.port}{PATH}", allows_private=False)
     for usual in (None, None, "failed"):

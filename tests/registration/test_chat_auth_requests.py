@@ -11,13 +11,13 @@ from regsvc.database.models import BANNED, ChatRequest, Session, User
 from regsvc.registration.chat import auth_requests
 from regsvc.registration.chat.auth_requests import AuthorizationRequests
 from tests.support.database_fixtures import InParallel
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 MINE, OTHERS = "a" * 64, "b" * 64
 
 
 @pytest.fixture
-def requests(our_database: Database, clock: StandingClock) -> AuthorizationRequests:
+def requests(our_database: Database, clock: ManualClock) -> AuthorizationRequests:
     return AuthorizationRequests(DerivedSecrets(b"k" * 32), clock)
 
 
@@ -38,7 +38,7 @@ def test_it_is_spent_once(requests: AuthorizationRequests) -> None:
         requests.spend(state, [MINE], None)
 
 
-def test_the_verifier_belongs_to_the_state_and_the_installation(clock: StandingClock) -> None:
+def test_the_verifier_belongs_to_the_state_and_the_installation(clock: ManualClock) -> None:
     ours, theirs = (AuthorizationRequests(DerivedSecrets(key * 32), clock) for key in (b"k", b"K"))
     assert len(ours.verifier_of("state")) == 43
     assert ours.verifier_of("state") == ours.verifier_of("state")
@@ -78,7 +78,7 @@ def test_what_is_no_state(requests: AuthorizationRequests, state: str | None) ->
         requests.spend(state, [MINE], None)
 
 
-def test_it_lives_ten_minutes(requests: AuthorizationRequests, clock: StandingClock) -> None:
+def test_it_lives_ten_minutes(requests: AuthorizationRequests, clock: ManualClock) -> None:
     early, late = requests.begin(None, MINE), requests.begin(None, MINE)
     clock.advance(minutes=10, milliseconds=-1)
     assert requests.purge_expired() == 0
@@ -148,7 +148,7 @@ def test_a_session_that_has_just_ended_begins_nothing(requests: AuthorizationReq
 
 @pytest.mark.parametrize("end", ["log out", "password", "password by SQL", "ban", "expiry", "delete"])
 def test_a_session_that_ends_while_the_platform_is_asked_gets_nothing(
-    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller, clock: StandingClock, end: str
+    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller, clock: ManualClock, end: str
 ) -> None:
     jti = log_in(tokens, alice, caller)
     spent = requests.spend(requests.begin(jti, MINE), [MINE], None)

@@ -16,10 +16,10 @@ from regsvc.registration.chat.linking import ChatLinking, LinkResult, LinkStart,
 from tests.support.authme_tables import AuthMeTable
 from tests.support.chat_browser import query_of
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.oauth_platform import ChatPerson, PlatformRequest
 from tests.support.oauth_server import OAuthServer, send
-from tests.support.services import CALLER, House, open_house
+from tests.support.services import CALLER, ServiceHarness, open_services
 
 REDIRECT_URL = "http://127.0.0.1:8080/api/chat/callback"
 
@@ -32,18 +32,18 @@ def server() -> Iterator[OAuthServer]:
 
 
 @pytest.fixture
-def house(
-    game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path, server: OAuthServer
-) -> Iterator[House]:
+def services(
+    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path, server: OAuthServer
+) -> Iterator[ServiceHarness]:
     keys = {f"chat__{key}": value for key, value in server.config().items()}
-    house = open_house(game_server, authme_table, clock, tmp_path / "state", **keys)
-    yield house
-    house.close()
+    services = open_services(game_server, authme_table, clock, tmp_path / "state", **keys)
+    yield services
+    services.close()
 
 
 @pytest.fixture
-def chat(house: House) -> ChatLinking:
-    chat = house.app.services.chat
+def chat(services: ServiceHarness) -> ChatLinking:
+    chat = services.app.services.chat
     assert isinstance(chat, ChatLinking)
     return chat
 
@@ -61,7 +61,7 @@ async def link(chat: ChatLinking, server: OAuthServer, person: ChatPerson) -> Li
 
 
 def test_the_clock_ends_what_waits_and_the_job_removes_it(
-    house: House, chat: ChatLinking, server: OAuthServer, clock: StandingClock
+    services: ServiceHarness, chat: ChatLinking, server: OAuthServer, clock: ManualClock
 ) -> None:
     asyncio.run(link(chat, server, ChatPerson("1", "alice")))
     begun = asyncio.run(chat.begin(None, None, CALLER))
@@ -69,46 +69,46 @@ def test_the_clock_ends_what_waits_and_the_job_removes_it(
     clock.advance(minutes=10)
     with pytest.raises(InvalidState):
         asyncio.run(chat.finish(answer, Initiator([begun.link_token]), CALLER))
-    house.app.purge_expired()
+    services.app.purge_expired()
     assert (ChatRequest.select().count(), ChatLink.select().count()) == (0, 1)
     clock.advance(minutes=50)
-    house.app.purge_expired()
+    services.app.purge_expired()
     assert ChatLink.select().count() == 0
 
 
 def test_a_link_that_lasts_through_a_restart(
-    house: House, chat: ChatLinking, server: OAuthServer, clock: StandingClock
+    services: ServiceHarness, chat: ChatLinking, server: OAuthServer, clock: ManualClock
 ) -> None:
     begun = asyncio.run(chat.begin(None, None, CALLER))
     answer = agree(server, begun, ChatPerson("1", "alice"))
-    house.restart()
-    again = house.app.services.chat
+    services.restart()
+    again = services.app.services.chat
     finished = asyncio.run(again.finish(answer, Initiator([begun.link_token]), CALLER))
     assert (finished.account.id, finished.is_claimed) == ("1", False)
 
 
 def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
-    house: House, chat: ChatLinking, server: OAuthServer
+    services: ServiceHarness, chat: ChatLinking, server: OAuthServer
 ) -> None:
-    alice = house.approved("Alice")
-    token = house.login("Alice", "the-web-password").token
-    session = house.app.worker.run_here(house.app.auth_parts.tokens.authenticate, token)
+    alice = services.approved("Alice")
+    token = services.login("Alice", "the-web-password").token
+    session = services.app.worker.run_here(services.app.auth_parts.tokens.authenticate, token)
     begun = asyncio.run(chat.begin("Alice", session, CALLER))
 
     def log_out_meanwhile(handler: BaseHTTPRequestHandler) -> None:
-        house.app.worker.run_here(house.app.accounts.log_out, session, CALLER.address)
-        house.app.worker.close_here()
+        services.app.worker.run_here(services.app.accounts.log_out, session, CALLER.address)
+        services.app.worker.close_here()
         send(handler, 200, ChatPerson("1", "alice").profile)
 
     answer = agree(server, begun, ChatPerson("1", "alice"))
     with server.fault("/users/@me", log_out_meanwhile), pytest.raises(InvalidState):
         asyncio.run(chat.finish(answer, Initiator([begun.link_token]), CALLER))
-    assert house.app.chat_parts.links.find_of(alice.id) is None
+    assert services.app.chat_parts.links.find_of(alice.id) is None
     assert ChatLink.select().count() == 0
 
 
 def test_only_so_many_wait_for_the_platform_at_a_time(
-    house: House, chat: ChatLinking, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
+    services: ServiceHarness, chat: ChatLinking, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more is told to come back, and may: the state is not spent."""
     monkeypatch.setattr(linking, "_ASKED_AT_ONCE", 2)

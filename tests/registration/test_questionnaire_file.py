@@ -12,9 +12,9 @@ from tests.conftest import MakeDaemon
 from tests.support.authme_tables import AuthMeTable
 from tests.support.command_line import companion
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.quick_start import REPOSITORY
-from tests.support.services import open_house
+from tests.support.services import open_services
 
 SAMPLE = REPOSITORY / "conf" / "questionnaire.toml"
 CHOICE = """
@@ -193,12 +193,12 @@ def test_a_file_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_the_services_do_not_start_on_a_broken_file(
-    game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path
+    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
 ) -> None:
     file = tmp_path / "questions.toml"
     file.write_text(CHOICE.replace("score = 60", "scroe = 60"), encoding="utf-8")
     with pytest.raises(ConfigError, match="question 1, option 1"):
-        open_house(game_server, authme_table, clock, tmp_path / "state", questionnaire__file=str(file))
+        open_services(game_server, authme_table, clock, tmp_path / "state", questionnaire__file=str(file))
 
 
 def test_the_command_line_says_what_is_wrong_with_it(daemon: MakeDaemon, tmp_path: Path) -> None:

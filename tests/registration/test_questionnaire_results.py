@@ -15,7 +15,7 @@ from regsvc.users.user_details import AnsweredQuestion
 from regsvc.users.user_list import UserList, UserQuery
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.mail_parts import rows_of
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 ANSWERS = (
     AnsweredQuestion(1, "single_choice", "Which?", ("This 你好 \U0001f600",), 60, 60, ""),
@@ -27,7 +27,7 @@ FAILED = Evaluation((), max_score=100, pass_score=60)
 
 
 @pytest.fixture
-def results(our_database: Database, clock: StandingClock) -> QuestionnaireResults:
+def results(our_database: Database, clock: ManualClock) -> QuestionnaireResults:
     return QuestionnaireResults(DerivedSecrets(b"k" * 32), clock, timedelta(minutes=10))
 
 
@@ -50,7 +50,7 @@ def test_a_token_is_checked_as_often_as_one_likes_and_redeemed_once(
         results.redeem(token, alice.id)
 
 
-def test_a_token_expires(results: QuestionnaireResults, alice: User, clock: StandingClock) -> None:
+def test_a_token_expires(results: QuestionnaireResults, alice: User, clock: ManualClock) -> None:
     token = keep(results)
     clock.advance(minutes=10, milliseconds=-1)
     results.check(token)
@@ -69,7 +69,7 @@ def test_a_result_that_did_not_pass_is_refused_as_that(results: QuestionnaireRes
         results.redeem(token, alice.id)
 
 
-def test_no_other_token_will_do(results: QuestionnaireResults, our_database: Database, clock: StandingClock) -> None:
+def test_no_other_token_will_do(results: QuestionnaireResults, our_database: Database, clock: ManualClock) -> None:
     token, failed = keep(results), keep(results, FAILED)
     row_id, mac = token.split(".")
     foreign = keep(QuestionnaireResults(DerivedSecrets(b"x" * 32), clock, timedelta(minutes=10)))
@@ -117,7 +117,7 @@ def test_one_token_in_many_hands_has_one_winner(
 
 
 def test_what_was_answered_is_the_users_and_comes_back_as_it_was(
-    results: QuestionnaireResults, alice: User, clock: StandingClock
+    results: QuestionnaireResults, alice: User, clock: ManualClock
 ) -> None:
     assert results.find_of(alice.id) is None
     results.redeem(keep(results), alice.id)
@@ -150,7 +150,7 @@ def test_it_goes_with_its_user(results: QuestionnaireResults, alice: User) -> No
     assert StoredQuestionnaire.select().count() == 0
 
 
-def test_what_nobody_used_in_time_is_purged(results: QuestionnaireResults, alice: User, clock: StandingClock) -> None:
+def test_what_nobody_used_in_time_is_purged(results: QuestionnaireResults, alice: User, clock: ManualClock) -> None:
     results.redeem(keep(results), alice.id)
     keep(results)
     keep(results, FAILED)
@@ -177,7 +177,7 @@ def test_what_a_user_answered_who_was_deleted_by_sql_is_purged(
 
 
 def test_a_page_of_users_shows_them_with_one_question_to_the_database(
-    results: QuestionnaireResults, make_user: MakeUser, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    results: QuestionnaireResults, make_user: MakeUser, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     users = [make_user(f"Alice{number}") for number in range(30)]
     for user in users[:20]:

@@ -12,7 +12,7 @@ import pytest
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.registration.questionnaire.circuit import FAILURES, PAUSE, Circuit
 from regsvc.registration.questionnaire.scorer import ChatScorer, NoScorer, TextAnswer, Verdict, completions_url
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.ports import free_port
 from tests.support.scorer import KEY, SILENCE, Said, ScoringService, in_pieces, says, verdict
 
@@ -25,7 +25,7 @@ def service() -> Iterator[ScoringService]:
         yield service
 
 
-def make_scorer(url: str, clock: StandingClock, **config: Any) -> ChatScorer:
+def make_scorer(url: str, clock: ManualClock, **config: Any) -> ChatScorer:
     usual: dict[str, Any] = {"scorer_key": KEY, "scorer_model": "small-model", "scorer_timeout": timedelta(seconds=5)}
     return ChatScorer(
         QuestionnaireSection(scorer_url=url, **usual | config), "en", Circuit("the scoring service", clock)
@@ -33,12 +33,12 @@ def make_scorer(url: str, clock: StandingClock, **config: Any) -> ChatScorer:
 
 
 @pytest.fixture
-def scorer(service: ScoringService, clock: StandingClock) -> ChatScorer:
+def scorer(service: ScoringService, clock: ManualClock) -> ChatScorer:
     return make_scorer(service.url, clock)
 
 
 @pytest.fixture
-def impatient(service: ScoringService, clock: StandingClock) -> ChatScorer:
+def impatient(service: ScoringService, clock: ManualClock) -> ChatScorer:
     return make_scorer(service.url, clock, scorer_timeout=timedelta(milliseconds=150))
 
 
@@ -61,7 +61,7 @@ def test_it_asks_as_chat_completions_are_asked(service: ScoringService, scorer: 
         assert part in asked.instructions
 
 
-def test_without_key_or_model_it_names_none(service: ScoringService, clock: StandingClock) -> None:
+def test_without_key_or_model_it_names_none(service: ScoringService, clock: ManualClock) -> None:
     assert ask(make_scorer(service.url, clock, scorer_key="", scorer_model="")) is not None
     [asked] = service.asked
     assert "authorization" not in asked.headers
@@ -176,7 +176,7 @@ def test_a_failing_service_leaves_the_answer_to_a_person_and_is_then_left_alone(
     assert len(service.asked) == FAILURES
 
 
-def test_a_service_that_is_not_there_leaves_the_answer_to_a_person(clock: StandingClock) -> None:
+def test_a_service_that_is_not_there_leaves_the_answer_to_a_person(clock: ManualClock) -> None:
     assert ask(make_scorer(f"http://127.0.0.1:{free_port()}/v1", clock)) is None
 
 
@@ -205,7 +205,7 @@ def test_an_answer_that_the_service_refuses_to_look_at_does_not_switch_it_off(
 
 
 def test_after_a_while_one_request_finds_out_whether_it_is_well_again(
-    service: ScoringService, scorer: ChatScorer, clock: StandingClock
+    service: ScoringService, scorer: ChatScorer, clock: ManualClock
 ) -> None:
     service.says = FAULTS["an error"]
     for _time in range(FAILURES):
@@ -221,7 +221,7 @@ def test_after_a_while_one_request_finds_out_whether_it_is_well_again(
 
 
 def test_a_clock_set_back_does_not_leave_it_alone_for_ever(
-    service: ScoringService, scorer: ChatScorer, clock: StandingClock
+    service: ScoringService, scorer: ChatScorer, clock: ManualClock
 ) -> None:
     service.says = FAULTS["an error"]
     for _time in range(FAILURES):
@@ -267,7 +267,7 @@ def test_neither_key_nor_answer_reaches_the_log(
 
 
 def test_a_key_that_no_header_can_carry_is_not_told_either(
-    service: ScoringService, clock: StandingClock, caplog: pytest.LogCaptureFixture
+    service: ScoringService, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert ask(make_scorer(service.url, clock, scorer_key="schlüssel-你好")) is None
     assert "schlüssel" not in caplog.text

@@ -20,7 +20,7 @@ from tests.support.event_harness import (
     NEVER,
     PATIENCE,
     SOON,
-    Hall,
+    EventHarness,
     add_many,
     events_in,
     open_hall,
@@ -28,9 +28,9 @@ from tests.support.event_harness import (
     session_of,
     sit_down,
 )
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
-MakeHall = Callable[..., Hall]
+MakeHall = Callable[..., EventHarness]
 
 
 @pytest.fixture
@@ -42,58 +42,58 @@ def worker(our_database: Database) -> Iterator[Worker]:
 
 
 @pytest.fixture
-def make_hall(worker: Worker, clock: StandingClock) -> MakeHall:
+def make_hall(worker: Worker, clock: ManualClock) -> MakeHall:
     return lambda **options: open_hall(worker, Audit(clock), **options)
 
 
 def test_a_listener_hears_what_happens_from_now_on(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
-        await hall.happens(target="Before")
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            await hall.happens()
-            await hall.happens("user.banned", "Bob")
+        await event_harness.happens(target="Before")
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            await event_harness.happens()
+            await event_harness.happens("user.banned", "Bob")
             assert await listener.hears(2) == [("user_approved", "Alice"), ("user_banned", "Bob")]
 
     play(story)
 
 
 def test_what_others_do_is_heard_without_being_told(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            await hall.happens(is_told=False)
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            await event_harness.happens(is_told=False)
             assert await listener.hears(1) == [("user_approved", "Alice")]
 
     play(story)
 
 
 def test_a_change_here_is_heard_at_once(make_hall: MakeHall) -> None:
-    hall = make_hall(look_every=NEVER)
+    event_harness = make_hall(look_every=NEVER)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            await hall.happens()
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            await event_harness.happens()
             assert await listener.hears(1) == [("user_approved", "Alice")]
 
     play(story)
 
 
 def test_everybody_hears_it_and_latecomers_only_what_follows(make_hall: MakeHall) -> None:
-    hall = make_hall(look_every=NEVER)
+    event_harness = make_hall(look_every=NEVER)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as first:
-            early = await sit_down(hall, first)
-            await hall.happens(target="Before", is_told=False)
-            async with hall.streams.listen(session_of("Oscar", 2), None) as second:
-                late = await sit_down(hall, second)
-                await hall.happens(target="After")
+        async with event_harness.streams.listen(session_of(), None) as first:
+            early = await sit_down(event_harness, first)
+            await event_harness.happens(target="Before", is_told=False)
+            async with event_harness.streams.listen(session_of("Oscar", 2), None) as second:
+                late = await sit_down(event_harness, second)
+                await event_harness.happens(target="After")
                 assert await early.hears(2) == [("user_approved", "Before"), ("user_approved", "After")]
                 assert await late.hears(1) == [("user_approved", "After")]
 
@@ -101,25 +101,25 @@ def test_everybody_hears_it_and_latecomers_only_what_follows(make_hall: MakeHall
 
 
 def test_a_silence_between_two_listeners_is_history(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
         for name in ("Alice", "Bob", "Carol"):
-            async with hall.streams.listen(session_of(), None) as stream:
-                listener = await sit_down(hall, stream)
-                await hall.happens(target=name)
+            async with event_harness.streams.listen(session_of(), None) as stream:
+                listener = await sit_down(event_harness, stream)
+                await event_harness.happens(target=name)
                 assert await listener.hears(1) == [("user_approved", name)]
-            await hall.happens(target="Nobody listens")
+            await event_harness.happens(target="Nobody listens")
 
     play(story)
 
 
 def test_many_may_sit_down_at_the_same_moment(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def listen(number: int, everybody: asyncio.Barrier) -> None:
-        async with hall.streams.listen(session_of(f"Admin{number}", number), None) as stream:
-            listener = await sit_down(hall, stream)
+        async with event_harness.streams.listen(session_of(f"Admin{number}", number), None) as stream:
+            listener = await sit_down(event_harness, stream)
             await everybody.wait()
             assert await listener.hears(1) == [("user_approved", "Alice")]
 
@@ -127,21 +127,21 @@ def test_many_may_sit_down_at_the_same_moment(make_hall: MakeHall) -> None:
         everybody = asyncio.Barrier(21)
         listening = asyncio.gather(*(listen(number, everybody) for number in range(20)))
         await everybody.wait()
-        await hall.happens()
+        await event_harness.happens()
         await listening
 
     play(story)
 
 
 def test_who_comes_back_is_told_what_was_missed_once(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
         for name in ("Alice", "Bob", "Carol"):
-            await hall.happens(target=name)
-        async with hall.streams.listen(session_of(), 1) as stream:
-            listener = await sit_down(hall, stream)
-            await hall.happens(target="Dave")
+            await event_harness.happens(target=name)
+        async with event_harness.streams.listen(session_of(), 1) as stream:
+            listener = await sit_down(event_harness, stream)
+            await event_harness.happens(target="Dave")
             heard = [name for _event, name in await listener.hears(3)]
             assert heard == ["Bob", "Carol", "Dave"]
 
@@ -150,29 +150,29 @@ def test_who_comes_back_is_told_what_was_missed_once(make_hall: MakeHall) -> Non
 
 def test_what_is_missed_and_happens_is_told_in_order(make_hall: MakeHall) -> None:
     """The others learn of it at the same moment; nobody is told twice."""
-    hall = make_hall(look_every=NEVER)
+    event_harness = make_hall(look_every=NEVER)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of("Oscar", 2), None) as other:
-            oscar = await sit_down(hall, other)
+        async with event_harness.streams.listen(session_of("Oscar", 2), None) as other:
+            oscar = await sit_down(event_harness, other)
             for name in ("Alice", "Bob"):
-                await hall.happens(target=name, is_told=False)
-            async with hall.streams.listen(session_of(), 0) as stream:
-                listener = await sit_down(hall, stream)
-                await hall.happens(target="Carol")
+                await event_harness.happens(target=name, is_told=False)
+            async with event_harness.streams.listen(session_of(), 0) as stream:
+                listener = await sit_down(event_harness, stream)
+                await event_harness.happens(target="Carol")
                 assert [name for _event, name in await listener.hears(3)] == ["Alice", "Bob", "Carol"]
                 assert [name for _event, name in await oscar.hears(3)] == ["Alice", "Bob", "Carol"]
 
     play(story)
 
 
-def test_a_long_absence_is_told_in_part(make_hall: MakeHall, clock: StandingClock) -> None:
-    hall = make_hall()
+def test_a_long_absence_is_told_in_part(make_hall: MakeHall, clock: ManualClock) -> None:
+    event_harness = make_hall()
     add_many(MAX_REPEATED + 7, clock)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), 1) as stream:
-            listener = await sit_down(hall, stream)
+        async with event_harness.streams.listen(session_of(), 1) as stream:
+            listener = await sit_down(event_harness, stream)
             heard: list[object] = []
             while len(heard) < MAX_REPEATED:
                 heard += events_in(await listener.chunk())
@@ -183,13 +183,13 @@ def test_a_long_absence_is_told_in_part(make_hall: MakeHall, clock: StandingCloc
 
 @pytest.mark.parametrize("last_event_id", [10**15, 2**62])
 def test_an_id_of_another_log_misses_nothing(make_hall: MakeHall, last_event_id: int) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
-        await hall.happens(target="Before")
-        async with hall.streams.listen(session_of(), last_event_id) as stream:
-            listener = await sit_down(hall, stream)
-            await hall.happens()
+        await event_harness.happens(target="Before")
+        async with event_harness.streams.listen(session_of(), last_event_id) as stream:
+            listener = await sit_down(event_harness, stream)
+            await event_harness.happens()
             assert await listener.hears(1) == [("user_approved", "Alice")]
 
     play(story)
@@ -198,26 +198,26 @@ def test_an_id_of_another_log_misses_nothing(make_hall: MakeHall, last_event_id:
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_an_entry_that_commits_late_is_heard_late(make_hall: MakeHall, our_database: Database) -> None:
     """It took its id before the one that is heard first. (SQLite has one writer at a time.)"""
-    hall = make_hall()
+    event_harness = make_hall()
     has_taken_id, may_commit = threading.Event(), threading.Event()
 
     def dawdle() -> None:
         with our_database.connection_context(), our_database.atomic():
-            hall.audit.record("user.approved", "sql", "Late")
+            event_harness.audit.record("user.approved", "sql", "Late")
             has_taken_id.set()
             assert may_commit.wait(PATIENCE)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
             dawdling = asyncio.create_task(asyncio.to_thread(dawdle))
             await asyncio.to_thread(has_taken_id.wait, PATIENCE)
-            await hall.happens(target="Early")
+            await event_harness.happens(target="Early")
             assert await listener.hears(1) == [("user_approved", "Early")]
             may_commit.set()
             await dawdling
             assert await listener.hears(1) == [("user_approved", "Late")]
-            await hall.happens(target="Last")
+            await event_harness.happens(target="Last")
             assert await listener.hears(1) == [("user_approved", "Last")]
 
     play(story)
@@ -227,16 +227,16 @@ def test_what_is_long_over_is_not_looked_at_again(
     make_hall: MakeHall, monkeypatch: pytest.MonkeyPatch, our_database: Database
 ) -> None:
     monkeypatch.setattr(event_streams, "_LATE", 0.0)
-    hall = make_hall(look_every=NEVER)
+    event_harness = make_hall(look_every=NEVER)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
             for name in ("Alice", "Bob", "Carol"):
-                await hall.happens(target=name)
+                await event_harness.happens(target=name)
                 assert await listener.hears(1) == [("user_approved", name)]
-            assert hall.streams._tail.floor == 3
-            assert not hall.streams._tail._seen
+            assert event_harness.streams._tail.floor == 3
+            assert not event_harness.streams._tail._seen
 
     play(story)
 
@@ -244,13 +244,13 @@ def test_what_is_long_over_is_not_looked_at_again(
 # --- The sync ---
 
 
-def test_a_run_without_effects_is_told_too(make_hall: MakeHall, clock: StandingClock) -> None:
-    hall = make_hall(look_every=NEVER)
+def test_a_run_without_effects_is_told_too(make_hall: MakeHall, clock: ManualClock) -> None:
+    event_harness = make_hall(look_every=NEVER)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            hall.streams.follow_run(SyncReport(clock(), duration_ms=12, scanned=3))
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            event_harness.streams.follow_run(SyncReport(clock(), duration_ms=12, scanned=3))
             chunk = await listener.chunk()
         assert chunk.startswith(b"event: sync_finished\ndata: ")
         told = json.loads(chunk.split(b"data: ")[1])
@@ -259,16 +259,16 @@ def test_a_run_without_effects_is_told_too(make_hall: MakeHall, clock: StandingC
     play(story)
 
 
-def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: StandingClock) -> None:
-    hall = make_hall(look_every=NEVER)
+def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: ManualClock) -> None:
+    event_harness = make_hall(look_every=NEVER)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
             report = SyncReport(clock(), scanned=3, adopted=1)
-            await hall.worker.run(hall.audit.record, "sync.run", "sync", None, report.counts())
-            hall.streams.follow_run(report)
-            await hall.happens()
+            await event_harness.worker.run(event_harness.audit.record, "sync.run", "sync", None, report.counts())
+            event_harness.streams.follow_run(report)
+            await event_harness.happens()
             assert await listener.hears(2) == [("sync_finished", None), ("user_approved", "Alice")]
 
     play(story)
@@ -278,11 +278,11 @@ def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: StandingClo
 
 
 def test_a_sign_of_life_comes_when_nothing_else_does(make_hall: MakeHall) -> None:
-    hall = make_hall(heart_beat=SOON)
+    event_harness = make_hall(heart_beat=SOON)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
             for _beat in range(3):
                 assert await listener.chunk() == b": still here\n\n"
 
@@ -290,58 +290,58 @@ def test_a_sign_of_life_comes_when_nothing_else_does(make_hall: MakeHall) -> Non
 
 
 def test_an_ended_session_ends_the_stream(make_hall: MakeHall) -> None:
-    hall = make_hall(check_every=SOON)
+    event_harness = make_hall(check_every=SOON)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            hall.banned.add("Olivia")
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            event_harness.banned.add("Olivia")
             await listener.hears_no_more()
 
     play(story)
 
 
 def test_whose_session_has_ended_is_told_nothing_more(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            hall.banned.add("Olivia")
-            await hall.happens()
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            event_harness.banned.add("Olivia")
+            await event_harness.happens()
             await listener.hears_no_more()
 
     play(story)
 
 
 def test_somebody_who_does_not_read_is_left_behind(make_hall: MakeHall) -> None:
-    hall = make_hall(max_waiting=5)
+    event_harness = make_hall(max_waiting=5)
 
     async def story() -> None:
         async with (
-            hall.streams.listen(session_of("Sleeper", 2), None) as asleep,
-            hall.streams.listen(session_of(), None) as stream,
+            event_harness.streams.listen(session_of("Sleeper", 2), None) as asleep,
+            event_harness.streams.listen(session_of(), None) as stream,
         ):
-            sleeper, listener = await sit_down(hall, asleep), await sit_down(hall, stream)
+            sleeper, listener = await sit_down(event_harness, asleep), await sit_down(event_harness, stream)
             for number in range(6):
-                await hall.happens(target=f"User{number}")
+                await event_harness.happens(target=f"User{number}")
                 await listener.hears(1)
             assert asleep.is_closed
             await sleeper.hears_no_more()
-            await hall.happens()
+            await event_harness.happens()
             await listener.hears(1)
 
     play(story)
 
 
-def test_a_crowd_of_events_comes_in_pieces(make_hall: MakeHall, clock: StandingClock) -> None:
-    hall = make_hall()
+def test_a_crowd_of_events_comes_in_pieces(make_hall: MakeHall, clock: ManualClock) -> None:
+    event_harness = make_hall()
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            await hall.worker.run(add_many, 1500, clock)
-            hall.streams.wake()
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            await event_harness.worker.run(add_many, 1500, clock)
+            event_harness.streams.wake()
             sizes: list[int] = []
             while sum(sizes) < 1500:
                 sizes.append(len(events_in(await listener.chunk())))
@@ -351,76 +351,76 @@ def test_a_crowd_of_events_comes_in_pieces(make_hall: MakeHall, clock: StandingC
 
 
 def test_one_admin_listens_in_so_many_places(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
         async with AsyncExitStack() as open_ones:
             for _place in range(MAX_STREAMS_PER_ADMIN):
-                await open_ones.enter_async_context(hall.streams.listen(session_of(), None))
+                await open_ones.enter_async_context(event_harness.streams.listen(session_of(), None))
             with pytest.raises(TooManyStreams):
-                await open_ones.enter_async_context(hall.streams.listen(session_of(), None))
-            await open_ones.enter_async_context(hall.streams.listen(session_of("Oscar", 2), None))
-        async with hall.streams.listen(session_of(), None) as stream:
-            await sit_down(hall, stream)
+                await open_ones.enter_async_context(event_harness.streams.listen(session_of(), None))
+            await open_ones.enter_async_context(event_harness.streams.listen(session_of("Oscar", 2), None))
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            await sit_down(event_harness, stream)
 
     play(story)
 
 
 def test_so_many_listen_in_all(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
         async with AsyncExitStack() as open_ones:
             for number in range(MAX_STREAMS):
                 session = session_of(f"Admin{number}", number)
-                await open_ones.enter_async_context(hall.streams.listen(session, None))
+                await open_ones.enter_async_context(event_harness.streams.listen(session, None))
             with pytest.raises(TooManyStreams):
-                await open_ones.enter_async_context(hall.streams.listen(session_of("One more", 99), None))
+                await open_ones.enter_async_context(event_harness.streams.listen(session_of("One more", 99), None))
 
     play(story)
 
 
 def test_a_stop_ends_every_stream(make_hall: MakeHall) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            hall.streams.close()
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            event_harness.streams.close()
             await listener.hears_no_more()
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
             await listener.hears_no_more()
 
     play(story)
 
 
 def test_without_a_database_nobody_sits_down(make_hall: MakeHall, worker: Worker) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
     worker.is_open = False
 
     async def story() -> None:
         with pytest.raises(DatabaseAway):
-            async with hall.streams.listen(session_of(), None):
+            async with event_harness.streams.listen(session_of(), None):
                 pass
         worker.is_open = True
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            await hall.happens()
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            await event_harness.happens()
             await listener.hears(1)
 
     play(story)
 
 
 def test_what_happened_while_the_database_was_away_is_told_when_it_is_back(make_hall: MakeHall, worker: Worker) -> None:
-    hall = make_hall()
+    event_harness = make_hall()
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
-            await hall.happens(is_told=False)
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
+            await event_harness.happens(is_told=False)
             worker.is_open = False
-            hall.streams.wake()
+            event_harness.streams.wake()
             await asyncio.sleep(0)
             worker.is_open = True
             assert await listener.hears(1) == [("user_approved", "Alice")]
@@ -429,11 +429,11 @@ def test_what_happened_while_the_database_was_away_is_told_when_it_is_back(make_
 
 
 def test_a_listener_goes_while_nobody_knows_whether_she_may_stay(make_hall: MakeHall, worker: Worker) -> None:
-    hall = make_hall(check_every=SOON)
+    event_harness = make_hall(check_every=SOON)
 
     async def story() -> None:
-        async with hall.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(hall, stream)
+        async with event_harness.streams.listen(session_of(), None) as stream:
+            listener = await sit_down(event_harness, stream)
             worker.is_open = False
             await listener.hears_no_more()
         worker.is_open = True

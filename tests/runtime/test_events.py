@@ -10,11 +10,11 @@ from regsvc.database.audit import ACTIONS, Audit
 from regsvc.runtime.events import NAMES, EventLog
 from tests.support.database_fixtures import MakeUser
 from tests.support.event_harness import add_many
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture
-def audit(our_database: Database, clock: StandingClock) -> Audit:
+def audit(our_database: Database, clock: ManualClock) -> Audit:
     return Audit(clock)
 
 
@@ -28,7 +28,7 @@ def told_of(event_log: EventLog) -> list[tuple[str, Any]]:
 
 
 def test_what_happens_to_a_user_is_an_event(
-    audit: Audit, event_log: EventLog, make_user: MakeUser, clock: StandingClock
+    audit: Audit, event_log: EventLog, make_user: MakeUser, clock: ManualClock
 ) -> None:
     make_user("Alice", status="approved")
     audit.record("user.registered", "Alice", "Alice", ip="192.0.2.1")
@@ -42,7 +42,7 @@ def test_what_happens_to_a_user_is_an_event(
     ]
 
 
-def test_a_run_of_the_sync_tells_its_numbers(audit: Audit, event_log: EventLog, clock: StandingClock) -> None:
+def test_a_run_of_the_sync_tells_its_numbers(audit: Audit, event_log: EventLog, clock: ManualClock) -> None:
     audit.record("sync.run", "sync", None, {"scanned": 7, "adopted": 2})
     numbers = {"scanned": 7, "adopted": 2, "provisioned": 0, "updated": 0, "locked": 0, "restored": 0, "removed": 0}
     assert told_of(event_log) == [("sync_finished", {**numbers, "at": epoch_ms(clock()), "by": "sync"})]
@@ -60,7 +60,7 @@ def test_nothing_happened_yet(event_log: EventLog) -> None:
     assert event_log.read_tail(0).events == ()
 
 
-def test_a_long_tail_is_read_whole_and_a_long_absence_is_not(event_log: EventLog, clock: StandingClock) -> None:
+def test_a_long_tail_is_read_whole_and_a_long_absence_is_not(event_log: EventLog, clock: ManualClock) -> None:
     add_many(1203, clock)
     assert [event.id for event in event_log.read_tail(0).events] == list(range(1, 1204))
     assert [event.id for event in event_log.list_newest(0, 500)] == list(range(704, 1204))

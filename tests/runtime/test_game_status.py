@@ -13,7 +13,7 @@ from plugin_bridge.server.files import ServerFileError
 from regsvc.core.game_address import GameAddress, find_game_address, parse_game_address, public_game_address
 from regsvc.runtime.game_status import GameStatus, LastStatus
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.minecraft_server import MinecraftServer, silent
 from tests.support.ports import free_port
 
@@ -23,7 +23,7 @@ ALWAYS_FRESH = timedelta(hours=1)
 NEVER_FRESH = timedelta(0)
 
 
-def status_of(server: MinecraftServer, clock: StandingClock, fresh: timedelta = ALWAYS_FRESH) -> GameStatus:
+def status_of(server: MinecraftServer, clock: ManualClock, fresh: timedelta = ALWAYS_FRESH) -> GameStatus:
     address = GameAddress("127.0.0.1", server.port)
     return GameStatus(lambda: address, clock, fresh=fresh, patience=timedelta(milliseconds=300))
 
@@ -38,7 +38,7 @@ def run(story: Callable[[], Awaitable[T]]) -> T:
 # --- Who asks, and when ---
 
 
-def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: StandingClock) -> None:
+def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: ManualClock) -> None:
     with MinecraftServer() as server:
         game = status_of(server, clock)
 
@@ -54,7 +54,7 @@ def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: StandingCl
     assert len(server.handshakes) == 1
 
 
-def test_a_thousand_who_ask_make_one_ping(clock: StandingClock) -> None:
+def test_a_thousand_who_ask_make_one_ping(clock: ManualClock) -> None:
     with MinecraftServer() as server:
         game = status_of(server, clock)
 
@@ -69,7 +69,7 @@ def test_a_thousand_who_ask_make_one_ping(clock: StandingClock) -> None:
         assert len(server.handshakes) == 1
 
 
-def test_who_is_told_something_old_has_it_asked_anew(clock: StandingClock) -> None:
+def test_who_is_told_something_old_has_it_asked_anew(clock: ManualClock) -> None:
     with MinecraftServer() as server:
         game = status_of(server, clock, NEVER_FRESH)
 
@@ -88,7 +88,7 @@ def test_who_is_told_something_old_has_it_asked_anew(clock: StandingClock) -> No
     assert len(server.handshakes) == 2
 
 
-def test_nobody_waits_for_a_silent_server(clock: StandingClock) -> None:
+def test_nobody_waits_for_a_silent_server(clock: ManualClock) -> None:
     with MinecraftServer(answer=silent) as server:
         game = status_of(server, clock)
 
@@ -106,7 +106,7 @@ def test_nobody_waits_for_a_silent_server(clock: StandingClock) -> None:
     assert len(server.handshakes) == 1
 
 
-def test_who_hangs_up_does_not_take_the_answer_from_others(clock: StandingClock) -> None:
+def test_who_hangs_up_does_not_take_the_answer_from_others(clock: ManualClock) -> None:
     with MinecraftServer() as server:
         game = status_of(server, clock)
 
@@ -120,7 +120,7 @@ def test_who_hangs_up_does_not_take_the_answer_from_others(clock: StandingClock)
         assert run(story).status is not None
 
 
-def test_it_comes_and_goes(clock: StandingClock) -> None:
+def test_it_comes_and_goes(clock: ManualClock) -> None:
     port = free_port()
     game = GameStatus(lambda: GameAddress("127.0.0.1", port), clock, fresh=NEVER_FRESH)
     assert run(game.ask).status is None
@@ -129,11 +129,11 @@ def test_it_comes_and_goes(clock: StandingClock) -> None:
     assert run(game.ask).status is None
 
 
-def test_without_an_address_nobody_is_asked(clock: StandingClock) -> None:
+def test_without_an_address_nobody_is_asked(clock: ManualClock) -> None:
     assert run(GameStatus(lambda: None, clock).ask) == LastStatus(None, clock())
 
 
-def test_a_bug_is_told_and_the_server_silent(clock: StandingClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_is_told_and_the_server_silent(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
     def find() -> GameAddress:
         raise RuntimeError("hunter2")
 
@@ -207,6 +207,6 @@ def test_a_host_may_tell_neither(tmp_path: Path) -> None:
         find_game_address("", tmp_path / "server.properties")
 
 
-def test_a_missing_file_is_a_silent_server(clock: StandingClock, tmp_path: Path) -> None:
+def test_a_missing_file_is_a_silent_server(clock: ManualClock, tmp_path: Path) -> None:
     game = GameStatus(lambda: find_game_address("", tmp_path / "server.properties"), clock)
     assert run(game.ask) == LastStatus(None, clock())

@@ -16,13 +16,13 @@ from regsvc.database.models import OutboxEntry
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.health import Bridge, Health, HealthStatus
 from tests.support.mail_parts import ALICE
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 
 class CountedOutbox(Outbox):
     """Counts how often it is asked, and keeps those who ask waiting until it may answer."""
 
-    def __init__(self, now: StandingClock) -> None:
+    def __init__(self, now: ManualClock) -> None:
         super().__init__(now, "mail", mail_retry_policy(max_attempts=3))
         self.asked = 0
         self.may_answer = threading.Event()
@@ -41,7 +41,7 @@ class NoSync:
 
 
 @pytest.fixture
-def outbox(clock: StandingClock) -> CountedOutbox:
+def outbox(clock: ManualClock) -> CountedOutbox:
     return CountedOutbox(clock)
 
 
@@ -54,7 +54,7 @@ def worker(our_database: Database) -> Iterator[Worker]:
 
 
 @pytest.fixture
-def health(worker: Worker, outbox: CountedOutbox, clock: StandingClock) -> Health:
+def health(worker: Worker, outbox: CountedOutbox, clock: ManualClock) -> Health:
     sync: Any = NoSync()
     return Health(worker, outbox, sync, clock, is_bridge_on=True, patience=timedelta(seconds=5))
 
@@ -70,7 +70,7 @@ def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> N
     assert all(vitals.is_ready for vitals in told)
 
 
-def test_it_tells_the_age_of_the_oldest_mail(health: Health, outbox: CountedOutbox, clock: StandingClock) -> None:
+def test_it_tells_the_age_of_the_oldest_mail(health: Health, outbox: CountedOutbox, clock: ManualClock) -> None:
     outbox.put("approved", ALICE, "en")
     clock.advance(minutes=7)
     vitals = asyncio.run(health.vitals())
@@ -79,7 +79,7 @@ def test_it_tells_the_age_of_the_oldest_mail(health: Health, outbox: CountedOutb
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_age(
-    health: Health, outbox: CountedOutbox, clock: StandingClock
+    health: Health, outbox: CountedOutbox, clock: ManualClock
 ) -> None:
     outbox.put("approved", ALICE, "en")
     clock.advance(minutes=-7)
@@ -87,7 +87,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_age(
 
 
 def test_a_database_that_does_not_answer_counts_as_away(
-    worker: Worker, outbox: CountedOutbox, clock: StandingClock
+    worker: Worker, outbox: CountedOutbox, clock: ManualClock
 ) -> None:
     sync: Any = NoSync()
     health = Health(worker, outbox, sync, clock, is_bridge_on=False, patience=timedelta(milliseconds=50))

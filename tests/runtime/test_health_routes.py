@@ -12,7 +12,7 @@ from tests.support.daemon import Reply
 from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import TRANSLATIONS
-from tests.support.stack import Village
+from tests.support.stack import Stack
 from tests.support.watching import ask_until, scrape
 
 ALIVE, READY = "/health/alive", "/health/ready"
@@ -40,16 +40,16 @@ def oldest_mail(reply: Reply) -> int | None:
     return seconds
 
 
-def test_it_is_alive(village: Village) -> None:
-    reply = village.get(ALIVE)
+def test_it_is_alive(stack: Stack) -> None:
+    reply = stack.get(ALIVE)
     assert (reply.status, reply.json) == (200, {"success": True, "status": "alive"})
     assert reply.headers["Content-Type"] == "application/json; charset=utf-8"
     assert reply.headers["Cache-Control"] == "no-store"
 
 
-def test_it_is_ready(village: Village) -> None:
-    village.sync()
-    reply = ask_until(lambda: village.get(READY), lambda reply: oldest_mail(reply) is None)
+def test_it_is_ready(stack: Stack) -> None:
+    stack.sync()
+    reply = ask_until(lambda: stack.get(READY), lambda reply: oldest_mail(reply) is None)
     assert reply.status == 200
     assert reply.json == {
         "success": True,
@@ -61,59 +61,59 @@ def test_it_is_ready(village: Village) -> None:
 
 
 @pytest.mark.parametrize("path", [ALIVE, READY])
-def test_head_answers_like_get(village: Village, path: str) -> None:
-    reply = village.daemon.request("HEAD", path)
+def test_head_answers_like_get(stack: Stack, path: str) -> None:
+    reply = stack.daemon.request("HEAD", path)
     assert (reply.status, reply.body) == (200, b"")
 
 
 @pytest.mark.parametrize("path", [ALIVE, READY])
-def test_nothing_else_is_answered(village: Village, path: str) -> None:
-    reply = village.post(path, {})
+def test_nothing_else_is_answered(stack: Stack, path: str) -> None:
+    reply = stack.post(path, {})
     assert (reply.status, reply.code, reply.headers["Allow"]) == (405, "method_not_allowed", "GET, HEAD")
 
 
 @pytest.mark.parametrize("path", [ALIVE, READY])
-def test_a_token_is_not_looked_at(village: Village, path: str) -> None:
+def test_a_token_is_not_looked_at(stack: Stack, path: str) -> None:
     """Some watchdogs send one whatever they ask."""
-    assert village.get(path, token="somebody-elses").status == 200
+    assert stack.get(path, token="somebody-elses").status == 200
 
 
-def test_it_tells_how_long_the_oldest_mail_waits(village: Village) -> None:
-    alice = village.newcomer()
-    village.smtp.hold()
-    assert village.post("/api/verify/send", {"email": alice.email}).status == 200
-    our_database(village).execute(
+def test_it_tells_how_long_the_oldest_mail_waits(stack: Stack) -> None:
+    alice = stack.newcomer()
+    stack.smtp.hold()
+    assert stack.post("/api/verify/send", {"email": alice.email}).status == 200
+    our_database(stack).execute(
         "UPDATE regsvc_outbox SET created_at = ? WHERE recipient_key = ?", (ago(minutes=10), alice.email)
     )
-    waiting = ask_until(lambda: village.get(READY), lambda reply: (oldest_mail(reply) or 0) >= 600)
+    waiting = ask_until(lambda: stack.get(READY), lambda reply: (oldest_mail(reply) or 0) >= 600)
     assert waiting.status == 200, "a mail server that is away is no reason to send nobody here"
     assert alice.email not in waiting.text
-    assert scrape(village.daemon).of("companion_outbox_waiting") >= 1
-    assert scrape(village.daemon).of("companion_outbox_oldest_seconds") >= 600
+    assert scrape(stack.daemon).of("companion_outbox_waiting") >= 1
+    assert scrape(stack.daemon).of("companion_outbox_oldest_seconds") >= 600
 
-    village.smtp.release()
-    village.smtp.wait_for(alice.email)
-    ask_until(lambda: village.get(READY), lambda reply: oldest_mail(reply) is None)
-    figures = scrape(village.daemon)
+    stack.smtp.release()
+    stack.smtp.wait_for(alice.email)
+    ask_until(lambda: stack.get(READY), lambda reply: oldest_mail(reply) is None)
+    figures = scrape(stack.daemon)
     assert (figures.of("companion_outbox_waiting"), figures.of("companion_outbox_oldest_seconds")) == (0, 0)
 
 
-def test_it_tells_that_authmes_table_is_away_and_stays_ready(village: Village) -> None:
-    token = village.olivia()
-    with table_missing(village):
-        village.post("/api/admin/sync", {}, token=token)
-        reply = village.get(READY)
+def test_it_tells_that_authmes_table_is_away_and_stays_ready(stack: Stack) -> None:
+    token = stack.olivia()
+    with table_missing(stack):
+        stack.post("/api/admin/sync", {}, token=token)
+        reply = stack.get(READY)
         assert (reply.status, reply.json["bridge"]) == (200, "away")
-        assert scrape(village.daemon).of("companion_bridge_up") == 0
-    village.sync()
-    assert village.get(READY).json["bridge"] == "up"
-    assert scrape(village.daemon).of("companion_bridge_up") == 1
+        assert scrape(stack.daemon).of("companion_bridge_up") == 0
+    stack.sync()
+    assert stack.get(READY).json["bridge"] == "up"
+    assert scrape(stack.daemon).of("companion_bridge_up") == 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "mariadb"])
 def test_it_tells_of_the_brake(kind: DatabaseKind, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server = request.getfixturevalue("mariadb") if kind == "mariadb" else None
-    with Village(kind, tmp_path, server, config={"sync": {"max_changes": "1 and 1%"}}) as careful:
+    with Stack(kind, tmp_path, server, config={"sync": {"max_changes": "1 and 1%"}}) as careful:
         people = [careful.approved(), careful.approved()]
         careful.sync()
         assert careful.get(READY).json["braked"] is False
@@ -129,50 +129,50 @@ def test_it_tells_of_the_brake(kind: DatabaseKind, request: pytest.FixtureReques
 
 
 def test_without_authme_there_is_no_bridge(tmp_path: Path) -> None:
-    with Village("sqlite", tmp_path, config={"authme": {"enabled": False}}) as village:
-        assert village.get(READY).json["bridge"] == "off"
+    with Stack("sqlite", tmp_path, config={"authme": {"enabled": False}}) as stack:
+        assert stack.get(READY).json["bridge"] == "off"
 
 
 def test_the_database_goes_away_and_comes_back(own_server: MariaDBServer, tmp_path: Path) -> None:
-    with Village("mariadb", tmp_path, own_server) as village:
-        pid = village.daemon.pid
-        assert is_ready(village.get(READY))
+    with Stack("mariadb", tmp_path, own_server) as stack:
+        pid = stack.daemon.pid
+        assert is_ready(stack.get(READY))
         own_server.stop()
 
-        away = ask_until(lambda: village.get(READY), is_not_ready)
+        away = ask_until(lambda: stack.get(READY), is_not_ready)
         assert away.code == "database_away"
         assert away.json["message"] == TRANSLATIONS.text("refusal.database_away", "en")
         assert int(away.headers["Retry-After"]) > 0
-        assert village.daemon.request("HEAD", READY).status == 503
-        assert is_ready(village.get(ALIVE))
-        assert scrape(village.daemon).of("companion_database_up") == 0
-        assert not [secret for secret in secrets_of(village) if secret in away.text]
+        assert stack.daemon.request("HEAD", READY).status == 503
+        assert is_ready(stack.get(ALIVE))
+        assert scrape(stack.daemon).of("companion_database_up") == 0
+        assert not [secret for secret in secrets_of(stack) if secret in away.text]
 
         own_server.start()
-        ask_until(lambda: village.get(READY), is_ready)
-        assert scrape(village.daemon).of("companion_database_up") == 1
-        assert village.daemon.pid == pid
-        village.approved()
+        ask_until(lambda: stack.get(READY), is_ready)
+        assert scrape(stack.daemon).of("companion_database_up") == 1
+        assert stack.daemon.pid == pid
+        stack.approved()
 
 
 def test_a_start_without_database_is_alive_and_not_ready_until_it_comes(
     own_server: MariaDBServer, tmp_path: Path
 ) -> None:
-    with Village("mariadb", tmp_path, own_server) as village:
-        village.daemon.stop()
+    with Stack("mariadb", tmp_path, own_server) as stack:
+        stack.daemon.stop()
         own_server.stop()
-        village.daemon.start()
+        stack.daemon.start()
 
-        assert is_ready(village.get(ALIVE))
-        assert is_not_ready(village.get(READY))
-        assert json.loads(village.get(READY).body)["code"] == "database_away"
+        assert is_ready(stack.get(ALIVE))
+        assert is_not_ready(stack.get(READY))
+        assert json.loads(stack.get(READY).body)["code"] == "database_away"
 
         own_server.start()
-        ask_until(lambda: village.get(READY), is_ready)
+        ask_until(lambda: stack.get(READY), is_ready)
 
 
-def secrets_of(village: Village) -> list[str]:
+def secrets_of(stack: Stack) -> list[str]:
     """What a connection to the database is made of."""
-    place = village.table.database
+    place = stack.table.database
     assert isinstance(place, MariaDBSchema)
     return [place.database.name, place.database.password]

@@ -17,7 +17,7 @@ from regsvc.api.handlers.metrics import METRICS
 from regsvc.config.sections import Config
 from tests.support.daemon import Reply
 from tests.support.live_api import LiveApi, make_services
-from tests.support.stack import Village
+from tests.support.stack import Stack
 from tests.support.watching import Figures, ask_until, scrape
 
 TOKEN = "a-token-that-only-the-scraper-knows"
@@ -33,15 +33,15 @@ FORWARDED = [
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
-    """A village whose scraper has a token."""
-    with Village("sqlite", tmp_path_factory.mktemp("guarded"), config={"metrics": {"token": TOKEN}}) as village:
-        yield village
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack whose scraper has a token."""
+    with Stack("sqlite", tmp_path_factory.mktemp("guarded"), config={"metrics": {"token": TOKEN}}) as stack:
+        yield stack
 
 
-def assert_nothing_here(village: Village, reply: Reply) -> None:
+def assert_nothing_here(stack: Stack, reply: Reply) -> None:
     """Exactly what an unknown path gets."""
-    unknown = village.get("/nothing")
+    unknown = stack.get("/nothing")
     assert (reply.status, reply.body) == (404, unknown.body)
     assert set(reply.headers) == set(unknown.headers)
 
@@ -49,23 +49,23 @@ def assert_nothing_here(village: Village, reply: Reply) -> None:
 # --- Who may read it ---
 
 
-def test_a_scraper_on_this_machine_may(village: Village) -> None:
-    reply = village.get("/metrics")
+def test_a_scraper_on_this_machine_may(stack: Stack) -> None:
+    reply = stack.get("/metrics")
     assert reply.status == 200
     assert reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert scrape(village.daemon).of("companion_build_info", version=__version__) == 1
-    assert village.daemon.request("HEAD", "/metrics").status == 200
+    assert scrape(stack.daemon).of("companion_build_info", version=__version__) == 1
+    assert stack.daemon.request("HEAD", "/metrics").status == 200
 
 
 @pytest.mark.parametrize("headers", FORWARDED)
-def test_who_comes_through_a_proxy_may_not(village: Village, headers: dict[str, str]) -> None:
-    assert_nothing_here(village, village.get("/metrics", headers=headers))
+def test_who_comes_through_a_proxy_may_not(stack: Stack, headers: dict[str, str]) -> None:
+    assert_nothing_here(stack, stack.get("/metrics", headers=headers))
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "OPTIONS", "BREW"])
-def test_no_method_tells_a_stranger_that_there_is_something(village: Village, method: str) -> None:
-    reply = village.daemon.request(method, "/metrics", headers=FORWARDED[0])
-    unknown = village.daemon.request(method, "/nothing", headers=FORWARDED[0])
+def test_no_method_tells_a_stranger_that_there_is_something(stack: Stack, method: str) -> None:
+    reply = stack.daemon.request(method, "/metrics", headers=FORWARDED[0])
+    unknown = stack.daemon.request(method, "/nothing", headers=FORWARDED[0])
     assert (reply.status, reply.body) == (unknown.status, unknown.body)
 
 
@@ -77,7 +77,7 @@ def test_a_socket_that_is_not_loopback_gets_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
-def test_the_scrape_token_opens_it_from_everywhere(guarded: Village, scheme: str) -> None:
+def test_the_scrape_token_opens_it_from_everywhere(guarded: Stack, scheme: str) -> None:
     headers = {"X-Forwarded-For": "203.0.113.7", "Authorization": f"{scheme} {TOKEN}"}
     reply = guarded.get("/metrics", headers=headers)
     assert reply.status == 200
@@ -88,35 +88,35 @@ def test_the_scrape_token_opens_it_from_everywhere(guarded: Village, scheme: str
     "credentials",
     [f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ", "Bearer", f"Basic {TOKEN}", TOKEN, "Bearer ä"],
 )
-def test_a_wrong_token_opens_nothing(guarded: Village, credentials: str) -> None:
+def test_a_wrong_token_opens_nothing(guarded: Stack, credentials: str) -> None:
     headers = {"X-Forwarded-For": "203.0.113.7", "Authorization": credentials}
     assert_nothing_here(guarded, guarded.get("/metrics", headers=headers))
 
 
-def test_an_admins_token_is_no_scrape_token(guarded: Village) -> None:
+def test_an_admins_token_is_no_scrape_token(guarded: Stack) -> None:
     assert_nothing_here(guarded, guarded.get("/metrics", headers=FORWARDED[0], token=guarded.olivia()))
 
 
-def test_without_a_token_in_the_config_an_empty_one_opens_nothing(village: Village) -> None:
+def test_without_a_token_in_the_config_an_empty_one_opens_nothing(stack: Stack) -> None:
     for credentials in ("Bearer", "Bearer ", "Bearer  "):
         headers = {**FORWARDED[0], "Authorization": credentials}
-        assert_nothing_here(village, village.get("/metrics", headers=headers))
+        assert_nothing_here(stack, stack.get("/metrics", headers=headers))
 
 
-def test_on_this_machine_a_token_is_not_looked_at(guarded: Village) -> None:
+def test_on_this_machine_a_token_is_not_looked_at(guarded: Stack) -> None:
     assert guarded.get("/metrics", token="wrong").status == 200
 
 
 def test_it_may_be_switched_off(tmp_path: Path) -> None:
-    with Village("sqlite", tmp_path, config={"metrics": {"enabled": False, "token": TOKEN}}) as village:
-        assert_nothing_here(village, village.get("/metrics"))
-        assert_nothing_here(village, village.get("/metrics", token=TOKEN))
+    with Stack("sqlite", tmp_path, config={"metrics": {"enabled": False, "token": TOKEN}}) as stack:
+        assert_nothing_here(stack, stack.get("/metrics"))
+        assert_nothing_here(stack, stack.get("/metrics", token=TOKEN))
 
 
 # --- What it tells ---
 
 
-def test_requests_are_counted_by_route(village: Village) -> None:
+def test_requests_are_counted_by_route(stack: Stack) -> None:
     def told(figures: Figures) -> tuple[float, float]:
         config = {"route": "/api/config", "method": "GET"}
         return (
@@ -124,42 +124,42 @@ def test_requests_are_counted_by_route(village: Village) -> None:
             figures.of("companion_http_request_seconds_count", **config),
         )
 
-    before = told(scrape(village.daemon))
+    before = told(scrape(stack.daemon))
     for _time in range(3):
-        village.get("/api/config")
-    after = told(scrape(village.daemon))
+        stack.get("/api/config")
+    after = told(scrape(stack.daemon))
     assert after == (before[0] + 3, before[1] + 3)
 
 
-def test_what_strangers_make_up_is_no_label(village: Village) -> None:
+def test_what_strangers_make_up_is_no_label(stack: Stack) -> None:
     made_up = secrets.token_hex(8)
-    village.get(f"/api/{made_up}")
-    village.get(f"/{made_up}")
-    village.get(f"/api/user/status?username={made_up}")
-    village.daemon.request(made_up.upper(), "/api/config")
-    reply = village.get("/metrics")
+    stack.get(f"/api/{made_up}")
+    stack.get(f"/{made_up}")
+    stack.get(f"/api/user/status?username={made_up}")
+    stack.daemon.request(made_up.upper(), "/api/config")
+    reply = stack.get("/metrics")
     assert made_up not in reply.text
     assert made_up.upper() not in reply.text
-    figures = scrape(village.daemon)
+    figures = scrape(stack.daemon)
     assert figures.of("companion_http_requests_total", route="other", method="GET", status="404") >= 2
     assert figures.of("companion_http_requests_total", route="/api/config", method="other", status="405") >= 1
 
 
-def test_refusals_are_counted_by_code(village: Village) -> None:
-    alice = village.newcomer()
-    before = scrape(village.daemon).of("companion_http_refusals_total", code="bad_credentials")
-    assert village.login(alice).code == "bad_credentials"
-    assert scrape(village.daemon).of("companion_http_refusals_total", code="bad_credentials") == before + 1
+def test_refusals_are_counted_by_code(stack: Stack) -> None:
+    alice = stack.newcomer()
+    before = scrape(stack.daemon).of("companion_http_refusals_total", code="bad_credentials")
+    assert stack.login(alice).code == "bad_credentials"
+    assert scrape(stack.daemon).of("companion_http_refusals_total", code="bad_credentials") == before + 1
 
 
-def test_the_sync_is_counted(village: Village) -> None:
-    village.sync()
-    steve, before = village.newcomer("steve"), scrape(village.daemon)
-    village.authme.register(steve.name, steve.password)
-    report = village.sync()
+def test_the_sync_is_counted(stack: Stack) -> None:
+    stack.sync()
+    steve, before = stack.newcomer("steve"), scrape(stack.daemon)
+    stack.authme.register(steve.name, steve.password)
+    report = stack.sync()
     assert report["adopted"] == 1
 
-    after = scrape(village.daemon)
+    after = scrape(stack.daemon)
 
     assert after.of("companion_sync_seconds_count") == before.of("companion_sync_seconds_count") + 1
     adopted = [figures.of("companion_sync_changes_total", kind="adopted") for figures in (before, after)]
@@ -169,23 +169,23 @@ def test_the_sync_is_counted(village: Village) -> None:
     assert (after.of("companion_sync_braked"), after.of("companion_bridge_up")) == (0, 1)
 
 
-def test_mails_are_counted_by_how_they_ended(village: Village) -> None:
-    alice, bob = village.newcomer(), village.newcomer("bob")
-    before = scrape(village.daemon)
-    village.code_for(alice.email)
-    village.smtp.refuse(bob.email)
-    village.post("/api/verify/send", {"email": bob.email})
+def test_mails_are_counted_by_how_they_ended(stack: Stack) -> None:
+    alice, bob = stack.newcomer(), stack.newcomer("bob")
+    before = scrape(stack.daemon)
+    stack.code_for(alice.email)
+    stack.smtp.refuse(bob.email)
+    stack.post("/api/verify/send", {"email": bob.email})
 
     def both_are_over(figures: Figures) -> bool:
         counts = [figures.of("companion_mails_total", outcome=outcome) for outcome in ("sent", "failed")]
         expected = [before.of("companion_mails_total", outcome=outcome) + 1 for outcome in ("sent", "failed")]
         return counts == expected
 
-    ask_until(lambda: scrape(village.daemon), both_are_over)
+    ask_until(lambda: scrape(stack.daemon), both_are_over)
 
 
-def test_queues_and_the_process_are_told(village: Village) -> None:
-    figures = scrape(village.daemon)
+def test_queues_and_the_process_are_told(stack: Stack) -> None:
+    figures = scrape(stack.daemon)
     assert figures.of("companion_database_up") == 1
     for name in ("companion_hash_running", "companion_hash_waiting", "companion_worker_waiting"):
         assert (name, frozenset()) in figures
@@ -199,18 +199,18 @@ def test_queues_and_the_process_are_told(village: Village) -> None:
 
 
 def test_without_authme_nothing_is_known_of_the_bridge(tmp_path: Path) -> None:
-    with Village("sqlite", tmp_path, config={"authme": {"enabled": False}}) as village:
-        assert math.isnan(scrape(village.daemon).of("companion_bridge_up"))
+    with Stack("sqlite", tmp_path, config={"authme": {"enabled": False}}) as stack:
+        assert math.isnan(scrape(stack.daemon).of("companion_bridge_up"))
 
 
-def test_nobody_is_named(village: Village) -> None:
-    bob = village.approved("bob")
-    village.login(bob)
-    village.login(bob, "a-wrong-password")
-    token = village.user_token(bob)
-    village.sync()
-    text = village.get("/metrics").text.lower()
-    for private in (bob.name, bob.email, bob.password, token, village.olivia(), "olivia", "127.0.0.1"):
+def test_nobody_is_named(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.login(bob)
+    stack.login(bob, "a-wrong-password")
+    token = stack.user_token(bob)
+    stack.sync()
+    text = stack.get("/metrics").text.lower()
+    for private in (bob.name, bob.email, bob.password, token, stack.olivia(), "olivia", "127.0.0.1"):
         assert private.lower() not in text
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from regsvc import __version__
 from regsvc.runtime.updates import FIRST_PAUSE, MAX_ANSWER_BYTES, FeedUnusable, Published, UpdateFeed, Updates
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.ports import free_port
 from tests.support.release_feed import Answer, ReleaseFeed, release
 
@@ -94,11 +94,11 @@ def test_it_is_led_to_https_alone(target: str) -> None:
 # --- When ---
 
 
-def updates_of(feed: ReleaseFeed, clock: StandingClock) -> Updates:
+def updates_of(feed: ReleaseFeed, clock: ManualClock) -> Updates:
     return Updates({"plugin": UpdateFeed(feed.address)}, EVERY, clock)
 
 
-def test_answers_are_good_for_hours(clock: StandingClock) -> None:
+def test_answers_are_good_for_hours(clock: ManualClock) -> None:
     with ReleaseFeed(release("6.0.1")) as feed:
         updates = updates_of(feed, clock)
         assert updates.latest.checked_at is None
@@ -116,7 +116,7 @@ def test_answers_are_good_for_hours(clock: StandingClock) -> None:
         assert len(feed.asked) == 2
 
 
-def test_a_failure_is_quiet_and_tried_again_ever_later(clock: StandingClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_quiet_and_tried_again_ever_later(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
     with ReleaseFeed(Answer(500)) as feed, caplog.at_level(logging.DEBUG, "regsvc"):
         updates = updates_of(feed, clock)
         asyncio.run(updates.look_if_due())
@@ -132,7 +132,7 @@ def test_a_failure_is_quiet_and_tried_again_ever_later(clock: StandingClock, cap
     assert updates.latest.checked_at is None
 
 
-def test_the_pause_never_grows_past_the_period(clock: StandingClock) -> None:
+def test_the_pause_never_grows_past_the_period(clock: ManualClock) -> None:
     with ReleaseFeed(Answer(500)) as feed:
         updates = updates_of(feed, clock)
         for asked in range(1, 20):
@@ -141,7 +141,7 @@ def test_the_pause_never_grows_past_the_period(clock: StandingClock) -> None:
             clock.advance(hours=6)
 
 
-def test_what_was_known_outlives_an_outage(clock: StandingClock) -> None:
+def test_what_was_known_outlives_an_outage(clock: ManualClock) -> None:
     with ReleaseFeed(release("6.0.1")) as feed:
         updates = updates_of(feed, clock)
         asyncio.run(updates.look_if_due())
@@ -153,7 +153,7 @@ def test_what_was_known_outlives_an_outage(clock: StandingClock) -> None:
         assert updates.latest.checked_at == checked_at
 
 
-def test_one_feed_that_fails_does_not_keep_the_other_back(clock: StandingClock) -> None:
+def test_one_feed_that_fails_does_not_keep_the_other_back(clock: ManualClock) -> None:
     with ReleaseFeed(Answer(500)) as broken, ReleaseFeed(release("0.9.0")) as own:
         feeds = {"plugin": UpdateFeed(broken.address), "companion": UpdateFeed(own.address)}
         updates = Updates(feeds, EVERY, clock)  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ def test_one_feed_that_fails_does_not_keep_the_other_back(clock: StandingClock) 
     assert updates.latest.checked_at == clock()
 
 
-def test_switched_off_it_asks_nobody(clock: StandingClock) -> None:
+def test_switched_off_it_asks_nobody(clock: ManualClock) -> None:
     updates = Updates({}, EVERY, clock)
     asyncio.run(updates.look_if_due())
     assert not updates.is_enabled

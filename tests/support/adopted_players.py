@@ -1,4 +1,4 @@
-"""A town of three hundred adopted players, for what a run of the sync looks at and what it does not."""
+"""A adopted_players of three hundred adopted players, for what a run of the sync looks at and what it does not."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -6,32 +6,32 @@ from contextlib import contextmanager
 from plugin_bridge.authme.players import PlayerRow
 from tests.support.authme_tables import AuthMeTable
 from tests.support.crowd import crowd, insert_crowd
-from tests.support.manual_clock import StandingClock
-from tests.support.services import House, MakeHouse
+from tests.support.manual_clock import ManualClock
+from tests.support.services import MakeServices, ServiceHarness
 
 MANY = 300
 
 
-def settled_town(make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock) -> House:
+def synced_players(make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock) -> ServiceHarness:
     """Everybody is adopted, and the last run had nothing to do."""
     insert_crowd(authme_table, crowd(MANY, clock))
-    house = make_house()
-    reconcile(house)
-    return house
+    services = make_services()
+    reconcile(services)
+    return services
 
 
-def reconcile(house: House) -> None:
+def reconcile(services: ServiceHarness) -> None:
     """What a run wrote itself, the next one looks at once more."""
     for _run in range(2):
-        house.sync()
-    house.clock.advance(minutes=1)
-    house.sync()
+        services.sync()
+    services.clock.advance(minutes=1)
+    services.sync()
 
 
 @contextmanager
-def watched(house: House) -> Iterator[set[str]]:
+def watched(services: ServiceHarness) -> Iterator[set[str]]:
     """The names whose rows were brought over."""
-    players = house.app.context.location.players
+    players = services.app.context.location.players
     find_many, pages, looked_at = players.find_many, players.pages, set[str]()
 
     def finding(keys: Iterable[str]) -> dict[str, PlayerRow]:

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 from tests.support.authme_database import SqliteFile
 from tests.support.our_tables import our_database
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 _numbers = itertools.count(1)
 
 
-def insert_applicants(village: Village, count: int) -> list[str]:
+def insert_applicants(stack: Stack, count: int) -> list[str]:
     """Their names, oldest first; each has an address `<name>@example.org`. SQLite alone."""
-    ours = our_database(village)
+    ours = our_database(stack)
     assert isinstance(ours, SqliteFile)
     first = datetime.now(UTC) - timedelta(hours=count)
     rows = []

@@ -4,27 +4,27 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from tests.support.authme_database import SqliteFile
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
-Outage = Callable[[Village], AbstractContextManager[None]]
+Outage = Callable[[Stack], AbstractContextManager[None]]
 
 
 @contextmanager
-def table_missing(village: Village) -> Iterator[None]:
+def table_missing(stack: Stack) -> Iterator[None]:
     """As if AuthMe had never started: the table has another name meanwhile."""
-    table = village.table.name
-    village.table.database.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+    table = stack.table.name
+    stack.table.database.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
     try:
         yield
     finally:
-        village.table.database.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
+        stack.table.database.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
 
 
 @contextmanager
-def file_missing(village: Village) -> Iterator[None]:
+def file_missing(stack: Stack) -> Iterator[None]:
     """SQLite alone: the file has another name meanwhile."""
-    assert isinstance(village.table.database, SqliteFile)
-    path = village.table.database.path
+    assert isinstance(stack.table.database, SqliteFile)
+    path = stack.table.database.path
     elsewhere = path.rename(path.with_suffix(".elsewhere"))
     try:
         yield
@@ -33,10 +33,10 @@ def file_missing(village: Village) -> Iterator[None]:
 
 
 @contextmanager
-def file_busy(village: Village) -> Iterator[None]:
+def file_busy(stack: Stack) -> Iterator[None]:
     """SQLite alone: somebody writes, and takes his time."""
-    assert isinstance(village.table.database, SqliteFile)
-    connection = village.table.database.connect()
+    assert isinstance(stack.table.database, SqliteFile)
+    connection = stack.table.database.connect()
     connection.execute("BEGIN EXCLUSIVE")
     try:
         yield
@@ -45,7 +45,7 @@ def file_busy(village: Village) -> Iterator[None]:
         connection.close()
 
 
-def assert_synced(village: Village, **counts: int) -> None:
+def assert_synced(stack: Stack, **counts: int) -> None:
     """A run of the sync meets no error, and does as much as these counts of its report say."""
-    report = village.sync()
+    report = stack.sync()
     assert {name: report[name] for name in counts} | {"errors": report["errors"]} == counts | {"errors": []}

@@ -1,4 +1,4 @@
-"""A village whose players have a chat platform too: a real OAuth 2.0 server beside the daemon."""
+"""A stack whose players have a chat platform too: a real OAuth 2.0 server beside the daemon."""
 
 import itertools
 from collections.abc import Mapping
@@ -9,19 +9,19 @@ from tests.support.chat_browser import Browser
 from tests.support.oauth_platform import ChatPerson
 from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import ago, our_database
-from tests.support.stack import MakeVillage, Village
+from tests.support.stack import MakeStack, Stack
 
 CALLBACK_PATH = "/api/chat/callback"
 
 
-class ChatVillage:
-    """`village` with the platform `provider` in its config; everybody in it has an account there of his own."""
+class ChatStack:
+    """`stack` with the platform `provider` in its config; everybody in it has an account there of his own."""
 
-    def __init__(self, village: Village, provider: OAuthServer) -> None:
-        self.village = village
+    def __init__(self, stack: Stack, provider: OAuthServer) -> None:
+        self.stack = stack
         self.provider = provider
         self._numbers = itertools.count(10_000_000_000_000_000)
-        provider.platform.redirect_urls.add(village.daemon.base_url + CALLBACK_PATH)
+        provider.platform.redirect_urls.add(stack.daemon.base_url + CALLBACK_PATH)
 
     def person(self, name: str = "alice", **profile: Any) -> ChatPerson:
         """Somebody with a new account on the platform."""
@@ -29,41 +29,41 @@ class ChatVillage:
 
     def browser(self, person: ChatPerson | None = None) -> Browser:
         """A new browser, signed in on the platform; None: as somebody new."""
-        return Browser(self.village.daemon, person or self.person())
+        return Browser(self.stack.daemon, person or self.person())
 
     def stubborn_browser(self) -> Browser:
         """A new browser of somebody who agrees to nothing."""
-        return Browser(self.village.daemon, None)
+        return Browser(self.stack.daemon, None)
 
     def links(self, browser: Browser) -> list[Row]:
         """What is stored of the browser's person, claimed or not."""
         assert browser.person is not None
         query = "SELECT * FROM regsvc_chat_link WHERE account_id = ?"
-        return our_database(self.village).query(query, (browser.person.id,))
+        return our_database(self.stack).query(query, (browser.person.id,))
 
     def count_requests(self) -> int:
         """The authorization requests that are under way."""
-        [row] = our_database(self.village).query("SELECT COUNT(*) AS n FROM regsvc_chat_request")
+        [row] = our_database(self.stack).query("SELECT COUNT(*) AS n FROM regsvc_chat_request")
         return int(row["n"])
 
     def age_requests(self, **period: float) -> None:
         """Let time pass for all requests: they were begun so long ago."""
-        our_database(self.village).execute("UPDATE regsvc_chat_request SET created_at = ?", (ago(**period),))
+        our_database(self.stack).execute("UPDATE regsvc_chat_request SET created_at = ?", (ago(**period),))
 
     def age_links(self, **period: float) -> None:
         """The same for all links, since the platform vouched for them."""
-        our_database(self.village).execute("UPDATE regsvc_chat_link SET linked_at = ?", (ago(**period),))
+        our_database(self.stack).execute("UPDATE regsvc_chat_link SET linked_at = ?", (ago(**period),))
 
 
-def make_chat_village(
-    make_village: MakeVillage,
+def make_chat_stack(
+    make_stack: MakeStack,
     provider: OAuthServer,
     kind: DatabaseKind = "sqlite",
     *,
     chat: Mapping[str, object] | None = None,
     platform: str = "discord",
     config: Mapping[str, Mapping[str, Any]] | None = None,
-) -> ChatVillage:
+) -> ChatStack:
     """`chat` changes keys of that section, `config` the others."""
     sections = {**(config or {}), "chat": provider.config(platform, **(chat or {}))}
-    return ChatVillage(make_village(kind, config=sections), provider)
+    return ChatStack(make_stack(kind, config=sections), provider)

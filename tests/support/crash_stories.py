@@ -13,7 +13,7 @@ from tests.support.authme_like import StoredPassword
 from tests.support.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database
-from tests.support.stack import Person, Village, find_code, has_code
+from tests.support.stack import Person, Stack, find_code, has_code
 
 IN_GAME = "typed-in-the-game"
 Picture = Mapping[str, object]
@@ -27,102 +27,102 @@ class Story:
     sync was to do it, and does it in any case.
     """
 
-    prepare: Callable[[Village], Person]
-    act: Callable[[Village, Person], Reply]
+    prepare: Callable[[Stack], Person]
+    act: Callable[[Stack, Person], Reply]
     is_asked: bool = True
 
 
-def with_code(village: Village) -> Person:
-    person = village.newcomer()
-    village.code_for(person.email)
+def with_code(stack: Stack) -> Person:
+    person = stack.newcomer()
+    stack.code_for(person.email)
     return person
 
 
-def register(village: Village, person: Person) -> Reply:
+def register(stack: Stack, person: Person) -> Reply:
     """With the code that was mailed, as often as it takes."""
-    [letter] = [letter for letter in village.smtp.letters_to(person.email) if has_code(letter)]
-    return village.register(person, code=find_code(letter.text))
+    [letter] = [letter for letter in stack.smtp.letters_to(person.email) if has_code(letter)]
+    return stack.register(person, code=find_code(letter.text))
 
 
-def decide(transition: str) -> Callable[[Village, Person], Reply]:
-    return lambda village, person: village.decide(transition, person)
+def decide(transition: str) -> Callable[[Stack, Person], Reply]:
+    return lambda stack, person: stack.decide(transition, person)
 
 
-def banned(village: Village) -> Person:
-    person = village.approved()
-    village.decides("ban", person, reason="griefing")
+def banned(stack: Stack) -> Person:
+    person = stack.approved()
+    stack.decides("ban", person, reason="griefing")
     return person
 
 
-def sync(village: Village, person: Person) -> Reply:
-    return village.post("/api/admin/sync", {}, token=village.olivia())
+def sync(stack: Stack, person: Person) -> Reply:
+    return stack.post("/api/admin/sync", {}, token=stack.olivia())
 
 
-def changed_in_game(village: Village) -> Person:
-    person = village.approved()
-    village.authme.set_password(person.name, IN_GAME)
+def changed_in_game(stack: Stack) -> Person:
+    person = stack.approved()
+    stack.authme.set_password(person.name, IN_GAME)
     return person
 
 
-def approved_by_sql(village: Village) -> Person:
-    person = village.pending()
-    our_database(village).execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = ?", (person.key,))
+def approved_by_sql(stack: Stack) -> Person:
+    person = stack.pending()
+    our_database(stack).execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = ?", (person.key,))
     return person
 
 
-def registered_by_a_stranger(village: Village) -> Person:
-    person = village.pending()
-    village.authme.register(person.name, IN_GAME)
+def registered_by_a_stranger(stack: Stack) -> Person:
+    person = stack.pending()
+    stack.authme.register(person.name, IN_GAME)
     return person
 
 
-def only_a_player(village: Village) -> Person:
-    person = village.newcomer()
-    village.authme.register(person.name, IN_GAME, person.email)
+def only_a_player(stack: Stack) -> Person:
+    person = stack.newcomer()
+    stack.authme.register(person.name, IN_GAME, person.email)
     return person
 
 
 class Owner:
     """Does something about the account of one's own, with a token that was there before; `act` is what."""
 
-    def __init__(self, act: Callable[[Village, Person, str], Reply]) -> None:
+    def __init__(self, act: Callable[[Stack, Person, str], Reply]) -> None:
         self._act = act
         self._tokens: dict[str, str] = {}
 
-    def prepare(self, village: Village) -> Person:
-        person = village.approved()
-        village.post("/api/verify/send", {"email": new_address(person), "purpose": "change_email"})
-        village.smtp.wait_for(new_address(person), counts=has_code)
-        self._tokens[person.key] = village.user_token(person)
+    def prepare(self, stack: Stack) -> Person:
+        person = stack.approved()
+        stack.post("/api/verify/send", {"email": new_address(person), "purpose": "change_email"})
+        stack.smtp.wait_for(new_address(person), counts=has_code)
+        self._tokens[person.key] = stack.user_token(person)
         return person
 
-    def act(self, village: Village, person: Person) -> Reply:
-        return self._act(village, person, self._tokens[person.key])
+    def act(self, stack: Stack, person: Person) -> Reply:
+        return self._act(stack, person, self._tokens[person.key])
 
 
 def new_address(person: Person) -> str:
     return f"new.{person.email}"
 
 
-def leave(village: Village, person: Person, token: str) -> Reply:
-    return village.post("/api/user/delete", {"currentPassword": person.password}, token=token)
+def leave(stack: Stack, person: Person, token: str) -> Reply:
+    return stack.post("/api/user/delete", {"currentPassword": person.password}, token=token)
 
 
-def change_address(village: Village, person: Person, token: str) -> Reply:
+def change_address(stack: Stack, person: Person, token: str) -> Reply:
     """With the code that was mailed, as often as it takes."""
-    [letter] = [letter for letter in village.smtp.letters_to(new_address(person)) if has_code(letter)]
+    [letter] = [letter for letter in stack.smtp.letters_to(new_address(person)) if has_code(letter)]
     body = {"email": new_address(person), "code": find_code(letter.text), "currentPassword": person.password}
-    return village.post("/api/user/update", body, token=token)
+    return stack.post("/api/user/update", body, token=token)
 
 
 LEAVING, CHANGING_ADDRESS = Owner(leave), Owner(change_address)
 
 STORIES: Mapping[str, Story] = {
     "register": Story(with_code, register),
-    "approve": Story(Village.pending, decide("approve")),
-    "ban": Story(Village.approved, decide("ban")),
+    "approve": Story(Stack.pending, decide("approve")),
+    "ban": Story(Stack.approved, decide("ban")),
     "unban": Story(banned, decide("unban")),
-    "delete": Story(Village.approved, decide("delete")),
+    "delete": Story(Stack.approved, decide("delete")),
     "leave": Story(LEAVING.prepare, LEAVING.act),
     "change the address": Story(CHANGING_ADDRESS.prepare, CHANGING_ADDRESS.act),
     "sync takes a password": Story(changed_in_game, sync, is_asked=False),
@@ -132,15 +132,15 @@ STORIES: Mapping[str, Story] = {
 }
 
 
-def take_picture(village: Village, person: Person) -> Picture:
+def take_picture(stack: Stack, person: Person) -> Picture:
     """Everything that is kept of this person, on both sides."""
-    ours = our_database(village)
+    ours = our_database(stack)
     users = ours.query("SELECT * FROM regsvc_user WHERE username_key = ?", (person.key,))
     players = ours.query("SELECT * FROM regsvc_player WHERE username_key = ?", (person.key,))
     audits = ours.query("SELECT action, operator FROM regsvc_audit WHERE LOWER(target) = ?", (person.key,))
     reviews = ours.query("SELECT transition, operator FROM regsvc_review WHERE username_key = ?", (person.key,))
     mails = ours.query("SELECT template FROM regsvc_outbox WHERE recipient_key = ?", (person.email,))
-    row = find_player(village.table, person.key)
+    row = find_player(stack.table, person.key)
     known = players[0] if players else {}
     return {
         "row": _in_general(row or {}, person),
@@ -154,23 +154,23 @@ def take_picture(village: Village, person: Person) -> Picture:
     }
 
 
-def subjects_mailed(village: Village, person: Person) -> set[str]:
+def subjects_mailed(stack: Stack, person: Person) -> set[str]:
     """What the letters to this person are about, the person being `NAME`; all but the code."""
-    letters = village.smtp.letters_to(person.email)
+    letters = stack.smtp.letters_to(person.email)
     return {letter.subject.replace(person.name, "NAME") for letter in letters if not has_code(letter)}
 
 
-def wait_for_letter(village: Village, person: Person, subject: str) -> None:
+def wait_for_letter(stack: Stack, person: Person, subject: str) -> None:
     """Until one about this has come; AssertionError if none does."""
     wanted = subject.replace("NAME", person.name)
-    village.smtp.wait_for(person.email, counts=lambda letter: letter.subject == wanted)
+    stack.smtp.wait_for(person.email, counts=lambda letter: letter.subject == wanted)
 
 
-def doors(village: Village, person: Person) -> dict[str, int]:
+def doors(stack: Stack, person: Person) -> dict[str, int]:
     """How the web answers a login, by password."""
     return {
-        "the web's": village.login(person).status,
-        "the game's": village.login(person, IN_GAME).status,
+        "the web's": stack.login(person).status,
+        "the game's": stack.login(person, IN_GAME).status,
     }
 
 

@@ -1,4 +1,4 @@
-"""Kills a village's daemon in the middle of a story, starts it again, and looks whether anything was lost."""
+"""Kills a stack's daemon in the middle of a story, starts it again, and looks whether anything was lost."""
 
 import random
 import sys
@@ -21,7 +21,7 @@ from tests.support.mariadb import MariaDBServer
 from tests.support.other_user import Walker, can_be_another, check, give_away
 from tests.support.our_tables import ago, our_database
 from tests.support.smtp import WAIT
-from tests.support.stack import OPERATOR, Person, Village
+from tests.support.stack import OPERATOR, Person, Stack
 from tests.support.together import at_once
 
 _LATEST_KILL = 0.5  # seconds after everybody has begun; about as long as it takes all of them
@@ -50,11 +50,11 @@ class Case:
         return STORIES[self.name]
 
 
-class Killer:
-    """Make it with `open_killer`."""
+class CrashTester:
+    """Make it with `open_crash_tester`."""
 
-    def __init__(self, village: Village, order: Path, walker: Walker | None) -> None:
-        self.village = village
+    def __init__(self, stack: Stack, order: Path, walker: Walker | None) -> None:
+        self.stack = stack
         self._order = order
         self._walker = walker
         self._usual: dict[str, Outcome] = {}
@@ -80,29 +80,29 @@ class Killer:
         self._resume(cases, replies)
 
     def _prepare(self, names: Sequence[str]) -> list[Case]:
-        if not self.village.daemon.is_running:  # the round before this one failed
-            self.village.daemon.start()
+        if not self.stack.daemon.is_running:  # the round before this one failed
+            self.stack.daemon.start()
         usual = [self._rehearse(name) for name in names]
-        self.village.sync()
-        people = [STORIES[name].prepare(self.village) for name in names]
-        self.village.olivia()
+        self.stack.sync()
+        people = [STORIES[name].prepare(self.stack) for name in names]
+        self.stack.olivia()
         self._wait_for_mails()
         return [Case(*given) for given in zip(names, people, usual, strict=True)]
 
     def _rehearse(self, name: str) -> Outcome:
         if name not in self._usual:
-            village, story = self.village, STORIES[name]
-            person = story.prepare(village)
+            stack, story = self.stack, STORIES[name]
+            person = story.prepare(stack)
             if story.is_asked:
-                village.sync()  # as after a restart
-            before = take_picture(village, person)
-            reply = story.act(village, person)
+                stack.sync()  # as after a restart
+            before = take_picture(stack, person)
+            reply = story.act(stack, person)
             assert 200 <= reply.status < 300, reply.text
-            village.sync()
-            after = take_picture(village, person)
+            stack.sync()
+            after = take_picture(stack, person)
             if letters := _number_of_mails(after):
-                village.smtp.wait_for(person.email, letters)
-            self._usual[name] = Outcome(before, after, subjects_mailed(village, person), doors(village, person))
+                stack.smtp.wait_for(person.email, letters)
+            self._usual[name] = Outcome(before, after, subjects_mailed(stack, person), doors(stack, person))
         return self._usual[name]
 
     def _act(self, cases: Sequence[Case], kill_after: float | None = None) -> list[Reply | None]:
@@ -114,7 +114,7 @@ class Killer:
 
     def _try(self, case: Case) -> Reply | None:
         try:
-            reply = case.story.act(self.village, case.person)
+            reply = case.story.act(self.stack, case.person)
         except (OSError, HTTPException):
             return None
         assert 200 <= reply.status < 300, f"{case.name}: {reply.text}"
@@ -122,44 +122,44 @@ class Killer:
 
     def _wait_and_kill(self, seconds: float) -> None:
         threading.Event().wait(seconds)
-        self.village.daemon.kill()
+        self.stack.daemon.kill()
 
     def _bury(self, *what: str) -> None:
         """The process is dead at the end of this, wherever it was; AuthMe's file is whole for everybody else."""
-        self.village.daemon.kill()
+        self.stack.daemon.kill()
         self._order.unlink(missing_ok=True)
-        place = self.village.table.database
+        place = self.stack.table.database
         if isinstance(place, SqliteFile):
-            assert check(place.path, self.village.daemon.state_dir) == "ok", what
+            assert check(place.path, self.stack.daemon.state_dir) == "ok", what
         if self._walker is not None:
             assert self._walker.is_walking(), what
 
     def _resume(self, cases: Sequence[Case], replies: Sequence[Reply | None]) -> None:
-        village = self.village
+        stack = self.stack
         self._let_claims_run_out()
-        village.daemon.start()
-        assert village.sync()["errors"] == []
+        stack.daemon.start()
+        assert stack.sync()["errors"] == []
         for case, reply in zip(cases, replies, strict=True):
             self._ask_again(case, reply)
-        assert village.sync()["errors"] == []
+        assert stack.sync()["errors"] == []
         for case in cases:
-            assert take_picture(village, case.person) == case.usual.after, case.name
+            assert take_picture(stack, case.person) == case.usual.after, case.name
         self._assert_it_rests()
         for case in cases:
             self._assert_mailed(case)
-            assert doors(village, case.person) == case.usual.doors, case.name
+            assert doors(stack, case.person) == case.usual.doors, case.name
 
     def _ask_again(self, case: Case, reply: Reply | None) -> None:
         """Whoever got no answer, and sees that nothing has happened; what was answered has happened."""
-        if case.story.is_asked and reply is None and take_picture(self.village, case.person) == case.usual.before:
+        if case.story.is_asked and reply is None and take_picture(self.stack, case.person) == case.usual.before:
             assert self._try(case) is not None, case.name
         else:
-            assert take_picture(self.village, case.person) == case.usual.after, case.name
+            assert take_picture(self.stack, case.person) == case.usual.after, case.name
 
     def _assert_it_rests(self) -> None:
         """Another run of the sync changes nothing."""
         rows = self._rows()
-        report = self.village.sync()
+        report = self.stack.sync()
         counts = ("adopted", "provisioned", "updated", "locked", "restored", "removed")
         assert {name: report[name] for name in counts} == dict.fromkeys(counts, 0)
         assert self._rows() == rows
@@ -168,42 +168,44 @@ class Killer:
         """AuthMe's table, but for who walks about in it."""
         operator = OPERATOR.lower()
         hexed = operator.encode().hex().upper()
-        return [row for row in dump_table(self.village.table) if row["username"] not in (f"text '{operator}'", hexed)]
+        return [row for row in dump_table(self.stack.table) if row["username"] not in (f"text '{operator}'", hexed)]
 
     def _assert_mailed(self, case: Case) -> None:
         for subject in case.usual.subjects:
-            wait_for_letter(self.village, case.person, subject)
+            wait_for_letter(self.stack, case.person, subject)
 
     def _wait_for_mails(self) -> None:
         """Until none is under way: its commits are not the story's."""
         under_way = "SELECT 1 FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL"
         deadline = time.monotonic() + WAIT
-        while our_database(self.village).query(under_way):
+        while our_database(self.stack).query(under_way):
             assert time.monotonic() < deadline, "mails are still under way"
 
     def _let_claims_run_out(self) -> None:
         """Some minutes pass in which the dead process says nothing of the mails it was delivering."""
-        our_database(self.village).execute(
+        our_database(self.stack).execute(
             "UPDATE regsvc_outbox SET next_attempt_at = ? WHERE next_attempt_at IS NOT NULL", (ago(seconds=1),)
         )
 
 
 @contextmanager
-def open_killer(kind: DatabaseKind, mariadb: MariaDBServer | None) -> Iterator[Killer]:
-    """With a village of its own. On SQLite somebody plays all the while, under another user where we may be one."""
-    with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # the tests' own folders are closed to others
+def open_crash_tester(kind: DatabaseKind, mariadb: MariaDBServer | None) -> Iterator[CrashTester]:
+    """With a stack of its own. On SQLite somebody plays all the while, under another user where we may be one."""
+    with ExitStack() as exit_stack:
+        home = Path(
+            exit_stack.enter_context(tempfile.TemporaryDirectory())
+        )  # the tests' own folders are closed to others
         home.chmod(0o711)
         (home / "daemon").mkdir(mode=0o700)
         order = home / "kill-at"
-        village = stack.enter_context(Village(kind, home, mariadb, environment={VARIABLE: str(order)}))
+        stack = exit_stack.enter_context(Stack(kind, home, mariadb, environment={VARIABLE: str(order)}))
         walker = None
-        if isinstance(village.table.database, SqliteFile):
+        if isinstance(stack.table.database, SqliteFile):
             if not can_be_another():
                 _say("NOT ROOT: whoever plays and checks AuthMe's file does so under our own user.")
-            give_away(village.game.authme_directory)
-            walker = stack.enter_context(Walker(village.table.database.path, OPERATOR))
-        yield Killer(village, order, walker)
+            give_away(stack.game.authme_directory)
+            walker = exit_stack.enter_context(Walker(stack.table.database.path, OPERATOR))
+        yield CrashTester(stack, order, walker)
 
 
 def _number_of_mails(picture: Picture) -> int:

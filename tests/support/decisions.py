@@ -3,35 +3,35 @@
 from typing import Any
 
 from tests.support.daemon import Reply
-from tests.support.stack import Person, Village
+from tests.support.stack import Person, Stack
 
 STATUSES = ("pending", "approved", "rejected", "banned")
 AWAY_FROM_PENDING = {"approved": "approve", "rejected": "reject", "banned": "ban"}
 
 
-def somebody(village: Village, status: str, name: str = "alice", **fields: object) -> Person:
+def somebody(stack: Stack, status: str, name: str = "alice", **fields: object) -> Person:
     """A newcomer who registered and was brought to this status; `fields` go into the registration."""
-    person = village.pending(name, **fields)
+    person = stack.pending(name, **fields)
     if status != "pending":
-        village.decides(AWAY_FROM_PENDING[status], person)
+        stack.decides(AWAY_FROM_PENDING[status], person)
     return person
 
 
-def decide_as(village: Village, token: str, transition: str, username: str, **fields: object) -> Reply:
+def decide_as(stack: Stack, token: str, transition: str, username: str, **fields: object) -> Reply:
     """The decision of whoever has this token."""
-    return village.post(f"/api/admin/user/{transition}", {"username": username, **fields}, token=token)
+    return stack.post(f"/api/admin/user/{transition}", {"username": username, **fields}, token=token)
 
 
-def decide_on_many(village: Village, transition: str, usernames: list[str], **fields: object) -> list[dict[str, Any]]:
+def decide_on_many(stack: Stack, transition: str, usernames: list[str], **fields: object) -> list[dict[str, Any]]:
     """Olivia's decision about each of many."""
     body = {"usernames": usernames, **fields}
-    reply = village.post(f"/api/admin/user/{transition}", body, token=village.olivia())
+    reply = stack.post(f"/api/admin/user/{transition}", body, token=stack.olivia())
     assert reply.status == 200, reply.text
     assert reply.json["success"] is True
     results: list[dict[str, Any]] = reply.json["results"]
     return results
 
 
-def letters_after(village: Village, person: Person, seen: int) -> str:
+def letters_after(stack: Stack, person: Person, seen: int) -> str:
     """The text of the next mail to this person, after so many."""
-    return village.smtp.wait_for(person.email, seen + 1).text
+    return stack.smtp.wait_for(person.email, seen + 1).text

@@ -32,7 +32,7 @@ HEALTHY_MACHINE = Machine(
 )
 
 
-class Clinic:
+class DoctorCase:
     """A game server, AuthMe's table and a config of ours. `sections` is the config, `machine` what the doctor asks."""
 
     def __init__(self, directory: Path, game: GameServer, table: AuthMeTable) -> None:

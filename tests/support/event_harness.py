@@ -15,7 +15,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import AuditEntry
 from regsvc.runtime.event_streams import EventStream, EventStreams
 from regsvc.runtime.events import EventLog
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 SOON = timedelta(milliseconds=20)
 NEVER = timedelta(hours=1)
@@ -28,7 +28,7 @@ def session_of(name: str = "Olivia", user_id: int = 1) -> Session:
 
 
 @dataclass
-class Hall:
+class EventHarness:
     """`banned` are the names of those whose session has ended."""
 
     streams: EventStreams
@@ -43,12 +43,12 @@ class Hall:
             self.streams.wake()
 
 
-def open_hall(worker: Worker, audit: Audit, **options: Any) -> Hall:
+def open_hall(worker: Worker, audit: Audit, **options: Any) -> EventHarness:
     """With streams that look often, and neither check nor beat unless `options` say so."""
     banned: set[str] = set()
     patient = {"heart_beat": NEVER, "look_every": SOON, "check_every": NEVER}
     streams = EventStreams(worker, EventLog(), lambda session: session.username not in banned, **{**patient, **options})
-    return Hall(streams, worker, audit, banned)
+    return EventHarness(streams, worker, audit, banned)
 
 
 class Listener:
@@ -75,13 +75,13 @@ class Listener:
 
 
 def events_in(chunk: bytes) -> list[tuple[str, Any]]:
-    """Candidates, and whom they are about."""
+    """Names, and whom they are about."""
     parts = [dict(line.split(": ", 1) for line in part.split("\n")) for part in chunk.decode().split("\n\n") if part]
     return [(part["event"], json.loads(part["data"]).get("username")) for part in parts if "event" in part]
 
 
-async def sit_down(hall: Hall, stream: EventStream) -> Listener:
-    listener = Listener(hall.streams.chunks(stream))
+async def sit_down(event_harness: EventHarness, stream: EventStream) -> Listener:
+    listener = Listener(event_harness.streams.chunks(stream))
     assert await listener.chunk() == b"retry: 3000\n\n"
     return listener
 
@@ -95,7 +95,7 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(told())
 
 
-def add_many(count: int, clock: StandingClock) -> None:
+def add_many(count: int, clock: ManualClock) -> None:
     """So many approvals at once."""
     entry = {"action": "user.approved", "operator": "Olivia", "target": "Alice", "created_at": clock()}
     for start in range(0, count, 100):

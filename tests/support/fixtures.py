@@ -27,13 +27,13 @@ from regsvc.database.engine import Worker, open_database
 from regsvc.database.models import APPROVED, PENDING, User, bind_models
 from tests.support.authme_database import DatabaseKind
 from tests.support.database_fixtures import KEY, InParallel, MakeTokens, MakeUser
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 
 
 @pytest.fixture
-def clock() -> StandingClock:
-    return StandingClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def in_parallel(our_database: Database) -> InParallel:
 
 
 @pytest.fixture
-def make_user(our_database: Database, clock: StandingClock) -> MakeUser:
+def make_user(our_database: Database, clock: ManualClock) -> MakeUser:
     """`make_user("Bob", status="approved")`; what is not said is usual."""
 
     def make(username: str, **columns: Any) -> User:
@@ -118,7 +118,7 @@ def operators() -> set[str]:
 
 
 @pytest.fixture
-def make_tokens(our_database: Database, clock: StandingClock, operators: set[str]) -> MakeTokens:
+def make_tokens(our_database: Database, clock: ManualClock, operators: set[str]) -> MakeTokens:
     def make(signing: SigningKeys | None = None, admin_idle: timedelta = timedelta(hours=2)) -> Tokens:
         return Tokens(
             signing=signing or SigningKeys(KEY),

@@ -7,20 +7,20 @@ from typing import Any
 import jwt
 
 from regsvc.auth.keys import SIGNING_KEY_FILE, fingerprint
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 FOREIGN_KEY = b"a stranger's key, of more than thirty-two bytes, and long enough for any HMAC there is"
 LONG_AGO = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp())
 
 
-def signing_key(village: Village) -> bytes:
+def signing_key(stack: Stack) -> bytes:
     """What the daemon signs with."""
-    return (village.daemon.state_dir / SIGNING_KEY_FILE).read_bytes().strip()
+    return (stack.daemon.state_dir / SIGNING_KEY_FILE).read_bytes().strip()
 
 
-def with_claims(village: Village, token: str, **claims: object) -> str:
+def with_claims(stack: Stack, token: str, **claims: object) -> str:
     """The token with other claims, signed by the daemon's own key."""
-    return _signed(_claims(token) | claims, signing_key(village))
+    return _signed(_claims(token) | claims, signing_key(stack))
 
 
 def _claims(token: str) -> dict[str, Any]:
@@ -32,17 +32,17 @@ def _signed(claims: dict[str, Any], key: bytes, algorithm: str = "HS256", kid: s
     return jwt.encode(claims, "" if algorithm == "none" else key, algorithm, headers)
 
 
-FORGERIES: dict[str, Callable[[Village, str], str]] = {
-    "garbage": lambda village, token: "garbage",
-    "expired": lambda village, token: with_claims(village, token, exp=LONG_AGO),
-    "another user's": lambda village, token: with_claims(village, token, sub="1000000"),
-    "unknown audience": lambda village, token: with_claims(village, token, aud="root"),
-    "unknown session": lambda village, token: with_claims(village, token, jti="0" * 32),
-    "foreign kid": lambda village, token: _signed(_claims(token), FOREIGN_KEY),
-    "foreign key": lambda village, token: _signed(_claims(token), FOREIGN_KEY, kid=fingerprint(signing_key(village))),
-    "alg none": lambda village, token: _signed(_claims(token), b"", "none", fingerprint(signing_key(village))),
-    "alg HS512": lambda village, token: _signed(_claims(token), signing_key(village), "HS512"),
-    "cut": lambda village, token: token[:-5],
-    "two at once": lambda village, token: f"{token} {token}",
+FORGERIES: dict[str, Callable[[Stack, str], str]] = {
+    "garbage": lambda stack, token: "garbage",
+    "expired": lambda stack, token: with_claims(stack, token, exp=LONG_AGO),
+    "another user's": lambda stack, token: with_claims(stack, token, sub="1000000"),
+    "unknown audience": lambda stack, token: with_claims(stack, token, aud="root"),
+    "unknown session": lambda stack, token: with_claims(stack, token, jti="0" * 32),
+    "foreign kid": lambda stack, token: _signed(_claims(token), FOREIGN_KEY),
+    "foreign key": lambda stack, token: _signed(_claims(token), FOREIGN_KEY, kid=fingerprint(signing_key(stack))),
+    "alg none": lambda stack, token: _signed(_claims(token), b"", "none", fingerprint(signing_key(stack))),
+    "alg HS512": lambda stack, token: _signed(_claims(token), signing_key(stack), "HS512"),
+    "cut": lambda stack, token: token[:-5],
+    "two at once": lambda stack, token: f"{token} {token}",
 }
 """By what is wrong with it: a good token → a bad one."""

@@ -17,7 +17,7 @@ from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore
 from regsvc.notifications.outbox import Outbox
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 ALICE = parse_email("Alice@example.org")
 BOB = parse_email("Bob@example.org")
@@ -31,10 +31,10 @@ def rows_of(table: type[Table]) -> list[dict[str, Any]]:
     return list(rows)
 
 
-class PostOffice:
+class MailHarness:
     """The rules of codes, links, outbox and mails; `desk` is what a delivery works with."""
 
-    def __init__(self, database: Database, clock: StandingClock, templates: Path | None = None) -> None:
+    def __init__(self, database: Database, clock: ManualClock, templates: Path | None = None) -> None:
         secrets = DerivedSecrets(INSTALLATION_KEY)
         self.clock = clock
         self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)

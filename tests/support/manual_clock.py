@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 
-class StandingClock:
+class ManualClock:
     """Called, it tells the time: an aware UTC moment in whole milliseconds."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ SYSTEM_TABLES = Path("/usr/share/mysql")
 MYSQLD = "COMPANION_TEST_MYSQLD"
 START_TIMEOUT = 30.0  # seconds; about one is usual
 
-KEEPER = ("keeper", "keeper-password")
+ROOT_LOGIN = ("root", "root-password")
 AUTHME = ("authme", "authme-password")
 
 # A folder made for one test session needs no safety, little memory and no log for replication.
@@ -55,8 +55,8 @@ DELETE FROM mysql.global_priv;
 FLUSH PRIVILEGES;
 """
 FIRST_STATEMENTS = f"""\
-CREATE USER '{KEEPER[0]}'@'%' IDENTIFIED BY '{KEEPER[1]}';
-GRANT ALL PRIVILEGES ON *.* TO '{KEEPER[0]}'@'%' WITH GRANT OPTION;
+CREATE USER '{ROOT_LOGIN[0]}'@'%' IDENTIFIED BY '{ROOT_LOGIN[1]}';
+GRANT ALL PRIVILEGES ON *.* TO '{ROOT_LOGIN[0]}'@'%' WITH GRANT OPTION;
 CREATE USER '{AUTHME[0]}'@'%' IDENTIFIED BY '{AUTHME[1]}';
 """
 
@@ -149,7 +149,7 @@ class MariaDBServer:
             self._process = None
 
     def kill(self) -> None:
-        """SIGKILL, as the out-of-memory killer sends it; `start` then recovers."""
+        """SIGKILL, as the out-of-memory crash_tester sends it; `start` then recovers."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -159,36 +159,36 @@ class MariaDBServer:
     def fresh_database(self) -> Iterator[Database]:
         """An empty schema, dropped afterwards, on which the `authme` login has all rights."""
         database = Database(port=self.port, name=f"companion_{next(self._database_numbers)}")
-        self.run_as_keeper(
+        self.run_as_root(
             f"CREATE DATABASE `{database.name}`",
             f"GRANT ALL PRIVILEGES ON `{database.name}`.* TO '{database.user}'@'%'",
         )
         try:
             yield database
         finally:
-            self.run_as_keeper(
+            self.run_as_root(
                 f"REVOKE ALL PRIVILEGES ON `{database.name}`.* FROM '{database.user}'@'%'",
                 f"DROP DATABASE `{database.name}`",
             )
 
     def end_connections(self, user: str = AUTHME[0]) -> None:
         """Cuts every connection of this login, as an idle time-out or a restart of the server does."""
-        self.run_as_keeper(f"KILL USER '{user}'")
+        self.run_as_root(f"KILL USER '{user}'")
 
-    def run_as_keeper(self, *statements: str) -> None:
+    def run_as_root(self, *statements: str) -> None:
         """Runs SQL with every right there is, one statement after the other."""
-        with closing(self._connect_as_keeper()) as connection, connection.cursor() as cursor:
+        with closing(self._connect_as_root()) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
-    def ask_as_keeper(self, query: str) -> list[tuple[object, ...]]:
-        """The rows of a question that only the server's keeper may ask."""
-        with closing(self._connect_as_keeper()) as connection, connection.cursor() as cursor:
+    def ask_as_root(self, query: str) -> list[tuple[object, ...]]:
+        """The rows of a question that only the server's root may ask."""
+        with closing(self._connect_as_root()) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             return list(cursor.fetchall())
 
-    def _connect_as_keeper(self) -> "Connection[Cursor]":
-        user, password = KEEPER
+    def _connect_as_root(self) -> "Connection[Cursor]":
+        user, password = ROOT_LOGIN
         return pymysql.connect(
             host=HOST, port=self.port, user=user, password=password, autocommit=True, ssl_disabled=True
         )
@@ -196,7 +196,7 @@ class MariaDBServer:
     def _is_ready(self) -> bool:
         """Tries to connect; a refusal is followed by a short wait that a dying server ends at once."""
         try:
-            self._connect_as_keeper().close()
+            self._connect_as_root().close()
         except pymysql.err.OperationalError:
             if self._process is not None:
                 try:

@@ -15,7 +15,7 @@ from peewee import Database as OurDatabase
 from regsvc.database.engine import open_database
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.mariadb import Database
 
 PATIENCE = timedelta(seconds=20)
@@ -38,7 +38,7 @@ def fill_schema(schema: Database) -> None:
         statements = _copied.get(schema.port)
         if statements is None:
             bind_models(ours)
-            migrate(ours, StandingClock())
+            migrate(ours, ManualClock())
             _copied[schema.port] = (*_tables_of(ours), *_triggers_of(ours), _migrations_of(ours))
             return
         with ours.connection().cursor() as cursor:
@@ -54,7 +54,7 @@ def _migrated_file() -> bytes:
         ours = open_database(f"sqlite:///{file}", PATIENCE)
         bind_models(ours)
         with ours.connection_context():
-            migrate(ours, StandingClock())
+            migrate(ours, ManualClock())
         return file.read_bytes()
 
 

@@ -1,14 +1,14 @@
-"""Who is in a village's ops.json beside Olivia, and who gets in and out of it."""
+"""Who is in a stack's ops.json beside Olivia, and who gets in and out of it."""
 
 from tests.support.command_line import companion
-from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Village
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
 
 
 class Operators:
-    """The list of one village. Every change replaces the file, as the game does."""
+    """The list of one stack. Every change replaces the file, as the game does."""
 
-    def __init__(self, village: Village) -> None:
-        self._village = village
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
         self._levels = {OPERATOR: 4}
 
     def appoint(self, person: Person, level: int = 4) -> None:
@@ -23,16 +23,16 @@ class Operators:
 
     def new(self, name: str = "oscar", level: int = 4) -> Person:
         """A newcomer who registered, was approved and then appointed."""
-        person = self._village.approved(name)
+        person = self._stack.approved(name)
         self.appoint(person, level)
         return person
 
     def _write(self) -> None:
-        self._village.game.write_operators(*self._levels, levels=self._levels)
+        self._stack.game.write_operators(*self._levels, levels=self._levels)
 
 
-def create_olivia(village: Village) -> None:
+def create_olivia(stack: Stack) -> None:
     """An operator where there is no AuthMe to have her from: by the command line, as a host does it."""
     given = ("users", "create", OPERATOR, "--password-stdin")
-    created = companion(*given, config=village.daemon.config_file, typed=f"{OPERATORS_PASSWORD}\n")
+    created = companion(*given, config=stack.daemon.config_file, typed=f"{OPERATORS_PASSWORD}\n")
     assert created.status == 0, created

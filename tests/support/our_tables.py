@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from tests.support.authme_database import AuthMeDatabase, SqliteFile
-from tests.support.stack import Village
+from tests.support.stack import Stack
 
 TABLES = (
     "regsvc_user",
@@ -23,17 +23,17 @@ TABLES = (
 )
 
 
-def our_database(village: Village) -> AuthMeDatabase:
+def our_database(stack: Stack) -> AuthMeDatabase:
     """Where the daemon keeps its tables: beside AuthMe's on MariaDB, else in a file of its own."""
-    if village.kind == "mariadb":
-        return village.table.database
-    return SqliteFile(village.daemon.state_dir / "companion.db")
+    if stack.kind == "mariadb":
+        return stack.table.database
+    return SqliteFile(stack.daemon.state_dir / "companion.db")
 
 
 @contextmanager
-def our_busy(village: Village) -> Iterator[None]:
+def our_busy(stack: Stack) -> Iterator[None]:
     """SQLite alone: somebody writes into our tables, and takes his time."""
-    database = our_database(village)
+    database = our_database(stack)
     assert isinstance(database, SqliteFile)
     connection = database.connect()
     connection.execute("BEGIN IMMEDIATE")
@@ -50,9 +50,9 @@ def ago(**period: float) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
-def age_code(village: Village, email: str, **period: float) -> None:
+def age_code(stack: Stack, email: str, **period: float) -> None:
     """Let time pass for the codes of this address: they were asked for, and handed over, so long ago."""
-    ours = our_database(village)
+    ours = our_database(stack)
     ours.execute("UPDATE regsvc_verification SET created_at = ? WHERE email_key = ?", (ago(**period), email))
     ours.execute(
         "UPDATE regsvc_verification SET handed_over_at = ? WHERE email_key = ? AND handed_over_at IS NOT NULL",
@@ -60,22 +60,22 @@ def age_code(village: Village, email: str, **period: float) -> None:
     )
 
 
-def tries_of(village: Village, email: str) -> int:
+def tries_of(stack: Stack, email: str) -> int:
     """How many wrong tries the newest code for registering with this address has seen."""
-    [newest] = our_database(village).query(
+    [newest] = our_database(stack).query(
         "SELECT tries FROM regsvc_verification WHERE email_key = ? AND purpose = 'register' ORDER BY id DESC LIMIT 1",
         (email,),
     )
     return int(newest["tries"])
 
 
-def count_rows(village: Village) -> Mapping[str, int]:
+def count_rows(stack: Stack) -> Mapping[str, int]:
     """How many rows each of our tables has."""
-    ours = our_database(village)
+    ours = our_database(stack)
     return {table: int(ours.query(f"SELECT COUNT(*) AS n FROM {table}")[0]["n"]) for table in TABLES}
 
 
-def everything_stored(village: Village) -> str:
+def everything_stored(stack: Stack) -> str:
     """Every value of every row of ours, as text: no secret may be in it."""
-    ours = our_database(village)
+    ours = our_database(stack)
     return "\n".join(str(list(row.values())) for table in TABLES for row in ours.query(f"SELECT * FROM {table}"))

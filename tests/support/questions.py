@@ -1,10 +1,10 @@
-"""Questions that the stories answer, and a village that asks them."""
+"""Questions that the stories answer, and a stack that asks them."""
 
 from pathlib import Path
 from typing import Any
 
 from tests.support.daemon import Reply
-from tests.support.stack import NO_LIMIT, Person, Village
+from tests.support.stack import NO_LIMIT, Person, Stack
 
 QUESTIONS = """
 [[question]]
@@ -56,27 +56,27 @@ SUBMIT = "/api/questionnaire/submit"
 
 
 def asking(directory: Path, **questionnaire: Any) -> dict[str, dict[str, Any]]:
-    """What a village's config needs so that it asks; `questionnaire` are more keys of that section."""
+    """What a stack's config needs so that it asks; `questionnaire` are more keys of that section."""
     file = directory / "questions.toml"
     file.write_text(QUESTIONS, encoding="utf-8")
     usual = {"file": str(file), "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT}
     return {"questionnaire": {**usual, **questionnaire}}
 
 
-def submit(village: Village, answers: object, client: str = "", **fields: object) -> Reply:
+def submit(stack: Stack, answers: object, client: str = "", **fields: object) -> Reply:
     """`client`: the address a proxy on this machine says it came from; else it is the test's own."""
     headers = {"X-Forwarded-For": client} if client else {}
-    return village.post(SUBMIT, {"answers": answers, **fields}, headers=headers)
+    return stack.post(SUBMIT, {"answers": answers, **fields}, headers=headers)
 
 
-def token_for(village: Village, answers: object = PASSING, client: str = "") -> str:
+def token_for(stack: Stack, answers: object = PASSING, client: str = "") -> str:
     """The token of answers that were taken."""
-    reply = submit(village, answers, client)
+    reply = submit(stack, answers, client)
     assert reply.status == 200, reply.text
     token: str = reply.json["token"]
     return token
 
 
-def applies(village: Village, person: Person, token: object, **fields: object) -> Reply:
+def applies(stack: Stack, person: Person, token: object, **fields: object) -> Reply:
     """The registration with a result."""
-    return village.register(person, questionnaire={"token": token}, **fields)
+    return stack.register(person, questionnaire={"token": token}, **fields)

@@ -1,4 +1,4 @@
-"""One new house after the other, each with an empty table of AuthMe's; made for tests that need many."""
+"""One new services after the other, each with an empty table of AuthMe's; made for tests that need many."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -8,20 +8,20 @@ from pathlib import Path
 from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
 from tests.support.authme_tables import AuthMeTable, create_table
 from tests.support.game_server import write_game_server
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.mariadb import MariaDBServer
-from tests.support.services import House, open_house
+from tests.support.services import ServiceHarness, open_services
 
-OpenHouse = Callable[[], AbstractContextManager[House]]
+OpenServices = Callable[[], AbstractContextManager[ServiceHarness]]
 
 
-def house_opener(directory: Path, mariadb: MariaDBServer | None) -> OpenHouse:
+def services_opener(directory: Path, mariadb: MariaDBServer | None) -> OpenServices:
     """Each in a folder of its own below `directory`, on SQLite where there is no `mariadb`."""
     numbers = itertools.count(1)
 
     @contextmanager
-    def opened() -> Iterator[House]:
-        home = directory / f"house-{next(numbers)}"
+    def opened() -> Iterator[ServiceHarness]:
+        home = directory / f"services-{next(numbers)}"
         home.mkdir()
         game = write_game_server(home / "game")
         game.authme_directory.mkdir(parents=True)
@@ -32,6 +32,6 @@ def house_opener(directory: Path, mariadb: MariaDBServer | None) -> OpenHouse:
             table = AuthMeTable(place)
             create_table(table)
             game.install_authme(table)
-            yield stack.enter_context(closing(open_house(game, table, StandingClock(), home / "state")))
+            yield stack.enter_context(closing(open_services(game, table, ManualClock(), home / "state")))
 
     return opened

@@ -1,4 +1,4 @@
-"""A village in which things happen in random order: on the web, in the game, in SQL, and processes that are killed.
+"""A stack in which things happen in random order: on the web, in the game, in SQL, and processes that are killed.
 
 A hypothesis state machine. After everything that we did, AuthMe's table is judged by `table_judge`; after each run of
 the sync a second one changes nothing.
@@ -20,7 +20,7 @@ from regsvc.core.refusal import Refusal
 from regsvc.database.failpoints import POINTS, Point
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, User
 from tests.support.authme_database import Row
-from tests.support.random_services import OpenHouse
+from tests.support.random_services import OpenServices
 from tests.support.row_audit import Known, Picture, is_locked, judge, judge_rest, take_picture
 
 NAMES = ("Alice", "Bob", "Carol", "Dave")
@@ -84,7 +84,7 @@ def operation(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
 
     def made(act: Callable[..., None]) -> Any:
         @wraps(act)
-        def counted(self: "RandomVillage", **given: Any) -> None:
+        def counted(self: "RandomStack", **given: Any) -> None:
             self.count()
             act(self, **given)
 
@@ -93,15 +93,15 @@ def operation(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
     return made
 
 
-class RandomVillage(RuleBasedStateMachine):
+class RandomStack(RuleBasedStateMachine):
     """One sequence. `count` counts the operations of all of them."""
 
-    def __init__(self, open_house: OpenHouse, count: Callable[[], None]) -> None:
+    def __init__(self, open_services: OpenServices, count: Callable[[], None]) -> None:
         super().__init__()
         self.reaper = Reaper()
-        self._opened = open_house()
+        self._opened = open_services()
         self._at_large = self.reaper.at_large()
-        self.house = self._opened.__enter__()
+        self.services = self._opened.__enter__()
         self._at_large.__enter__()
         self.count = count
         self.people = {name.lower(): Known(name) for name in (*NAMES, "Olivia")}
@@ -135,25 +135,25 @@ class RandomVillage(RuleBasedStateMachine):
 
     @operation(name=some_name, data=st.data())
     def decide_here(self, name: str, data: st.DataObject) -> None:
-        user = self.house.find_user(name)
+        user = self.services.find_user(name)
         likely = LIKELY[user.status] if user is not None else ("approve",)
         self._decide(name, data.draw(st.sampled_from(likely)))
 
     @operation(name=some_name)
     def let_play_here(self, name: str) -> None:
-        user = self.house.find_user(name)
+        user = self.services.find_user(name)
         self._decide(name, "unban" if user is not None and user.status == BANNED else "approve")
 
     @operation(name=some_name, days=st.integers(1, 20))
     def ban_here_for_some_days(self, name: str, days: int) -> None:
-        self._decide(name, "ban", expires_at=self.house.clock() + timedelta(days=days))
+        self._decide(name, "ban", expires_at=self.services.clock() + timedelta(days=days))
 
     @operation(name=some_name)
     def set_password_here(self, name: str) -> None:
         person, password = self.people[name.lower()], self._new_password()
 
         def note(is_done: bool) -> None:
-            user = self.house.find_user(name)
+            user = self.services.find_user(name)
             if user is None or (not is_done and user.password_hash is None):  # killed before it was set
                 person.others.add(password)
                 return
@@ -164,7 +164,7 @@ class RandomVillage(RuleBasedStateMachine):
             row = self._row(name)
             person.is_promised = is_done and row is not None and is_locked(row)
 
-        self._do(lambda: self.house.set_password(name, password), note)
+        self._do(lambda: self.services.set_password(name, password), note)
 
     @operation(name=some_name, data=st.data())
     def log_in_here(self, name: str, data: st.DataObject) -> None:
@@ -175,21 +175,21 @@ class RandomVillage(RuleBasedStateMachine):
         password = data.draw(st.sampled_from(tried))
 
         def log_in() -> None:
-            self.house.login(name, password)
+            self.services.login(name, password)
             assert password in person.own, f"{name} was let in with {password}, own are {person.own}"
 
         self._do(log_in)
 
     @operation(name=some_name, status=st.sampled_from(sorted(STATUSES)))
     def type_status_in_sql(self, name: str, status: str) -> None:
-        user = self.house.find_user(name)
+        user = self.services.find_user(name)
         if user is None:
             return
-        self.house.ours.execute("UPDATE regsvc_user SET status = ? WHERE username_key = ?", (status, name.lower()))
+        self.services.ours.execute("UPDATE regsvc_user SET status = ? WHERE username_key = ?", (status, name.lower()))
 
     @operation(name=some_name)
     def delete_in_sql(self, name: str) -> None:
-        self.house.ours.execute("DELETE FROM regsvc_user WHERE username_key = ?", (name.lower(),))
+        self.services.ours.execute("DELETE FROM regsvc_user WHERE username_key = ?", (name.lower(),))
         self._sync()
 
     @operation()
@@ -202,7 +202,7 @@ class RandomVillage(RuleBasedStateMachine):
 
     @operation(hours=st.integers(1, 200))
     def wait(self, hours: int) -> None:
-        self.house.clock.advance(hours=hours)
+        self.services.clock.advance(hours=hours)
 
     # --- there ---
 
@@ -218,13 +218,13 @@ class RandomVillage(RuleBasedStateMachine):
         opened = person.opens(row) if row is not None else []
         if not opened:
             return
-        assert self.house.authme.login(name, opened[0])
+        assert self.services.authme.login(name, opened[0])
         if then == "quits":
-            self.house.authme.quit(name)
+            self.services.authme.quit(name)
         elif then == "changes the password":
-            self._change_password_there(person, lambda new: self.house.authme.change_password(name, opened[0], new))
+            self._change_password_there(person, lambda new: self.services.authme.change_password(name, opened[0], new))
         elif then == "unregisters":
-            self._leave(lambda: self.house.authme.unregister(name, opened[0]))
+            self._leave(lambda: self.services.authme.unregister(name, opened[0]))
         elif then == "has a session":
             self._write_there(name, hasSession=1, x=7.25, world="nether", yaw=1.5)
         self._moment()
@@ -234,32 +234,32 @@ class RandomVillage(RuleBasedStateMachine):
         """Also where the row is locked."""
         if self._row(name) is not None:
             self._change_password_there(
-                self.people[name.lower()], lambda new: self.house.authme.set_password(name, new)
+                self.people[name.lower()], lambda new: self.services.authme.set_password(name, new)
             )
             self._moment()
 
     @operation(name=some_name)
     def unregister_there(self, name: str) -> None:
-        self._leave(lambda: self.house.authme.unregister_from_console(name))
+        self._leave(lambda: self.services.authme.unregister_from_console(name))
         self._moment()
 
     @operation(name=some_name)
     def another_takes_the_name_there(self, name: str) -> None:
-        self._leave(lambda: self.house.authme.unregister_from_console(name))
+        self._leave(lambda: self.services.authme.unregister_from_console(name))
         self._moment()
         self._register_there(name)
 
     @operation(hours=st.integers(24, 400))
     def purge_there(self, hours: int) -> None:
-        self._leave(lambda: self.house.authme.purge(self.house.clock() - timedelta(hours=hours)))
+        self._leave(lambda: self.services.authme.purge(self.services.clock() - timedelta(hours=hours)))
 
     @operation(name=some_name, email=some_emails)
     def change_email_there(self, name: str, email: str) -> None:
-        self.house.authme.set_email(name, email)
+        self.services.authme.set_email(name, email)
 
     @operation(name=some_name, has_one=st.booleans())
     def change_second_factor_there(self, name: str, has_one: bool) -> None:
-        self.house.authme.set_totp(name, "JBSWY3DPEHPK3PXP" if has_one else None)
+        self.services.authme.set_totp(name, "JBSWY3DPEHPK3PXP" if has_one else None)
 
     @operation(name=some_name)
     def buy_the_game(self, name: str) -> None:
@@ -278,22 +278,22 @@ class RandomVillage(RuleBasedStateMachine):
         row_was_there = self._row(name) is not None
 
         def note(is_done: bool) -> None:
-            user = self.house.find_user(name)
+            user = self.services.find_user(name)
             if user is None or user.origin != "registered" or self._identity(name) == was:
                 return
             person.forget()
             person.own = [password] if password is not None else []
             person.is_strangers = row_was_there
 
-        self._do(lambda: self.house.register(name, password), note)
+        self._do(lambda: self.services.register(name, password), note)
 
     def _register_there(self, name: str) -> None:
         person, password = self.people[name.lower()], self._new_password()
-        is_taken = self.house.find_user(name) is not None
+        is_taken = self.services.find_user(name) is not None
         if self._row(name) is not None:
-            assert not self.house.authme.register(name, password)
+            assert not self.services.authme.register(name, password)
             return
-        assert self.house.authme.register(name, password)
+        assert self.services.authme.register(name, password)
         if is_taken:
             person.others.add(password)
             person.is_strangers = True
@@ -305,25 +305,25 @@ class RandomVillage(RuleBasedStateMachine):
         person = self.people[name.lower()]
 
         def note(is_done: bool) -> None:
-            user = self.house.find_user(name)
+            user = self.services.find_user(name)
             if transition == "approve" and user is not None and user.status == APPROVED:
                 person.is_asked_back = True
                 person.has_left = person.has_left and not is_done
 
-        self._do(lambda: self.house.decide(transition, name, **decree), note)
+        self._do(lambda: self.services.decide(transition, name, **decree), note)
 
     def _sync(self) -> None:
-        self._do(self.house.sync)
+        self._do(self.services.sync)
         self.reaper.rest()
-        picture, report = take_picture(self.house.table), self.house.sync()
+        picture, report = take_picture(self.services.table), self.services.sync()
         assert (report.errors, report.has_effects) == ([], False), report
-        assert take_picture(self.house.table).exact == picture.exact
+        assert take_picture(self.services.table).exact == picture.exact
         judge_rest(picture, self.people, self._users())
 
     def _do(self, act: Callable[[], object], note: Callable[[bool], None] = lambda is_done: None) -> None:
         """Something of ours: what it made of AuthMe's table is judged. A killed process comes back and syncs."""
         self._moment()
-        before, is_done, is_killed = take_picture(self.house.table), False, False
+        before, is_done, is_killed = take_picture(self.services.table), False, False
         typed = [key for key, user in self._users().items() if is_approval_typed(user)]
         try:
             act()
@@ -332,8 +332,8 @@ class RandomVillage(RuleBasedStateMachine):
             pass
         except Killed:
             is_killed = True
-            self.house.restart()
-            self.house.sync()
+            self.services.restart()
+            self.services.sync()
         if is_done or is_killed:
             note(is_done)
         for key, user in self._users().items():
@@ -342,7 +342,7 @@ class RandomVillage(RuleBasedStateMachine):
         self._judge(before)
 
     def _judge(self, before: Picture) -> None:
-        users, after = self._users(), take_picture(self.house.table)
+        users, after = self._users(), take_picture(self.services.table)
         judge(before, after, self.people, users)
         for person in self.people.values():
             person.is_asked_back = False
@@ -351,10 +351,10 @@ class RandomVillage(RuleBasedStateMachine):
                 person.is_strangers = False
 
     def _leave(self, act: Callable[[], object]) -> None:
-        before = set(take_picture(self.house.table).rows)
+        before = set(take_picture(self.services.table).rows)
         act()
-        for key in before - set(take_picture(self.house.table).rows):
-            person, user = self.people[key], self.house.find_user(key)
+        for key in before - set(take_picture(self.services.table).rows):
+            person, user = self.people[key], self.services.find_user(key)
             if user is None:
                 person.forget()
             elif not person.is_strangers:
@@ -372,37 +372,37 @@ class RandomVillage(RuleBasedStateMachine):
 
     def _write_there(self, name: str, **columns: object) -> None:
         changes = ", ".join(f"{column} = ?" for column in columns)
-        table = self.house.table
+        table = self.services.table
         table.database.execute(
             f"UPDATE {table.name} SET {changes} WHERE username = ?", (*columns.values(), name.lower())
         )
 
     def _moment(self) -> None:
-        self.house.clock.advance(seconds=1)
+        self.services.clock.advance(seconds=1)
 
     def _new_password(self) -> str:
         self.passwords += 1
         return f"the-password-{self.passwords}"
 
     def _row(self, name: str) -> Row | None:
-        return self.house.authme.find(name)
+        return self.services.authme.find(name)
 
     def _users(self) -> dict[str, User]:
         return {user.username_key: user for user in User.select()}
 
     def _identity(self, name: str) -> object:
-        user = self.house.find_user(name)
+        user = self.services.find_user(name)
         return None if user is None else (user.id, user.created_at)
 
     def _schema(self) -> object:
-        table = self.house.table
+        table = self.services.table
         if table.database.kind == "sqlite":
             return table.database.query("SELECT sql FROM sqlite_master ORDER BY name")
         [made] = table.database.query(f"SHOW CREATE TABLE {table.name}")
         return re.sub(r" AUTO_INCREMENT=\d+", "", str(made["Create Table"]))
 
 
-def live_through(open_house: OpenHouse, sequences: int, first_seed: int) -> int:
+def live_through(open_services: OpenServices, sequences: int, first_seed: int) -> int:
     """So many random sequences; the number of operations in all of them. A failure shows the shortest like it."""
     operations = 0
 
@@ -410,11 +410,11 @@ def live_through(open_house: OpenHouse, sequences: int, first_seed: int) -> int:
         nonlocal operations
         operations += 1
 
-    def village() -> RandomVillage:
-        return RandomVillage(open_house, count)
+    def stack() -> RandomStack:
+        return RandomStack(open_services, count)
 
     run_state_machine_as_test(
-        seed(first_seed)(village),  # type: ignore[arg-type]
+        seed(first_seed)(stack),  # type: ignore[arg-type]
         settings=settings(
             max_examples=sequences,
             stateful_step_count=STEPS,

@@ -1,6 +1,6 @@
 """The daemon's services on one thread beside AuthMe's table, with a clock that stands: no HTTP, no background job.
 
-`house.sync()` is a run of the sync; `house.restart()` ends the process and begins another one on the same data.
+`services.sync()` is a run of the sync; `services.restart()` ends the process and begins another one on the same data.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, Row, Sq
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, find_player
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 
 CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
@@ -38,12 +38,12 @@ Settings = Mapping[str, object]
 
 
 @dataclass
-class House:
-    """Make it with `open_house`; `close` it at the end."""
+class ServiceHarness:
+    """Make it with `open_services`; `close` it at the end."""
 
     game: GameServer
     table: AuthMeTable
-    clock: StandingClock
+    clock: ManualClock
     directory: Path
     given: Settings
     app: App
@@ -156,16 +156,18 @@ class House:
         self.app.close()
 
 
-MakeHouse = Callable[..., House]
+MakeServices = Callable[..., ServiceHarness]
 
 
-def open_house(game: GameServer, table: AuthMeTable, clock: StandingClock, directory: Path, **given: object) -> House:
+def open_services(
+    game: GameServer, table: AuthMeTable, clock: ManualClock, directory: Path, **given: object
+) -> ServiceHarness:
     """The first start. `given` are keys of the config, with two underscores for the dot."""
     authme = AuthMeLike(table, now=clock)
     settings = named(given)
     if "database.url" not in settings:
         _make_tables(table, directory)
-    return House(game, table, clock, directory, settings, open_app(game, directory, clock, settings), authme)
+    return ServiceHarness(game, table, clock, directory, settings, open_app(game, directory, clock, settings), authme)
 
 
 def _make_tables(table: AuthMeTable, directory: Path) -> None:
@@ -176,7 +178,7 @@ def _make_tables(table: AuthMeTable, directory: Path) -> None:
         fill_file(directory / "companion.db")
 
 
-def open_app(game: GameServer, directory: Path, clock: StandingClock, given: Settings) -> App:
+def open_app(game: GameServer, directory: Path, clock: ManualClock, given: Settings) -> App:
     usual: dict[str, object] = {
         "server.state_dir": str(directory),
         "game.directory": str(game.directory),

@@ -1,7 +1,7 @@
-"""A village to tell stories in: a game server with AuthMe, a mail server, and the daemon beside them, all real.
+"""A stack to tell stories in: a game server with AuthMe, a mail server, and the daemon beside them, all real.
 
-One serves a whole test file, so every story has people of its own: `village.newcomer("alice")` is a person whose name
-nobody else has. Olivia is the operator; `village.olivia()` is her admin token.
+One serves a whole test file, so every story has people of its own: `stack.newcomer("alice")` is a person whose name
+nobody else has. Olivia is the operator; `stack.olivia()` is her admin token.
 """
 
 import itertools
@@ -55,7 +55,7 @@ class Person:
         return self.name.lower()
 
 
-class Village:
+class Stack:
     """Use it as a context manager; `config` replaces `GENEROUS` section by section, key by key."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Village:
         self.smtp: MailServer
         self.daemon: Daemon
 
-    def __enter__(self) -> "Village":
+    def __enter__(self) -> "Stack":
         with ExitStack() as stack:
             self.game = write_game_server(self._directory / "game")
             self.game.authme_directory.mkdir(parents=True)
@@ -262,8 +262,8 @@ class Village:
         return sections
 
 
-MakeVillage = Callable[..., Village]
-"""Kind of database and the options of `Village`, to one that stands until the end of the test file."""
+MakeStack = Callable[..., Stack]
+"""Kind of database and the options of `Stack`, to one that stands until the end of the test file."""
 
 
 def has_code(letter: Letter) -> bool:

@@ -10,8 +10,8 @@ from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
 from tests.support.crowd import crowd, insert_crowd
-from tests.support.manual_clock import StandingClock
-from tests.support.services import MakeHouse
+from tests.support.manual_clock import ManualClock
+from tests.support.services import MakeServices
 
 MANY = 5_000
 SECONDS_FOR_MANY = 20.0
@@ -19,12 +19,12 @@ SECONDS_FOR_MANY = 20.0
 
 
 def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
-    make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock
+    make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
     insert_crowd(authme_table, crowd(MANY, clock))
     before = dump_table(authme_table)
-    house = make_house()
-    report = house.sync()
+    services = make_services()
+    report = services.sync()
     assert report.duration_ms < SECONDS_FOR_MANY * 1000
     assert report.counts() == {"scanned": MANY, "adopted": MANY}
     assert report.errors == []
@@ -43,7 +43,7 @@ def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
         "Player0@example.org",
         "player0@example.org",
     )
-    assert int(first.created_at.timestamp() * 1000) == house.player("player0000").base_regdate
+    assert int(first.created_at.timestamp() * 1000) == services.player("player0000").base_regdate
     assert users["player0009"].username == "player0009"
     for number in (5, 6, 7, 8):
         assert users[f"player{number:04}"].email is None
@@ -51,61 +51,61 @@ def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
     assert fields == {("email", "both", "5"): MANY // 10, ("email", "both", "8"): MANY // 10}
     states = Counter(player.plugin_state for player in Player.select())
     assert states == {"synced": MANY * 8 // 10, "conflict": MANY * 2 // 10}
-    entries = house.details("user.adopted")
+    entries = services.details("user.adopted")
     assert sum(entry["count"] for entry in entries) == MANY
     assert min(entry["first"].lower() for entry in entries) == "player0000"
     assert max(entry["last"].lower() for entry in entries if "last" in entry) >= f"player{MANY - 2:04}"
 
-    again = house.sync()
+    again = services.sync()
     assert (again.counts(), again.conflicts) == ({"scanned": MANY}, [])
     assert dump_table(authme_table) == before
     assert User.select().count() == MANY
 
 
 def test_a_plan_tells_what_would_be_done_and_does_nothing(
-    make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock
+    make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
     insert_crowd(authme_table, crowd(30, clock))
     before = dump_table(authme_table)
-    house = make_house(sync__existing_players="pending")
-    report = house.plan()
+    services = make_services(sync__existing_players="pending")
+    report = services.plan()
     assert report.adopted == 30
     assert report.braked is not None
     assert report.braked.locked == 30
     assert User.select().count() == Player.select().count() == 0
-    assert house.audits("user.adopted") == house.audits("sync.run") == house.audits("sync.braked") == []
+    assert services.audits("user.adopted") == services.audits("sync.run") == services.audits("sync.braked") == []
     assert dump_table(authme_table) == before
 
 
 def test_a_crash_between_two_pages_is_taken_up_where_it_stopped(
-    make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+    make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regsvc.sync.bulk.in_sync_rows.BATCH", 500)
     insert_crowd(authme_table, crowd(1200, clock))
-    house = make_house()
+    services = make_services()
     pages = iter([True, False])
-    stopped = house.app.sync._sync.run(may_go_on=lambda: next(pages))
+    stopped = services.app.sync._sync.run(may_go_on=lambda: next(pages))
     assert stopped.adopted == 1000
-    house.restart()
-    assert house.sync().adopted == 200
+    services.restart()
+    assert services.sync().adopted == 200
     assert User.select().count() == 1200
 
 
 @pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)
 def test_players_before_and_after_the_first_start(
-    make_house: MakeHouse, authme: AuthMeLike, authme_table: AuthMeTable, clock: StandingClock
+    make_services: MakeServices, authme: AuthMeLike, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
     before = AuthMeLike(authme_table, now=clock)
     before.register("Bob", "bobs-password", email="bob@example.org")
     before.register("Olivia", "olivias-password")
     insert_player(authme_table, username="carol", realname="Carol", password="x")  # regdate: the column's default
     clock.advance(seconds=1)
-    house = make_house()
+    services = make_services()
     clock.advance(seconds=1)
-    house.authme.register("Dave", "daves-password")
-    house.game.write_operators("Olivia", "Oscar")
-    house.authme.register("Oscar", "oscars-password")
-    report = house.sync()
+    services.authme.register("Dave", "daves-password")
+    services.game.write_operators("Olivia", "Oscar")
+    services.authme.register("Oscar", "oscars-password")
+    report = services.sync()
     assert (report.adopted, report.locked) == (5, 1)
     statuses = {user.username: user.status for user in User.select()}
     assert statuses == {
@@ -115,78 +115,78 @@ def test_players_before_and_after_the_first_start(
         "Dave": PENDING,
         "Oscar": APPROVED,
     }
-    assert [name for name in ("bob", "olivia", "carol", "dave", "oscar") if house.is_locked(name)] == ["dave"]
-    assert house.user("Bob").email == "bob@example.org"
-    house.decide("approve", "Dave")
-    assert house.authme.login("Dave", "daves-password")
+    assert [name for name in ("bob", "olivia", "carol", "dave", "oscar") if services.is_locked(name)] == ["dave"]
+    assert services.user("Bob").email == "bob@example.org"
+    services.decide("approve", "Dave")
+    assert services.authme.login("Dave", "daves-password")
 
 
 @pytest.mark.parametrize(("approval", "status"), [(True, PENDING), (False, APPROVED)])
-def test_new_players_are_as_new_users_are(make_house: MakeHouse, approval: bool, status: str) -> None:
-    house = make_house(registration__approval=approval)
-    house.authme.register("Dave", "daves-password")
-    house.sync()
-    assert house.user("Dave").status == status
-    assert house.is_locked("dave") is approval
+def test_new_players_are_as_new_users_are(make_services: MakeServices, approval: bool, status: str) -> None:
+    services = make_services(registration__approval=approval)
+    services.authme.register("Dave", "daves-password")
+    services.sync()
+    assert services.user("Dave").status == status
+    assert services.is_locked("dave") is approval
 
 
 def test_a_row_locked_by_an_earlier_installation_is_adopted_as_banned(
-    make_house: MakeHouse, authme_table: AuthMeTable
+    make_services: MakeServices, authme_table: AuthMeTable
 ) -> None:
     insert_player(authme_table, username="bob", realname="Bob", password=lock_text("x" * 40), regdate=1)
     before = dump_table(authme_table)
-    house = make_house()
-    assert house.sync().adopted == 1
-    user = house.user("Bob")
+    services = make_services()
+    assert services.sync().adopted == 1
+    user = services.user("Bob")
     assert (user.status, user.reason) == (BANNED, "locked by an earlier installation")
     assert dump_table(authme_table) == before
-    house.decide("unban", "Bob")
-    assert house.row("bob")["password"] == "x" * 40
+    services.decide("unban", "Bob")
+    assert services.row("bob")["password"] == "x" * 40
 
 
-def test_an_email_that_somebody_has_proven_stays_with_its_prover(make_house: MakeHouse) -> None:
-    house = make_house()
-    house.register("Alice", email="bob@example.org")
-    house.authme.register("Bob", "bobs-password", email="BOB@example.org")
-    assert house.sync().conflicts == [{"username": "bob", "field": "email", "kept": "both"}]
-    assert house.user("Bob").email is None
-    assert house.user("Alice").email == "bob@example.org"
+def test_an_email_that_somebody_has_proven_stays_with_its_prover(make_services: MakeServices) -> None:
+    services = make_services()
+    services.register("Alice", email="bob@example.org")
+    services.authme.register("Bob", "bobs-password", email="BOB@example.org")
+    assert services.sync().conflicts == [{"username": "bob", "field": "email", "kept": "both"}]
+    assert services.user("Bob").email is None
+    assert services.user("Alice").email == "bob@example.org"
 
 
-def test_an_unproven_email_gives_way_to_who_proves_it(make_house: MakeHouse) -> None:
-    house = make_house()
-    house.authme.register("Bob", "bobs-password", email="bob@example.org")
-    house.sync()
-    house.decide("approve", "Bob")
-    house.register("Alice", email="bob@example.org")
-    assert house.user("Bob").email is None
-    house.sync()
-    assert house.user("Bob").email is None
-    assert house.row("bob")["email"] == "bob@example.org"
+def test_an_unproven_email_gives_way_to_who_proves_it(make_services: MakeServices) -> None:
+    services = make_services()
+    services.authme.register("Bob", "bobs-password", email="bob@example.org")
+    services.sync()
+    services.decide("approve", "Bob")
+    services.register("Alice", email="bob@example.org")
+    assert services.user("Bob").email is None
+    services.sync()
+    assert services.user("Bob").email is None
+    assert services.row("bob")["email"] == "bob@example.org"
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_of_two_rows_of_one_name_the_lower_case_one_is_the_player(
-    make_house: MakeHouse, authme_table: AuthMeTable
+    make_services: MakeServices, authme_table: AuthMeTable
 ) -> None:
     insert_player(authme_table, username="Alice", realname="Alice", password="shouted", regdate=1)
     insert_player(authme_table, username="alice", realname="alice", password="quiet", regdate=1)
     insert_player(authme_table, username="Bob", realname="Bob", password="x", regdate=1)
     before = dump_table(authme_table)
-    house = make_house()
-    report = house.sync()
+    services = make_services()
+    report = services.sync()
     assert report.adopted == 1
     assert [(told["username"], told["field"]) for told in report.conflicts] == [("Alice", "name"), ("Bob", "name")]
-    assert house.player("alice").base_hash == "quiet"
-    assert house.find_user("Bob") is None
+    assert services.player("alice").base_hash == "quiet"
+    assert services.find_user("Bob") is None
     assert dump_table(authme_table) == before
-    house.decide("ban", "Alice")
+    services.decide("ban", "Alice")
     [shouted, quiet, bob] = dump_table(authme_table)
     assert [shouted, bob] == [before[0], before[2]]
     assert "!locked!" in quiet["password"]
 
 
-def test_the_worst_rows_are_told_and_the_rest_goes_on(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+def test_the_worst_rows_are_told_and_the_rest_goes_on(make_services: MakeServices, authme_table: AuthMeTable) -> None:
     odd = [
         {"username": "bob", "realname": "Robert", "password": "", "regdate": -5},
         {"username": "x" * 255, "realname": "", "password": "x" * 255, "regdate": 9_000_000_000_000_000},
@@ -196,37 +196,37 @@ def test_the_worst_rows_are_told_and_the_rest_goes_on(make_house: MakeHouse, aut
     for row in odd:
         insert_player(authme_table, **row)
     before = dump_table(authme_table)
-    house = make_house()
-    report = house.sync()
+    services = make_services()
+    report = services.sync()
     # the one from the far future registered after our first start
     assert (report.adopted, report.locked, report.errors) == (4, 1, [])
-    assert house.sync().counts() == {"scanned": 4}
+    assert services.sync().counts() == {"scanned": 4}
     changed = [after for row, after in zip(before, dump_table(authme_table), strict=True) if row != after]
     assert len(changed) == 1
-    assert house.user("bob").username == "bob"
-    assert house.user("bob").created_at <= house.clock()
+    assert services.user("bob").username == "bob"
+    assert services.user("bob").created_at <= services.clock()
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_sqlite_lets_a_column_hold_anything(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+def test_sqlite_lets_a_column_hold_anything(make_services: MakeServices, authme_table: AuthMeTable) -> None:
     insert_player(authme_table, username="alice", realname="Alice", password="x", regdate="2031-01-01", email=7)
     insert_player(authme_table, username="bob", realname="Bob", password=b"y", regdate=1.5)
-    house = make_house()
-    report = house.sync()
+    services = make_services()
+    report = services.sync()
     assert (report.adopted, report.errors) == (2, [])
-    assert house.sync().counts() == {"scanned": 2}
+    assert services.sync().counts() == {"scanned": 2}
     for name in ("alice", "bob"):
-        assert house.decide("ban", name).warnings == ()
-        assert house.is_locked(name)
-    assert house.app.release.run() == (2, [])
-    assert house.row("bob")["password"] == "y"
+        assert services.decide("ban", name).warnings == ()
+        assert services.is_locked(name)
+    assert services.app.release.run() == (2, [])
+    assert services.row("bob")["password"] == "y"
 
 
 NO_UTF8 = b"\xff\xfeA"
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_bytes_that_are_no_text_stop_nobody(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+def test_bytes_that_are_no_text_stop_nobody(make_services: MakeServices, authme_table: AuthMeTable) -> None:
     """As a website that writes Latin-1 leaves them, or one that writes blobs."""
     authme_table.database.execute(
         "INSERT INTO authme (username, realname, password, email, regdate) VALUES "
@@ -236,72 +236,74 @@ def test_bytes_that_are_no_text_stop_nobody(make_house: MakeHouse, authme_table:
         "('alice', CAST('Alice' AS BLOB), CAST('y' AS BLOB), CAST('alice@example.org' AS BLOB), '1700000000000')"
     )
     before = dump_table(authme_table)
-    house = make_house()
-    report = house.sync()
+    services = make_services()
+    report = services.sync()
     assert (report.adopted, report.errors) == (2, [])
     told = {(conflict["username"], conflict["field"]) for conflict in report.conflicts}
     assert told == {("j\ufffdrgen", "name"), ("\ufffddave", "name"), ("bob", "email")}
     assert dump_table(authme_table) == before
-    assert house.sync().counts() == {"scanned": 4}
-    assert (house.user("Alice").email, house.user("Bob").email) == ("alice@example.org", None)
+    assert services.sync().counts() == {"scanned": 4}
+    assert (services.user("Alice").email, services.user("Bob").email) == ("alice@example.org", None)
 
     for name in ("alice", "bob"):
-        assert house.decide("ban", name).warnings == ()
-        assert house.is_locked(name)
-        assert house.decide("unban", name).warnings == ()
-    assert house.row("alice")["password"] == "y"
-    assert house.row("bob")["password"] == NO_UTF8.decode(errors="replace")
-    assert house.decide("delete", "Bob").warnings == ()
-    assert house.sync().errors == []
+        assert services.decide("ban", name).warnings == ()
+        assert services.is_locked(name)
+        assert services.decide("unban", name).warnings == ()
+    assert services.row("alice")["password"] == "y"
+    assert services.row("bob")["password"] == NO_UTF8.decode(errors="replace")
+    assert services.decide("delete", "Bob").warnings == ()
+    assert services.sync().errors == []
     assert [row["username"] for row in dump_table(authme_table)] == [before[index]["username"] for index in (0, 1, 3)]
 
 
 @pytest.mark.parametrize("name", ["", " ", "bob ", "bo\nb", "b\x7fb", "b\u200bb"])
-def test_a_name_that_nobody_can_write_is_nobodys(make_house: MakeHouse, authme_table: AuthMeTable, name: str) -> None:
+def test_a_name_that_nobody_can_write_is_nobodys(
+    make_services: MakeServices, authme_table: AuthMeTable, name: str
+) -> None:
     insert_player(authme_table, username=name, realname=name, password="x", regdate=1)
     before = dump_table(authme_table)
-    house = make_house()
-    assert house.sync().conflicts == [{"username": name, "field": "name", "kept": "both"}]
+    services = make_services()
+    assert services.sync().conflicts == [{"username": name, "field": "name", "kept": "both"}]
     assert User.select().count() == 0
     assert dump_table(authme_table) == before
 
 
 def test_a_time_in_seconds_is_understood(
-    make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock
+    make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
     """As old versions wrote it, and other programs do; and the doctor advises to multiply them."""
     long_ago = 1_400_000_000
     insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=long_ago, lastlogin=long_ago)
     insert_player(authme_table, username="bob!", realname="Bob!", password="x", regdate=long_ago)  # not adopted in SQL
-    house = make_house()
-    assert house.sync().counts() == {"scanned": 2, "adopted": 2}
+    services = make_services()
+    assert services.sync().counts() == {"scanned": 2, "adopted": 2}
     for name in ("Alice", "Bob!"):
-        assert (house.user(name).status, house.user(name).created_at.timestamp()) == (APPROVED, long_ago)
+        assert (services.user(name).status, services.user(name).created_at.timestamp()) == (APPROVED, long_ago)
 
     authme_table.database.execute(f"UPDATE {authme_table.name} SET regdate = regdate * 1000")
-    report = house.sync()
+    report = services.sync()
     assert (report.locked, report.errors, report.braked) == (0, [], None)
-    assert not house.is_locked("alice")
-    assert (house.player("alice").base_regdate, house.plugin("alice")) == (long_ago * 1000, "synced")
+    assert not services.is_locked("alice")
+    assert (services.player("alice").base_regdate, services.plugin("alice")) == (long_ago * 1000, "synced")
 
     clock.advance(hours=1)
     seconds = int(clock().timestamp())
     for name in ("carol", "dave!"):
         insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=seconds)
-    house.sync()
-    assert {house.user(name).status for name in ("Carol", "Dave!")} == {PENDING}
-    assert house.is_locked("carol")
+    services.sync()
+    assert {services.user(name).status for name in ("Carol", "Dave!")} == {PENDING}
+    assert services.is_locked("carol")
 
 
 def test_adoption_ends_where_somebody_was_faster(
-    make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock
+    make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
     """Two processes, or a login in the middle of a run: each name gets one user."""
     insert_crowd(authme_table, crowd(40, clock))
-    house = make_house()
+    services = make_services()
     for name in ("player0003", "player0017"):
-        house.decide("ban", name)
-    report = house.sync()
+        services.decide("ban", name)
+    report = services.sync()
     assert report.adopted == 38
     assert User.select().count() == Player.select().where(Player.user_id.is_null(False)).count() == 40
     assert replace(report, braked=None).has_effects

@@ -12,8 +12,8 @@ from regsvc.sync.bulk.adoption import BulkAdoption
 from regsvc.sync.bulk.in_sync_rows import KeyRange
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
-from tests.support.manual_clock import StandingClock
-from tests.support.services import House, MakeHouse
+from tests.support.manual_clock import ManualClock
+from tests.support.services import MakeServices, ServiceHarness
 
 OLD, MINUTE = 1_500_000_000_000, 60_000
 
@@ -29,7 +29,7 @@ def few_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regsvc.sync.bulk.adoption._WORTHWHILE", 1)
 
 
-def odd_rows(clock: StandingClock, shape: TableShape) -> list[dict[str, Any]]:
+def odd_rows(clock: ManualClock, shape: TableShape) -> list[dict[str, Any]]:
     """What real tables hold, by what is odd about it."""
     now = int(clock().timestamp() * 1000)
     emails = [
@@ -76,7 +76,7 @@ def odd_rows(clock: StandingClock, shape: TableShape) -> list[dict[str, Any]]:
     return rows
 
 
-def everything(house: House) -> tuple[list[Any], ...]:
+def everything(services: ServiceHarness) -> tuple[list[Any], ...]:
     """Our rows, without ids and the moments of the run."""
     left_out = {"id", "user_id", "changed_at"}
     tables: list[Any] = [User, Player]
@@ -92,23 +92,23 @@ def everything(house: House) -> tuple[list[Any], ...]:
 @pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)
 @pytest.mark.parametrize("existing", ["approved", "pending"])
 def test_sql_decides_as_the_plan_does(
-    make_house: MakeHouse,
+    make_services: MakeServices,
     authme_table: AuthMeTable,
     authme_shape: TableShape,
-    clock: StandingClock,
+    clock: ManualClock,
     existing: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for row in odd_rows(clock, authme_shape):
         insert_player(authme_table, **row)
     before = dump_table(authme_table)
-    house = make_house(sync__existing_players=existing, sync__max_changes="100 and 100%")
-    house.game.write_operators("Olivia")
-    house.register("Zoe", email="taken@example.org")
-    planned = house.plan()
+    services = make_services(sync__existing_players=existing, sync__max_changes="100 and 100%")
+    services.game.write_operators("Olivia")
+    services.register("Zoe", email="taken@example.org")
+    planned = services.plan()
     assert User.select().count() == 1
-    in_sql = house.sync()
-    made = everything(house)
+    in_sql = services.sync()
+    made = everything(services)
     told = (in_sql.counts(), sorted(in_sql.conflicts, key=str), in_sql.errors)
     counts = {key: value for key, value in in_sql.counts().items() if key in ("scanned", "adopted")}
     assert {key: planned.counts().get(key) for key in counts} == counts
@@ -119,12 +119,12 @@ def test_sql_decides_as_the_plan_does(
     for row in before:
         restore(authme_table, row)
     with monkeypatch.context() as patched:
-        patched.setattr(house.app.context.location.players, "shared_table", lambda: None)
-        by_name = house.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
+        patched.setattr(services.app.context.location.players, "shared_table", lambda: None)
+        by_name = services.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
         assert (by_name.counts(), sorted(by_name.conflicts, key=str), by_name.errors) == told
-        assert everything(house) == made
-    house.sync()
-    assert not house.sync().has_effects
+        assert everything(services) == made
+    services.sync()
+    assert not services.sync().has_effects
 
 
 def restore(table: AuthMeTable, dumped: dict[str, object]) -> None:
@@ -136,18 +136,18 @@ def restore(table: AuthMeTable, dumped: dict[str, object]) -> None:
 
 
 def test_what_sql_was_interrupted_at_is_not_looked_at_again(
-    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+    make_services: MakeServices, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regsvc.sync.bulk.in_sync_rows.BATCH", 10)
     for number in range(40):
         name = f"player{number:02}"
         insert_player(authme_table, username=name, realname=name, password="x", regdate=OLD)
-    house = make_house()
+    services = make_services()
     pages = iter([True, True, False])
-    assert house.app.sync._sync.run(may_go_on=lambda: next(pages)).adopted == 30
-    assert [detail["count"] for detail in house.details("user.adopted")] == [10, 10, 10]
-    house.restart()
-    players = house.app.context.location.players
+    assert services.app.sync._sync.run(may_go_on=lambda: next(pages)).adopted == 30
+    assert [detail["count"] for detail in services.details("user.adopted")] == [10, 10, 10]
+    services.restart()
+    players = services.app.context.location.players
     looked_at: set[str] = set()
     find_many = players.find_many
 
@@ -156,20 +156,20 @@ def test_what_sql_was_interrupted_at_is_not_looked_at_again(
         return find_many(keys)
 
     monkeypatch.setattr(players, "find_many", watching)
-    assert house.sync().adopted == 10
+    assert services.sync().adopted == 10
     assert looked_at == set()
-    lasts = [detail["last"] for detail in house.details("user.adopted")]
+    lasts = [detail["last"] for detail in services.details("user.adopted")]
     assert lasts == ["player09", "player19", "player29", "player39"]
 
 
 def test_a_server_that_cannot_do_it_gets_it_done_name_by_name(
-    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+    make_services: MakeServices, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
-    house = make_house()
+    services = make_services()
     monkeypatch.setattr("regsvc.sync.bulk.adoption._NAME", "[")
-    assert house.plan().adopted == 1
-    assert house.sync().adopted == 1
+    assert services.plan().adopted == 1
+    assert services.sync().adopted == 1
 
 
 # --- who comes in between ---
@@ -197,71 +197,78 @@ def register(name: str) -> str:
 
 
 def test_who_registers_meanwhile_gets_an_id_of_her_own(
-    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+    make_services: MakeServices, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("alice", "bob"):
         insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=OLD)
-    house = make_house()
+    services = make_services()
     Meanwhile(monkeypatch, authme_table, register("carol"))
-    report = house.sync()
+    report = services.sync()
     assert (report.adopted, report.errors, report.conflicts) == (2, [], [])
-    ids = {name: house.user(name).id for name in ("alice", "bob", "carol")}
+    ids = {name: services.user(name).id for name in ("alice", "bob", "carol")}
     assert len(set(ids.values())) == 3
-    assert {name: house.player(name).user_id for name in ("alice", "bob")} == {"alice": ids["alice"], "bob": ids["bob"]}
-    assert house.player("carol").user_id == ids["carol"]
+    assert {name: services.player(name).user_id for name in ("alice", "bob")} == {
+        "alice": ids["alice"],
+        "bob": ids["bob"],
+    }
+    assert services.player("carol").user_id == ids["carol"]
 
 
 def test_who_takes_a_name_meanwhile_keeps_it(
-    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+    make_services: MakeServices, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("alice", "bob", "carol"):
         insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=OLD)
-    house = make_house()
+    services = make_services()
     Meanwhile(monkeypatch, authme_table, register("bob"))
-    report = house.sync()
+    report = services.sync()
     assert (report.adopted, report.errors) == (2, [])
-    assert [house.user(name).origin for name in ("alice", "bob", "carol")] == ["adopted", "registered", "adopted"]
-    assert (house.user("bob").status, house.user("bob").reason) == ("rejected", "name_taken_in_game"), (
+    assert [services.user(name).origin for name in ("alice", "bob", "carol")] == ["adopted", "registered", "adopted"]
+    assert (services.user("bob").status, services.user("bob").reason) == ("rejected", "name_taken_in_game"), (
         "a player was first"
     )
-    assert house.player("bob").user_id == house.user("bob").id, "the agreement made for another user is gone"
-    [entry] = house.details("user.adopted")
+    assert services.player("bob").user_id == services.user("bob").id, "the agreement made for another user is gone"
+    [entry] = services.details("user.adopted")
     assert (entry["count"], entry["first"], entry["last"]) == (2, "Alice", "Carol")
     assert not Player.select().where(Player.user_id.not_in(User.select(User.id))).exists()
 
 
-def test_what_was_agreed_on_with_others_of_the_range_stays(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+def test_what_was_agreed_on_with_others_of_the_range_stays(
+    make_services: MakeServices, authme_table: AuthMeTable
+) -> None:
     insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=OLD)
-    house = make_house()
-    house.sync()
-    before = house.player("alice").__data__
+    services = make_services()
+    services.sync()
+    before = services.player("alice").__data__
     authme_table.database.execute(f"UPDATE {authme_table.name} SET password = 'y'")
     insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
-    table = house.app.context.location.players.shared_table()
+    table = services.app.context.location.players.shared_table()
     assert table is not None
-    adoption = BulkAdoption(User._meta.database, table, house.app.reconciler.world.audit, house.app.reconciler.policy)
-    assert adoption.adopt(KeyRange(None, None), [], house.clock()).count == 1
-    assert house.player("alice").__data__ == before
-    assert house.sync().updated == 1, "that she changed her password is still to be found"
+    adoption = BulkAdoption(
+        User._meta.database, table, services.app.reconciler.world.audit, services.app.reconciler.policy
+    )
+    assert adoption.adopt(KeyRange(None, None), [], services.clock()).count == 1
+    assert services.player("alice").__data__ == before
+    assert services.sync().updated == 1, "that she changed her password is still to be found"
 
 
-def test_ids_of_deleted_users_are_never_used_again(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
-    house = make_house()
-    house.sync()
-    house.register("Zoe")
-    last = house.user("zoe").id
-    house.decide("delete", "Zoe")
+def test_ids_of_deleted_users_are_never_used_again(make_services: MakeServices, authme_table: AuthMeTable) -> None:
+    services = make_services()
+    services.sync()
+    services.register("Zoe")
+    last = services.user("zoe").id
+    services.decide("delete", "Zoe")
     insert_player(authme_table, username="bob", realname="Bob", password="x", regdate=OLD)
-    house.sync()
-    assert house.user("bob").id > last
+    services.sync()
+    assert services.user("bob").id > last
 
 
 def test_who_draws_an_id_while_a_block_is_reserved_has_one_before_it(
-    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+    make_services: MakeServices, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("alice", "bob"):
         insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=OLD)
-    house = make_house()
+    services = make_services()
     insert = User.insert
 
     def interrupted(**given: Any) -> Any:
@@ -270,15 +277,15 @@ def test_who_draws_an_id_while_a_block_is_reserved_has_one_before_it(
         return insert(**given)
 
     monkeypatch.setattr(User, "insert", interrupted)
-    assert house.sync().adopted == 2
-    [entry] = house.details("user.adopted")
+    assert services.sync().adopted == 2
+    [entry] = services.details("user.adopted")
     assert (entry["count"], entry["first"], entry["last"]) == (2, "Alice", "Bob")
-    assert house.user("carol").id < house.user("alice").id
+    assert services.user("carol").id < services.user("alice").id
 
 
 @pytest.mark.parametrize("is_odd", [True, False], ids=["an odd row", "the last row"])
 def test_who_comes_into_a_range_pushes_nobody_out(
-    make_house: MakeHouse, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch, is_odd: bool
+    make_services: MakeServices, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch, is_odd: bool
 ) -> None:
     for module in ("digest_settled", "bulk_adoption", "run"):
         monkeypatch.setattr(f"regsvc.sync.{module}.BATCH", 10)
@@ -286,7 +293,7 @@ def test_who_comes_into_a_range_pushes_nobody_out(
     for name in names:
         password = lock_text("h" * 40) if is_odd and name == "player05" else "x"
         insert_player(authme_table, username=name, realname=name, password=password, regdate=OLD)
-    house = make_house()
+    services = make_services()
     reserve, came = BulkAdoption._reserve_ids, list[str]()
 
     def interrupted(adoption: BulkAdoption, moment: datetime) -> tuple[int, int]:
@@ -296,13 +303,13 @@ def test_who_comes_into_a_range_pushes_nobody_out(
         return reserve(adoption, moment)
 
     monkeypatch.setattr(BulkAdoption, "_reserve_ids", interrupted)
-    house.sync()
+    services.sync()
     assert {user.username_key for user in User.select()} == {*names, "player000"}
 
 
-def test_a_placeholder_with_spaces_is_no_email(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+def test_a_placeholder_with_spaces_is_no_email(make_services: MakeServices, authme_table: AuthMeTable) -> None:
     for name, email in (("alice", "your@email.com "), ("bob", "Your@email.com  ")):
         insert_player(authme_table, username=name, realname=name.title(), password="x", regdate=OLD, email=email)
-    house = make_house()
-    house.sync()
-    assert [house.user(name).email for name in ("alice", "bob")] == [None, None]
+    services = make_services()
+    services.sync()
+    assert [services.user(name).email for name in ("alice", "bob")] == [None, None]

@@ -14,7 +14,7 @@ from regsvc.sync.records import UserRecord
 from regsvc.sync.sync_records import SyncRecords
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable, insert_player
-from tests.support.services import House, MakeHouse
+from tests.support.services import MakeServices, ServiceHarness
 
 OLD = 1_500_000_000_000
 PREMIUM = "11111111-2222-4333-8444-555555555555"
@@ -28,11 +28,11 @@ def database_kind() -> DatabaseKind:
 
 
 @pytest.fixture
-def house(make_house: MakeHouse) -> House:
-    return make_house(sync__max_changes="100 and 100%")
+def services(make_services: MakeServices) -> ServiceHarness:
+    return make_services(sync__max_changes="100 and 100%")
 
 
-def move_in(house: House, table: AuthMeTable, street: str) -> None:
+def move_in(services: ServiceHarness, table: AuthMeTable, street: str) -> None:
     """Twelve players of each street, alike but for their names."""
     for number in range(12):
         name = f"{street}{number:02}"
@@ -40,34 +40,34 @@ def move_in(house: House, table: AuthMeTable, street: str) -> None:
         email = f"{name}@example.org" if number % 2 else None
         values = {"username": name, "realname": name.capitalize(), "password": f"$SHA$x${number}", "regdate": OLD}
         insert_player(table, **values, email=email, premiumUUID=premium, hasSession=number % 2)
-    house.sync()
-    house.sync()
+    services.sync()
+    services.sync()
 
 
-def live(house: House, street: str) -> None:
+def live(services: ServiceHarness, street: str) -> None:
     """What happens in a street before the sync looks."""
-    type_sql = house.ours.execute
+    type_sql = services.ours.execute
     banned = "UPDATE regsvc_user SET status = 'banned'{} WHERE username_key IN ({})"
     type_sql(banned.format("", names(street, 0, 1, 2)), ())
     type_sql(banned.format(", reason = 'griefing', ban_expires_at = '2033-01-01'", names(street, 3, 4)), ())
     type_sql(banned.format(", reason = 'long ago', ban_expires_at = '2020-01-01'", names(street, 5)), ())
     type_sql(f"UPDATE regsvc_user SET status = 'pending' WHERE username_key IN ({names(street, 6)})", ())
     for number in (7, 8):
-        house.table.database.execute(
-            f"UPDATE {house.table.name} SET password = ? WHERE username = ?", ("$SHA$y$new", f"{street}{number:02}")
+        services.table.database.execute(
+            f"UPDATE {services.table.name} SET password = ? WHERE username = ?", ("$SHA$y$new", f"{street}{number:02}")
         )
     left = names(street, 8, 9, 10)
-    house.table.database.execute(f"DELETE FROM {house.table.name} WHERE username IN ({left})")
-    house.sync(allow_mass_changes=True)
+    services.table.database.execute(f"DELETE FROM {services.table.name} WHERE username IN ({left})")
+    services.sync(allow_mass_changes=True)
     type_sql(f"UPDATE regsvc_user SET status = 'approved' WHERE username_key IN ({names(street, 0, 3)})", ())
-    house.sync(allow_mass_changes=True)
+    services.sync(allow_mass_changes=True)
 
 
 def names(street: str, *numbers: int) -> str:
     return ", ".join(f"'{street}{number:02}'" for number in numbers)
 
 
-def what_is(house: House, street: str, since: int) -> Any:
+def what_is(services: ServiceHarness, street: str, since: int) -> Any:
     """All of a street that lasts, under the name of no street."""
     keys = [f"{street}{number:02}" for number in range(12)]
     tables: list[Any] = [
@@ -82,13 +82,13 @@ def what_is(house: House, street: str, since: int) -> Any:
     ]
     lasting.append(sorted((entry.action, entry.operator, entry.target, entry.detail) for entry in told))
     lasting.append(sorted((entry.template, entry.recipient, entry.row_id is None) for entry in mails))
-    lasting.append([row for key in keys if (row := find(house, key))])
+    lasting.append([row for key in keys if (row := find(services, key))])
     text = json.dumps(lasting, default=str)
     return json.loads(text.replace(street, "street").replace(street.capitalize(), "Street"))
 
 
-def find(house: House, key: str) -> dict[str, Any] | None:
-    rows = house.table.database.query(f"SELECT * FROM {house.table.name} WHERE username = ?", (key,))
+def find(services: ServiceHarness, key: str) -> dict[str, Any] | None:
+    rows = services.table.database.query(f"SELECT * FROM {services.table.name} WHERE username = ?", (key,))
     return {name: value for name, value in rows[0].items() if name != "id"} if rows else None
 
 
@@ -96,55 +96,57 @@ def newest_entry() -> int:
     return int(AuditEntry.select(AuditEntry.id).order_by(AuditEntry.id.desc()).limit(1).scalar() or 0)
 
 
-def test_together_is_as_one_by_one(house: House, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_together_is_as_one_by_one(
+    services: ServiceHarness, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for street in ("elm", "oak"):
-        move_in(house, authme_table, street)
+        move_in(services, authme_table, street)
     before = newest_entry()
-    live(house, "elm")
-    together = what_is(house, "elm", before)
+    live(services, "elm")
+    together = what_is(services, "elm", before)
     monkeypatch.setattr(BulkSteps, "take", lambda *given: Taken())
     before = newest_entry()
-    live(house, "oak")
-    assert together == what_is(house, "oak", before)
-    assert house.plugin("elm01") == "locked"
-    assert not house.is_locked("elm00")
-    assert not house.sync().has_effects
+    live(services, "oak")
+    assert together == what_is(services, "oak", before)
+    assert services.plugin("elm01") == "locked"
+    assert not services.is_locked("elm00")
+    assert not services.sync().has_effects
 
 
-def test_what_was_done_together_is_not_looked_at_again(house: House, authme_table: AuthMeTable) -> None:
-    move_in(house, authme_table, "elm")
-    house.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE LEFT(username_key, 3) = 'elm'", ())
-    assert house.sync().locked == 12
+def test_what_was_done_together_is_not_looked_at_again(services: ServiceHarness, authme_table: AuthMeTable) -> None:
+    move_in(services, authme_table, "elm")
+    services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE LEFT(username_key, 3) = 'elm'", ())
+    assert services.sync().locked == 12
     for table in (User, Player):
         assert table.select().where(table.changed_at.is_null(False)).count() == 0
 
 
 @pytest.mark.parametrize("at", ["row", "user"])
 def test_one_that_is_another_by_now_keeps_nobody_waiting(
-    house: House, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch, at: str
+    services: ServiceHarness, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """Somebody writes between the look at the page and the write."""
-    move_in(house, authme_table, "elm")
-    house.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE LEFT(username_key, 3) = 'elm'", ())
+    move_in(services, authme_table, "elm")
+    services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE LEFT(username_key, 3) = 'elm'", ())
     with monkeypatch.context() as patched:
         if at == "row":
-            patched.setattr(house.app.context.location.players, "update", not_as_seen(house, "elm05"))
+            patched.setattr(services.app.context.location.players, "update", not_as_seen(services, "elm05"))
         else:
             patched.setattr("regsvc.users.transitions.Transitions.carry_out_edits", refuse)
-        report = house.sync()
+        report = services.sync()
     assert (report.locked, report.errors) == (12, [])
-    assert all(house.is_locked(f"elm{number:02}") for number in range(12))
-    assert len(house.audits("user.banned")) == 12
-    assert not house.sync().has_effects
+    assert all(services.is_locked(f"elm{number:02}") for number in range(12))
+    assert len(services.audits("user.banned")) == 12
+    assert not services.sync().has_effects
 
 
 def refuse(*given: object) -> None:
     raise WrongStatus("approved")
 
 
-def not_as_seen(house: House, key: str) -> Callable[..., bool]:
+def not_as_seen(services: ServiceHarness, key: str) -> Callable[..., bool]:
     """The first write of this name's row finds another one."""
-    update, met = house.app.context.location.players.update, set()
+    update, met = services.app.context.location.players.update, set()
 
     def updating(seen: PlayerRow, changes: Any) -> bool:
         if seen.username == key and key not in met:
@@ -156,24 +158,24 @@ def not_as_seen(house: House, key: str) -> Callable[..., bool]:
 
 
 def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
-    house: House, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
+    services: ServiceHarness, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Set after the run decided to take over the game's, and before it holds the page."""
-    move_in(house, authme_table, "elm")
+    move_in(services, authme_table, "elm")
     for name in ("elm07", "elm08"):
-        house.authme.set_password(name, "changed-in-game")
+        services.authme.set_password(name, "changed-in-game")
     find_users, is_late = SyncRecords.find_users, [True]
 
     def finding(agreements: SyncRecords, keys: Collection[str], *, is_held: bool = False) -> dict[str, UserRecord]:
         if is_held and len(keys) > 1 and is_late:
             is_late.clear()
-            house.set_password("Elm07", "set-on-the-web")
+            services.set_password("Elm07", "set-on-the-web")
         return find_users(agreements, keys, is_held=is_held)
 
     monkeypatch.setattr(SyncRecords, "find_users", finding)
-    assert house.sync().updated == 1
+    assert services.sync().updated == 1
     assert not is_late
-    house.sync()
+    services.sync()
     for name, password in (("Elm07", "set-on-the-web"), ("Elm08", "changed-in-game")):
-        assert house.authme.login(name, password)
-        assert house.login(name, password).status == APPROVED
+        assert services.authme.login(name, password)
+        assert services.login(name, password).status == APPROVED

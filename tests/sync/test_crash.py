@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from tests.support.authme_tables import dump_table, find_player
-from tests.support.services import PASSWORD, House
+from tests.support.services import PASSWORD, ServiceHarness
 
 
 class Killed(BaseException):
     """Nothing of ours catches it."""
 
 
-def nothing(house: House) -> None:
+def nothing(services: ServiceHarness) -> None:
     """Nobody did anything before."""
 
 
@@ -26,74 +26,74 @@ def nothing(house: House) -> None:
 class Story:
     """What was before, what is being done when we are killed, and how one sees that it is done."""
 
-    act: Callable[[House], object]
-    is_done: Callable[[House], bool]
-    before: Callable[[House], object] = nothing
+    act: Callable[[ServiceHarness], object]
+    is_done: Callable[[ServiceHarness], bool]
+    before: Callable[[ServiceHarness], object] = nothing
 
 
-def pending(house: House) -> None:
-    house.register("Alice")
+def pending(services: ServiceHarness) -> None:
+    services.register("Alice")
 
 
-def approved(house: House) -> None:
-    house.approved("Alice")
+def approved(services: ServiceHarness) -> None:
+    services.approved("Alice")
 
 
-def banned(house: House) -> None:
-    house.approved("Alice")
-    house.decide("ban", "Alice")
+def banned(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.decide("ban", "Alice")
 
 
-def with_stranger(house: House) -> None:
-    house.register("Alice")
-    house.authme.register("Alice", "strangers-password")
+def with_stranger(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.authme.register("Alice", "strangers-password")
 
 
-def with_locked_stranger(house: House) -> None:
-    with_stranger(house)
-    house.sync()
+def with_locked_stranger(services: ServiceHarness) -> None:
+    with_stranger(services)
+    services.sync()
 
 
-def without_email(house: House) -> None:
-    house.approved("Alice")
-    house.authme.set_email("Alice", "your@email.com")
+def without_email(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.authme.set_email("Alice", "your@email.com")
 
 
-def plays(house: House, password: str = PASSWORD) -> bool:
-    return house.authme.login("Alice", password) and house.plugin("Alice") == "synced"
+def plays(services: ServiceHarness, password: str = PASSWORD) -> bool:
+    return services.authme.login("Alice", password) and services.plugin("Alice") == "synced"
 
 
 STORIES = {
-    "approve": Story(lambda house: house.decide("approve", "Alice"), plays, pending),
+    "approve": Story(lambda services: services.decide("approve", "Alice"), plays, pending),
     "ban": Story(
-        lambda house: house.decide("ban", "Alice"),
-        lambda house: house.is_locked("alice") and house.plugin("Alice") == "locked",
+        lambda services: services.decide("ban", "Alice"),
+        lambda services: services.is_locked("alice") and services.plugin("Alice") == "locked",
         approved,
     ),
-    "unban": Story(lambda house: house.decide("unban", "Alice"), plays, banned),
+    "unban": Story(lambda services: services.decide("unban", "Alice"), plays, banned),
     "delete": Story(
-        lambda house: house.decide("delete", "Alice"),
-        lambda house: find_player(house.table, "alice") is None and house.find_user("Alice") is None,
+        lambda services: services.decide("delete", "Alice"),
+        lambda services: find_player(services.table, "alice") is None and services.find_user("Alice") is None,
         approved,
     ),
     "set a password": Story(
-        lambda house: house.set_password("Alice", "newer-password"),
-        lambda house: plays(house, "newer-password"),
+        lambda services: services.set_password("Alice", "newer-password"),
+        lambda services: plays(services, "newer-password"),
         approved,
     ),
     "lock a stranger": Story(
-        lambda house: house.sync(),
-        lambda house: (
-            house.is_locked("alice")
-            and house.plugin("Alice") == "conflict"
-            and house.details("sync.player_locked") == [{"reason": "pending"}]
+        lambda services: services.sync(),
+        lambda services: (
+            services.is_locked("alice")
+            and services.plugin("Alice") == "conflict"
+            and services.details("sync.player_locked") == [{"reason": "pending"}]
         ),
         with_stranger,
     ),
-    "open a stranger's row": Story(lambda house: house.decide("approve", "Alice"), plays, with_locked_stranger),
+    "open a stranger's row": Story(lambda services: services.decide("approve", "Alice"), plays, with_locked_stranger),
     "write an e-mail": Story(
-        lambda house: house.sync(),
-        lambda house: plays(house) and house.row("alice")["email"] == "alice@example.org",
+        lambda services: services.sync(),
+        lambda services: plays(services) and services.row("alice")["email"] == "alice@example.org",
         without_email,
     ),
 }
@@ -102,30 +102,30 @@ STORIES = {
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
 def test_a_kill_leaves_nothing_half_done(
-    house: House, story: Story, moment: str, monkeypatch: pytest.MonkeyPatch
+    services: ServiceHarness, story: Story, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    story.before(house)
-    assert not story.is_done(house)
-    before = dump_table(house.table)
+    story.before(services)
+    assert not story.is_done(services)
+    before = dump_table(services.table)
     with monkeypatch.context() as patched:
-        kill_at(moment, house, patched)
+        kill_at(moment, services, patched)
         with pytest.raises(Killed):
-            story.act(house)
-    is_one_transaction = house.app.reconciler.is_one_transaction
-    house.restart()
+            story.act(services)
+    is_one_transaction = services.app.reconciler.is_one_transaction
+    services.restart()
     if is_one_transaction:
-        assert dump_table(house.table) == before
-        story.act(house)
-    assert house.sync().errors == []
-    assert story.is_done(house)
-    rows = dump_table(house.table)
-    assert not house.sync().has_effects
-    assert dump_table(house.table) == rows
+        assert dump_table(services.table) == before
+        story.act(services)
+    assert services.sync().errors == []
+    assert story.is_done(services)
+    rows = dump_table(services.table)
+    assert not services.sync().has_effects
+    assert dump_table(services.table) == rows
 
 
-def kill_at(moment: str, house: House, patched: pytest.MonkeyPatch) -> None:
+def kill_at(moment: str, services: ServiceHarness, patched: pytest.MonkeyPatch) -> None:
     """The next write of a row ends the process, before or after it."""
-    players = house.app.context.location.players
+    players = services.app.context.location.players
 
     def dying(write: Callable[..., Any]) -> Callable[..., Any]:
         def die(*arguments: Any) -> Any:

@@ -8,83 +8,89 @@ import pytest
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import Player, SyncState, User
 from regsvc.sync.bulk.in_sync_rows import SettledRows
-from tests.support.adopted_players import MANY, reconcile, settled_town, watched
+from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme_tables import AuthMeTable, TableShape, insert_player
-from tests.support.manual_clock import StandingClock
-from tests.support.services import PASSWORD, House, MakeHouse
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 
 REGISTERED_LONG_AGO = 1_500_000_000_000
 
 
 @pytest.fixture
-def town(make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock) -> House:
+def adopted_players(make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock) -> ServiceHarness:
     """Three hundred adopted players, and a run that had nothing to do."""
-    return settled_town(make_house, authme_table, clock)
+    return synced_players(make_services, authme_table, clock)
 
 
-def change(house: House, username: str, column: str, value: object) -> None:
+def change(services: ServiceHarness, username: str, column: str, value: object) -> None:
     """Past AuthMe's own functions, byte for byte."""
-    sql = f"UPDATE {house.table.name} SET {column} = ? WHERE username = ?"
-    assert house.table.database.execute(sql, (value, username)) == 1
+    sql = f"UPDATE {services.table.name} SET {column} = ? WHERE username = ?"
+    assert services.table.database.execute(sql, (value, username)) == 1
 
 
 # --- nothing to do ---
 
 
-def test_a_tick_without_changes_brings_no_row_over(town: House) -> None:
-    with watched(town) as names:
-        assert town.sync().counts() == {"scanned": MANY}
+def test_a_tick_without_changes_brings_no_row_over(adopted_players: ServiceHarness) -> None:
+    with watched(adopted_players) as names:
+        assert adopted_players.sync().counts() == {"scanned": MANY}
     assert names == set()
 
 
-def test_who_only_plays_is_not_looked_at(town: House) -> None:
+def test_who_only_plays_is_not_looked_at(adopted_players: ServiceHarness) -> None:
     for column in ("lastlogin", "x", "isLogged", "hasSession"):
-        change(town, "player0001", column, 1)
-    change(town, "player0001", "ip", "203.0.113.9")
-    with watched(town) as names:
-        town.sync()
+        change(adopted_players, "player0001", column, 1)
+    change(adopted_players, "player0001", "ip", "203.0.113.9")
+    with watched(adopted_players) as names:
+        adopted_players.sync()
     assert names == set()
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_a_file_that_nobody_wrote_into_is_not_read(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    players = town.app.context.location.players
+def test_a_file_that_nobody_wrote_into_is_not_read(
+    adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    players = adopted_players.app.context.location.players
     with monkeypatch.context() as patched:
         patched.setattr(players, "changed_buckets", None)
-        assert town.sync().scanned == MANY
-    change(town, "player0001", "email", "new@example.org")
-    assert town.sync().updated == 1
-    town.restart()
-    assert town.sync().counts() == {"scanned": MANY}
+        assert adopted_players.sync().scanned == MANY
+    change(adopted_players, "player0001", "email", "new@example.org")
+    assert adopted_players.sync().updated == 1
+    adopted_players.restart()
+    assert adopted_players.sync().counts() == {"scanned": MANY}
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_of_a_file_with_the_same_players_nothing_is_taken_apart(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_file_with_the_same_players_nothing_is_taken_apart(
+    adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("plugin_bridge.authme.sqlite_checksums._buckets", None)
         for moment in (1, 2):
-            change(town, "player0001", "lastlogin", moment)
-            assert town.sync().counts() == {"scanned": MANY}
-    change(town, "player0001", "email", "new@example.org")
-    assert town.sync().updated == 1
+            change(adopted_players, "player0001", "lastlogin", moment)
+            assert adopted_players.sync().counts() == {"scanned": MANY}
+    change(adopted_players, "player0001", "email", "new@example.org")
+    assert adopted_players.sync().updated == 1
 
 
 # --- their side ---
 
 
-def test_of_many_players_only_those_who_changed_are_looked_at(town: House) -> None:
-    town.authme.set_password("Player0007", "changed-in-game")
-    town.authme.unregister_from_console("Player0017")
-    town.authme.register("Dave", "daves-password")
-    with watched(town) as names:
-        report = town.sync()
+def test_of_many_players_only_those_who_changed_are_looked_at(adopted_players: ServiceHarness) -> None:
+    adopted_players.authme.set_password("Player0007", "changed-in-game")
+    adopted_players.authme.unregister_from_console("Player0017")
+    adopted_players.authme.register("Dave", "daves-password")
+    with watched(adopted_players) as names:
+        report = adopted_players.sync()
     assert (report.updated, report.removed, report.adopted) == (1, 1, 1)
     assert "player0007" in names
     assert len(names) < MANY // 10
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_nobody_asks_who_is_gone_while_every_row_is_accounted_for(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_asks_who_is_gone_while_every_row_is_accounted_for(
+    adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = 0
     lost = SettledRows.lost
 
@@ -94,99 +100,113 @@ def test_nobody_asks_who_is_gone_while_every_row_is_accounted_for(town: House, m
         return lost(rows)
 
     monkeypatch.setattr(SettledRows, "lost", asking)
-    town.authme.set_password("Player0007", "changed-in-game")
-    assert town.sync().updated == 1
-    insert_player(town.table, username="newcomer", realname="Newcomer", password="x", regdate=REGISTERED_LONG_AGO)
-    assert town.sync().adopted == 1
+    adopted_players.authme.set_password("Player0007", "changed-in-game")
+    assert adopted_players.sync().updated == 1
+    insert_player(
+        adopted_players.table, username="newcomer", realname="Newcomer", password="x", regdate=REGISTERED_LONG_AGO
+    )
+    assert adopted_players.sync().adopted == 1
     assert asked == 0
-    town.authme.unregister_from_console("Player0017")
-    assert town.sync().removed == 1
+    adopted_players.authme.unregister_from_console("Player0017")
+    assert adopted_players.sync().removed == 1
     assert asked == 1
 
 
-def test_who_leaves_a_bucket_as_another_comes_into_it_is_missed(town: House) -> None:
+def test_who_leaves_a_bucket_as_another_comes_into_it_is_missed(adopted_players: ServiceHarness) -> None:
     stranger = "stranger"
-    if town.table.database.kind == "sqlite":
+    if adopted_players.table.database.kind == "sqlite":
         mates = (f"mate{number}" for number in range(1_000_000))
         stranger = next(name for name in mates if bucket_of(name) == bucket_of("player0007"))
-    town.authme.unregister_from_console("Player0007")
-    insert_player(town.table, username=stranger, realname=stranger, password="x", regdate=REGISTERED_LONG_AGO)
-    report = town.sync()
+    adopted_players.authme.unregister_from_console("Player0007")
+    insert_player(
+        adopted_players.table, username=stranger, realname=stranger, password="x", regdate=REGISTERED_LONG_AGO
+    )
+    report = adopted_players.sync()
     assert (report.removed, report.adopted, report.scanned) == (1, 1, MANY)
-    assert town.plugin("player0007") == "absent"
+    assert adopted_players.plugin("player0007") == "absent"
 
-    town.authme.unregister_from_console(stranger)
-    insert_player(town.table, username="player0007", realname="Player0007", password="x", regdate=REGISTERED_LONG_AGO)
-    town.sync()
-    assert (town.plugin(stranger), town.plugin("player0007")) == ("absent", "returned")
+    adopted_players.authme.unregister_from_console(stranger)
+    insert_player(
+        adopted_players.table, username="player0007", realname="Player0007", password="x", regdate=REGISTERED_LONG_AGO
+    )
+    adopted_players.sync()
+    assert (adopted_players.plugin(stranger), adopted_players.plugin("player0007")) == ("absent", "returned")
 
 
 @pytest.mark.parametrize("column", ["password", "email", "realname"])
-def test_two_rows_that_swap_a_value_are_both_seen(town: House, column: str) -> None:
-    one, other = town.row("player0001"), town.row("player0002")
+def test_two_rows_that_swap_a_value_are_both_seen(adopted_players: ServiceHarness, column: str) -> None:
+    one, other = adopted_players.row("player0001"), adopted_players.row("player0002")
     for name, value in (("player0001", other[column]), ("player0002", one[column])):
-        change(town, name, column, value)
-    with watched(town) as names:
-        town.sync()
+        change(adopted_players, name, column, value)
+    with watched(adopted_players) as names:
+        adopted_players.sync()
     assert {"player0001", "player0002"} <= names
 
 
-def test_the_same_edit_of_two_rows_does_not_cancel_out(town: House) -> None:
+def test_the_same_edit_of_two_rows_does_not_cancel_out(adopted_players: ServiceHarness) -> None:
     for name in ("player0001", "player0002"):
-        change(town, name, "password", "$SHA$same$same")
-    assert town.sync().updated == 2
+        change(adopted_players, name, "password", "$SHA$same$same")
+    assert adopted_players.sync().updated == 2
 
 
-def test_nothing_and_an_empty_text_are_two_values(town: House) -> None:
-    change(town, "player0007", "email", "")
-    with watched(town) as names:
-        town.sync()
+def test_nothing_and_an_empty_text_are_two_values(adopted_players: ServiceHarness) -> None:
+    change(adopted_players, "player0007", "email", "")
+    with watched(adopted_players) as names:
+        adopted_players.sync()
     assert "player0007" in names
 
 
 @pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)
-def test_every_shape_of_table_has_a_digest(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+def test_every_shape_of_table_has_a_digest(make_services: MakeServices, authme_table: AuthMeTable) -> None:
     for name in ("émile", "bob"):
         insert_player(authme_table, username=name, realname=name, password="x", regdate=REGISTERED_LONG_AGO)
-    house = make_house()
-    reconcile(house)
-    change(house, "émile", "password", "y")
-    with watched(house) as names:
-        assert house.sync().updated == 1
+    services = make_services()
+    reconcile(services)
+    change(services, "émile", "password", "y")
+    with watched(services) as names:
+        assert services.sync().updated == 1
     assert names == {"émile"}
-    house.table.database.execute(f"DELETE FROM {house.table.name} WHERE username = ?", ("émile",))
-    assert house.sync().removed == 1
+    services.table.database.execute(f"DELETE FROM {services.table.name} WHERE username = ?", ("émile",))
+    assert services.sync().removed == 1
 
 
-def test_a_column_that_authme_adds_is_no_alarm(town: House) -> None:
-    town.table.database.execute(f"ALTER TABLE {town.table.name} ADD COLUMN salt VARCHAR(255) NULL")
-    assert town.sync().counts() == {"scanned": MANY}
+def test_a_column_that_authme_adds_is_no_alarm(adopted_players: ServiceHarness) -> None:
+    adopted_players.table.database.execute(
+        f"ALTER TABLE {adopted_players.table.name} ADD COLUMN salt VARCHAR(255) NULL"
+    )
+    assert adopted_players.sync().counts() == {"scanned": MANY}
 
 
 # --- what is left ---
 
 
-def test_what_a_run_could_not_finish_the_next_one_takes_up(town: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(town, "player0001", "realname", "PLAYER0001")
+def test_what_a_run_could_not_finish_the_next_one_takes_up(
+    adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(adopted_players, "player0001", "realname", "PLAYER0001")
     with monkeypatch.context() as patched:
-        patched.setattr(town.app.reconciler, "settle", lambda *given, **more: 1 / 0)
+        patched.setattr(adopted_players.app.reconciler, "settle", lambda *given, **more: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            town.sync()
-    assert town.sync().updated == 1
+            adopted_players.sync()
+    assert adopted_players.sync().updated == 1
 
 
-def test_what_the_brake_holds_is_found_again_and_the_rest_is_not_looked_at_twice(town: House) -> None:
-    town.table.database.execute(f"DELETE FROM {town.table.name} WHERE username < ?", ("player0030",))
-    town.authme.set_password("Player0200", "changed-in-game")
-    assert town.sync().updated == 1
-    town.sync()
+def test_what_the_brake_holds_is_found_again_and_the_rest_is_not_looked_at_twice(
+    adopted_players: ServiceHarness,
+) -> None:
+    adopted_players.table.database.execute(
+        f"DELETE FROM {adopted_players.table.name} WHERE username < ?", ("player0030",)
+    )
+    adopted_players.authme.set_password("Player0200", "changed-in-game")
+    assert adopted_players.sync().updated == 1
+    adopted_players.sync()
     for _again in range(2):
-        with watched(town) as names:
-            braked = town.sync().braked
+        with watched(adopted_players) as names:
+            braked = adopted_players.sync().braked
         assert braked is not None
         assert braked.removed == 30
         assert "player0200" not in names
-    assert town.sync(allow_mass_changes=True).removed == 30
+    assert adopted_players.sync(allow_mass_changes=True).removed == 30
 
 
 # --- our side ---
@@ -196,99 +216,99 @@ def test_what_the_brake_holds_is_found_again_and_the_rest_is_not_looked_at_twice
     "edit",
     ["UPDATE regsvc_user SET is_email_verified = 1, email = 'new@example.org', email_key = 'new@example.org'"],
 )
-def test_a_row_of_ours_that_changes_is_looked_at(town: House, edit: str) -> None:
-    town.ours.execute(f"{edit} WHERE username_key = 'player0001'", ())
-    with watched(town) as names:
-        assert town.sync().updated == 1
+def test_a_row_of_ours_that_changes_is_looked_at(adopted_players: ServiceHarness, edit: str) -> None:
+    adopted_players.ours.execute(f"{edit} WHERE username_key = 'player0001'", ())
+    with watched(adopted_players) as names:
+        assert adopted_players.sync().updated == 1
     assert names == {"player0001"}
-    assert town.row("player0001")["email"] == "new@example.org"
+    assert adopted_players.row("player0001")["email"] == "new@example.org"
 
 
-def test_marks_go_away_once_their_rows_have_been_looked_at(house: House) -> None:
-    house.approved("Alice")
-    house.authme.register("Dave", "daves-password")
-    reconcile(house)
+def test_marks_go_away_once_their_rows_have_been_looked_at(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.authme.register("Dave", "daves-password")
+    reconcile(services)
     for table in (User, Player):
         assert table.select().where(table.changed_at.is_null(False)).count() == 0
-    house.login("Alice", PASSWORD)
+    services.login("Alice", PASSWORD)
     assert User.select().where(User.changed_at.is_null(False)).count() == 1
 
 
-def test_who_is_deleted_in_sql_while_somebody_registers_is_missed(town: House) -> None:
-    town.register("Alice")
-    town.ours.execute("DELETE FROM regsvc_user WHERE username_key IN ('player0001', 'alice')", ())
-    report = town.sync()
+def test_who_is_deleted_in_sql_while_somebody_registers_is_missed(adopted_players: ServiceHarness) -> None:
+    adopted_players.register("Alice")
+    adopted_players.ours.execute("DELETE FROM regsvc_user WHERE username_key IN ('player0001', 'alice')", ())
+    report = adopted_players.sync()
     assert report.removed == 1
-    assert {entry.target for entry in town.audits("user.deleted")} == {"player0001", "alice"}
+    assert {entry.target for entry in adopted_players.audits("user.deleted")} == {"player0001", "alice"}
 
 
-def test_a_user_typed_in_sql_is_met(town: House) -> None:
-    town.ours.execute(
+def test_a_user_typed_in_sql_is_met(adopted_players: ServiceHarness) -> None:
+    adopted_players.ours.execute(
         "INSERT INTO regsvc_user (username, username_key, status, applied_status, origin, created_at)"
         " VALUES ('Zoe', 'zoe', 'approved', 'approved', 'created', '2031-05-04 12:00:00.000')",
         (),
     )
-    town.sync()
-    assert town.plugin("zoe") == "absent"
+    adopted_players.sync()
+    assert adopted_players.plugin("zoe") == "absent"
 
 
 # --- other circumstances ---
 
 
-def test_who_is_no_operator_any_more_is_locked_like_anybody(house: House) -> None:
-    house.register("Dave")
-    house.game.write_operators("Olivia", "Dave")
-    house.restart()
-    house.authme.register("Dave", "strangers-password")
-    reconcile(house)
-    assert not house.is_locked("dave")
-    house.game.write_operators("Olivia")
-    house.restart()
-    assert house.sync().locked == 1
+def test_who_is_no_operator_any_more_is_locked_like_anybody(services: ServiceHarness) -> None:
+    services.register("Dave")
+    services.game.write_operators("Olivia", "Dave")
+    services.restart()
+    services.authme.register("Dave", "strangers-password")
+    reconcile(services)
+    assert not services.is_locked("dave")
+    services.game.write_operators("Olivia")
+    services.restart()
+    assert services.sync().locked == 1
 
 
-def test_another_config_looks_at_everybody(make_house: MakeHouse) -> None:
-    house = make_house(sync__unapproved_players="report")
-    house.authme.register("Dave", "daves-password")
-    reconcile(house)
-    assert not house.is_locked("dave")
-    house.restart(sync__unapproved_players="lock")
-    assert house.sync().locked == 1
+def test_another_config_looks_at_everybody(make_services: MakeServices) -> None:
+    services = make_services(sync__unapproved_players="report")
+    services.authme.register("Dave", "daves-password")
+    reconcile(services)
+    assert not services.is_locked("dave")
+    services.restart(sync__unapproved_players="lock")
+    assert services.sync().locked == 1
 
 
-def test_once_a_day_and_on_demand_every_row_is_compared(house: House) -> None:
-    house.authme.register("Dave", "daves-password")
-    reconcile(house)
+def test_once_a_day_and_on_demand_every_row_is_compared(services: ServiceHarness) -> None:
+    services.authme.register("Dave", "daves-password")
+    reconcile(services)
     Player.update(base_email="unseen", changed_at=None).where(Player.username_key == "dave").execute()
     Player.update(changed_at=None).execute()
-    with watched(house) as names:
-        house.sync()
+    with watched(services) as names:
+        services.sync()
         assert names == set()
-        house.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
+        services.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
         assert names == {"dave"}
     before = SyncState.get_by_id(1).compared_at
-    house.clock.advance(hours=25)
-    with watched(house) as names:
-        house.sync()
+    services.clock.advance(hours=25)
+    with watched(services) as names:
+        services.sync()
     assert names == {"dave"}
     assert SyncState.get_by_id(1).compared_at >= before + timedelta(days=1)
 
 
-def test_a_plan_leaves_the_digest_alone(town: House) -> None:
-    town.authme.set_password("Player0007", "changed-in-game")
-    assert town.plan().updated == 1
-    assert town.plan().updated == 1
-    assert town.sync().updated == 1
+def test_a_plan_leaves_the_digest_alone(adopted_players: ServiceHarness) -> None:
+    adopted_players.authme.set_password("Player0007", "changed-in-game")
+    assert adopted_players.plan().updated == 1
+    assert adopted_players.plan().updated == 1
+    assert adopted_players.sync().updated == 1
 
 
-def test_passwords_changed_by_the_dozen_are_all_taken_over(town: House) -> None:
-    town.login("Player0001", "Player0001")
+def test_passwords_changed_by_the_dozen_are_all_taken_over(adopted_players: ServiceHarness) -> None:
+    adopted_players.login("Player0001", "Player0001")
     for number in range(40):
-        town.authme.set_password(f"Player{number:04}", "changed-in-game")
-    report = town.sync()
+        adopted_players.authme.set_password(f"Player{number:04}", "changed-in-game")
+    report = adopted_players.sync()
     assert (report.updated, report.conflicts, report.errors) == (40, [], [])
-    assert town.sessions("Player0001") == 0
-    assert len(town.audits("user.password_changed")) == 40
-    assert town.player("player0003").base_hash == town.row("player0003")["password"]
-    reconcile(town)
-    assert not town.sync().has_effects
+    assert adopted_players.sessions("Player0001") == 0
+    assert len(adopted_players.audits("user.password_changed")) == 40
+    assert adopted_players.player("player0003").base_hash == adopted_players.row("player0003")["password"]
+    reconcile(adopted_players)
+    assert not adopted_players.sync().has_effects

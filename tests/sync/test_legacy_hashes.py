@@ -16,27 +16,27 @@ from tests.bridge.hash_formulas import FORMULAS
 from tests.support.authme_like import store_password
 from tests.support.authme_tables import TableShape, dump_table
 from tests.support.game_server import GameServer
-from tests.support.services import PASSWORD, Away, House, MakeHouse
+from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 NEW = StoredPassword("$SHA$0123456789abcdef$new", None, "SHA256")
 
 
 @pytest.fixture
-def configure(game_server: GameServer, house: House) -> Callable[..., None]:
+def configure(game_server: GameServer, services: ServiceHarness) -> Callable[..., None]:
     """`configure("BCRYPT", "SHA256")`: what the host writes into AuthMe's config, and starts both programs again."""
 
     def write(algorithm: str, *legacy: str) -> None:
         game_server.change_authme(
             {"settings.security.passwordHash": algorithm, "settings.security.legacyHashes": list(legacy)}
         )
-        house.authme.algorithm = algorithm  # type: ignore[assignment]
-        house.restart()
+        services.authme.algorithm = algorithm  # type: ignore[assignment]
+        services.restart()
 
     return write
 
 
-def is_bcrypt(house: House, name: str = "alice", password: str = PASSWORD) -> bool:
-    stored = HashedPassword(str(house.row(name)["password"]), house.row(name).get("salt"))
+def is_bcrypt(services: ServiceHarness, name: str = "alice", password: str = PASSWORD) -> bool:
+    stored = HashedPassword(str(services.row(name)["password"]), services.row(name).get("salt"))
     return stored.hash.startswith("$2a$04$") and FORMULAS["BCRYPT"](password, stored, name)
 
 
@@ -45,81 +45,85 @@ def changed_columns(before: dict[str, object], after: dict[str, object]) -> set[
 
 
 def test_a_login_with_a_legacy_hash_changes_the_hash_and_nothing_else(
-    house: House, configure: Callable[..., None]
+    services: ServiceHarness, configure: Callable[..., None]
 ) -> None:
-    house.approved("Alice")
-    house.login("Alice", PASSWORD)
+    services.approved("Alice")
+    services.login("Alice", PASSWORD)
     configure("BCRYPT", "SHA256")
-    [before] = dump_table(house.table)
-    house.login("Alice", PASSWORD)
-    [after] = dump_table(house.table)
-    assert is_bcrypt(house)
+    [before] = dump_table(services.table)
+    services.login("Alice", PASSWORD)
+    [after] = dump_table(services.table)
+    assert is_bcrypt(services)
     assert changed_columns(before, after) == {"password"}
-    assert house.authme.login("Alice", PASSWORD)
-    assert (house.user("Alice").password_hash, house.user("Alice").password_algorithm) == (
-        house.row("alice")["password"],
+    assert services.authme.login("Alice", PASSWORD)
+    assert (services.user("Alice").password_hash, services.user("Alice").password_algorithm) == (
+        services.row("alice")["password"],
         "BCRYPT",
     )
 
 
-def test_nothing_is_left_for_the_sync_and_nobody_is_logged_out(house: House, configure: Callable[..., None]) -> None:
-    house.approved("Alice")
-    house.authme.register("Bob", "bobs-password")
-    house.sync()
-    house.decide("approve", "Bob")
+def test_nothing_is_left_for_the_sync_and_nobody_is_logged_out(
+    services: ServiceHarness, configure: Callable[..., None]
+) -> None:
+    services.approved("Alice")
+    services.authme.register("Bob", "bobs-password")
+    services.sync()
+    services.decide("approve", "Bob")
     configure("BCRYPT", "SHA256")
-    house.login("Alice", PASSWORD)
-    house.login("Bob", "bobs-password")
-    dumped = dump_table(house.table)
-    assert house.sync().counts() == {"scanned": 2}
-    assert dump_table(house.table) == dumped
-    assert is_bcrypt(house)
-    assert is_bcrypt(house, "bob", "bobs-password")
-    assert (house.sessions("Alice"), house.sessions("Bob")) == (1, 1)
-    assert house.audits("user.password_changed") == []
-    assert house.user("Bob").password_hash is None
-    house.login("Alice", PASSWORD)
-    assert dump_table(house.table) == dumped
+    services.login("Alice", PASSWORD)
+    services.login("Bob", "bobs-password")
+    dumped = dump_table(services.table)
+    assert services.sync().counts() == {"scanned": 2}
+    assert dump_table(services.table) == dumped
+    assert is_bcrypt(services)
+    assert is_bcrypt(services, "bob", "bobs-password")
+    assert (services.sessions("Alice"), services.sessions("Bob")) == (1, 1)
+    assert services.audits("user.password_changed") == []
+    assert services.user("Bob").password_hash is None
+    services.login("Alice", PASSWORD)
+    assert dump_table(services.table) == dumped
 
 
-def test_a_player_whom_only_authme_knew_is_adopted_and_rehashed(house: House, configure: Callable[..., None]) -> None:
+def test_a_player_whom_only_authme_knew_is_adopted_and_rehashed(
+    services: ServiceHarness, configure: Callable[..., None]
+) -> None:
     configure("BCRYPT", "SHA256")
-    house.restart(sync__new_players="approved")
-    house.authme.algorithm = "SHA256"
-    house.authme.register("Bob", "bobs-password")
-    house.login("Bob", "bobs-password")
-    assert is_bcrypt(house, "bob", "bobs-password")
-    assert house.player("Bob").base_hash == house.row("bob")["password"]
+    services.restart(sync__new_players="approved")
+    services.authme.algorithm = "SHA256"
+    services.authme.register("Bob", "bobs-password")
+    services.login("Bob", "bobs-password")
+    assert is_bcrypt(services, "bob", "bobs-password")
+    assert services.player("Bob").base_hash == services.row("bob")["password"]
 
 
-def test_a_wrong_password_leaves_the_legacy_hash(house: House, configure: Callable[..., None]) -> None:
-    house.approved("Alice")
+def test_a_wrong_password_leaves_the_legacy_hash(services: ServiceHarness, configure: Callable[..., None]) -> None:
+    services.approved("Alice")
     configure("BCRYPT", "SHA256")
-    before = dump_table(house.table)
+    before = dump_table(services.table)
     with pytest.raises(errors.BadCredentials):
-        house.login("Alice", "another-password")
-    assert dump_table(house.table) == before
+        services.login("Alice", "another-password")
+    assert dump_table(services.table) == before
 
 
-def test_a_banned_user_keeps_the_hash(house: House, configure: Callable[..., None]) -> None:
-    house.approved("Alice")
+def test_a_banned_user_keeps_the_hash(services: ServiceHarness, configure: Callable[..., None]) -> None:
+    services.approved("Alice")
     configure("BCRYPT", "SHA256")
-    house.decide("ban", "Alice", reason="griefing")
-    before = dump_table(house.table)
+    services.decide("ban", "Alice", reason="griefing")
+    before = dump_table(services.table)
     with pytest.raises(errors.Banned):
-        house.login("Alice", PASSWORD)
-    assert dump_table(house.table) == before
+        services.login("Alice", PASSWORD)
+    assert dump_table(services.table) == before
 
 
 def test_a_hash_of_an_algorithm_that_is_not_legacy_is_a_wrong_password(
-    house: House, configure: Callable[..., None]
+    services: ServiceHarness, configure: Callable[..., None]
 ) -> None:
-    house.authme.register("Bob", "bobs-password")
-    house.sync()
-    house.decide("approve", "Bob")
+    services.authme.register("Bob", "bobs-password")
+    services.sync()
+    services.decide("approve", "Bob")
     configure("BCRYPT")
     with pytest.raises(errors.BadCredentials):
-        house.login("Bob", "bobs-password")
+        services.login("Bob", "bobs-password")
 
 
 # --- the column of the salt ---
@@ -127,131 +131,135 @@ def test_a_hash_of_an_algorithm_that_is_not_legacy_is_a_wrong_password(
 
 @pytest.mark.parametrize("authme_shape", [TableShape.FULL])
 class TestSalts:
-    def test_the_salt_goes_with_the_algorithm_that_had_one(self, house: House, configure: Callable[..., None]) -> None:
+    def test_the_salt_goes_with_the_algorithm_that_had_one(
+        self, services: ServiceHarness, configure: Callable[..., None]
+    ) -> None:
         configure("SALTEDSHA512")
-        house.approved("Alice")
-        assert house.row("alice")["salt"] is not None
+        services.approved("Alice")
+        assert services.row("alice")["salt"] is not None
         configure("BCRYPT", "SALTEDSHA512")
-        house.login("Alice", PASSWORD)
-        assert is_bcrypt(house)
-        assert house.row("alice")["salt"] is None
-        assert house.player("Alice").base_salt is None
-        assert house.sync().counts() == {"scanned": 1}
+        services.login("Alice", PASSWORD)
+        assert is_bcrypt(services)
+        assert services.row("alice")["salt"] is None
+        assert services.player("Alice").base_salt is None
+        assert services.sync().counts() == {"scanned": 1}
 
-    def test_the_salt_comes_with_the_algorithm_that_has_one(self, house: House, configure: Callable[..., None]) -> None:
-        house.approved("Alice")
+    def test_the_salt_comes_with_the_algorithm_that_has_one(
+        self, services: ServiceHarness, configure: Callable[..., None]
+    ) -> None:
+        services.approved("Alice")
         configure("SALTEDSHA512", "SHA256")
-        house.login("Alice", PASSWORD)
-        row = house.row("alice")
+        services.login("Alice", PASSWORD)
+        row = services.row("alice")
         assert FORMULAS["SALTEDSHA512"](PASSWORD, HashedPassword(str(row["password"]), str(row["salt"])), "alice")
-        assert house.player("Alice").base_salt == row["salt"]
-        assert house.authme.login("Alice", PASSWORD)
-        assert house.sync().counts() == {"scanned": 1}
+        assert services.player("Alice").base_salt == row["salt"]
+        assert services.authme.login("Alice", PASSWORD)
+        assert services.sync().counts() == {"scanned": 1}
 
 
 def test_a_salt_column_that_authme_has_not_made_yet_keeps_the_legacy_hash(
-    house: House, game_server: GameServer, configure: Callable[..., None], caplog: pytest.LogCaptureFixture
+    services: ServiceHarness, game_server: GameServer, configure: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    house.approved("Alice")
+    services.approved("Alice")
     game_server.change_authme({"DataSource.mySQLColumnSalt": "salt"})
     configure("SALTEDSHA512", "SHA256")
-    before = dump_table(house.table)
-    house.login("Alice", PASSWORD)
-    assert dump_table(house.table) == before
+    before = dump_table(services.table)
+    services.login("Alice", PASSWORD)
+    assert dump_table(services.table) == before
     assert "has no column for the salt yet" in caplog.text
 
 
 # --- AuthMe does it, too ---
 
 
-def test_authme_was_first(house: House, configure: Callable[..., None]) -> None:
-    house.approved("Alice")
+def test_authme_was_first(services: ServiceHarness, configure: Callable[..., None]) -> None:
+    services.approved("Alice")
     configure("BCRYPT", "SHA256")
-    house.authme.set_password("Alice", PASSWORD)  # what it does at a login of hers
-    dumped = dump_table(house.table)
-    house.login("Alice", PASSWORD)
-    assert dump_table(house.table) == dumped
-    assert house.sync().counts() == {"scanned": 1}
+    services.authme.set_password("Alice", PASSWORD)  # what it does at a login of hers
+    dumped = dump_table(services.table)
+    services.login("Alice", PASSWORD)
+    assert dump_table(services.table) == dumped
+    assert services.sync().counts() == {"scanned": 1}
 
 
-def test_authme_comes_after(house: House, configure: Callable[..., None]) -> None:
-    house.approved("Alice")
+def test_authme_comes_after(services: ServiceHarness, configure: Callable[..., None]) -> None:
+    services.approved("Alice")
     configure("BCRYPT", "SHA256")
-    house.login("Alice", PASSWORD)
-    house.authme.set_password("Alice", PASSWORD)  # it had read the row before
-    dumped = dump_table(house.table)
-    house.sync()
-    assert dump_table(house.table) == dumped
-    assert house.player("Alice").base_hash == house.row("alice")["password"]
-    house.login("Alice", PASSWORD)
-    assert house.authme.login("Alice", PASSWORD)
+    services.login("Alice", PASSWORD)
+    services.authme.set_password("Alice", PASSWORD)  # it had read the row before
+    dumped = dump_table(services.table)
+    services.sync()
+    assert dump_table(services.table) == dumped
+    assert services.player("Alice").base_hash == services.row("alice")["password"]
+    services.login("Alice", PASSWORD)
+    assert services.authme.login("Alice", PASSWORD)
 
 
 @pytest.mark.parametrize("password", [PASSWORD, "a-newer-password"], ids=["rehashed", "changed"])
 def test_authme_is_there_between_our_look_and_our_write(
-    house: House, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, password: str
+    services: ServiceHarness, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, password: str
 ) -> None:
-    house.approved("Alice")
+    services.approved("Alice")
     configure("BCRYPT", "SHA256")
     update = AuthMePlayers.update
 
     def too_late(players: AuthMePlayers, seen: PlayerRow, changes: dict[str, str | int | None]) -> bool:
-        house.authme.set_password("Alice", password)
+        services.authme.set_password("Alice", password)
         return update(players, seen, changes)
 
     with monkeypatch.context() as patch:
         patch.setattr(AuthMePlayers, "update", too_late)
-        house.login("Alice", PASSWORD)
-    assert is_bcrypt(house, password=password)
-    house.sync()
-    assert is_bcrypt(house, password=password)
-    assert house.authme.login("Alice", password)
-    house.login("Alice", password)
-    assert house.player("Alice").base_hash == house.row("alice")["password"]
+        services.login("Alice", PASSWORD)
+    assert is_bcrypt(services, password=password)
+    services.sync()
+    assert is_bcrypt(services, password=password)
+    assert services.authme.login("Alice", password)
+    services.login("Alice", password)
+    assert services.player("Alice").base_hash == services.row("alice")["password"]
 
 
 # --- what can go wrong ---
 
 
-def test_only_the_row_agreed_on_is_rehashed(house: House) -> None:
-    house.approved("Alice")
-    reconciler, stored = house.app.reconciler, StoredPassword(str(house.row("alice")["password"]), None, None)
-    before = dump_table(house.table)
+def test_only_the_row_agreed_on_is_rehashed(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    reconciler, stored = services.app.reconciler, StoredPassword(str(services.row("alice")["password"]), None, None)
+    before = dump_table(services.table)
     assert not reconciler.rehash("alice", StoredPassword("$SHA$other$hash", None, None), NEW)
     assert not reconciler.rehash("nobody", stored, NEW)
-    house.authme.set_password("Alice", "a-newer-password")
-    changed = StoredPassword(str(house.row("alice")["password"]), None, None)
+    services.authme.set_password("Alice", "a-newer-password")
+    changed = StoredPassword(str(services.row("alice")["password"]), None, None)
     assert not reconciler.rehash("alice", changed, NEW)  # the sync has not seen it yet
     assert not reconciler.rehash("alice", stored, NEW)
-    assert dump_table(house.table) != before
-    assert house.row("alice")["password"] == changed.hash
+    assert dump_table(services.table) != before
+    assert services.row("alice")["password"] == changed.hash
 
 
-def test_of_two_logins_at_once_one_rehashes(house: House) -> None:
-    house.approved("Alice")
-    stored = StoredPassword(str(house.row("alice")["password"]), None, None)
+def test_of_two_logins_at_once_one_rehashes(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    stored = StoredPassword(str(services.row("alice")["password"]), None, None)
     other = StoredPassword("$SHA$0123456789abcdef$other", None, "SHA256")
-    assert house.app.reconciler.rehash("alice", stored, NEW)
-    assert not house.app.reconciler.rehash("alice", stored, other)
-    assert house.row("alice")["password"] == NEW.hash == house.player("Alice").base_hash
+    assert services.app.reconciler.rehash("alice", stored, NEW)
+    assert not services.app.reconciler.rehash("alice", stored, other)
+    assert services.row("alice")["password"] == NEW.hash == services.player("Alice").base_hash
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_a_busy_file_leaves_it_to_the_next_login(house: House) -> None:
-    house.approved("Alice")
-    stored = StoredPassword(str(house.row("alice")["password"]), None, None)
-    with Away(house.table), pytest.raises(PlayersAway):
-        house.app.reconciler.rehash("alice", stored, NEW)
-    assert house.player("Alice").base_hash == stored.hash == house.row("alice")["password"]
-    assert house.app.reconciler.rehash("alice", stored, NEW)
+def test_a_busy_file_leaves_it_to_the_next_login(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    stored = StoredPassword(str(services.row("alice")["password"]), None, None)
+    with Away(services.table), pytest.raises(PlayersAway):
+        services.app.reconciler.rehash("alice", stored, NEW)
+    assert services.player("Alice").base_hash == stored.hash == services.row("alice")["password"]
+    assert services.app.reconciler.rehash("alice", stored, NEW)
 
 
 def test_a_login_succeeds_whatever_becomes_of_the_row(
-    house: House, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    services: ServiceHarness, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.approved("Alice")
+    services.approved("Alice")
     configure("BCRYPT", "SHA256")
-    before = dump_table(house.table)
+    before = dump_table(services.table)
     for failure in (PlayersAway("The file is busy."), PlayerRefused("It does not take this.")):
 
         def fails(*_given: object, failure: Exception = failure) -> bool:
@@ -259,16 +267,16 @@ def test_a_login_succeeds_whatever_becomes_of_the_row(
 
         with monkeypatch.context() as patch:
             patch.setattr(AuthMePlayers, "update", fails)
-            house.login("Alice", PASSWORD)
-    assert dump_table(house.table) == before
-    assert house.sessions("Alice") == 2
-    assert house.sync().counts() == {"scanned": 1}
+            services.login("Alice", PASSWORD)
+    assert dump_table(services.table) == before
+    assert services.sessions("Alice") == 2
+    assert services.sync().counts() == {"scanned": 1}
 
 
 def test_killed_between_the_row_and_our_side_it_looks_like_authmes_own(
-    house: House, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    services: ServiceHarness, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.approved("Alice")
+    services.approved("Alice")
     configure("BCRYPT", "SHA256")
 
     class Killed(BaseException):
@@ -281,15 +289,15 @@ def test_killed_between_the_row_and_our_side_it_looks_like_authmes_own(
     with monkeypatch.context() as patch:
         patch.setattr("regsvc.sync.rehash.reach", killed)
         with pytest.raises(Killed):
-            house.login("Alice", PASSWORD)
-    house.restart()
-    house.sync()
-    assert is_bcrypt(house) == (house.table.database.kind == "sqlite")
-    assert house.plugin("Alice") == "synced"
-    house.login("Alice", PASSWORD)
-    assert is_bcrypt(house)
-    assert house.authme.login("Alice", PASSWORD)
-    assert house.sync().counts() == {"scanned": 1}
+            services.login("Alice", PASSWORD)
+    services.restart()
+    services.sync()
+    assert is_bcrypt(services) == (services.table.database.kind == "sqlite")
+    assert services.plugin("Alice") == "synced"
+    services.login("Alice", PASSWORD)
+    assert is_bcrypt(services)
+    assert services.authme.login("Alice", PASSWORD)
+    assert services.sync().counts() == {"scanned": 1}
 
 
 # --- algorithms with rules of their own ---
@@ -297,57 +305,57 @@ def test_killed_between_the_row_and_our_side_it_looks_like_authmes_own(
 
 @pytest.mark.parametrize("algorithm", ["PBKDF2DJANGO"])
 def test_a_password_that_the_new_algorithm_would_mix_up_keeps_its_hash(
-    house: House, game_server: GameServer, configure: Callable[..., None], algorithm: str
+    services: ServiceHarness, game_server: GameServer, configure: Callable[..., None], algorithm: str
 ) -> None:
     game_server.change_authme({"settings.restrictions.allowedPasswordCharacters": ".*"})
-    house.restart()
-    house.approved("Alice", "пароль-пароль")
+    services.restart()
+    services.approved("Alice", "пароль-пароль")
     configure(algorithm, "SHA256")
-    before = dump_table(house.table)
-    house.login("Alice", "пароль-пароль")
-    assert dump_table(house.table) == before
+    before = dump_table(services.table)
+    services.login("Alice", "пароль-пароль")
+    assert dump_table(services.table) == before
     with pytest.raises(errors.InvalidPassword):
-        house.set_password("Alice", "другой-пароль")
+        services.set_password("Alice", "другой-пароль")
     with pytest.raises(errors.InvalidPassword):
-        house.register("Bob", "пароль-боба")
-    house.set_password("Alice", "another-password")
-    stored = HashedPassword(str(house.row("alice")["password"]))
+        services.register("Bob", "пароль-боба")
+    services.set_password("Alice", "another-password")
+    stored = HashedPassword(str(services.row("alice")["password"]))
     assert FORMULAS[algorithm]("another-password", stored, "alice")
 
 
 @pytest.mark.parametrize("algorithm", ["PHPBB", "WORDPRESS", "XFBCRYPT"])
 def test_the_table_of_a_forum_gets_no_rows_of_ours(
-    make_house: MakeHouse, game_server: GameServer, algorithm: str
+    make_services: MakeServices, game_server: GameServer, algorithm: str
 ) -> None:
     game_server.change_authme({"settings.security.passwordHash": algorithm})
-    house = make_house()
-    house.approved("Alice")
-    house.sync()
-    assert dump_table(house.table) == []
-    assert house.plugin("Alice") == "absent"
-    house.login("Alice", PASSWORD)  # on the web she is known
-    assert dump_table(house.table) == []
-    house.restart(sync__on_player_removed="restore")
-    house.set_password("Alice", "a-newer-password")
-    house.sync()
-    assert dump_table(house.table) == []
+    services = make_services()
+    services.approved("Alice")
+    services.sync()
+    assert dump_table(services.table) == []
+    assert services.plugin("Alice") == "absent"
+    services.login("Alice", PASSWORD)  # on the web she is known
+    assert dump_table(services.table) == []
+    services.restart(sync__on_player_removed="restore")
+    services.set_password("Alice", "a-newer-password")
+    services.sync()
+    assert dump_table(services.table) == []
 
 
 def test_who_registered_at_the_forum_logs_in_and_changes_the_password(
-    make_house: MakeHouse, game_server: GameServer
+    make_services: MakeServices, game_server: GameServer
 ) -> None:
     game_server.change_authme({"settings.security.passwordHash": "WORDPRESS"})
-    house = make_house(sync__new_players="approved")
-    house.authme.register("Bob", "a-placeholder")
+    services = make_services(sync__new_players="approved")
+    services.authme.register("Bob", "a-placeholder")
     stored = HASHERS["WORDPRESS"].hash("bobs-password", "bob")
-    column = house.table.column("password")
-    house.table.database.execute(f"UPDATE {house.table.name} SET {column} = ?", (stored.hash,))
-    house.sync()
-    house.login("Bob", "bobs-password")
-    assert house.row("bob")["password"] == stored.hash
-    house.set_password("Bob", "newer-password")
-    assert FORMULAS["WORDPRESS"]("newer-password", HashedPassword(str(house.row("bob")["password"])), "bob")
-    house.login("Bob", "newer-password")
+    column = services.table.column("password")
+    services.table.database.execute(f"UPDATE {services.table.name} SET {column} = ?", (stored.hash,))
+    services.sync()
+    services.login("Bob", "bobs-password")
+    assert services.row("bob")["password"] == stored.hash
+    services.set_password("Bob", "newer-password")
+    assert FORMULAS["WORDPRESS"]("newer-password", HashedPassword(str(services.row("bob")["password"])), "bob")
+    services.login("Bob", "newer-password")
 
 
 def test_the_stand_in_makes_what_authme_makes() -> None:

@@ -8,7 +8,7 @@ from regsvc.database.models import AuditEntry, Player, User
 from regsvc.sync.report import SyncReport
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable, insert_player
-from tests.support.services import House, MakeHouse
+from tests.support.services import MakeServices, ServiceHarness
 
 OLD = 1_500_000_000_000
 
@@ -28,12 +28,12 @@ def everything() -> list[Any]:
     return [list(table.select().order_by(key).dicts()) for table, key in tables]
 
 
-def planned_and_done(house: House) -> SyncReport:
+def planned_and_done(services: ServiceHarness) -> SyncReport:
     """The plan, which changes nothing, and which the run is like."""
     before = everything()
-    planned = house.plan()
+    planned = services.plan()
     assert everything() == before
-    done = house.sync()
+    done = services.sync()
     assert planned.counts() == done.counts()
     assert sorted(planned.conflicts, key=str) == sorted(done.conflicts, key=str)
     assert (planned.errors, planned.braked) == (done.errors, done.braked) == ([], None)
@@ -51,7 +51,7 @@ def join(table: AuthMeTable, **emails: str) -> None:
 
 
 def test_the_first_of_two_players_gets_their_email_wherever_the_other_one_stands(
-    make_house: MakeHouse, authme_table: AuthMeTable, database_kind: DatabaseKind
+    make_services: MakeServices, authme_table: AuthMeTable, database_kind: DatabaseKind
 ) -> None:
     join(
         authme_table,
@@ -72,44 +72,44 @@ def test_the_first_of_two_players_gets_their_email_wherever_the_other_one_stands
         ruth="kay@example.org",
         trent="\u212aay@example.org",  # the sign for Kelvin
     )
-    house = make_house()
-    house.register("Zoe", email="taken@example.org")
+    services = make_services()
+    services.register("Zoe", email="taken@example.org")
     # an ordinary row is adopted in SQL, before the others of its range
     second = {"frank", "nina"} if database_kind == "sqlite" else {"erin", "mia"}
-    done = planned_and_done(house)
+    done = planned_and_done(services)
     assert done.adopted == 19
     assert without_email(done) == {"bob", "carol", "dave", "gina", "heidi", "lara", "trent"} | second
-    assert house.user("a!").email == "late@example.org"
-    assert without_email(planned_and_done(house)) == set(), "everything was told"
+    assert services.user("a!").email == "late@example.org"
+    assert without_email(planned_and_done(services)) == set(), "everything was told"
 
 
 def test_a_range_that_is_known_in_part_is_planned_as_it_is_adopted(
-    make_house: MakeHouse, authme_table: AuthMeTable
+    make_services: MakeServices, authme_table: AuthMeTable
 ) -> None:
-    house = make_house()
+    services = make_services()
     join(authme_table, bob="bob@example.org", dave="dave@example.org")
-    house.sync()
+    services.sync()
     join(authme_table, alice="dave@example.org", carol="carol@example.org", erin="Carol@example.org")
-    planned = house.app.sync.run_alone(is_plan=True, allow_mass_changes=False, is_full=True)
-    done = house.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
+    planned = services.app.sync.run_alone(is_plan=True, allow_mass_changes=False, is_full=True)
+    done = services.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
     assert planned.counts() == done.counts() == {"scanned": 5, "adopted": 3}
     assert without_email(planned) == without_email(done) == {"alice", "erin"}
-    assert house.user("carol").email == "carol@example.org"
+    assert services.user("carol").email == "carol@example.org"
 
 
 def test_an_email_that_a_user_changed_in_the_game_is_free_for_who_comes_after(
-    make_house: MakeHouse, authme_table: AuthMeTable
+    make_services: MakeServices, authme_table: AuthMeTable
 ) -> None:
     join(authme_table, bob="bob@example.org", carol="carol@example.org", dave="dave@example.org")
-    house = make_house()
-    house.sync()
+    services = make_services()
+    services.sync()
     for name, email in (("bob", "moved@example.org"), ("carol", "dave@example.org"), ("dave", "no-at-all")):
         authme_table.database.execute(f"UPDATE {authme_table.name} SET email = ? WHERE username = ?", (email, name))
     join(authme_table, erin="bob@example.org", frank="moved@example.org", gina="carol@example.org")
-    done = planned_and_done(house)
+    done = planned_and_done(services)
     assert (done.adopted, done.updated) == (3, 3)
     assert without_email(done) == {"carol", "dave", "frank", "gina"}
-    emails = {name: house.user(name).email for name in ("bob", "carol", "dave", "erin", "frank", "gina")}
+    emails = {name: services.user(name).email for name in ("bob", "carol", "dave", "erin", "frank", "gina")}
     assert emails == {
         "bob": "moved@example.org", "carol": "carol@example.org", "dave": "dave@example.org",
         "erin": "bob@example.org", "frank": None, "gina": None,

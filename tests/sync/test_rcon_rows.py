@@ -20,7 +20,7 @@ from regsvc.notifications.transport import Drop, Postponed, Refused
 from tests.support.authme_tables import find_player
 from tests.support.game_server import GameServer
 from tests.support.rcon_server import RconServer, rcon_server
-from tests.support.services import PASSWORD, Away, House, MakeHouse
+from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])
 
@@ -36,13 +36,13 @@ def console(game_server: GameServer) -> Iterator[RconServer]:
 class Porter:
     """Carries orders out by hand, one after the other."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
-        find_address = partial(find_rcon_address, house.app.context.config.game)
-        self._carrier = RconTransport(find_address, load_translations(), "Oakvale", house.clock)
-        reconcile = partial(house.app.reconciler.reconcile, may_adopt=False)
-        outbox = Outbox(house.clock, KIND, PATIENCE)
-        self._desk = RconStore(house.app.context.location.database, outbox, reconcile, lambda outcome: None)
+    def __init__(self, services: ServiceHarness) -> None:
+        self._services = services
+        find_address = partial(find_rcon_address, services.app.context.config.game)
+        self._carrier = RconTransport(find_address, load_translations(), "Oakvale", services.clock)
+        reconcile = partial(services.app.reconciler.reconcile, may_adopt=False)
+        outbox = Outbox(services.clock, KIND, PATIENCE)
+        self._desk = RconStore(services.app.context.location.database, outbox, reconcile, lambda outcome: None)
 
     def carry(self) -> list[str]:
         """Everything due now, once; how each went."""
@@ -74,342 +74,360 @@ def last_order() -> Any:
 # --- a row for somebody who is approved ---
 
 
-def test_whoever_is_online_is_kicked_before_the_row_is_there(house_with_console: House, console: RconServer) -> None:
-    house, console.online = house_with_console, {"Alice", "Bob"}
-    house.register("Alice")
+def test_whoever_is_online_is_kicked_before_the_row_is_there(
+    services_with_console: ServiceHarness, console: RconServer
+) -> None:
+    services, console.online = services_with_console, {"Alice", "Bob"}
+    services.register("Alice")
     rows_at_command: list[object] = []
-    console.before = lambda command: rows_at_command.append(find_player(house.table, "alice"))
-    assert house.decide("approve", "Alice").warnings == ()
-    assert (find_player(house.table, "alice"), house.plugin("Alice")) == (None, "pending")
-    assert Porter(house).carry() == ["sent"]
+    console.before = lambda command: rows_at_command.append(find_player(services.table, "alice"))
+    assert services.decide("approve", "Alice").warnings == ()
+    assert (find_player(services.table, "alice"), services.plugin("Alice")) == (None, "pending")
+    assert Porter(services).carry() == ["sent"]
     assert console.commands == ["list", "kick Alice Your account is ready. Please join Oakvale again."]
     assert rows_at_command == [None, None]
-    assert house.plugin("Alice") == "synced"
-    assert house.authme.login("Alice", PASSWORD)
+    assert services.plugin("Alice") == "synced"
+    assert services.authme.login("Alice", PASSWORD)
     assert console.online == {"Bob"}
 
 
-def test_a_run_of_the_sync_neither_hurries_nor_asks_twice(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    house.approved("Alice")
+def test_a_run_of_the_sync_neither_hurries_nor_asks_twice(
+    services_with_console: ServiceHarness, console: RconServer
+) -> None:
+    services = services_with_console
+    services.approved("Alice")
     for _run in range(3):
-        assert house.sync().provisioned == 0
+        assert services.sync().provisioned == 0
     assert orders() == [("kick_first", "Alice", None)]
-    Porter(house).carry()
-    assert house.sync().provisioned == 0
-    assert (house.plugin("Alice"), orders()) == ("synced", [("kick_first", "Alice", "sent")])
+    Porter(services).carry()
+    assert services.sync().provisioned == 0
+    assert (services.plugin("Alice"), orders()) == ("synced", [("kick_first", "Alice", "sent")])
 
 
-def test_who_is_surely_offline_is_not_kicked(house_with_console: House, console: RconServer) -> None:
+def test_who_is_surely_offline_is_not_kicked(services_with_console: ServiceHarness, console: RconServer) -> None:
     """Many plugins would kick Alicia in her place."""
-    house, console.online = house_with_console, {"Bob"}
-    house.approved("Alice")
-    Porter(house).carry()
-    assert (console.commands, house.plugin("Alice")) == (["list"], "synced")
+    services, console.online = services_with_console, {"Bob"}
+    services.approved("Alice")
+    Porter(services).carry()
+    assert (console.commands, services.plugin("Alice")) == (["list"], "synced")
 
 
-def test_what_a_sync_provisions_is_kicked_first_too(house_with_console: House, console: RconServer) -> None:
-    house, console.online = house_with_console, {"Alice"}
-    house.register("Alice")
-    house.ours.execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
-    house.sync()
-    assert find_player(house.table, "alice") is None
-    Porter(house).carry()
-    assert (house.plugin("Alice"), console.online) == ("synced", set())
+def test_what_a_sync_provisions_is_kicked_first_too(services_with_console: ServiceHarness, console: RconServer) -> None:
+    services, console.online = services_with_console, {"Alice"}
+    services.register("Alice")
+    services.ours.execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
+    services.sync()
+    assert find_player(services.table, "alice") is None
+    Porter(services).carry()
+    assert (services.plugin("Alice"), console.online) == ("synced", set())
 
 
-def test_a_game_that_is_away_holds_nobody_up_for_long(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
+def test_a_game_that_is_away_holds_nobody_up_for_long(
+    services_with_console: ServiceHarness, console: RconServer
+) -> None:
+    services = services_with_console
     console.stop()
-    house.approved("Alice")
-    porter, outcomes = Porter(house), []
+    services.approved("Alice")
+    porter, outcomes = Porter(services), []
     for _try in range(3):
-        assert find_player(house.table, "alice") is None
+        assert find_player(services.table, "alice") is None
         outcomes += porter.carry()
-        house.clock.advance(seconds=4)
+        services.clock.advance(seconds=4)
     assert outcomes == ["later", "later", "failed"]
-    assert house.authme.login("Alice", PASSWORD)
+    assert services.authme.login("Alice", PASSWORD)
     order = last_order()
     assert (order.outcome, order.last_error.startswith("the row is inserted without a kick: ")) == ("failed", True)
 
 
 def test_a_wrong_password_of_the_console_holds_nobody_up_either(
-    house_with_console: House, console: RconServer, caplog: pytest.LogCaptureFixture
+    services_with_console: ServiceHarness, console: RconServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house, console.password = house_with_console, "another-one"
-    house.approved("Alice")
-    porter = Porter(house)
+    services, console.password = services_with_console, "another-one"
+    services.approved("Alice")
+    porter = Porter(services)
     for _try in range(3):
         porter.carry()
-        house.clock.advance(seconds=4)
-    assert house.plugin("Alice") == "synced"
+        services.clock.advance(seconds=4)
+    assert services.plugin("Alice") == "synced"
     assert console.commands == []
     assert caplog.text.count("does not take commands: the server does not take the password") == 1
     assert "the-consoles-password" not in caplog.text + str(last_order().last_error)
 
 
-def test_a_kick_that_is_long_over_is_repeated(house_with_console: House, console: RconServer) -> None:
+def test_a_kick_that_is_long_over_is_repeated(services_with_console: ServiceHarness, console: RconServer) -> None:
     """Between kick and row the database was away, and the player came back."""
-    house, porter = house_with_console, Porter(house_with_console)
-    house.approved("Alice")
+    services, porter = services_with_console, Porter(services_with_console)
+    services.approved("Alice")
     order = last_order()
-    OutboxEntry.update(done_at=house.clock(), next_attempt_at=None, outcome="sent").where(
+    OutboxEntry.update(done_at=services.clock(), next_attempt_at=None, outcome="sent").where(
         OutboxEntry.id == order.id
     ).execute()
-    house.clock.advance(minutes=2)
-    assert house.sync().provisioned == 0
+    services.clock.advance(minutes=2)
+    assert services.sync().provisioned == 0
     assert [outcome for _order, _name, outcome in orders()] == ["sent", None]
     porter.carry()
-    assert house.plugin("Alice") == "synced"
+    assert services.plugin("Alice") == "synced"
 
 
 @sqlite_only
 def test_a_file_that_is_busy_after_the_kick_is_written_by_the_next_run(
-    house_with_console: House, console: RconServer
+    services_with_console: ServiceHarness, console: RconServer
 ) -> None:
-    house = house_with_console
-    house.approved("Alice")
-    with Away(house.table):
-        assert Porter(house).carry() == ["sent"]
-    assert find_player(house.table, "alice") is None
-    assert house.sync().provisioned == 1
+    services = services_with_console
+    services.approved("Alice")
+    with Away(services.table):
+        assert Porter(services).carry() == ["sent"]
+    assert find_player(services.table, "alice") is None
+    assert services.sync().provisioned == 1
 
 
-def test_who_was_banned_meanwhile_gets_no_row(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    house.approved("Alice")
-    house.decide("ban", "Alice")
-    Porter(house).carry()
-    assert find_player(house.table, "alice") is None
+def test_who_was_banned_meanwhile_gets_no_row(services_with_console: ServiceHarness, console: RconServer) -> None:
+    services = services_with_console
+    services.approved("Alice")
+    services.decide("ban", "Alice")
+    Porter(services).carry()
+    assert find_player(services.table, "alice") is None
 
 
-def test_a_stranger_who_is_faster_than_the_row_is_locked_out(house_with_console: House, console: RconServer) -> None:
+def test_a_stranger_who_is_faster_than_the_row_is_locked_out(
+    services_with_console: ServiceHarness, console: RconServer
+) -> None:
     """He joined again at once and registered in the game: the name is not his."""
-    house, porter = house_with_console, Porter(house_with_console)
-    house.approved("Alice")
+    services, porter = services_with_console, Porter(services_with_console)
+    services.approved("Alice")
     console.online = {"Alice"}
     joined_again: list[bool] = []
-    console.before = lambda command: joined_again.append(house.authme.register("Alice", "strangers-password"))
+    console.before = lambda command: joined_again.append(services.authme.register("Alice", "strangers-password"))
     porter.carry()
     assert joined_again[0]
-    assert (house.plugin("Alice"), house.is_locked("alice")) == ("returned", True)
-    assert not house.authme.login("Alice", "strangers-password")
+    assert (services.plugin("Alice"), services.is_locked("alice")) == ("returned", True)
+    assert not services.authme.login("Alice", "strangers-password")
     assert orders()[-1] == ("kick", "Alice", None)
 
 
 def test_a_name_that_is_never_spoken_gets_its_row_and_the_order_fails(
-    game_server: GameServer, console: RconServer, make_house: MakeHouse
+    game_server: GameServer, console: RconServer, make_services: MakeServices
 ) -> None:
     game_server.change_authme({"settings.restrictions.allowedNicknameCharacters": "[a-zA-Z0-9_!;]*"})
-    house = make_house()
-    house.register("Bob;op!", email="bob@example.org")
-    house.decide("approve", "Bob;op!")
-    assert Porter(house).carry() == ["failed"]
-    assert (console.commands, house.plugin("Bob;op!")) == ([], "synced")
+    services = make_services()
+    services.register("Bob;op!", email="bob@example.org")
+    services.decide("approve", "Bob;op!")
+    assert Porter(services).carry() == ["failed"]
+    assert (console.commands, services.plugin("Bob;op!")) == ([], "synced")
     assert "never sent" in last_order().last_error
 
 
 # --- bans, locks, deletions ---
 
 
-def banned(house: House, **decree: Any) -> User:
-    user = house.approved("Bob")
-    Porter(house).carry()
-    house.decide("ban", "Bob", **decree)
+def banned(services: ServiceHarness, **decree: Any) -> User:
+    user = services.approved("Bob")
+    Porter(services).carry()
+    services.decide("ban", "Bob", **decree)
     return user
 
 
-def test_a_ban_kicks_with_its_reason_in_one_plain_line(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    banned(house, reason="§4griefing\nop Mallory @a")
+def test_a_ban_kicks_with_its_reason_in_one_plain_line(
+    services_with_console: ServiceHarness, console: RconServer
+) -> None:
+    services = services_with_console
+    banned(services, reason="§4griefing\nop Mallory @a")
     console.online, console.commands = {"Bob"}, []
-    assert Porter(house).carry() == ["sent"]
+    assert Porter(services).carry() == ["sent"]
     assert console.commands == ["list", "kick Bob You are banned from Oakvale: griefing op Mallory ＠a"]
 
 
-def test_another_reason_for_a_ban_kicks_nobody_again(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    banned(house, reason="griefing")
-    house.decide("ban", "Bob", reason="much griefing")
+def test_another_reason_for_a_ban_kicks_nobody_again(
+    services_with_console: ServiceHarness, console: RconServer
+) -> None:
+    services = services_with_console
+    banned(services, reason="griefing")
+    services.decide("ban", "Bob", reason="much griefing")
     assert [order for order in orders() if order[0] == "kick"] == [("kick", "Bob", None)]
 
 
 def test_a_ban_may_be_the_games_own_and_ends_there_too(
-    console: RconServer, authme_table: object, make_house: MakeHouse
+    console: RconServer, authme_table: object, make_services: MakeServices
 ) -> None:
-    house = make_house(game__on_ban="ban")
-    banned(house, reason="griefing")
-    Porter(house).carry()
+    services = make_services(game__on_ban="ban")
+    banned(services, reason="griefing")
+    Porter(services).carry()
     assert console.banned == {"Bob": "You are banned from Oakvale: griefing"}
-    house.decide("unban", "Bob")
-    Porter(house).carry()
+    services.decide("unban", "Bob")
+    Porter(services).carry()
     assert console.banned == {}
-    house.decide("ban", "Bob", expires_at=house.clock() + timedelta(days=1))
-    Porter(house).carry()
-    house.clock.advance(days=2)
-    house.sync()
-    Porter(house).carry()
-    assert (console.banned, house.user("Bob").status) == ({}, "approved")
-    house.decide("ban", "Bob")
-    house.decide("delete", "Bob")
-    Porter(house).carry()
-    Porter(house).carry()
+    services.decide("ban", "Bob", expires_at=services.clock() + timedelta(days=1))
+    Porter(services).carry()
+    services.clock.advance(days=2)
+    services.sync()
+    Porter(services).carry()
+    assert (console.banned, services.user("Bob").status) == ({}, "approved")
+    services.decide("ban", "Bob")
+    services.decide("delete", "Bob")
+    Porter(services).carry()
+    Porter(services).carry()
     assert console.banned == {}
 
 
 def test_a_ban_and_its_end_keep_their_order_while_the_game_is_away(
-    console: RconServer, authme_table: object, make_house: MakeHouse
+    console: RconServer, authme_table: object, make_services: MakeServices
 ) -> None:
-    house = make_house(game__on_ban="ban")
-    house.approved("Bob")
-    Porter(house).carry()
+    services = make_services(game__on_ban="ban")
+    services.approved("Bob")
+    Porter(services).carry()
     console.stop()
-    house.decide("ban", "Bob")
-    house.decide("unban", "Bob")
-    assert Porter(house).carry() == ["later"]
+    services.decide("ban", "Bob")
+    services.decide("unban", "Bob")
+    assert Porter(services).carry() == ["later"]
     console.start()
-    house.clock.advance(minutes=1)
-    assert Porter(house).carry() + Porter(house).carry() == ["sent", "sent"]
+    services.clock.advance(minutes=1)
+    assert Porter(services).carry() + Porter(services).carry() == ["sent", "sent"]
     assert console.told("ban", "pardon") == ["ban Bob You are banned from Oakvale.", "pardon Bob"]
 
 
-def test_a_ban_may_do_nothing_in_the_game(console: RconServer, authme_table: object, make_house: MakeHouse) -> None:
-    house = make_house(game__on_ban="none")
-    banned(house)
-    house.authme.set_password("Bob", "a-new-one")  # which is locked again
-    house.sync()
+def test_a_ban_may_do_nothing_in_the_game(
+    console: RconServer, authme_table: object, make_services: MakeServices
+) -> None:
+    services = make_services(game__on_ban="none")
+    banned(services)
+    services.authme.set_password("Bob", "a-new-one")  # which is locked again
+    services.sync()
     assert {order for order, _name, _outcome in orders()} == {"kick_first"}
 
 
-def test_a_ban_typed_in_sql_kicks_too(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    house.approved("Bob")
-    Porter(house).carry()
-    house.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'bob'")
-    house.sync()
+def test_a_ban_typed_in_sql_kicks_too(services_with_console: ServiceHarness, console: RconServer) -> None:
+    services = services_with_console
+    services.approved("Bob")
+    Porter(services).carry()
+    services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'bob'")
+    services.sync()
     assert ("kick", "Bob", None) in orders()
 
 
-def test_a_deletion_kicks(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    house.approved("Bob")
-    Porter(house).carry()
+def test_a_deletion_kicks(services_with_console: ServiceHarness, console: RconServer) -> None:
+    services = services_with_console
+    services.approved("Bob")
+    Porter(services).carry()
     console.online, console.commands = {"Bob"}, []
-    house.decide("delete", "Bob")
-    Porter(house).carry()
+    services.decide("delete", "Bob")
+    Porter(services).carry()
     assert console.told("kick") == ["kick Bob Your account on Oakvale was deleted."]
 
 
 def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(
-    house_with_console: House, console: RconServer
+    services_with_console: ServiceHarness, console: RconServer
 ) -> None:
-    house = house_with_console
-    house.register("Alice")
-    house.authme.register("Alice", "strangers-password")
+    services = services_with_console
+    services.register("Alice")
+    services.authme.register("Alice", "strangers-password")
     console.online = {"Alice"}
-    house.sync()
-    assert house.is_locked("alice")
-    Porter(house).carry()
+    services.sync()
+    assert services.is_locked("alice")
+    Porter(services).carry()
     assert console.told("kick") == ["kick Alice This name is another's account on Oakvale, or waits for its approval."]
 
 
-def test_a_new_hash_in_the_locks_place_kicks_again(house_with_console: House, console: RconServer) -> None:
+def test_a_new_hash_in_the_locks_place_kicks_again(services_with_console: ServiceHarness, console: RconServer) -> None:
     """AuthMe's own recovery by e-mail writes one."""
-    house = house_with_console
-    banned(house)
-    Porter(house).carry()
-    house.authme.set_password("Bob", "recovered")
-    house.sync()
+    services = services_with_console
+    banned(services)
+    Porter(services).carry()
+    services.authme.set_password("Bob", "recovered")
+    services.sync()
     assert orders()[-1] == ("kick", "Bob", None)
 
 
-def test_adopting_many_players_kicks_nobody(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
+def test_adopting_many_players_kicks_nobody(services_with_console: ServiceHarness, console: RconServer) -> None:
+    services = services_with_console
     for number in range(5):
-        house.authme.register(f"Player{number}", "in-the-game")
-    house.sync()
+        services.authme.register(f"Player{number}", "in-the-game")
+    services.sync()
     assert orders() == []
 
 
-def test_a_kick_waits_for_nobody_longer_than_a_minute(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
+def test_a_kick_waits_for_nobody_longer_than_a_minute(
+    services_with_console: ServiceHarness, console: RconServer
+) -> None:
+    services = services_with_console
     console.stop()
-    banned(house)
-    porter = Porter(house)
+    banned(services)
+    porter = Porter(services)
     for _try in range(8):
         porter.carry()
-        house.clock.advance(seconds=20)
+        services.clock.advance(seconds=20)
     kick = last_order()
     assert (kick.template, kick.outcome) == ("kick", "dropped")
     assert kick.last_error == "nobody was there to kick the player while it mattered"
 
 
-def test_one_kick_is_enough_while_nobody_has_begun_it(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    house.approved("Bob")
-    Porter(house).carry()
-    house.decide("ban", "Bob")
-    house.decide("delete", "Bob")
+def test_one_kick_is_enough_while_nobody_has_begun_it(
+    services_with_console: ServiceHarness, console: RconServer
+) -> None:
+    services = services_with_console
+    services.approved("Bob")
+    Porter(services).carry()
+    services.decide("ban", "Bob")
+    services.decide("delete", "Bob")
     assert [order for order, _name, _outcome in orders()].count("kick") == 1
 
 
 # --- off ---
 
 
-def test_without_a_console_the_row_is_there_before_the_answer(house: House) -> None:
-    house.approved("Alice")
-    house.decide("ban", "Alice")
-    assert (orders(), house.plugin("Alice")) == ([], "locked")
+def test_without_a_console_the_row_is_there_before_the_answer(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.decide("ban", "Alice")
+    assert (orders(), services.plugin("Alice")) == ([], "locked")
 
 
 def test_a_console_that_was_switched_off_leaves_nobody_waiting(
-    house_with_console: House, console: RconServer, game_server: GameServer
+    services_with_console: ServiceHarness, console: RconServer, game_server: GameServer
 ) -> None:
-    house = house_with_console
-    house.approved("Alice")
+    services = services_with_console
+    services.approved("Alice")
     game_server.write_properties()
-    assert Porter(house).carry() == ["dropped"]
-    assert (house.plugin("Alice"), console.commands) == ("synced", [])
+    assert Porter(services).carry() == ["dropped"]
+    assert (services.plugin("Alice"), console.commands) == ("synced", [])
 
 
-def test_whoever_seems_to_be_online_and_cannot_be_kicked_is_told_of(house: House) -> None:
-    house.approved("Bob")
-    assert house.decide("ban", "Bob").warnings == ()
-    house.decide("unban", "Bob")
-    house.authme.login("Bob", PASSWORD)
-    assert house.decide("ban", "Bob").warnings == (STILL_ONLINE_RCON_OFF,)
-    assert house.decide("delete", "Bob").warnings == (STILL_ONLINE_RCON_OFF,)
+def test_whoever_seems_to_be_online_and_cannot_be_kicked_is_told_of(services: ServiceHarness) -> None:
+    services.approved("Bob")
+    assert services.decide("ban", "Bob").warnings == ()
+    services.decide("unban", "Bob")
+    services.authme.login("Bob", PASSWORD)
+    assert services.decide("ban", "Bob").warnings == (STILL_ONLINE_RCON_OFF,)
+    assert services.decide("delete", "Bob").warnings == (STILL_ONLINE_RCON_OFF,)
 
 
-def test_with_a_console_nobody_has_to_be_told_of(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    house.approved("Bob")
-    Porter(house).carry()
-    house.authme.login("Bob", PASSWORD)
-    assert house.decide("ban", "Bob").warnings == ()
+def test_with_a_console_nobody_has_to_be_told_of(services_with_console: ServiceHarness, console: RconServer) -> None:
+    services = services_with_console
+    services.approved("Bob")
+    Porter(services).carry()
+    services.authme.login("Bob", PASSWORD)
+    assert services.decide("ban", "Bob").warnings == ()
 
 
 def test_a_plugin_that_remembers_is_told_of(
-    game_server: GameServer, authme_table: object, make_house: MakeHouse
+    game_server: GameServer, authme_table: object, make_services: MakeServices
 ) -> None:
     game_server.change_authme({"DataSource.caching": True})
-    house = make_house()
-    house.register("Alice")
-    house.register("Bob")
-    assert house.decide("reject", "Bob").warnings == ()
+    services = make_services()
+    services.register("Alice")
+    services.register("Bob")
+    assert services.decide("reject", "Bob").warnings == ()
     for transition in ("approve", "ban", "unban"):
-        assert house.decide(transition, "Alice").warnings == (AUTHME_CACHE_ON,)
-    assert house.set_password("Alice", "a-newer-password").warnings == (AUTHME_CACHE_ON,)
+        assert services.decide(transition, "Alice").warnings == (AUTHME_CACHE_ON,)
+    assert services.set_password("Alice", "a-newer-password").warnings == (AUTHME_CACHE_ON,)
 
 
-def test_what_is_kept_of_an_order_is_no_secret(house_with_console: House, console: RconServer) -> None:
-    house = house_with_console
-    banned(house, reason="griefing")
+def test_what_is_kept_of_an_order_is_no_secret(services_with_console: ServiceHarness, console: RconServer) -> None:
+    services = services_with_console
+    banned(services, reason="griefing")
     assert json.loads(last_order().payload) == {"cause": "banned", "reason": "griefing"}
     kept = str(list(OutboxEntry.select().where(OutboxEntry.kind == KIND).dicts()))
     assert console.password not in kept
 
 
 @pytest.fixture
-def house_with_console(console: RconServer, make_house: MakeHouse) -> House:
-    return make_house()
+def services_with_console(console: RconServer, make_services: MakeServices) -> ServiceHarness:
+    return make_services()

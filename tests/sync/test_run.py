@@ -11,30 +11,32 @@ from regsvc.database.models import APPROVED, BANNED, Player, User
 from tests.support.authme_database import MariaDBSchema
 from tests.support.authme_tables import AuthMeTable, create_table, dump_table, find_player
 from tests.support.crowd import crowd, insert_crowd
-from tests.support.manual_clock import StandingClock
-from tests.support.services import PASSWORD, Away, House, MakeHouse
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 MANY = 600
 """More than a page."""
 
 
 @pytest.fixture
-def town(make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock) -> House:
+def adopted_players(make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock) -> ServiceHarness:
     """A hundred adopted players."""
     insert_crowd(authme_table, crowd(100, clock))
-    house = make_house()
-    house.sync()
-    return house
+    services = make_services()
+    services.sync()
+    return services
 
 
-def type_sql(house: House, statement: str, *values: object) -> None:
-    house.ours.execute(statement, values)
+def type_sql(services: ServiceHarness, statement: str, *values: object) -> None:
+    services.ours.execute(statement, values)
 
 
-def remove_rows(house: House, *digits: int) -> int:
+def remove_rows(services: ServiceHarness, *digits: int) -> int:
     """Of the hundred, those whose number ends so; how many."""
     return sum(
-        house.table.database.execute(f"DELETE FROM {house.table.name} WHERE username LIKE ?", (f"player%{digit}",))
+        services.table.database.execute(
+            f"DELETE FROM {services.table.name} WHERE username LIKE ?", (f"player%{digit}",)
+        )
         for digit in digits
     )
 
@@ -43,104 +45,108 @@ def remove_rows(house: House, *digits: int) -> int:
 
 
 def test_a_crowd_adopted_as_pending_is_not_locked_before_somebody_says_so(
-    make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock
+    make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
     insert_crowd(authme_table, crowd(MANY, clock))
     before = dump_table(authme_table)
-    house = make_house(sync__existing_players="pending")
+    services = make_services(sync__existing_players="pending")
     for adopted in (MANY, 0):
-        report = house.sync()
+        report = services.sync()
         assert (report.adopted, report.locked) == (adopted, 0)
         assert report.braked is not None
         assert (report.braked.locked, report.braked.removed, report.braked.limit) == (MANY, 0, "20 and 5%")
     assert dump_table(authme_table) == before
-    assert len(house.audits("sync.braked")) == 1
-    assert house.plan().braked == report.braked
+    assert len(services.audits("sync.braked")) == 1
+    assert services.plan().braked == report.braked
 
-    allowed = house.sync(allow_mass_changes=True)
+    allowed = services.sync(allow_mass_changes=True)
     assert (allowed.locked, allowed.braked) == (MANY, None)
     assert all(row["password"] != was["password"] for row, was in zip(dump_table(authme_table), before, strict=True))
-    assert house.sync().counts() == {"scanned": MANY}
+    assert services.sync().counts() == {"scanned": MANY}
 
 
 @pytest.mark.parametrize("how", ["DELETE FROM", "DROP TABLE"])
 # R54
-def test_a_table_that_is_suddenly_empty_is_not_believed(town: House, how: str) -> None:
-    town.table.database.execute(f"{how} {town.table.name}")
+def test_a_table_that_is_suddenly_empty_is_not_believed(adopted_players: ServiceHarness, how: str) -> None:
+    adopted_players.table.database.execute(f"{how} {adopted_players.table.name}")
     if how == "DROP TABLE":
-        assert [error["username"] for error in town.sync().errors] == [None]
-        create_table(town.table)
-    report = town.sync()
+        assert [error["username"] for error in adopted_players.sync().errors] == [None]
+        create_table(adopted_players.table)
+    report = adopted_players.sync()
     assert (report.removed, report.scanned) == (0, 0)
     assert report.braked is not None
     assert report.braked.removed == 100
     assert Player.select().where(Player.presence == "present").count() == 100
-    assert town.sync(allow_mass_changes=True).removed == 100
+    assert adopted_players.sync(allow_mass_changes=True).removed == 100
     assert Player.select().where(Player.presence == "gone").count() == 100
 
 
-def test_even_one_player_is_not_believed_gone_from_an_empty_table(house: House) -> None:
-    house.approved("Alice")
-    house.authme.unregister_from_console("Alice")
-    assert house.sync().braked is not None
-    assert house.sync(allow_mass_changes=True).removed == 1
+def test_even_one_player_is_not_believed_gone_from_an_empty_table(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.authme.unregister_from_console("Alice")
+    assert services.sync().braked is not None
+    assert services.sync(allow_mass_changes=True).removed == 1
 
 
-def test_more_removals_than_the_limit_are_left_and_only_they(town: House) -> None:
-    assert remove_rows(town, 0, 1, 2) == 30
-    town.authme.set_password("Player0003", "changed-in-game")
-    town.authme.register("Dave", "daves-password")
-    report = town.sync()
+def test_more_removals_than_the_limit_are_left_and_only_they(adopted_players: ServiceHarness) -> None:
+    assert remove_rows(adopted_players, 0, 1, 2) == 30
+    adopted_players.authme.set_password("Player0003", "changed-in-game")
+    adopted_players.authme.register("Dave", "daves-password")
+    report = adopted_players.sync()
     assert report.braked is not None
     assert (report.braked.removed, report.braked.locked) == (30, 1)
     assert (report.adopted, report.updated, report.removed, report.locked) == (1, 1, 0, 0)
-    assert town.plugin("player0000") == "synced"
-    allowed = town.sync(allow_mass_changes=True)
+    assert adopted_players.plugin("player0000") == "synced"
+    allowed = adopted_players.sync(allow_mass_changes=True)
     assert (allowed.removed, allowed.locked) == (30, 1)
 
 
-def test_twenty_removals_are_believed(town: House) -> None:
-    assert remove_rows(town, 0, 1) == 20
-    report = town.sync()
+def test_twenty_removals_are_believed(adopted_players: ServiceHarness) -> None:
+    assert remove_rows(adopted_players, 0, 1) == 20
+    report = adopted_players.sync()
     assert (report.removed, report.braked) == (20, None)
 
 
 def test_a_limit_of_a_share_grows_with_the_server(
-    make_house: MakeHouse, authme_table: AuthMeTable, clock: StandingClock
+    make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
     insert_crowd(authme_table, crowd(100, clock))
-    house = make_house(sync__max_changes="20 and 30%")
-    house.sync()
-    remove_rows(house, 0, 1, 2)
-    assert house.sync().removed == 30
+    services = make_services(sync__max_changes="20 and 30%")
+    services.sync()
+    remove_rows(services, 0, 1, 2)
+    assert services.sync().removed == 30
 
 
-def test_a_backup_that_brings_back_the_deleted_is_braked_too(town: House) -> None:
+def test_a_backup_that_brings_back_the_deleted_is_braked_too(adopted_players: ServiceHarness) -> None:
     names = [f"player{number:04}" for number in range(25)]
-    rows = [tuple(town.row(name)[column] for column in ("username", "realname", "password")) for name in names]
-    regdates = [town.row(name)["regdate"] for name in names]
+    rows = [
+        tuple(adopted_players.row(name)[column] for column in ("username", "realname", "password")) for name in names
+    ]
+    regdates = [adopted_players.row(name)["regdate"] for name in names]
     for name in names:
-        town.decide("delete", name)
-    insert_crowd(town.table, [(*row, None, regdate, None, None) for row, regdate in zip(rows, regdates, strict=True)])
-    report = town.sync()
+        adopted_players.decide("delete", name)
+    insert_crowd(
+        adopted_players.table, [(*row, None, regdate, None, None) for row, regdate in zip(rows, regdates, strict=True)]
+    )
+    report = adopted_players.sync()
     assert report.braked is not None
     assert (report.braked.removed, report.removed, report.adopted) == (25, 0, 0)
-    assert town.sync(allow_mass_changes=True).removed == 25
+    assert adopted_players.sync(allow_mass_changes=True).removed == 25
 
 
-def test_typed_bans_by_the_dozen_are_braked(town: House) -> None:
-    type_sql(town, "UPDATE regsvc_user SET status = 'banned' WHERE id <= 30")
-    report = town.sync()
+def test_typed_bans_by_the_dozen_are_braked(adopted_players: ServiceHarness) -> None:
+    type_sql(adopted_players, "UPDATE regsvc_user SET status = 'banned' WHERE id <= 30")
+    report = adopted_players.sync()
     assert report.braked is not None
     assert (report.braked.edited, report.braked.locked) == (30, 0)
     assert User.select().where(User.applied_status == BANNED).count() == 0
-    assert town.sync(allow_mass_changes=True).locked == 30
+    assert adopted_players.sync(allow_mass_changes=True).locked == 30
 
 
-def test_typed_approvals_are_measured_by_all_who_wait(make_house: MakeHouse) -> None:
+def test_typed_approvals_are_measured_by_all_who_wait(make_services: MakeServices) -> None:
     """Nobody of them has a row yet, and thirty of a thousand are not many."""
-    house = make_house()
-    house.register("Alice", password=None)
+    services = make_services()
+    services.register("Alice", password=None)
     for number in range(1_000):
         name = f"user{number}"
         User.insert(
@@ -149,203 +155,205 @@ def test_typed_approvals_are_measured_by_all_who_wait(make_house: MakeHouse) -> 
             status="pending",
             applied_status="pending",
             origin="registered",
-            created_at=house.clock(),
+            created_at=services.clock(),
         ).execute()
-        house.app.reconciler.note_registration(name, number + 2)
-    type_sql(house, "UPDATE regsvc_user SET status = 'approved' WHERE id <= 30")
-    assert house.sync().braked is None
+        services.app.reconciler.note_registration(name, number + 2)
+    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE id <= 30")
+    assert services.sync().braked is None
     assert User.select().where(User.applied_status == APPROVED).count() == 30
 
 
-def test_a_deletion_of_everything_in_sql_is_braked(town: House) -> None:
-    type_sql(town, "DELETE FROM regsvc_user")
-    report = town.sync()
+def test_a_deletion_of_everything_in_sql_is_braked(adopted_players: ServiceHarness) -> None:
+    type_sql(adopted_players, "DELETE FROM regsvc_user")
+    report = adopted_players.sync()
     assert report.braked is not None
     assert (report.braked.removed, report.removed, report.adopted) == (100, 0, 0)
-    assert len(dump_table(town.table)) == 100
-    assert town.sync(allow_mass_changes=True).removed == 100
-    assert dump_table(town.table) == []
-    assert town.sync().counts() == {}
+    assert len(dump_table(adopted_players.table)) == 100
+    assert adopted_players.sync(allow_mass_changes=True).removed == 100
+    assert dump_table(adopted_players.table) == []
+    assert adopted_players.sync().counts() == {}
 
 
 # --- what operators type ---
 
 
-def test_a_typed_ban_is_carried_out_as_the_api_would(house: House) -> None:
-    house.approved("Alice")
-    house.login("Alice", PASSWORD)
-    type_sql(house, "UPDATE regsvc_user SET status = 'banned', reason = 'griefing' WHERE username_key = 'alice'")
-    assert house.sync().locked == 1
-    user = house.user("Alice")
+def test_a_typed_ban_is_carried_out_as_the_api_would(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.login("Alice", PASSWORD)
+    type_sql(services, "UPDATE regsvc_user SET status = 'banned', reason = 'griefing' WHERE username_key = 'alice'")
+    assert services.sync().locked == 1
+    user = services.user("Alice")
     assert (user.applied_status, user.banned_from, user.reason, user.reviewed_by) == (
         "banned",
         "approved",
         "griefing",
         "sql",
     )
-    assert house.is_locked("alice")
-    assert house.sessions("Alice") == 0
-    assert house.mails("Alice")[-1] == "banned"
-    assert [entry.operator for entry in house.audits("user.banned", "Alice")] == ["sql"]
-    assert house.sync().counts() == {"scanned": 1}
-    assert len(house.audits("user.banned", "Alice")) == 1
-    type_sql(house, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
-    assert house.sync().restored == 1
-    assert house.authme.login("Alice", PASSWORD)
+    assert services.is_locked("alice")
+    assert services.sessions("Alice") == 0
+    assert services.mails("Alice")[-1] == "banned"
+    assert [entry.operator for entry in services.audits("user.banned", "Alice")] == ["sql"]
+    assert services.sync().counts() == {"scanned": 1}
+    assert len(services.audits("user.banned", "Alice")) == 1
+    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
+    assert services.sync().restored == 1
+    assert services.authme.login("Alice", PASSWORD)
 
 
-def test_a_typed_ban_ends_when_it_says(house: House) -> None:
-    house.approved("Alice")
-    until = (house.clock() + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S.000")
-    type_sql(house, "UPDATE regsvc_user SET status = 'banned', ban_expires_at = ? WHERE id = 1", until)
-    house.sync()
-    house.clock.advance(hours=2)
-    house.sync()
-    assert house.user("Alice").status == "approved"
-    assert house.authme.login("Alice", PASSWORD)
+def test_a_typed_ban_ends_when_it_says(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    until = (services.clock() + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S.000")
+    type_sql(services, "UPDATE regsvc_user SET status = 'banned', ban_expires_at = ? WHERE id = 1", until)
+    services.sync()
+    services.clock.advance(hours=2)
+    services.sync()
+    assert services.user("Alice").status == "approved"
+    assert services.authme.login("Alice", PASSWORD)
 
 
-def test_a_typed_approval_provisions_and_mails(house: House) -> None:
-    house.register("Alice")
-    type_sql(house, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
-    assert house.sync().provisioned == 1
-    assert house.authme.login("Alice", PASSWORD)
-    assert house.mails("Alice") == ["approved"]
-    assert [entry.operator for entry in house.audits("user.approved", "Alice")] == ["sql"]
+def test_a_typed_approval_provisions_and_mails(services: ServiceHarness) -> None:
+    services.register("Alice")
+    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
+    assert services.sync().provisioned == 1
+    assert services.authme.login("Alice", PASSWORD)
+    assert services.mails("Alice") == ["approved"]
+    assert [entry.operator for entry in services.audits("user.approved", "Alice")] == ["sql"]
 
 
-def test_a_typed_approval_opens_a_strangers_row(house: House) -> None:
-    house.register("Alice")
-    house.authme.register("Alice", "strangers-password")
-    house.sync()
-    type_sql(house, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
-    assert house.sync().restored == 1
-    assert house.authme.login("Alice", PASSWORD)
+def test_a_typed_approval_opens_a_strangers_row(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.authme.register("Alice", "strangers-password")
+    services.sync()
+    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
+    assert services.sync().restored == 1
+    assert services.authme.login("Alice", PASSWORD)
 
 
 @pytest.mark.parametrize("typed", ["pending", "rejected"])
-def test_an_illegal_status_is_put_back_and_told(house: House, typed: str) -> None:
-    house.approved("Alice")
-    type_sql(house, "UPDATE regsvc_user SET status = ? WHERE username_key = 'alice'", typed)
-    assert house.sync().counts() == {"scanned": 1}
-    assert house.user("Alice").status == house.user("Alice").applied_status == "approved"
-    assert house.details("sync.edit_refused", "Alice") == [{"status": typed, "appliedStatus": "approved"}]
-    assert house.authme.login("Alice", PASSWORD)
+def test_an_illegal_status_is_put_back_and_told(services: ServiceHarness, typed: str) -> None:
+    services.approved("Alice")
+    type_sql(services, "UPDATE regsvc_user SET status = ? WHERE username_key = 'alice'", typed)
+    assert services.sync().counts() == {"scanned": 1}
+    assert services.user("Alice").status == services.user("Alice").applied_status == "approved"
+    assert services.details("sync.edit_refused", "Alice") == [{"status": typed, "appliedStatus": "approved"}]
+    assert services.authme.login("Alice", PASSWORD)
 
 
 @pytest.mark.parametrize("is_locked", [False, True])
-def test_a_user_deleted_in_sql_is_deleted_everywhere(house: House, is_locked: bool) -> None:
-    house.approved("Alice")
-    house.login("Alice", PASSWORD)
+def test_a_user_deleted_in_sql_is_deleted_everywhere(services: ServiceHarness, is_locked: bool) -> None:
+    services.approved("Alice")
+    services.login("Alice", PASSWORD)
     if is_locked:
-        house.decide("ban", "Alice")
-    type_sql(house, "DELETE FROM regsvc_user WHERE username_key = 'alice'")
-    assert house.sync().removed == 1
-    assert find_player(house.table, "alice") is None
-    assert [(entry.operator, entry.target) for entry in house.audits("user.deleted")] == [("sql", "alice")]
-    assert house.sync().counts() == {}
-    assert len(house.audits("user.deleted")) == 1
+        services.decide("ban", "Alice")
+    type_sql(services, "DELETE FROM regsvc_user WHERE username_key = 'alice'")
+    assert services.sync().removed == 1
+    assert find_player(services.table, "alice") is None
+    assert [(entry.operator, entry.target) for entry in services.audits("user.deleted")] == [("sql", "alice")]
+    assert services.sync().counts() == {}
+    assert len(services.audits("user.deleted")) == 1
 
 
 @pytest.mark.parametrize("has_row", [True, False])
-def test_a_user_renamed_in_sql_is_put_back_and_keeps_the_row(house: House, has_row: bool) -> None:
-    house.register("Alice")
+def test_a_user_renamed_in_sql_is_put_back_and_keeps_the_row(services: ServiceHarness, has_row: bool) -> None:
+    services.register("Alice")
     if has_row:
-        house.decide("approve", "Alice")
-    before = dump_table(house.table)
-    type_sql(house, "UPDATE regsvc_user SET username = 'Bob', username_key = 'bob' WHERE username_key = 'alice'")
-    house.sync()
-    assert house.find_user("Bob") is None
-    assert house.user("Alice").username == ("Alice" if has_row else "alice")
-    assert dump_table(house.table) == before
-    assert [entry.operator for entry in house.audits("sync.edit_refused")] == ["sql"]
-    assert house.audits("user.deleted") == []
-    type_sql(house, "UPDATE regsvc_user SET username = 'Robert'")
-    house.sync()
-    assert house.user("Alice").username == ("Alice" if has_row else "alice")
+        services.decide("approve", "Alice")
+    before = dump_table(services.table)
+    type_sql(services, "UPDATE regsvc_user SET username = 'Bob', username_key = 'bob' WHERE username_key = 'alice'")
+    services.sync()
+    assert services.find_user("Bob") is None
+    assert services.user("Alice").username == ("Alice" if has_row else "alice")
+    assert dump_table(services.table) == before
+    assert [entry.operator for entry in services.audits("sync.edit_refused")] == ["sql"]
+    assert services.audits("user.deleted") == []
+    type_sql(services, "UPDATE regsvc_user SET username = 'Robert'")
+    services.sync()
+    assert services.user("Alice").username == ("Alice" if has_row else "alice")
 
 
-def test_a_rename_is_put_back_before_an_admin_meets_it(house: House) -> None:
-    house.approved("Alice")
-    type_sql(house, "UPDATE regsvc_user SET username = 'Bob', username_key = 'bob' WHERE username_key = 'alice'")
+def test_a_rename_is_put_back_before_an_admin_meets_it(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    type_sql(services, "UPDATE regsvc_user SET username = 'Bob', username_key = 'bob' WHERE username_key = 'alice'")
     with pytest.raises(errors.UserNotFound):
-        house.decide("ban", "Bob")
-    assert house.decide("ban", "Alice").username == "Alice"
-    assert house.is_locked("alice")
+        services.decide("ban", "Bob")
+    assert services.decide("ban", "Alice").username == "Alice"
+    assert services.is_locked("alice")
 
 
 # --- what the host wants ---
 
 
-def test_unapproved_players_are_only_reported_where_the_host_wants_that(make_house: MakeHouse) -> None:
-    house = make_house(sync__unapproved_players="report")
-    house.register("Alice")
-    house.authme.register("Alice", "strangers-password")
-    house.authme.register("Dave", "daves-password")
-    before = dump_table(house.table)
-    report = house.sync()
+def test_unapproved_players_are_only_reported_where_the_host_wants_that(make_services: MakeServices) -> None:
+    services = make_services(sync__unapproved_players="report")
+    services.register("Alice")
+    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Dave", "daves-password")
+    before = dump_table(services.table)
+    report = services.sync()
     assert (report.adopted, report.locked) == (1, 0)
     assert {conflict["username"] for conflict in report.conflicts} == {"alice", "dave"}
-    assert house.plugin("Alice") == house.plugin("Dave") == "conflict"
-    assert house.sync().conflicts == []
-    assert dump_table(house.table) == before
+    assert services.plugin("Alice") == services.plugin("Dave") == "conflict"
+    assert services.sync().conflicts == []
+    assert dump_table(services.table) == before
 
 
-def test_who_is_removed_is_put_back_where_the_host_wants_that(make_house: MakeHouse) -> None:
-    house = make_house(sync__on_player_removed="restore")
-    house.approved("Bob")
-    house.approved("Alice")
-    house.authme.register("Carol", "carols-password")
-    house.sync()
-    house.decide("approve", "Carol")
+def test_who_is_removed_is_put_back_where_the_host_wants_that(make_services: MakeServices) -> None:
+    services = make_services(sync__on_player_removed="restore")
+    services.approved("Bob")
+    services.approved("Alice")
+    services.authme.register("Carol", "carols-password")
+    services.sync()
+    services.decide("approve", "Carol")
     for name in ("Alice", "Carol"):
-        house.authme.unregister_from_console(name)
-    report = house.sync()
+        services.authme.unregister_from_console(name)
+    report = services.sync()
     assert (report.removed, report.provisioned) == (2, 2)
-    assert house.authme.login("Alice", PASSWORD)
-    assert house.authme.login("Carol", "carols-password")
-    assert house.sync().counts() == {"scanned": 3}
+    assert services.authme.login("Alice", PASSWORD)
+    assert services.authme.login("Carol", "carols-password")
+    assert services.sync().counts() == {"scanned": 3}
 
 
 @pytest.mark.parametrize(("winner", "password"), [("plugin", "changed-in-game"), ("companion", "newer-password")])
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_when_both_sides_changed_the_host_says_who_wins(make_house: MakeHouse, winner: str, password: str) -> None:
-    house = make_house(sync__conflict=winner)
-    house.approved("Alice")
-    stored = house.app.password_parts.passwords.hash("newer-password", "Alice")
+def test_when_both_sides_changed_the_host_says_who_wins(
+    make_services: MakeServices, winner: str, password: str
+) -> None:
+    services = make_services(sync__conflict=winner)
+    services.approved("Alice")
+    stored = services.app.password_parts.passwords.hash("newer-password", "Alice")
     User.update(password_hash=stored.hash).where(User.username_key == "alice").execute()
-    house.authme.set_password("Alice", "changed-in-game")
-    report = house.sync()
+    services.authme.set_password("Alice", "changed-in-game")
+    report = services.sync()
     assert report.conflicts == [{"username": "alice", "field": "password", "kept": winner}]
-    assert house.details("sync.conflict", "Alice") == [{"field": "password", "kept": winner}]
-    assert house.authme.login("Alice", password)
-    assert house.sync().conflicts == []
+    assert services.details("sync.conflict", "Alice") == [{"field": "password", "kept": winner}]
+    assert services.authme.login("Alice", password)
+    assert services.sync().conflicts == []
 
 
 # --- registered before there was an AuthMe ---
 
 
-def test_a_player_who_was_first_keeps_the_name(make_house: MakeHouse, authme_table: AuthMeTable) -> None:
+def test_a_player_who_was_first_keeps_the_name(make_services: MakeServices, authme_table: AuthMeTable) -> None:
     place = authme_table.database
     url = place.database.url if isinstance(place, MariaDBSchema) else "auto"
-    house = make_house(authme__enabled=False, database__url=url)
-    house.authme.register("Alice", "alices-password")
-    house.clock.advance(seconds=1)
-    house.register("Alice", email="somebody.else@example.org")
-    house.register("Bob")
-    house.clock.advance(seconds=1)
-    house.authme.register("Bob", "bobs-password")
-    before = dump_table(house.table)
-    assert house.sync().is_enabled is False
-    assert dump_table(house.table) == before
-    assert house.player("Alice").presence == "unasked"
-    house.restart(authme__enabled=True)
-    assert house.sync().locked == 1
-    rejected = house.user("Alice")
+    services = make_services(authme__enabled=False, database__url=url)
+    services.authme.register("Alice", "alices-password")
+    services.clock.advance(seconds=1)
+    services.register("Alice", email="somebody.else@example.org")
+    services.register("Bob")
+    services.clock.advance(seconds=1)
+    services.authme.register("Bob", "bobs-password")
+    before = dump_table(services.table)
+    assert services.sync().is_enabled is False
+    assert dump_table(services.table) == before
+    assert services.player("Alice").presence == "unasked"
+    services.restart(authme__enabled=True)
+    assert services.sync().locked == 1
+    rejected = services.user("Alice")
     assert (rejected.status, rejected.reason) == ("rejected", "name_taken_in_game")
-    assert house.authme.login("Alice", "alices-password")
-    assert house.is_locked("bob")
-    assert house.plugin("Alice") == house.plugin("Bob") == "conflict"
+    assert services.authme.login("Alice", "alices-password")
+    assert services.is_locked("bob")
+    assert services.plugin("Alice") == services.plugin("Bob") == "conflict"
 
 
 # --- telling ---
@@ -353,54 +361,54 @@ def test_a_player_who_was_first_keeps_the_name(make_house: MakeHouse, authme_tab
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_authme_being_away_is_an_error_in_the_report_and_one_warning(
-    house: House, caplog: pytest.LogCaptureFixture
+    services: ServiceHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house.approved("Alice")
+    services.approved("Alice")
     caplog.set_level(logging.INFO, "regsvc.sync.run")
     caplog.clear()
-    with Away(house.table):
+    with Away(services.table):
         for _again in range(3):
-            report = house.sync()
+            report = services.sync()
             assert [error["username"] for error in report.errors] == [None]
             assert "is busy" in report.errors[0]["error"]
-    house.sync()
+    services.sync()
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
-def test_a_run_with_effects_leaves_an_entry_and_one_without_does_not(house: House) -> None:
-    house.authme.register("Bob", "bobs-password")
-    house.sync()
-    house.sync()
-    assert house.details("sync.run") == [{"scanned": 1, "adopted": 1, "locked": 1}]
+def test_a_run_with_effects_leaves_an_entry_and_one_without_does_not(services: ServiceHarness) -> None:
+    services.authme.register("Bob", "bobs-password")
+    services.sync()
+    services.sync()
+    assert services.details("sync.run") == [{"scanned": 1, "adopted": 1, "locked": 1}]
 
 
-def test_a_plan_changes_nothing(house: House) -> None:
-    house.approved("Alice")
-    house.approved("Carol")
-    house.authme.set_password("Alice", "changed-in-game")
-    house.authme.unregister_from_console("Carol")
-    house.authme.register("Dave", "daves-password")
-    house.register("Eve")
-    type_sql(house, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'eve'")
-    rows = dump_table(house.table)
+def test_a_plan_changes_nothing(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.approved("Carol")
+    services.authme.set_password("Alice", "changed-in-game")
+    services.authme.unregister_from_console("Carol")
+    services.authme.register("Dave", "daves-password")
+    services.register("Eve")
+    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'eve'")
+    rows = dump_table(services.table)
     players = list(Player.select().order_by(Player.username_key).dicts())
     users = list(User.select().order_by(User.id).dicts())
-    report = house.plan()
+    report = services.plan()
     assert (report.adopted, report.updated, report.removed, report.locked) == (1, 1, 1, 1)
-    assert dump_table(house.table) == rows
+    assert dump_table(services.table) == rows
     assert list(Player.select().order_by(Player.username_key).dicts()) == players
     assert list(User.select().order_by(User.id).dicts()) == users
-    assert house.audits("sync.run") == []
-    done = house.sync()
+    assert services.audits("sync.run") == []
+    done = services.sync()
     assert (done.adopted, done.updated, done.removed, done.locked) == (1, 1, 1, 1)
 
 
 # --- one run at a time ---
 
 
-def test_calls_that_come_during_a_run_share_the_next_one(house: House) -> None:
+def test_calls_that_come_during_a_run_share_the_next_one(services: ServiceHarness) -> None:
     async def ask() -> list[int]:
-        asked = [asyncio.create_task(house.app.sync.run()) for number in range(5)]
+        asked = [asyncio.create_task(services.app.sync.run()) for number in range(5)]
         return [id(report) for report in await asyncio.gather(*asked)]
 
     assert len(set(asyncio.run(ask()))) == 1

@@ -12,147 +12,147 @@ from regsvc.database.models import Link, User
 from regsvc.notifications.mail.renderer import NothingToSend
 from regsvc.notifications.mail.transport import MailStore
 from tests.support.authme_tables import insert_player
-from tests.support.services import CALLER, House, MakeHouse
+from tests.support.services import CALLER, MakeServices, ServiceHarness
 
 
-def desk(house: House) -> MailStore:
-    room = house.app.mail_parts
-    return MailStore(house.app.context.location.database, room.outbox, room.codes, room.renderer)
+def desk(services: ServiceHarness) -> MailStore:
+    room = services.app.mail_parts
+    return MailStore(services.app.context.location.database, room.outbox, room.codes, room.renderer)
 
 
-def forgot(house: House, email: str) -> str | None:
+def forgot(services: ServiceHarness, email: str) -> str | None:
     """The token of the link that is mailed; None: nothing is."""
-    asyncio.run(house.app.password_changes.forgot(email, CALLER))
-    for mail in iter(lambda: desk(house).claim_due(1), []):
+    asyncio.run(services.app.password_changes.forgot(email, CALLER))
+    for mail in iter(lambda: desk(services).claim_due(1), []):
         try:
-            desk(house).render(mail[0])
+            desk(services).render(mail[0])
         except NothingToSend as reason:
-            desk(house).drop(mail[0], str(reason))
+            desk(services).drop(mail[0], str(reason))
         else:
-            desk(house).record_sent(mail[0])
+            desk(services).record_sent(mail[0])
     link = Link.select().order_by(Link.id.desc()).first()
-    return house.app.mail_parts.links.token_of(link) if link else None
+    return services.app.mail_parts.links.token_of(link) if link else None
 
 
-def reset(house: House, token: str, password: str) -> None:
-    asyncio.run(house.app.password_changes.reset(token, password, CALLER))
+def reset(services: ServiceHarness, token: str, password: str) -> None:
+    asyncio.run(services.app.password_changes.reset(token, password, CALLER))
 
 
-def test_a_link_mailed_to_one_address_proves_no_other(house: House) -> None:
-    house.authme.register("Mallory", "mallorys-secret", email="mallory@example.org")
-    house.sync()
-    house.decide("approve", "Mallory", is_silent=True)
-    token = forgot(house, "mallory@example.org")
+def test_a_link_mailed_to_one_address_proves_no_other(services: ServiceHarness) -> None:
+    services.authme.register("Mallory", "mallorys-secret", email="mallory@example.org")
+    services.sync()
+    services.decide("approve", "Mallory", is_silent=True)
+    token = forgot(services, "mallory@example.org")
     assert token is not None
-    house.authme.set_email("Mallory", "victim@bank.example")
-    house.sync()
-    assert house.user("Mallory").email == "victim@bank.example"
+    services.authme.set_email("Mallory", "victim@bank.example")
+    services.sync()
+    assert services.user("Mallory").email == "victim@bank.example"
     with pytest.raises(errors.ResetTokenInvalid):
-        reset(house, token, "another-secret")
-    assert not house.user("Mallory").is_email_verified
+        reset(services, token, "another-secret")
+    assert not services.user("Mallory").is_email_verified
 
 
-def test_a_link_for_an_address_that_is_not_the_users_any_more_is_not_mailed(house: House) -> None:
-    house.authme.register("Mallory", "mallorys-secret", email="mallory@example.org")
-    house.sync()
-    house.decide("approve", "Mallory", is_silent=True)
-    asyncio.run(house.app.password_changes.forgot("mallory@example.org", CALLER))
-    house.authme.set_email("Mallory", "victim@bank.example")
-    house.sync()
-    [mail] = house.app.mail_parts.outbox.claim_due(1)
+def test_a_link_for_an_address_that_is_not_the_users_any_more_is_not_mailed(services: ServiceHarness) -> None:
+    services.authme.register("Mallory", "mallorys-secret", email="mallory@example.org")
+    services.sync()
+    services.decide("approve", "Mallory", is_silent=True)
+    asyncio.run(services.app.password_changes.forgot("mallory@example.org", CALLER))
+    services.authme.set_email("Mallory", "victim@bank.example")
+    services.sync()
+    [mail] = services.app.mail_parts.outbox.claim_due(1)
     with pytest.raises(NothingToSend):
-        desk(house).render(mail)
+        desk(services).render(mail)
     assert Link.select().count() == 0
 
 
-def test_the_next_owner_of_a_name_inherits_no_password(house: House) -> None:
+def test_the_next_owner_of_a_name_inherits_no_password(services: ServiceHarness) -> None:
     """Mallory played under the name, left, and was rejected; a stranger's row came; Bob gets the name."""
-    house.authme.register("Zoe", "zoes-secret")  # without her the table would be suddenly empty
-    house.authme.register("Steve", "mallorys-secret")
-    house.sync()  # adopted, waits for review
-    house.authme.unregister_from_console("Steve")
-    house.sync()
-    house.decide("reject", "Steve")
-    house.authme.register("Steve", "strangers-secret")
-    house.sync()
-    assert house.is_locked("steve")
-    house.clock.advance(days=2)
-    house.register("Steve", password=None)
-    house.decide("approve", "Steve")
-    house.sync()
-    assert house.is_locked("steve")
+    services.authme.register("Zoe", "zoes-secret")  # without her the table would be suddenly empty
+    services.authme.register("Steve", "mallorys-secret")
+    services.sync()  # adopted, waits for review
+    services.authme.unregister_from_console("Steve")
+    services.sync()
+    services.decide("reject", "Steve")
+    services.authme.register("Steve", "strangers-secret")
+    services.sync()
+    assert services.is_locked("steve")
+    services.clock.advance(days=2)
+    services.register("Steve", password=None)
+    services.decide("approve", "Steve")
+    services.sync()
+    assert services.is_locked("steve")
     for password in ("mallorys-secret", "strangers-secret"):
-        assert not house.authme.login("Steve", password)
+        assert not services.authme.login("Steve", password)
         with pytest.raises(errors.BadCredentials):
-            house.login("Steve", password)
+            services.login("Steve", password)
 
 
-def test_a_change_that_waited_does_not_undo_an_admins_reset(house: House) -> None:
-    user = house.approved("Alice")
+def test_a_change_that_waited_does_not_undo_an_admins_reset(services: ServiceHarness) -> None:
+    user = services.approved("Alice")
     before = user.token_generation
-    house.set_password("Alice", "chosen-by-olivia")
+    services.set_password("Alice", "chosen-by-olivia")
     owner = PasswordOwner(user.id, "Alice", "alice")
     thiefs = StoredPassword("$SHA$a$b", None, "SHA256")
     with pytest.raises(errors.Unauthorized):
-        house.app.worker.run_here(
-            house.app.accounts.set_password, owner, thiefs, Actor("Alice"), token_generation=before
+        services.app.worker.run_here(
+            services.app.accounts.set_password, owner, thiefs, Actor("Alice"), token_generation=before
         )
-    assert house.authme.login("Alice", "chosen-by-olivia")
+    assert services.authme.login("Alice", "chosen-by-olivia")
 
 
-def test_an_admins_password_ends_the_links_that_were_mailed_before(house: House) -> None:
-    house.approved("Alice")
-    token = forgot(house, "alice@example.org")
+def test_an_admins_password_ends_the_links_that_were_mailed_before(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    token = forgot(services, "alice@example.org")
     assert token is not None
-    house.set_password("Alice", "chosen-by-olivia")
+    services.set_password("Alice", "chosen-by-olivia")
     with pytest.raises(errors.ResetTokenInvalid):
-        reset(house, token, "another-secret")
+        reset(services, token, "another-secret")
 
 
 # R51
-def test_every_name_in_ops_json_is_reserved(make_house: MakeHouse) -> None:
+def test_every_name_in_ops_json_is_reserved(make_services: MakeServices) -> None:
     """An operator too low for the web is one in the game all the same."""
-    house = make_house(auth__min_operator_level=3)
-    house.game.write_operators("Olivia", "Oscar", levels={"Oscar": 2})
+    services = make_services(auth__min_operator_level=3)
+    services.game.write_operators("Olivia", "Oscar", levels={"Oscar": 2})
     with pytest.raises(errors.ReservedUsername):
-        house.register("oscar")
+        services.register("oscar")
 
 
-def test_an_operator_is_not_reached_by_an_address_nobody_proved(house: House) -> None:
-    house.authme.register("Olivia", "olivias-secret", email="somebody@example.org")
-    house.sync()
-    assert house.user("Olivia").email == "somebody@example.org"
-    assert forgot(house, "somebody@example.org") is None
+def test_an_operator_is_not_reached_by_an_address_nobody_proved(services: ServiceHarness) -> None:
+    services.authme.register("Olivia", "olivias-secret", email="somebody@example.org")
+    services.sync()
+    assert services.user("Olivia").email == "somebody@example.org"
+    assert forgot(services, "somebody@example.org") is None
 
 
-def test_wrong_logins_do_not_release_the_brake(house: House) -> None:
+def test_wrong_logins_do_not_release_the_brake(services: ServiceHarness) -> None:
     names = [f"Player{number}" for number in range(40)]
     for name in names:
-        insert_player(house.table, username=name.lower(), realname=name, password="$SHA$x$y", regdate=1)
-    house.sync()
-    house.table.database.execute(f"DELETE FROM {house.table.name} WHERE username <> 'olivia'")
-    assert house.sync().braked is not None
+        insert_player(services.table, username=name.lower(), realname=name, password="$SHA$x$y", regdate=1)
+    services.sync()
+    services.table.database.execute(f"DELETE FROM {services.table.name} WHERE username <> 'olivia'")
+    assert services.sync().braked is not None
     for name in names:
         with pytest.raises(errors.BadCredentials):
-            house.login(name, "a-guess")
-    assert [name for name in names if house.player(name).presence != "present"] == []
+            services.login(name, "a-guess")
+    assert [name for name in names if services.player(name).presence != "present"] == []
 
 
-def test_the_name_changes_hands_while_the_password_is_checked(house: House) -> None:
+def test_the_name_changes_hands_while_the_password_is_checked(services: ServiceHarness) -> None:
     """Mallory's row was there when she began to log in; when her turn came, the name was Victor's."""
-    house.authme.register("Victor", "mallorys-secret")
-    logins = house.app.logins
-    candidate = house.app.worker.run_here(logins._candidates.find, "Victor", CALLER)
-    house.authme.unregister_from_console("Victor")
-    house.register("Victor")
-    outcome = house.app.worker.run_here(logins._complete, candidate, "user", CALLER)
+    services.authme.register("Victor", "mallorys-secret")
+    logins = services.app.logins
+    candidate = services.app.worker.run_here(logins._candidates.find, "Victor", CALLER)
+    services.authme.unregister_from_console("Victor")
+    services.register("Victor")
+    outcome = services.app.worker.run_here(logins._complete, candidate, "user", CALLER)
     assert isinstance(outcome, errors.BadCredentials)
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_a_deadlock_inside_a_savepoint_repeats_the_whole_rule(house: House) -> None:
+def test_a_deadlock_inside_a_savepoint_repeats_the_whole_rule(services: ServiceHarness) -> None:
     """MySQL rolls back everything, and peewee's way back to the savepoint fails: that is what comes out."""
-    database, attempts = house.app.context.location.database, []
+    database, attempts = services.app.context.location.database, []
 
     def rule() -> int:
         with database.atomic():
@@ -164,4 +164,4 @@ def test_a_deadlock_inside_a_savepoint_repeats_the_whole_rule(house: House) -> N
                     database.execute_sql("SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213")
         return len(attempts)
 
-    assert house.app.worker.run_here(rule) == 2
+    assert services.app.worker.run_here(rule) == 2

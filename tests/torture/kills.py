@@ -11,7 +11,7 @@ import pytest
 
 from regsvc.database.failpoints import POINTS, Point
 from tests.support.crash_stories import STORIES
-from tests.support.crash_tester import Killer
+from tests.support.crash_tester import CrashTester
 
 FIRST_SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 SEEDS = range(FIRST_SEED, FIRST_SEED + 130)
@@ -20,14 +20,16 @@ MOST_POINTS = 30
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("story", STORIES)
-def test_a_kill_at_every_commit_point_leaves_nothing_half_done(killer: Killer, story: str, point: Point) -> None:
+def test_a_kill_at_every_commit_point_leaves_nothing_half_done(
+    crash_tester: CrashTester, story: str, point: Point
+) -> None:
     for number in range(1, MOST_POINTS):
-        if not killer.kill_at(point, number, story):
+        if not crash_tester.kill_at(point, number, story):
             print(f"{number} kills, the last one after the answer")
             return
     pytest.fail(f"{story} passes {MOST_POINTS} points")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_kill_at_any_moment_leaves_nothing_half_done(killer: Killer, seed: int) -> None:
-    killer.kill_at_random(seed)
+def test_a_kill_at_any_moment_leaves_nothing_half_done(crash_tester: CrashTester, seed: int) -> None:
+    crash_tester.kill_at_random(seed)

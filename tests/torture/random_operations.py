@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.authme_database import DatabaseKind
-from tests.support.random_services import house_opener
+from tests.support.random_services import services_opener
 from tests.support.random_stack import live_through
 
 FIRST_SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
@@ -22,4 +22,4 @@ def test_the_players_table_changes_only_where_it_may(
     request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path, seed: int
 ) -> None:
     server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
-    print(f"{live_through(house_opener(tmp_path, server), SEQUENCES, seed)} operations")
+    print(f"{live_through(services_opener(tmp_path, server), SEQUENCES, seed)} operations")

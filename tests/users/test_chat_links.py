@@ -15,7 +15,7 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import BANNED, PENDING, REJECTED, AuditEntry, ChatLink, User
 from regsvc.users.chat_links import UNCLAIMED_FOR, ChatAccount, ChatLinks, find_linked_owner
 from tests.support.database_fixtures import InParallel, MakeUser
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 ALICES = ChatAccount("discord", "80351110224678912", "alice", "0", "8342729096ea", "Alice")
 BY = Actor("Alice", "198.51.100.7")
@@ -24,7 +24,7 @@ A_MOMENT = timedelta(milliseconds=1)
 
 
 @pytest.fixture
-def links(our_database: Database, clock: StandingClock) -> ChatLinks:
+def links(our_database: Database, clock: ManualClock) -> ChatLinks:
     return ChatLinks(DerivedSecrets(b"k" * 32), Audit(clock), clock)
 
 
@@ -74,7 +74,7 @@ def test_a_link_is_claimed_once(links: ChatLinks, alice: User, make_user: MakeUs
         links.claim([], alice, BY)
 
 
-def test_it_waits_for_an_hour(links: ChatLinks, alice: User, clock: StandingClock) -> None:
+def test_it_waits_for_an_hour(links: ChatLinks, alice: User, clock: ManualClock) -> None:
     token = keep(links, "token")
     clock.advance(seconds=(UNCLAIMED_FOR - A_MOMENT).total_seconds())
     assert links.purge_expired() == 0
@@ -89,7 +89,7 @@ def test_it_waits_for_an_hour(links: ChatLinks, alice: User, clock: StandingCloc
     assert ChatLink.select().count() == 0
 
 
-def test_what_is_claimed_stays(links: ChatLinks, alice: User, clock: StandingClock) -> None:
+def test_what_is_claimed_stays(links: ChatLinks, alice: User, clock: ManualClock) -> None:
     links.claim([keep(links, "token")], alice, BY)
     clock.advance(days=1000)
     assert links.purge_expired() == 0
@@ -180,7 +180,7 @@ def test_only_an_unclaimed_link_can_be_dropped_by_its_token(links: ChatLinks, al
 # --- Looking ---
 
 
-def test_the_token_shows_a_claimed_account_for_an_hour(links: ChatLinks, alice: User, clock: StandingClock) -> None:
+def test_the_token_shows_a_claimed_account_for_an_hour(links: ChatLinks, alice: User, clock: ManualClock) -> None:
     token = keep(links, "token")
     links.claim([token], alice, BY)
     assert links.is_shown(alice.id, [token])

@@ -14,13 +14,13 @@ from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
 from regsvc.users import user_list
 from regsvc.users.user_list import UserList, UserListItem, UserPage, UserQuery
 from tests.support.database_fixtures import MakeUser
-from tests.support.manual_clock import StandingClock
+from tests.support.manual_clock import ManualClock
 
 NAMES = ("Alice", "Bob", "Carol", "Dave", "Eve", "Frank", "Grace")
 
 
 @pytest.fixture
-def users(our_database: Database, clock: StandingClock) -> UserList:
+def users(our_database: Database, clock: ManualClock) -> UserList:
     return UserList(clock, is_bridge_on=True)
 
 
@@ -30,7 +30,7 @@ def everybody(make_user: MakeUser) -> list[User]:
 
 
 @pytest.fixture
-def make_player(our_database: Database, clock: StandingClock) -> Callable[..., None]:
+def make_player(our_database: Database, clock: ManualClock) -> Callable[..., None]:
     def make(name: str, plugin_state: str) -> None:
         Player.insert(
             username_key=name.lower(), presence="present", plugin_state=plugin_state, plugin_since=clock()
@@ -53,7 +53,7 @@ def walk(users: UserList, **query: Any) -> Iterator[UserPage]:
 
 
 def test_a_line_tells_all_but_what_is_secret(
-    users: UserList, make_user: MakeUser, make_player: Callable[..., None], clock: StandingClock
+    users: UserList, make_user: MakeUser, make_player: Callable[..., None], clock: ManualClock
 ) -> None:
     earlier = clock() - timedelta(days=1)
     make_user(
@@ -239,7 +239,7 @@ def test_it_filters_by_the_state_of_the_player(
 
 
 def test_with_the_bridge_off_every_player_is_off(
-    everybody: list[User], make_player: Callable[..., None], clock: StandingClock
+    everybody: list[User], make_player: Callable[..., None], clock: ManualClock
 ) -> None:
     make_player("Alice", "synced")
     users = UserList(clock, is_bridge_on=False)
@@ -278,7 +278,7 @@ def test_with_the_bridge_off_every_player_is_off(
         ("after", base64.urlsafe_b64encode(b"\xff:1").decode().rstrip("=")),
     ],
 )
-def test_it_names_the_parameter_that_is_wrong(clock: StandingClock, field: str, value: object) -> None:
+def test_it_names_the_parameter_that_is_wrong(clock: ManualClock, field: str, value: object) -> None:
     users = UserList(clock, is_bridge_on=True)
     with pytest.raises(InvalidField) as refused:
         users.list_users(UserQuery(**{field: value}))  # type: ignore[arg-type]
@@ -296,7 +296,7 @@ def test_a_cursor_and_a_number_exclude_each_other(users: UserList, everybody: li
 
 
 def test_a_large_count_may_be_half_a_minute_old(
-    users: UserList, make_user: MakeUser, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+    users: UserList, make_user: MakeUser, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(user_list, "_COUNT_KEPT_FROM", 2)
     totals = []
@@ -313,7 +313,7 @@ def test_a_large_count_may_be_half_a_minute_old(
 
 
 def test_kept_counts_are_few(
-    users: UserList, everybody: list[User], clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+    users: UserList, everybody: list[User], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(user_list, "_COUNT_KEPT_FROM", -1)
     for number in range(100):

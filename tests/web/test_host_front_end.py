@@ -100,7 +100,7 @@ def test_a_script_with_a_hash_is_kept_for_ever(site: LiveFrontEnd) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/digits.txt", "/gone.js", "/.env"])
-def test_every_reply_has_the_headers_of_the_house(site: LiveFrontEnd, path: str) -> None:
+def test_every_reply_has_the_headers_of_the_services(site: LiveFrontEnd, path: str) -> None:
     headers = get(site, path, {"X-Request-ID": "r-1"}).headers
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"

@@ -10,7 +10,7 @@ from regsvc.accounts.captcha.captcha import CaptchaProof
 from regsvc.api.types.messages import EpochMilliseconds, Reply, Request
 
 CaptchaToken = Annotated[
-    str, Meta(description="Candidates a captcha challenge.", examples=["8bKJ4kX6nq3dGkT0m5mZpQ2s"])
+    str, Meta(description="Names a captcha challenge.", examples=["8bKJ4kX6nq3dGkT0m5mZpQ2s"])
 ]
 
 

@@ -54,7 +54,7 @@ _AREAS: Final = {
     "table": "AuthMe's table",
     "authme": "AuthMe's config",
     "hash": "Hash algorithms",
-    "rules": "Candidates and passwords",
+    "rules": "Names and passwords",
     "bedrock": "Bedrock players",
     "game": "The game server",
     "server": "Where players reach us",

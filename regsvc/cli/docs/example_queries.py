@@ -43,7 +43,7 @@ SELECT created_at, action, operator, detail, ip
 FROM regsvc_audit
 WHERE target IN ('Alice', 'alice')
 ORDER BY id""",
-        "Candidates stand in the audit log as they were written at the time, or in lower case. "
+        "Names stand in the audit log as they were written at the time, or in lower case. "
         "The log outlives the user; so does `regsvc_review`, which has every decision with its reason.",
     ),
     WorkedQuery(

@@ -20,7 +20,7 @@ _HEAD = """\
 Written by `make sample`; the notes stand in `regsvc/database/migrations/`.
 
 Everything of ours begins with `regsvc_`. The types are those of MySQL and MariaDB; on SQLite a text is `TEXT` whatever
-its length, and a moment is text too, such as `2031-05-04 12:00:00.123`, which sorts by time. All times are UTC. Candidates
+its length, and a moment is text too, such as `2031-05-04 12:00:00.123`, which sorts by time. All times are UTC. Names
 ending in `_key` are for comparing: a `username_key` is the name in lower case.
 
 No secret stands here in clear: passwords are hashes, codes and mailed links are derived from a key that is not in the

@@ -40,7 +40,7 @@ class RowRefused(Exception):
 
 @dataclass(frozen=True)
 class ImportedUser:
-    """A record that can be read. Candidates, addresses and algorithms are not judged yet."""
+    """A record that can be read. Names, addresses and algorithms are not judged yet."""
 
     line: int
     username: str

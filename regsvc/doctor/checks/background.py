@@ -66,7 +66,7 @@ def players_are_disputed(facts: Facts) -> Iterator[str]:
 @check(
     "outbox.failed",
     Severity.RISKY,
-    means="MailQueue, webhook calls or other errands were given up.",
+    means="Mails, webhook calls or other errands were given up.",
     why="Somebody was not told something, and nothing tries again by itself.",
     do="Look at why (last_error), mend it, and send mails again (the page of mails, or POST /api/admin/mails/resend).",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'failed'"),

@@ -39,14 +39,14 @@ def nobody_gets_links(facts: Facts) -> Iterator[str]:
 @check(
     "mail.folder",
     Severity.RISKY,
-    means="MailQueue are written to files (mail.backend is folder).",
+    means="Mails are written to files (mail.backend is folder).",
     why="Players get none, unless another program sends what lies there.",
     do=_SET_UP,
     where=_SMTP,
 )
 def mails_stay_here(facts: Facts) -> Iterator[str]:
     if facts.config.mail.backend == "folder":
-        yield f"MailQueue are written to {facts.config.mail.folder}."
+        yield f"Mails are written to {facts.config.mail.folder}."
 
 
 CHECKS: Final[tuple[Check, ...]] = (nobody_can_register, nobody_gets_links, mails_stay_here)

@@ -1,4 +1,4 @@
-"""Candidates and passwords: where the web and the game would not take the same ones."""
+"""Names and passwords: where the web and the game would not take the same ones."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -201,7 +201,7 @@ def accents_are_lost(facts: Facts) -> Iterator[str]:
 @check(
     "table.mixed_case",
     Severity.RISKY,
-    means="Candidates in AuthMe's table are not in lower case, as another program wrote them.",
+    means="Names in AuthMe's table are not in lower case, as another program wrote them.",
     why="AuthMe looks for lower case: such a row it finds always, at times or never, as the database compares texts. "
     "The companion leaves it alone: this player cannot log in here, or be banned.",
     do="Write them in lower case, with the game server stopped.",

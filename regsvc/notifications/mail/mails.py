@@ -24,7 +24,7 @@ class MailQueue:
         self.wake = wake
 
     def batched(self) -> AbstractContextManager[None]:
-        """MailQueue to many people are promised together, when this ends."""
+        """Mails to many people are promised together, when this ends."""
         return self._outbox.batched()
 
     def require_available(self) -> None:

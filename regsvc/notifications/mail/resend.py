@@ -1,4 +1,4 @@
-"""MailQueue that go out again because an admin wishes so."""
+"""Mails that go out again because an admin wishes so."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +14,7 @@ from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend
 from regsvc.notifications.outbox import Outbox, message_from_row
 
 _DECISIONS: Final = frozenset({"approved", "approved_set_password", "rejected", "banned", "unbanned"})
-"""MailQueue that tell of a decision, which is news only until the next one."""
+"""Mails that tell of a decision, which is news only until the next one."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ Values = Mapping[str, str | None]
 _COMMON_NAMES: Final = frozenset({"server", "language"})
 _LAYOUT: Final = "layout.html"
 _TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt")
-_SUBJECT: Final = "Account: "
+_SUBJECT: Final = "Subject: "
 
 
 class BrokenTemplate(ValueError):

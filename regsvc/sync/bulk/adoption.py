@@ -56,7 +56,7 @@ class BulkAdopted:
 
     count: int
     unsettled: tuple[str, ...] = ()
-    """Candidates of those adopted as something else than approved: something follows from that."""
+    """Names of those adopted as something else than approved: something follows from that."""
     is_everybody: bool = False
     """Whether the range has no row beside theirs."""
 

@@ -72,12 +72,12 @@ class SettledRows:
         return found
 
     def lost(self) -> Iterator[list[str]]:
-        """Candidates of players that had a row at the last agreement, or one that was told of, and have none."""
+        """Names of players that had a row at the last agreement, or one that was told of, and have none."""
         told_of = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
         yield from self._without_row("regsvc_player", f"(o.presence = '{PRESENT}' OR {told_of})")
 
     def users_without_row(self, newest_id: int) -> Iterator[list[str]]:
-        """Candidates of the users up to this id that have no row."""
+        """Names of the users up to this id that have no row."""
         yield from self._without_row("regsvc_user", f"o.id <= {newest_id:d}")
 
     def _without_row(self, ours: str, condition: str) -> Iterator[list[str]]:

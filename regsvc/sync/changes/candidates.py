@@ -14,9 +14,9 @@ from regsvc.sync.bulk.in_sync_rows import SettledRows
 from regsvc.sync.changes.table_digest import RunInputs, TableChanges, UserTally
 
 PAGE: Final = 500
-"""Candidates looked at together."""
+"""Names looked at together."""
 _NAMES: Final = 2_000
-"""Candidates alone are read in longer pages."""
+"""Names alone are read in longer pages."""
 
 Pages = Iterator[Sequence[str]]
 

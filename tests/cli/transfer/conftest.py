@@ -1,7 +1,7 @@
 """What the tests of moving, backing up and handing out may ask for, beside what every test may.
 
 clock       a clock that stands still until the test moves it
-house       the services on `authme_table`, at their first start
+services       the services on `authme_table`, at their first start
 place       a daemon on AuthMe's table that nobody has started; `run` runs a command on its config
 """
 
@@ -15,20 +15,22 @@ from tests.support.authme_tables import AuthMeTable
 from tests.support.command_line import Finished, companion, companion_here
 from tests.support.daemon import Daemon
 from tests.support.game_server import GameServer
-from tests.support.manual_clock import StandingClock
-from tests.support.services import House, open_house
+from tests.support.manual_clock import ManualClock
+from tests.support.services import ServiceHarness, open_services
 
 Run = Callable[..., Finished]
 
 
 @pytest.fixture
-def clock() -> StandingClock:
-    return StandingClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def house(game_server: GameServer, authme_table: AuthMeTable, clock: StandingClock, tmp_path: Path) -> Iterator[House]:
-    opened = open_house(game_server, authme_table, clock, tmp_path / "state")
+def services(
+    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
+) -> Iterator[ServiceHarness]:
+    opened = open_services(game_server, authme_table, clock, tmp_path / "state")
     yield opened
     opened.close()
 

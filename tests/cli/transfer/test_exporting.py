@@ -13,32 +13,32 @@ import pytest
 from regsvc.cli.commands import parse
 from regsvc.cli.data import run_data_command
 from regsvc.database.models import User
-from tests.support.services import House
+from tests.support.services import ServiceHarness
 
 Captured = pytest.CaptureFixture[str]
 
 
-def run(house: House, *arguments: str) -> int:
-    return run_data_command(parse(arguments), house.app)
+def run(services: ServiceHarness, *arguments: str) -> int:
+    return run_data_command(parse(arguments), services.app)
 
 
 @pytest.fixture
-def people(house: House) -> House:
+def people(services: ServiceHarness) -> ServiceHarness:
     """Alice plays, Bob waits, Mallory is banned, and Dave was here before us."""
-    house.approved("Alice")
-    house.register("Bob")
-    house.approved("Mallory")
-    house.decide("ban", "Mallory", reason='=HYPERLINK("http://x","\'")\nand more')
-    house.authme.register("Dave", "daves-password")
-    house.sync()
-    return house
+    services.approved("Alice")
+    services.register("Bob")
+    services.approved("Mallory")
+    services.decide("ban", "Mallory", reason='=HYPERLINK("http://x","\'")\nand more')
+    services.authme.register("Dave", "daves-password")
+    services.sync()
+    return services
 
 
 def read_csv(text: str) -> dict[str, dict[str, str]]:
     return {row["username"]: row for row in csv.DictReader(io.StringIO(text))}
 
 
-def test_users_as_csv(people: House, capsys: Captured) -> None:
+def test_users_as_csv(people: ServiceHarness, capsys: Captured) -> None:
     assert run(people, "export") == 0
     told = capsys.readouterr()
     rows = read_csv(told.out)
@@ -55,13 +55,13 @@ def test_users_as_csv(people: House, capsys: Captured) -> None:
     assert told.err == "4 users\n"
 
 
-def test_a_spreadsheet_runs_nothing(people: House, capsys: Captured) -> None:
+def test_a_spreadsheet_runs_nothing(people: ServiceHarness, capsys: Captured) -> None:
     assert run(people, "export") == 0
     assert read_csv(capsys.readouterr().out)["Mallory"]["reason"].startswith("'=HYPERLINK")
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_no_secret_goes_out_unasked(people: House, capsys: Captured, form: str) -> None:
+def test_no_secret_goes_out_unasked(people: ServiceHarness, capsys: Captured, form: str) -> None:
     for what in ("users", "audit"):
         assert run(people, "export", "--format", form, "--what", what) == 0
     told = capsys.readouterr().out
@@ -69,7 +69,7 @@ def test_no_secret_goes_out_unasked(people: House, capsys: Captured, form: str) 
     assert "hash" not in told.replace("withHashes", "")
 
 
-def test_hashes_go_out_when_asked_for_with_a_warning(people: House, capsys: Captured, tmp_path: Path) -> None:
+def test_hashes_go_out_when_asked_for_with_a_warning(people: ServiceHarness, capsys: Captured, tmp_path: Path) -> None:
     file = tmp_path / "users.json"
     assert run(people, "export", "--format", "json", "--with-hashes", "--output", str(file)) == 0
     assert "warning" in capsys.readouterr().err
@@ -84,7 +84,7 @@ def test_hashes_go_out_when_asked_for_with_a_warning(people: House, capsys: Capt
     assert entry == {"what": "users", "withHashes": True}
 
 
-def test_everything_as_json_with_every_review(people: House, capsys: Captured) -> None:
+def test_everything_as_json_with_every_review(people: ServiceHarness, capsys: Captured) -> None:
     assert run(people, "export", "--format", "json", "--what", "all") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["format"], told["version"]) == ("companion-export", 1)
@@ -93,14 +93,14 @@ def test_everything_as_json_with_every_review(people: House, capsys: Captured) -
     assert "user.banned" in {entry["action"] for entry in told["audit"]}
 
 
-def test_everything_as_csv_is_two_files(people: House, capsys: Captured, tmp_path: Path) -> None:
+def test_everything_as_csv_is_two_files(people: ServiceHarness, capsys: Captured, tmp_path: Path) -> None:
     assert run(people, "export", "--what", "all") == 1
     assert "name a directory" in capsys.readouterr().err
     assert run(people, "export", "--what", "all", "--output", str(tmp_path / "out")) == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"users.csv", "audit.csv"}
 
 
-def test_what_is_no_file_is_written_to_and_never_replaced(people: House, tmp_path: Path) -> None:
+def test_what_is_no_file_is_written_to_and_never_replaced(people: ServiceHarness, tmp_path: Path) -> None:
     pipe, file, link = tmp_path / "pipe", tmp_path / "users.csv", tmp_path / "link.csv"
     os.mkfifo(pipe)
     link.symlink_to(file)
@@ -115,6 +115,6 @@ def test_what_is_no_file_is_written_to_and_never_replaced(people: House, tmp_pat
     assert (link.readlink(), set(read_csv(file.read_text()))) == (file, {"Alice", "Bob", "Mallory", "Dave"})
 
 
-def test_a_place_that_cannot_be_written_is_told(people: House, capsys: Captured, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_told(people: ServiceHarness, capsys: Captured, tmp_path: Path) -> None:
     assert run(people, "export", "--output", str(tmp_path / "no" / "where.csv")) == 1
     assert "cannot be written" in capsys.readouterr().err

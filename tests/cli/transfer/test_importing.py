@@ -10,13 +10,13 @@ from plugin_bridge.hashers.catalogue import HASHERS
 from regsvc.cli.commands import parse
 from regsvc.cli.data import run_data_command
 from regsvc.database.models import OutboxEntry, User
-from tests.support.services import House
+from tests.support.services import ServiceHarness
 
 Captured = pytest.CaptureFixture[str]
 
 
-def run(house: House, *arguments: str) -> int:
-    return run_data_command(parse(arguments), house.app)
+def run(services: ServiceHarness, *arguments: str) -> int:
+    return run_data_command(parse(arguments), services.app)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def names() -> set[str]:
     return {user.username for user in User.select()}
 
 
-def test_who_is_imported_plays(house: House, file: Path, capsys: Captured) -> None:
+def test_who_is_imported_plays(services: ServiceHarness, file: Path, capsys: Captured) -> None:
     hashed = HASHERS["SHA256"].hash("alices-secret", "Alice").hash
     file.write_text(
         "username,email,is_email_verified,status,reason,registered_at,hash,algorithm\n"
@@ -36,21 +36,21 @@ def test_who_is_imported_plays(house: House, file: Path, capsys: Captured) -> No
         "Bob,bob@example.org,no,pending,,1580702706000,,\n"
         "Mallory,,,banned,griefing,,,\n"
     )
-    assert run(house, "import", str(file)) == 0
+    assert run(services, "import", str(file)) == 0
     assert capsys.readouterr().out.startswith("imported 3, updated 0, there already 0, refused 0\n")
-    house.sync()
-    assert house.authme.login("Alice", "alices-secret")
-    assert house.login("Alice", "alices-secret").username == "Alice"
-    alice, bob, mallory = house.user("Alice"), house.user("Bob"), house.user("Mallory")
+    services.sync()
+    assert services.authme.login("Alice", "alices-secret")
+    assert services.login("Alice", "alices-secret").username == "Alice"
+    alice, bob, mallory = services.user("Alice"), services.user("Bob"), services.user("Mallory")
     assert (alice.email_key, bool(alice.is_email_verified)) == ("alice@example.org", True)
     assert alice.created_at == bob.created_at.replace(microsecond=0)
     assert (mallory.status, mallory.reason, mallory.banned_from) == ("banned", "griefing", "approved")
-    assert [entry.operator[:4] for entry in house.audits("user.imported")] == ["cli:"] * 3
+    assert [entry.operator[:4] for entry in services.audits("user.imported")] == ["cli:"] * 3
     assert OutboxEntry.select().count() == 0
 
-    assert run(house, "import", str(file)) == 0
+    assert run(services, "import", str(file)) == 0
     assert capsys.readouterr().out == "imported 0, updated 0, there already 3, refused 0\n"
-    assert len(house.audits("user.imported")) == 3
+    assert len(services.audits("user.imported")) == 3
 
 
 REFUSED = """username,email,status,registered_at,hash,algorithm
@@ -68,10 +68,10 @@ Jo"e,x
 """
 
 
-def test_who_breaks_a_rule_is_told_by_line(house: House, file: Path, capsys: Captured) -> None:
+def test_who_breaks_a_rule_is_told_by_line(services: ServiceHarness, file: Path, capsys: Captured) -> None:
     file.write_text(REFUSED.replace('Jo"e,x\n', "Joe,x\n"))
     for arguments in (("--dry-run",), ()):
-        assert run(house, "import", str(file), *arguments) == 1
+        assert run(services, "import", str(file), *arguments) == 1
         told = capsys.readouterr()
         assert told.err.splitlines() == [
             "line 3: 'a b': invalid_username",
@@ -88,31 +88,33 @@ def test_who_breaks_a_rule_is_told_by_line(house: House, file: Path, capsys: Cap
         assert names() == (set() if arguments else {"Carol"})
 
 
-def test_nobody_who_is_there_is_changed(house: House, file: Path, capsys: Captured) -> None:
-    house.approved("Alice")
-    house.authme.register("Bob", "bobs-password", email=None)
+def test_nobody_who_is_there_is_changed(services: ServiceHarness, file: Path, capsys: Captured) -> None:
+    services.approved("Alice")
+    services.authme.register("Bob", "bobs-password", email=None)
     file.write_text("username;email;status\nALICE;other@example.org;banned\nBob;bob@example.org;banned\n")
-    assert run(house, "import", str(file)) == 0
+    assert run(services, "import", str(file)) == 0
     assert "there already 2" in capsys.readouterr().out
-    assert (house.user("Alice").status, house.user("Alice").email) == ("approved", "alice@example.org")
-    assert (house.user("Bob").origin, house.user("Bob").email) == ("adopted", None)
-    assert run(house, "import", str(file), "--update") == 0
+    assert (services.user("Alice").status, services.user("Alice").email) == ("approved", "alice@example.org")
+    assert (services.user("Bob").origin, services.user("Bob").email) == ("adopted", None)
+    assert run(services, "import", str(file), "--update") == 0
     assert "updated 1, there already 1" in capsys.readouterr().out
-    assert (house.user("Alice").email, house.user("Bob").email) == ("alice@example.org", "bob@example.org")
+    assert (services.user("Alice").email, services.user("Bob").email) == ("alice@example.org", "bob@example.org")
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_our_own_export_comes_back_as_it_was(house: House, tmp_path: Path, capsys: Captured, form: str) -> None:
-    house.approved("Alice")
-    house.register("Bob")
-    house.approved("Mallory")
-    house.decide("ban", "Mallory", reason='\'=1+1\n"quoted", and more')
+def test_our_own_export_comes_back_as_it_was(
+    services: ServiceHarness, tmp_path: Path, capsys: Captured, form: str
+) -> None:
+    services.approved("Alice")
+    services.register("Bob")
+    services.approved("Mallory")
+    services.decide("ban", "Mallory", reason='\'=1+1\n"quoted", and more')
     first, second = tmp_path / f"first.{form}", tmp_path / f"second.{form}"
-    assert run(house, "export", "--format", form, "--with-hashes", "--output", str(first)) == 0
+    assert run(services, "export", "--format", form, "--with-hashes", "--output", str(first)) == 0
     User.delete().execute()
-    house.sync()
-    assert run(house, "import", str(first)) == 0, capsys.readouterr()
-    assert run(house, "export", "--format", form, "--with-hashes", "--output", str(second)) == 0
+    services.sync()
+    assert run(services, "import", str(first)) == 0, capsys.readouterr()
+    assert run(services, "export", "--format", form, "--with-hashes", "--output", str(second)) == 0
     assert comparable(second, form) == comparable(first, form)
 
 
@@ -124,14 +126,14 @@ def comparable(file: Path, form: str) -> object:
     return [{name: value for name, value in user.items() if name not in lost} for user in users]
 
 
-def test_a_list_as_other_programs_keep_it(house: House, tmp_path: Path, capsys: Captured) -> None:
+def test_a_list_as_other_programs_keep_it(services: ServiceHarness, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "users"
     people = [
         {"username": f"Player{number}", "email": None, "status": "approved", "regTime": 1580702706000 + number}
         for number in range(450)
     ]
     file.write_text(json.dumps(people, indent=2), "utf-8")
-    assert run(house, "import", str(file)) == 0, capsys.readouterr()
+    assert run(services, "import", str(file)) == 0, capsys.readouterr()
     assert User.select().count() == 450
 
 
@@ -148,14 +150,14 @@ def test_a_list_as_other_programs_keep_it(house: House, tmp_path: Path, capsys: 
     ],
 )
 def test_a_file_that_is_none_is_explained(
-    house: House, tmp_path: Path, capsys: Captured, content: str | bytes, word: str
+    services: ServiceHarness, tmp_path: Path, capsys: Captured, content: str | bytes, word: str
 ) -> None:
     file = tmp_path / "users.txt"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert run(house, "import", str(file)) == 1
+    assert run(services, "import", str(file)) == 1
     assert word in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there_is_explained(house: House, tmp_path: Path, capsys: Captured) -> None:
-    assert run(house, "import", str(tmp_path / "users.csv")) == 1
+def test_a_file_that_is_not_there_is_explained(services: ServiceHarness, tmp_path: Path, capsys: Captured) -> None:
+    assert run(services, "import", str(tmp_path / "users.csv")) == 1
     assert "cannot be read" in capsys.readouterr().err
