@@ -17,7 +17,6 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import User
 from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.mails import MailQueue
-from regsvc.registration.registration import Registration
 from regsvc.users.name_rules import InputRules
 
 
@@ -31,7 +30,6 @@ class PasswordChanges:
     passwords: Passwords
     accounts: Accounts
     logins: Logins
-    registration: Registration
     links: PasswordLinks
     limits: DurableLimits
     mail_limits: MailLimits
@@ -83,14 +81,6 @@ class PasswordChanges:
         self.rules.check_password(password, owner.username)
         stored = self.passwords.hash(password, owner.username)
         return self.worker.run_here(self.accounts.set_password, owner, stored, by)
-
-    def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:
-        """An approved user from the command line, operators too. Raises `UsernameTaken` and `EmailTaken`."""
-        self.rules.check_username(username)
-        self.rules.check_password(password, username)
-        address = parse_email(email) if email else None
-        stored = self.passwords.hash(password, username)
-        return self.worker.run_here(self.registration.create, username, address, stored, by)
 
     async def _hash(self, password: str, username: str) -> StoredPassword:
         return await self.hash_pool.run(self.passwords.hash, password, username)

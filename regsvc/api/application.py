@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import ssl
@@ -20,10 +19,11 @@ from tornado.httputil import (
     RequestStartLine,
     ResponseStartLine,
 )
-from tornado.web import Application, RequestHandler
+from tornado.web import RequestHandler
 
-from regsvc.api.base import Access, ApiHandler, BaseHandler, printable_path
+from regsvc.api.base import Access, ApiHandler, BaseHandler, ServingApplication, printable_path
 from regsvc.api.handlers.early_refusals import BodyTooLargeHandler, MalformedRequestHandler
+from regsvc.api.in_flight import InFlight
 from regsvc.api.routes import ROUTES, Route
 from regsvc.api.services import Services
 from regsvc.config.sections import Config
@@ -67,42 +67,16 @@ def make_server(application: ApiApplication, config: Config) -> HTTPServer:
     )
 
 
-class InFlight:
-    """The requests that have not been answered yet; a stop waits for them."""
-
-    def __init__(self) -> None:
-        self._handlers: set[object] = set()
-        self._is_empty = asyncio.Event()
-        self._is_empty.set()
-
-    def add(self, handler: object) -> None:
-        self._handlers.add(handler)
-        self._is_empty.clear()
-
-    def discard(self, handler: object) -> None:
-        self._handlers.discard(handler)
-        if not self._handlers:
-            self._is_empty.set()
-
-    async def wait_until_empty(self) -> None:
-        await self._is_empty.wait()
-
-
-class ApiApplication(Application):
+class ApiApplication(ServingApplication):
     """Tornado's application, with our services and our way in."""
 
     def __init__(self, services: Services, routes: tuple[Route, ...], rules: Sequence[Rule]) -> None:
-        """`routes`: what the API tells of itself.
-
-        `services` may be replaced while requests are under way, by those of a reloaded config.
-        """
         super().__init__(list(rules), default_handler_class=ApiHandler, default_handler_args={"access": {}})
         self.services = services
         self.routes = routes
         self._paths = _literal_paths(rules)
         self.in_flight = InFlight()
         self.is_stopping = False
-        """While it is, every reply asks the client to come back over a new connection."""
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)

@@ -22,14 +22,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
-from tornado.web import HTTPError, RequestHandler
+from tornado.web import Application, HTTPError, RequestHandler
 
+from regsvc.api.in_flight import InFlight
 from regsvc.api.json_body import convert, convert_query, parse_object
 from regsvc.api.services import Services
 from regsvc.api.types.messages import Reply, Request
@@ -46,9 +47,6 @@ from regsvc.core.errors import (
 )
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.refusal import Category, Refusal
-
-if TYPE_CHECKING:
-    from regsvc.api.application import ApiApplication
 
 log = logging.getLogger(__name__)
 
@@ -79,12 +77,24 @@ class Access(Enum):
     ADMIN = "admin"
 
 
+class ServingApplication(Application):
+    """What handlers need of the application around them (`regsvc.api.application.ApiApplication`)."""
+
+    services: Services
+    """May be replaced while requests are under way, by those of a reloaded config."""
+    in_flight: InFlight
+    is_stopping: bool
+    """While it is true, every reply asks the client to come back over a new connection."""
+    routes: tuple[Any, ...]
+    """The table of routes (`regsvc.api.routes.Route`), from which the API's description is made."""
+
+
 class BaseHandler(RequestHandler):
     """What all replies have in common, those of pages too: security headers, a request id, silent logs."""
 
-    application: ApiApplication
+    application: ServingApplication
 
-    def __init__(self, application: ApiApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
+    def __init__(self, application: ServingApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
         super().__init__(application, request, **kwargs)
         application.in_flight.add(self)
 

@@ -229,7 +229,6 @@ class App:
             passwords=self.password_parts.passwords,
             accounts=self.accounts,
             logins=self.logins,
-            registration=self.registration,
             links=self.mail_parts.links,
             limits=self.auth_parts.limits,
             mail_limits=self.mail_parts.limits,

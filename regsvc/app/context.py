@@ -47,10 +47,10 @@ class AppContext:
         return self.level_of(username) > 0
 
     def prepare(self) -> list[str]:
-        """Bring the database to our tables and settle in it. Blocking.
+        """Migrate the database and bind this installation to it. Blocking.
 
-        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and what the
-        database raises while it is away.
+        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and what
+        the database raises while it is unreachable.
         """
         try:
             self.location.database.connect(reuse_if_open=True)

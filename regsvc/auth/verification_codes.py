@@ -1,7 +1,7 @@
 """Verification codes: proof that somebody reads the mailbox he names.
 
-A code is bound to one address and one purpose and is stored nowhere (`regsvc.auth.derived_secrets`). Of several rows for
-the same address and purpose only the newest counts: issuing a later code ends the earlier one.
+A code is bound to one address and one purpose and is stored nowhere (`regsvc.auth.derived_secrets`). Of several rows
+for the same address and purpose only the newest counts: issuing a later code ends the earlier one.
 """
 
 from datetime import datetime, timedelta

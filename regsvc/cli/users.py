@@ -115,7 +115,7 @@ def _printable(value: Any) -> Any:
 def _set_password(given: argparse.Namespace, app: App, actor: Actor) -> int:
     password = sys.stdin.readline().rstrip("\n") if given.password_stdin else _ask_password()
     if given.action == "create":
-        decided = app.password_changes.create_user(given.username, given.email, password, actor)
+        decided = app.registration.create_user(given.username, given.email, password, actor)
     else:
         decided = app.password_changes.set_here(given.username, password, actor)
     return _tell(decided)

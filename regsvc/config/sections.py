@@ -306,9 +306,7 @@ class RegistrationSection:
     username_regex: str = key.pattern(
         "", 'Regular expression that names match; "" is AuthMe\'s own rule, else ^[a-zA-Z0-9_]{3,16}$.'
     )
-    reserved_names: tuple[str, ...] = key.names(
-        [], "Names nobody may register; those in ops.json are always reserved."
-    )
+    reserved_names: tuple[str, ...] = key.names([], "Names nobody may register; those in ops.json are always reserved.")
     email_domains: tuple[str, ...] = key.names(
         [], "Domains that e-mails may have; [] is any.", check=check.email_domain
     )

@@ -1,7 +1,8 @@
 """Brings the database to this version's tables: numbered migrations, each applied once, resumable.
 
-A migration is a module `regsvc/database/migrations/mNNNN_<name>.py` with any of `TABLES`, statements in SQL whose words in
-braces are the dialect's, `TRIGGERS` by dialect, and `VIEWS`. A login that may not make triggers or views goes without.
+A migration is a module `regsvc/database/migrations/mNNNN_<name>.py` with any of `TABLES`, statements in SQL whose
+words in braces are the dialect's, `TRIGGERS` by dialect, and `VIEWS`. A login that may not make triggers or views goes
+without.
 """
 
 import importlib

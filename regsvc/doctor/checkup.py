@@ -20,8 +20,8 @@ from regsvc.doctor.checks import (
     server,
     tables,
 )
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FactUnavailable, Finding, Severity
+from regsvc.doctor.facts.facts import Facts, FactUnavailable
+from regsvc.doctor.finding import Check, Finding, Severity
 
 CHECKS: Final[tuple[Check, ...]] = (
     *config.CHECKS,

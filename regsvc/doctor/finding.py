@@ -7,10 +7,8 @@ finding stands in its declaration, from which the report and docs/doctor.md are 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.facts import Facts, FixLocation
 
 
 class Severity(StrEnum):
@@ -20,25 +18,6 @@ class Severity(StrEnum):
     """Something that players or operators need does not work."""
     RISKY = "risky"
     """It works, but not as safely or as reliably as it could."""
-
-
-class Source(StrEnum):
-    """Where something is changed, in the words of docs/doctor.md; the report names the file itself."""
-
-    OURS = "companion.toml"
-    AUTHME = "AuthMe's config.yml"
-    PROPERTIES = "server.properties"
-    OPERATORS = "ops.json"
-    DATABASE = "the database"
-    MACHINE = "this machine"
-
-
-@dataclass(frozen=True)
-class FixLocation:
-    """Where something is changed: `key` is the key and the value it should have, a command, or empty."""
-
-    source: Source
-    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,11 +41,7 @@ class Finding:
     where: str
 
 
-class FactUnavailable(Exception):
-    """A fact that a check needs could not be had. `str()` says which; empty: there is nothing of the kind here."""
-
-
-Examination = Callable[["Facts"], Iterator[str | Symptom]]
+Examination = Callable[[Facts], Iterator[str | Symptom]]
 
 
 @dataclass(frozen=True)
@@ -81,11 +56,11 @@ class Check:
     place: FixLocation
     examine: Examination
 
-    def list_findings(self, facts: "Facts") -> list[Finding]:
+    def list_findings(self, facts: Facts) -> list[Finding]:
         """All findings of this kind; raises `FactUnavailable`."""
         return [self._finding(symptom, facts) for symptom in self.examine(facts)]
 
-    def _finding(self, told: str | Symptom, facts: "Facts") -> Finding:
+    def _finding(self, told: str | Symptom, facts: Facts) -> Finding:
         symptom = Symptom(told) if isinstance(told, str) else told
         where = facts.name_of(self.place) if symptom.where is None else symptom.where
         title = symptom.title if symptom.title.endswith((".", "?", "…")) else f"{symptom.title}."

@@ -212,11 +212,18 @@ class Registration:
         with self._database.atomic():
             return self._codes.is_right(address.key, "register", application.code)
 
-    def create(self, username: str, address: EmailAddress | None, stored: StoredPassword, by: Actor) -> DecisionResult:
-        """A user who needs neither code nor review, from the command line. Blocking.
+    def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:
+        """Create an approved user from the command line, operators included. Blocking.
 
-        Raises `UsernameTaken` and `EmailTaken`.
+        Neither a code nor a review is needed. Raises `UsernameTaken` and `EmailTaken`.
         """
+        self._rules.check_username(username)
+        self._rules.check_password(password, username)
+        address = parse_email(email) if email else None
+        stored = self._passwords.hash(password, username)
+        return self._worker.run_here(self._create, username, address, stored, by)
+
+    def _create(self, username: str, address: EmailAddress | None, stored: StoredPassword, by: Actor) -> DecisionResult:
         new = _NewUser(username, address, stored, "java", None, None, "created")
         return DecisionResult(username, self._insert(new, None, by, registered_by=by))
 

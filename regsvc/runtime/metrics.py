@@ -145,9 +145,7 @@ class _VitalMetrics:
         self._brake = Gauge(
             "companion_sync_braked", "1: the last run left out what was too much at once.", registry=registry
         )
-        self._waiting = Gauge(
-            "companion_outbox_waiting", "Mails promised and not yet delivered.", registry=registry
-        )
+        self._waiting = Gauge("companion_outbox_waiting", "Mails promised and not yet delivered.", registry=registry)
         self._oldest = Gauge(
             "companion_outbox_oldest_seconds", "Age of the oldest of these; 0: none waits.", registry=registry
         )

@@ -8,9 +8,9 @@ import pytest
 from regsvc.config.sections import Config
 from regsvc.doctor import checkup
 from regsvc.doctor.checkup import CHECKS, Checkup
-from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.host import Machine
-from regsvc.doctor.finding import Check, Examination, Finding, FixLocation, Severity, Source, check
+from regsvc.doctor.finding import Check, Examination, Finding, Severity, check
 from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
 
 RISKY = Finding("a.risk", Severity.RISKY, "The door is open.", "Anybody comes in.", "Close it.", "/door: is_open: no")

@@ -1,7 +1,8 @@
 """Our own tables as this version's migrations make them, for tests of something else than the migrations.
 
 The migrator itself makes them once in every process that tests; whoever wants them after that gets a copy, which takes
-a third of the time on MariaDB and a tenth on SQLite. `tests/house_rules/test_support.py` holds a copy against the migrator's work.
+a third of the time on MariaDB and a tenth on SQLite. `tests/house_rules/test_support.py` holds a copy against the
+migrator's work.
 """
 
 from datetime import timedelta

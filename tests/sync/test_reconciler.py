@@ -204,7 +204,7 @@ def test_who_left_comes_back_by_a_new_password(services: ServiceHarness) -> None
 def test_an_operators_name_is_left_open_in_the_game_and_never_believed(services: ServiceHarness) -> None:
     services.approved("Bob")
     services.game.write_operators("Olivia", "Alice")
-    services.app.password_changes.create_user("Alice", None, PASSWORD, ALICE)
+    services.app.registration.create_user("Alice", None, PASSWORD, ALICE)
     services.authme.unregister_from_console("Alice")
     services.sync()
     services.authme.register("Alice", "strangers-password")

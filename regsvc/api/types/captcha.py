@@ -9,9 +9,7 @@ from msgspec import Meta
 from regsvc.accounts.captcha.captcha import CaptchaProof
 from regsvc.api.types.messages import EpochMilliseconds, Reply, Request
 
-CaptchaToken = Annotated[
-    str, Meta(description="Names a captcha challenge.", examples=["8bKJ4kX6nq3dGkT0m5mZpQ2s"])
-]
+CaptchaToken = Annotated[str, Meta(description="Names a captcha challenge.", examples=["8bKJ4kX6nq3dGkT0m5mZpQ2s"])]
 
 
 class CaptchaAnswered(Request, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ from typing import Final
 
 from regsvc.cli.docs.generated_file import write_or_check
 from regsvc.doctor.checkup import CHECKS
-from regsvc.doctor.finding import Check, FixLocation
+from regsvc.doctor.facts.facts import FixLocation
+from regsvc.doctor.finding import Check
 
 DOCTOR_FILE: Final = Path(__file__).resolve().parents[3] / "docs" / "doctor.md"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, Backend
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.finding import Check, Severity, check
 
 
 @check(

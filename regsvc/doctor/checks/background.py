@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.own_tables import Waiting
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _LONG: Final = timedelta(minutes=15)
 _ERRANDS: Final = {

@@ -6,8 +6,8 @@ from typing import Final
 from regsvc.config.loader import warn_of_shown_secrets
 from regsvc.config.sections import ConfigError
 from regsvc.core.i18n import BrokenTranslation, load_translations
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.finding import Check, Severity, check
 from regsvc.notifications.mail.templates import BrokenTemplate, load_mail_templates
 from regsvc.registration.questionnaire.file import load_questionnaire
 

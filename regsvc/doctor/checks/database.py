@@ -11,9 +11,9 @@ from regsvc.auth.keys import UnusableKey, fingerprint
 from regsvc.core.addresses import is_loopback
 from regsvc.database.location import COPYING, MOVED, WrongDatabase, check_recorded_home, read_recorded_home
 from regsvc.database.migrator import list_migrations
-from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.readonly_db import Unreadable
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _TOLERANCE: Final = timedelta(seconds=10)
 _DEFAULT_PASSWORD: Final = AuthMeConfig().password

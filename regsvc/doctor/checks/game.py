@@ -6,8 +6,8 @@ from typing import Final
 
 from regsvc.config.value_checks import is_placeholder, why_no_folder
 from regsvc.core.addresses import is_loopback
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.finding import Check, Severity, check
 
 _SHORTEST_PASSWORD: Final = 12
 _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secret", "test", "qwerty", "letmein")

@@ -5,8 +5,8 @@ from typing import Final
 
 from plugin_bridge.authme.config import DEPRECATED_ALGORITHMS, LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig
 from plugin_bridge.hashers import HASHERS, UnusableHashing, find_hasher, make_password_hasher
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _BETTER: Final = "BCRYPT, ARGON2 or PBKDF2"
 _CHANGE: Final = FixLocation(Source.AUTHME, f"{PASSWORD_HASH_KEY}: BCRYPT")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from plugin_bridge.authme.config import Backend
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FactUnavailable, FixLocation, Severity, Source, Symptom, check
+from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
+from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _LITTLE: Final = 256 * 1024 * 1024
 _MEBIBYTE: Final = 1024 * 1024

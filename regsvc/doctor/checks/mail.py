@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.finding import Check, Severity, check
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
 _SET_UP: Final = "Name a mail server and an account there; then try it with: companion mail-test ADDRESS"

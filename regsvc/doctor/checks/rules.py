@@ -5,8 +5,8 @@ from typing import Final
 
 from plugin_bridge.authme.patterns import compile_pattern
 from plugin_bridge.authme.rules import ANYTHING, JavaPattern, NameRule, compile_java_pattern
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _NAME_KEY: Final = "settings.restrictions.allowedNicknameCharacters"
 _LENGTH_KEY: Final = "settings.restrictions.maxNicknameLength"

@@ -7,9 +7,9 @@ from typing import Final
 from plugin_bridge.authme.config import Backend
 from regsvc.auth.keys import UnusableKey
 from regsvc.config.loader import warn_of_shown_secrets
-from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.host import is_open_to_everybody
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 
 @check(

@@ -6,8 +6,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from regsvc.core.addresses import is_loopback, trusted_networks
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, check
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.finding import Check, Severity, check
 
 _BEHIND_A_PROXY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
 

@@ -6,10 +6,10 @@ from typing import Final
 from plugin_bridge.authme.config import Backend
 from plugin_bridge.authme.players import NO_EMAIL
 from regsvc.doctor.facts.databases import lacking_file_rights
-from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.player_table import PlayerColumn
 from regsvc.doctor.facts.readonly_db import Unreadable
-from regsvc.doctor.finding import Check, FixLocation, Severity, Source, Symptom, check
+from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 # Columns an INSERT of ours fills; `email` is left to its default where there is none.
 _FILLED: Final = ("username", "realname", "password", "salt", "register_date", "register_ip")

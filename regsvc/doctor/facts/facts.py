@@ -6,6 +6,8 @@ check, which asks for the `…_problem`.
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -30,7 +32,30 @@ from regsvc.doctor.facts.player_rows import PlayerRows
 from regsvc.doctor.facts.player_table import PlayerTable
 from regsvc.doctor.facts.readonly_db import Unreadable
 from regsvc.doctor.facts.running_daemon import RunningCompanion, find_running
-from regsvc.doctor.finding import FactUnavailable, FixLocation, Source
+
+
+class Source(StrEnum):
+    """Where something is changed, in the words of docs/doctor.md; the report names the file itself."""
+
+    OURS = "companion.toml"
+    AUTHME = "AuthMe's config.yml"
+    PROPERTIES = "server.properties"
+    OPERATORS = "ops.json"
+    DATABASE = "the database"
+    MACHINE = "this machine"
+
+
+@dataclass(frozen=True)
+class FixLocation:
+    """Where something is changed: `key` is the key and the value it should have, a command, or empty."""
+
+    source: Source
+    key: str = ""
+
+
+class FactUnavailable(Exception):
+    """A fact that a check needs could not be had. `str()` says which; empty: there is nothing of the kind here."""
+
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)

@@ -1,8 +1,8 @@
 """The questionnaire: its questions, the rules that answers obey, and the points they are worth.
 
 Points are added up over all questions; wrong choices may cost some, but nobody ends below 0. An answer in words has
-points once somebody (or `regsvc.registration.questionnaire.scorer`) has judged it. Until then the doubt is the applicant's: the
-answers pass if they could still reach the pass score, and a person has to read them.
+points once somebody (or `regsvc.registration.questionnaire.scorer`) has judged it. Until then the doubt is the
+applicant's: the answers pass if they could still reach the pass score, and a person has to read them.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,7 @@
 """Questionnaires that were answered, kept as rows. Who answered shows a token; what it stands for is ours alone.
 
-The token is derived from its row (`regsvc.auth.derived_secrets`) and good once, for a while. The registration that shows it takes
-the row over: from then on it is the user's, and stays for the review.
+The token is derived from its row (`regsvc.auth.derived_secrets`) and good once, for a while. The registration that
+shows it takes the row over: from then on it is the user's, and stays for the review.
 """
 
 from collections.abc import Sequence
