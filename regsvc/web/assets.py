@@ -20,7 +20,7 @@ _FOLDER: Final = files("regsvc.web") / "static"
 _ASSETS_PATH: Final = "web/"
 _MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _FOREVER: Final = "public, max-age=31536000, immutable"
-_BASE_STYLE: Final = "base.css"
+_BASE_STYLE: Final = "styles/base.css"
 
 
 @dataclass(frozen=True)
@@ -39,26 +39,30 @@ class Asset:
 
 @cache
 def load_script(name: str) -> Asset:
-    """The script of a page ("set-password") with all modules it imports. Raises OSError where one is missing."""
-    return _asset(name, "js", join_modules(f"{name}.js", _read))
+    """Return the script of a page (`pages/set-password.js`) with all modules it imports.
+
+    Raises OSError where one is missing.
+    """
+    return _asset(name, "js", join_modules(f"pages/{name}.js", _read))
 
 
 @cache
 def load_style(name: str) -> Asset:
-    """The shared style sheet, below it `<name>.css` for a page that has one of its own, and those of its parts.
+    """Return the shared style sheet, followed by the page's own `styles/<name>.css` and its parts, where they exist.
 
-    Parts are `<name>/<part>.css`, in the order of their names: none of them may count on another.
+    Parts are `styles/<name>/<part>.css`, in alphabetical order: none of them may depend on another.
     """
-    own = f"{name}.css"
+    folder = f"styles/{name}"
+    own = f"{folder}.css"
     if not (_FOLDER / own).is_file():
         return _asset("base", "css", _read(_BASE_STYLE))
-    parts = sorted(part.name for part in (_FOLDER / name).iterdir()) if (_FOLDER / name).is_dir() else []
-    names = [_BASE_STYLE, own, *(f"{name}/{part}" for part in parts if part.endswith(".css"))]
+    parts = sorted(part.name for part in (_FOLDER / folder).iterdir()) if (_FOLDER / folder).is_dir() else []
+    names = [_BASE_STYLE, own, *(f"{folder}/{part}" for part in parts if part.endswith(".css"))]
     return _asset(name, "css", "\n".join(map(_read, names)))
 
 
 def load_template(name: str) -> Template:
-    """A template of `web/` and what it extends or includes; it escapes what is filled in. Raises OSError."""
+    """Return a template of `templates/` with the ones it extends or includes; it escapes its values. Raises OSError."""
     return _TEMPLATES.load(name)
 
 
@@ -80,7 +84,7 @@ class _WebTemplates(BaseLoader):
         return name
 
     def _create_template(self, name: str) -> Template:
-        return Template(_read(name), name=name, loader=self)
+        return Template(_read(f"templates/{name}"), name=name, loader=self)
 
 
 _TEMPLATES: Final = _WebTemplates()

@@ -1,6 +1,6 @@
 """Puts a page's script and the modules it imports into one file, so that a slow line is asked once.
 
-There is no build: the files in `web/` are ordinary ES modules, and this is done in memory at the start. Each module
+There is no build: the files in `static/` are ordinary ES modules, and this is done in memory at the start. Each module
 becomes a function of its own, so that their names cannot meet. Of the language of modules three forms are known, each
 at the beginning of a line; others are refused:
 

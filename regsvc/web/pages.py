@@ -1,8 +1,8 @@
 """Our own pages, beside the API. They are small, need nobody else's servers, and talk to the API as front ends do.
 
-`PAGE_TABLE` is all of them. A page is a frame (`web/frame.html`: the server's name, the menu, the title), its words
-(`[page.<name>]` and `[page.common]` of the translations) and a script (`web/<name>.js`) that draws what is inside. It
-allows no inline script and no inline style, so words from a config cannot become either.
+`PAGE_TABLE` lists all of them. A page is a layout (`templates/layout.html`: the server's name, the menu, the title),
+its texts (`[page.<name>]` and `[page.common]` of the translations) and a script (`pages/<name>.js`) that draws the
+content. It allows no inline script and no inline style, so texts from a config cannot become either.
 """
 
 from __future__ import annotations

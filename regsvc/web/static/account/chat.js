@@ -1,9 +1,9 @@
 // The chat account: linked, or to be linked or unlinked.
 
-import { ask, begin, follow, nameOfPlatform } from "../chat.js";
-import { button, make } from "../elements.js";
-import { confirm, notice } from "../pieces.js";
-import { word } from "../words.js";
+import { ask, begin, follow, nameOfPlatform } from "../shared/chat.js";
+import { button, make } from "../shared/dom.js";
+import { confirm, notice } from "../shared/notice.js";
+import { word } from "../shared/i18n.js";
 
 export const chatSection = {
   title: "chat_title",

@@ -1,10 +1,10 @@
 // Leaving for good.
 
-import { make } from "../elements.js";
-import { Form } from "../form.js";
-import { totpField } from "../login.js";
-import { confirm, notice } from "../pieces.js";
-import { word } from "../words.js";
+import { make } from "../shared/dom.js";
+import { Form } from "../shared/form.js";
+import { totpField } from "../shared/login.js";
+import { confirm, notice } from "../shared/notice.js";
+import { word } from "../shared/i18n.js";
 import { currentPasswordField } from "./password.js";
 
 export const deleteSection = {

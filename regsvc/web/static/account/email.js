@@ -1,9 +1,9 @@
 // Another e-mail address: a code goes there first.
 
-import { captchaFor, renewAfter } from "../captcha.js";
-import { fillWith, make } from "../elements.js";
-import { Field, Form } from "../form.js";
-import { word } from "../words.js";
+import { captchaFor, renewAfter } from "../shared/captcha.js";
+import { fillWith, make } from "../shared/dom.js";
+import { Field, Form } from "../shared/form.js";
+import { word } from "../shared/i18n.js";
 import { currentPasswordField } from "./password.js";
 
 export const emailSection = {

@@ -1,8 +1,8 @@
 // Everything that is kept about the owner, as a file.
 
-import { button, make } from "../elements.js";
-import { notice } from "../pieces.js";
-import { word } from "../words.js";
+import { button, make } from "../shared/dom.js";
+import { notice } from "../shared/notice.js";
+import { word } from "../shared/i18n.js";
 
 export const exportSection = {
   title: "export_title",

@@ -1,8 +1,8 @@
 // Another password. Every session ends with it.
 
-import { Field, Form } from "../form.js";
-import { passwordField, repeatField } from "../passwords.js";
-import { word } from "../words.js";
+import { Field, Form } from "../shared/form.js";
+import { passwordField, repeatField } from "../shared/password-fields.js";
+import { word } from "../shared/i18n.js";
 
 export const passwordSection = {
   title: "password_title",

@@ -1,10 +1,10 @@
 // The chat account: the platform is opened in a tab of its own, and this one notices when it is done.
 
-import { button, make } from "../elements.js";
-import { Refusal } from "../api.js";
-import { notice } from "../pieces.js";
-import { word } from "../words.js";
-import { ask, begin, follow, nameOfPlatform } from "../chat.js";
+import { button, make } from "../shared/dom.js";
+import { Refusal } from "../shared/api.js";
+import { notice } from "../shared/notice.js";
+import { word } from "../shared/i18n.js";
+import { ask, begin, follow, nameOfPlatform } from "../shared/chat.js";
 
 export const chatStep = {
   id: "chat",

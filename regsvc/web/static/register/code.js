@@ -1,11 +1,11 @@
 // The code that proves the address. It can be pasted as it stands in the mail.
 
-import { captchaFor, renewAfter } from "../captcha.js";
-import { button, make } from "../elements.js";
-import { Field, Form } from "../form.js";
-import { countdown, notice } from "../pieces.js";
-import { turnTo } from "../page.js";
-import { word } from "../words.js";
+import { captchaFor, renewAfter } from "../shared/captcha.js";
+import { button, make } from "../shared/dom.js";
+import { Field, Form } from "../shared/form.js";
+import { countdown, notice } from "../shared/notice.js";
+import { turnTo } from "../shared/page.js";
+import { word } from "../shared/i18n.js";
 
 /** Have a code mailed, unless the last one is so new that it has to do. Throws a Refusal. */
 export async function sendCode(flow, captchaProof = {}, { isAgain = false } = {}) {

@@ -1,7 +1,7 @@
 // What has been entered so far. It outlives a reload and the way to the chat platform, in this tab alone; the password
 // is kept in memory only.
 
-import { LANGUAGE_SWITCH } from "../words.js";
+import { LANGUAGE_SWITCH } from "../shared/i18n.js";
 
 const KEY = "companion.registration";
 const KEPT = 60 * 60 * 1000; // milliseconds; a chat link lives as long

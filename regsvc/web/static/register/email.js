@@ -1,9 +1,9 @@
 // Whom we may write to; a code goes there.
 
-import { captchaFor, renewAfter } from "../captcha.js";
-import { Field } from "../form.js";
+import { captchaFor, renewAfter } from "../shared/captcha.js";
+import { Field } from "../shared/form.js";
 import { sendCode } from "./code.js";
-import { word } from "../words.js";
+import { word } from "../shared/i18n.js";
 
 const LOOKS_LIKE_ONE = /^[^\s@]+@[^\s@]+$/;
 

@@ -1,11 +1,11 @@
 // The way through the steps. The request is sent at the end; what it refuses leads back to the step that can mend it.
 
-import { CaptchaField, isAskedFor, renewAfter } from "../captcha.js";
-import { button, make } from "../elements.js";
-import { Form } from "../form.js";
-import { turnTo } from "../page.js";
-import { notice, steps as showSteps } from "../pieces.js";
-import { word } from "../words.js";
+import { CaptchaField, isAskedFor, renewAfter } from "../shared/captcha.js";
+import { button, make } from "../shared/dom.js";
+import { Form } from "../shared/form.js";
+import { turnTo } from "../shared/page.js";
+import { notice, steps as showSteps } from "../shared/notice.js";
+import { word } from "../shared/i18n.js";
 import { showResult } from "./result.js";
 
 /**

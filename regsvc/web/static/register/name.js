@@ -1,9 +1,9 @@
 // The name in the game and a password, with the host's rules in words.
 
-import { Choice, Field } from "../form.js";
-import { Refusal } from "../api.js";
-import { matches, passwordField, repeatField } from "../passwords.js";
-import { word } from "../words.js";
+import { Choice, Field } from "../shared/form.js";
+import { Refusal } from "../shared/api.js";
+import { matches, passwordField, repeatField } from "../shared/password-fields.js";
+import { word } from "../shared/i18n.js";
 
 const USUAL_LENGTH = /\{(\d+),(\d+)\}/;
 const USUAL_CHARACTERS = /\[a-zA-Z0-9_\]/;

@@ -1,10 +1,10 @@
 // The host's questions. The answers are judged at once; a result that passed is shown at the registration.
 
-import { make } from "../elements.js";
-import { Choice, Field } from "../form.js";
-import { Refusal } from "../api.js";
-import { notice } from "../pieces.js";
-import { word } from "../words.js";
+import { make } from "../shared/dom.js";
+import { Choice, Field } from "../shared/form.js";
+import { Refusal } from "../shared/api.js";
+import { notice } from "../shared/notice.js";
+import { word } from "../shared/i18n.js";
 
 export const questionnaireStep = {
   id: "questionnaire",

@@ -1,9 +1,9 @@
 // What happens next.
 
-import { link, make } from "../elements.js";
-import { turnTo } from "../page.js";
-import { notice } from "../pieces.js";
-import { word } from "../words.js";
+import { link, make } from "../shared/dom.js";
+import { turnTo } from "../shared/page.js";
+import { notice } from "../shared/notice.js";
+import { word } from "../shared/i18n.js";
 
 /** `reply`: of the registration. */
 export function showResult({ status, message, username, email }, config, { hasPassword }) {
