@@ -127,7 +127,7 @@ class Outbox:
             "created_at": moment,
             "next_attempt_at": moment,
         }
-        batched: list[dict[str, object]] | None = getattr(self._local, "gathered", None)
+        batched: list[dict[str, object]] | None = getattr(self._local, "batched", None)
         if batched is None:
             OutboxEntry.create(**entry)
         else:

@@ -164,7 +164,7 @@ def write_mail(recipient: str) -> EmailMessage:
     message = EmailMessage()
     message["From"] = "companion@example.org"
     message["To"] = recipient
-    message["Account"] = "Dein Code — bitte"
+    message["Subject"] = "Dein Code — bitte"
     message.set_content("123456\n")
     return message
 

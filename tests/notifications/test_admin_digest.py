@@ -60,7 +60,7 @@ def read_digest(services: ServiceHarness) -> tuple[str, str]:
     message = room.renderer.render(mail).message
     part = message.get_body(("plain",))
     assert part is not None
-    return str(message["Account"]), str(part.get_content())
+    return str(message["Subject"]), str(part.get_content())
 
 
 def test_every_admin_is_told_who_waits(services: ServiceHarness, clock: ManualClock) -> None:

@@ -40,7 +40,7 @@ ACCOUNT = ("companion", "correct horse")
 
 def letter(to: EmailAddress = ALICE) -> EmailMessage:
     message = EmailMessage()
-    message["Account"] = "Grüße"
+    message["Subject"] = "Grüße"
     message["From"] = SENDER
     message["To"] = Address(username=to.local_part, domain=to.domain)
     message["Date"] = datetime(2031, 5, 4, 12, 0, tzinfo=UTC)

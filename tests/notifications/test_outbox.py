@@ -43,6 +43,14 @@ def test_what_was_put_is_claimed(outbox: Outbox) -> None:
     )
 
 
+def test_a_batch_is_written_at_its_end_and_in_order(outbox: Outbox) -> None:
+    with outbox.batched():
+        outbox.put("approved", ALICE, "en")
+        outbox.put("rejected", BOB, "en")
+        assert OutboxEntry.select().count() == 0
+    assert [entry.template for entry in OutboxEntry.select().order_by(OutboxEntry.id)] == ["approved", "rejected"]
+
+
 # R42
 def test_a_promise_goes_with_its_cause(outbox: Outbox, our_database: Database) -> None:
     with our_database.atomic() as transaction:

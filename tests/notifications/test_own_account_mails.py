@@ -19,7 +19,7 @@ def delivered(mail_harness: MailHarness) -> str:
     [mail] = mail_harness.outbox.claim_due(5)
     message = mail_harness.renderer.render(mail).message
     parts = [str(part.get_content()) for part in message.walk() if part.get_content_maintype() == "text"]
-    return "\n".join([str(message["To"]), str(message["Account"]), *parts])
+    return "\n".join([str(message["To"]), str(message["Subject"]), *parts])
 
 
 def test_the_old_address_is_told_even_if_a_thief_deletes_the_account_next(

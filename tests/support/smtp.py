@@ -34,7 +34,7 @@ class Letter:
 
     @property
     def subject(self) -> str:
-        return str(self.message["Account"])
+        return str(self.message["Subject"])
 
     @property
     def text(self) -> str:

@@ -195,7 +195,7 @@ class LogMailer(MailBackend):
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
         part = message.get_body(("plain",))
         text = message.get_content() if part is None else part.get_content()
-        log.info("mail to %s\nSubject: %s\n\n%s", recipient.envelope, message["Account"], text)
+        log.info("mail to %s\nSubject: %s\n\n%s", recipient.envelope, message["Subject"], text)
 
 
 class NoMail(MailBackend):

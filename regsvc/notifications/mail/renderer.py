@@ -107,7 +107,7 @@ class MailRenderer:
         filled = self._templates.get(name, language).fill({"server": self._server_name, **values})
         moment = self._now()
         message = EmailMessage(policy=SMTP)
-        message["Account"] = filled.subject
+        message["Subject"] = filled.subject
         message["From"] = self._from
         message["To"] = Address(username=_unquoted(to.local_part), domain=to.domain)
         message["Date"] = moment
