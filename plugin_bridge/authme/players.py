@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE
-from plugin_bridge.authme.table_checksums import Bucket, SharedTable, StoredDigest
+from plugin_bridge.authme.table_checksums import Bucket, SharedTable, StoredChecksums
 
 NO_EMAIL = "your@email.com"
 LOCK_PREFIX = "!locked!"
@@ -18,7 +18,7 @@ OLDEST_MS = 100_000_000_000
 _LONGEST_LOCK = 255
 
 
-class PlayersAway(Exception):
+class PlayersUnavailable(Exception):
     """AuthMe's table cannot be read or written now; `str()` says why, in a sentence."""
 
 
@@ -149,7 +149,7 @@ def locked_hash(text: str) -> str | None:
 
 
 class Players(ABC):
-    """AuthMe's table, or the null object. Every method may raise `PlayersAway`."""
+    """AuthMe's table, or the null object. Every method may raise `PlayersUnavailable`."""
 
     is_enabled: bool = True
     shares_transactions: bool = False
@@ -188,7 +188,7 @@ class Players(ABC):
         """In which bucket the row of each of these usernames is; where that takes a row, those without are left out."""
 
     @abstractmethod
-    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
+    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
         """The buckets that are others than in `stored`, as they are now; an empty one where no row is left."""
 
     def version(self) -> object | None:
@@ -203,7 +203,7 @@ class Players(ABC):
         """A statement made of `shared_table`'s pieces. Never called where there is none."""
         raise AssertionError("AuthMe's table is not on our server")
 
-    def is_said_online(self, key: str) -> bool:
+    def is_marked_online(self, key: str) -> bool:
         """Whether AuthMe's row says that the player is in the game. A hint: a crash of the server leaves it so."""
         return False
 
@@ -264,14 +264,14 @@ class NoPlayers(Players):
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         return {}
 
-    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
+    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
         return {}
 
     def is_empty(self) -> bool:
         return True
 
     def insert(self, player: NewPlayer) -> None:
-        raise PlayersAway("There is no AuthMe to write a player to.")
+        raise PlayersUnavailable("There is no AuthMe to write a player to.")
 
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
         return False

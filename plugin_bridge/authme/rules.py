@@ -36,7 +36,7 @@ _JAVA_CLASSES = {
 }
 
 
-class PasswordFault(StrEnum):
+class PasswordViolation(StrEnum):
     """What is wrong with a new password."""
 
     FORBIDDEN_CHARACTERS = "forbidden_characters"
@@ -146,23 +146,23 @@ class PasswordRule:
         """For clients; AuthMe applies it to the password in lower case. Lengths are not part of it."""
         return self.pattern.anchored
 
-    def find_violation(self, password: str, username: str) -> PasswordFault | None:
+    def validate(self, password: str, username: str) -> PasswordViolation | None:
         """The first objection in AuthMe's order, None if the password is fine."""
         if len(password) > MAX_PASSWORD_CHARACTERS:
-            return PasswordFault.TOO_LONG
+            return PasswordViolation.TOO_LONG
         lowered = password.lower()
         if _has_lone_surrogate(password) or not self.pattern.matches(lowered):
-            return PasswordFault.FORBIDDEN_CHARACTERS
+            return PasswordViolation.FORBIDDEN_CHARACTERS
         if self.is_ascii_only and not password.isascii():
-            return PasswordFault.FORBIDDEN_CHARACTERS
+            return PasswordViolation.FORBIDDEN_CHARACTERS
         if lowered == username.lower():
-            return PasswordFault.SAME_AS_USERNAME
+            return PasswordViolation.SAME_AS_USERNAME
         length = _utf16_length(password)
         if length < self.min_length:
-            return PasswordFault.TOO_SHORT
+            return PasswordViolation.TOO_SHORT
         if length > self.max_length:
-            return PasswordFault.TOO_LONG
-        return PasswordFault.UNSAFE if lowered in self.unsafe else None
+            return PasswordViolation.TOO_LONG
+        return PasswordViolation.UNSAFE if lowered in self.unsafe else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class NameRule:
         """For clients, with the lengths in it, e.g. `^(?=.{3,16}$)[a-zA-Z0-9_]*$`."""
         return f"^(?=.{{{self.min_length},{self.max_length}}}$){self.pattern.anchored.removeprefix('^')}"
 
-    def find_violation(self, name: str) -> NameViolation | None:
+    def validate(self, name: str) -> NameViolation | None:
         """The first objection in AuthMe's order, None if the name may join."""
         if len(name) > MAX_NAME_CHARACTERS or _utf16_length(name) > self.max_length:
             return NameViolation.TOO_LONG

@@ -13,10 +13,10 @@ from peewee import SQL, Expression, Field, Model, Node, Select, Value, fn
 
 from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE, LenientSqlite, is_exactly
-from plugin_bridge.authme.players import PlayerRow, PlayersAway
+from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable
 from plugin_bridge.authme.sqlite_checksums import FileVersion, WholeTable, names_in
 from plugin_bridge.authme.table import AuthMePlayers, field_of, player_row
-from plugin_bridge.authme.table_checksums import COMPARED, Bucket, StoredDigest, bucket_of
+from plugin_bridge.authme.table_checksums import COMPARED, Bucket, StoredChecksums, bucket_of
 
 
 class SqlitePlayers(AuthMePlayers):
@@ -52,11 +52,13 @@ class SqlitePlayers(AuthMePlayers):
         try:
             return self._version.read()
         except OSError as error:
-            raise PlayersAway(f"AuthMe's file {self._path} cannot be opened: {error.strerror}.") from None
+            raise PlayersUnavailable(f"AuthMe's file {self._path} cannot be opened: {error.strerror}.") from None
         except sqlite3.Error as error:
-            raise PlayersAway(self._explain(error) or f"AuthMe's file {self._path} cannot be read: {error}.") from error
+            raise PlayersUnavailable(
+                self._explain(error) or f"AuthMe's file {self._path} cannot be read: {error}."
+            ) from error
 
-    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
+    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
         with self._table_open() as model:
             compared = [_quoted(model, name) for name in COMPARED if hasattr(model, name)]
             username = _quoted(model, "username")
@@ -79,7 +81,7 @@ class SqlitePlayers(AuthMePlayers):
             status = os.stat(self._path)  # noqa: PTH116 - asked before every statement
         except OSError as error:
             self.close()
-            raise PlayersAway(f"AuthMe's file {self._path} cannot be opened: {error.strerror}.") from None
+            raise PlayersUnavailable(f"AuthMe's file {self._path} cannot be opened: {error.strerror}.") from None
         file = (status.st_dev, status.st_ino)
         if getattr(self._local, "file", None) != file:  # a restored backup is another file under the same name
             self.close()

@@ -15,7 +15,7 @@ from plugin_bridge.authme.table_checksums import (
     BUCKETS,
     EMPTY,
     Bucket,
-    StoredDigest,
+    StoredChecksums,
     Totals,
     bucket_of,
     checksum_of,
@@ -77,7 +77,7 @@ class WholeTable:
         self._totals: Totals | None = None
 
     def changed_buckets(
-        self, query: Query, table: str, username: str, compared: list[str], stored: StoredDigest
+        self, query: Query, table: str, username: str, compared: list[str], stored: StoredChecksums
     ) -> dict[int, Bucket]:
         """The buckets that are others than stored. `username` and `compared` are quoted columns."""
         fingerprint = _fingerprint(query, table, [username, *compared])

@@ -30,7 +30,7 @@ from peewee import (
 
 from plugin_bridge.authme.config import IDENTIFIER, ColumnNames
 from plugin_bridge.authme.player_model import TEXTS, player_model
-from plugin_bridge.authme.players import NewPlayer, PlayerExists, PlayerRefused, PlayerRow, Players, PlayersAway
+from plugin_bridge.authme.players import NewPlayer, PlayerExists, PlayerRefused, PlayerRow, Players, PlayersUnavailable
 from plugin_bridge.authme.table_checksums import (
     EMPTY,
     FIND_ID,
@@ -40,7 +40,7 @@ from plugin_bridge.authme.table_checksums import (
     IdColumn,
     NameIndex,
     SharedTable,
-    StoredDigest,
+    StoredChecksums,
 )
 
 _REQUIRED: Final = ("username", "realname", "hash")
@@ -111,7 +111,7 @@ class AuthMePlayers(Players):
         with self._table_open() as model:
             return int(model.select().count())
 
-    def is_said_online(self, key: str) -> bool:
+    def is_marked_online(self, key: str) -> bool:
         with self._table_open() as model:
             if not hasattr(model, "is_logged"):
                 return False
@@ -200,7 +200,7 @@ class AuthMePlayers(Players):
 
     @contextmanager
     def _table_open(self) -> Iterator[type[Model]]:
-        """The Model, connected; the database's errors turned into `PlayersAway` where they mean that."""
+        """The Model, connected; the database's errors turned into `PlayersUnavailable` where they mean that."""
         try:
             self._connect()
             yield self._model or self._look_at_table()
@@ -209,18 +209,20 @@ class AuthMePlayers(Players):
             if sentence is None:
                 raise
             self.refresh()
-            raise PlayersAway(sentence) from error
+            raise PlayersUnavailable(sentence) from error
 
     def _look_at_table(self) -> type[Model]:
         found = self._database.get_columns(self._table, schema=self._schema)
         present = {column.name: bool(column.null) for column in found}
         if not present:
-            raise PlayersAway(self._no_table())
+            raise PlayersUnavailable(self._no_table())
         model = player_model(self._database, self._table, self._columns, present, self._schema)
         for name in _REQUIRED:
             if not hasattr(model, name):
                 column = getattr(self._columns, TEXTS[name])
-                raise PlayersAway(f"AuthMe's table {self._table} has no column {column}; its config.yml names one.")
+                raise PlayersUnavailable(
+                    f"AuthMe's table {self._table} has no column {column}; its config.yml names one."
+                )
         self._model = model
         return model
 
@@ -288,7 +290,7 @@ class MySqlPlayers(AuthMePlayers):
 
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
         table = self._as_sql()
-        for rows, condition in table.of_buckets(buckets):
+        for rows, condition in table.rows_of_buckets(buckets):
             with self._table_open():
                 cursor = self._database.execute_sql(f"SELECT {table.text('username')} FROM {rows} WHERE {condition}")  # noqa: S608
                 names = [name for (name,) in cursor.fetchall()]
@@ -311,7 +313,7 @@ class MySqlPlayers(AuthMePlayers):
                 found |= {name: int(number) for name, number in cursor.fetchall()}
         return {key: found[key] for key in wanted if key in found}
 
-    def changed_buckets(self, stored: StoredDigest) -> dict[int, Bucket]:
+    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
         table = self._as_sql()
         with self._table_open():
             more, is_same, is_counted = self._database.execute_sql(table.likeness(stored.table)).fetchone()

@@ -60,7 +60,7 @@ def totals_of(buckets: Iterable[Bucket]) -> Totals:
     return Totals(rows, checksums)
 
 
-class StoredDigest(ABC):
+class StoredChecksums(ABC):
     """The digest of an earlier time, kept in a table of ours with the columns bucket, row_count and checksum."""
 
     table: str
@@ -164,7 +164,7 @@ class SharedTable:
         """The table as `a`, to be gone through by its index of names: figures of a table that grew fast mislead."""
         return f"{self.name} a {self._names.forced}"
 
-    def of_buckets(self, numbers: Iterable[int]) -> Iterator[tuple[str, str]]:
+    def rows_of_buckets(self, numbers: Iterable[int]) -> Iterator[tuple[str, str]]:
         """The rows of these buckets as `a`, and the condition on them. Of the others at most the names are read.
 
         So many at a time that it does not matter that the server holds each row against each of their ranges.

@@ -14,10 +14,10 @@ from plugin_bridge.hashers.hasher import (
     Hasher,
     HashingConfig,
     UnhashablePassword,
-    UnusableHashing,
+    UnusableAlgorithm,
     is_hashable,
 )
-from plugin_bridge.hashers.password_hasher import PasswordHasher, Verdict, make_password_hasher
+from plugin_bridge.hashers.password_hasher import PasswordHasher, VerifyResult, make_password_hasher
 
 __all__ = [
     "HASHERS",
@@ -27,8 +27,8 @@ __all__ = [
     "HashingConfig",
     "PasswordHasher",
     "UnhashablePassword",
-    "UnusableHashing",
-    "Verdict",
+    "UnusableAlgorithm",
+    "VerifyResult",
     "find_hasher",
     "is_hashable",
     "make_password_hasher",

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import bcrypt
 
-from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher, HashingConfig, UnusableHashing
+from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher, HashingConfig, UnusableAlgorithm
 from plugin_bridge.hashers.hex_digests import is_same
 
 MAX_COST = 16
@@ -47,7 +47,7 @@ class Bcrypt(Hasher):
     def with_parameters(self, config: HashingConfig) -> Hasher:
         cost = config.bcrypt_log2_rounds
         if not 4 <= cost <= MAX_COST:
-            raise UnusableHashing(
+            raise UnusableAlgorithm(
                 f"ExternalBoardOptions.bCryptLog2Round is {cost}; it must be between 4 and {MAX_COST}."
             )
         return Bcrypt(cost)
@@ -80,7 +80,7 @@ class XfBcrypt(FixedCostBcrypt):
     """bcrypt as XenForo writes it. XenForo's own hash stands in another table, which AuthMe reads and we do not."""
 
     name = "XFBCRYPT"
-    is_of_forum = True
+    uses_forum_table = True
 
 
 class Ipb4(FixedCostBcrypt):
@@ -91,7 +91,7 @@ class Ipb4(FixedCostBcrypt):
 
     name = "IPB4"
     needs_salt_column = True
-    is_of_forum = True
+    uses_forum_table = True
 
     def __init__(self, cost: int = 13) -> None:
         super().__init__(cost)

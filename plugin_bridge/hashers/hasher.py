@@ -24,7 +24,7 @@ class UnhashablePassword(ValueError):
     """
 
 
-class UnusableHashing(ValueError):
+class UnusableAlgorithm(ValueError):
     """The configured algorithm or its parameter cannot be used here. The message is a sentence that names the key."""
 
 
@@ -74,7 +74,7 @@ class Hasher(ABC):
     """Whether all characters outside ASCII are one and the same to it: such a password is verified, but never made."""
     is_deprecated: ClassVar[bool] = False
     """Whether AuthMe verifies its hashes but does not make any more."""
-    is_of_forum: ClassVar[bool] = False
+    uses_forum_table: ClassVar[bool] = False
     """Whether AuthMe's table is then a forum's own table of users: a row has more to it there than we could insert."""
 
     def verify(self, password: str, stored: HashedPassword, username: str) -> bool:
@@ -96,10 +96,10 @@ class Hasher(ABC):
     def hash(self, password: str, username: str) -> HashedPassword:
         """A new hash with a fresh random salt.
 
-        Raises `UnhashablePassword`, and `UnusableHashing` if the algorithm is deprecated.
+        Raises `UnhashablePassword`, and `UnusableAlgorithm` if the algorithm is deprecated.
         """
         if self.is_deprecated:
-            raise UnusableHashing(f"{self.name} hashes are verified, but no longer made.")
+            raise UnusableAlgorithm(f"{self.name} hashes are verified, but no longer made.")
         if not is_hashable(password):
             raise UnhashablePassword("the password is too long or is not valid text")
         if self.is_ascii_only and not password.isascii():
@@ -107,7 +107,7 @@ class Hasher(ABC):
         return self._create(password, username.lower())
 
     def with_parameters(self, config: HashingConfig) -> Hasher:
-        """This algorithm with the configured cost; itself if it has none. Raises `UnusableHashing`."""
+        """This algorithm with the configured cost; itself if it has none. Raises `UnusableAlgorithm`."""
         return self
 
     def _is_readable(self, stored: HashedPassword) -> bool:

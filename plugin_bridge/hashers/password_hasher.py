@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plugin_bridge.hashers.catalogue import find_hasher
-from plugin_bridge.hashers.hasher import HashedPassword, Hasher, HashingConfig, UnhashablePassword, UnusableHashing
+from plugin_bridge.hashers.hasher import HashedPassword, Hasher, HashingConfig, UnhashablePassword, UnusableAlgorithm
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _NO_ALGORITHMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifyResult:
     """The answer to a password. It is true in a condition exactly if the password was right."""
 
     algorithm: str | None  # that matched; None for a wrong password
@@ -35,7 +35,7 @@ class Verdict:
         return self.algorithm is not None
 
 
-WRONG_PASSWORD = Verdict(algorithm=None)
+WRONG_PASSWORD = VerifyResult(algorithm=None)
 
 
 class PasswordHasher:
@@ -70,27 +70,27 @@ class PasswordHasher:
     @property
     def may_provision(self) -> bool:
         """Whether rows may be inserted; False where AuthMe's table is a forum's own table of users."""
-        return not self._configured.is_of_forum
+        return not self._configured.uses_forum_table
 
     def hash(self, password: str, username: str) -> HashedPassword:
         """A new hash by the configured algorithm; raises `UnhashablePassword`."""
         return self._configured.hash(password, username)
 
-    def verify(self, password: str, stored: HashedPassword, username: str) -> Verdict:
+    def verify(self, password: str, stored: HashedPassword, username: str) -> VerifyResult:
         """Which algorithm says yes, or `WRONG_PASSWORD`."""
         if self._configured.verify(password, stored, username):
-            return Verdict(self._configured.name)
+            return VerifyResult(self._configured.name)
         for hasher in self._legacy:
             if hasher.verify(password, stored, username):
-                return Verdict(hasher.name, needs_rehash=True)
+                return VerifyResult(hasher.name, needs_rehash=True)
         return WRONG_PASSWORD
 
-    def verify_dummy(self, password: str, username: str) -> Verdict:
+    def verify_dummy(self, password: str, username: str) -> VerifyResult:
         """Always `WRONG_PASSWORD`, after the work of a wrong one: an unknown name must not answer sooner."""
         self.verify(password, self._decoy, username)
         return WRONG_PASSWORD
 
-    def rehash(self, password: str, verdict: Verdict, username: str) -> HashedPassword | None:
+    def rehash(self, password: str, verdict: VerifyResult, username: str) -> HashedPassword | None:
         """What AuthMe would write after this verdict: the same password by the configured algorithm.
 
         None where it would leave the stored hash as it is, and where the configured algorithm does not take the
@@ -105,12 +105,12 @@ class PasswordHasher:
 
 
 def make_password_hasher(config: HashingConfig) -> PasswordHasher:
-    """The check AuthMe is configured to do; unavailable legacy ones stay out. Raises `UnusableHashing`."""
+    """The check AuthMe is configured to do; unavailable legacy ones stay out. Raises `UnusableAlgorithm`."""
     reason = _why_unusable(config.password_hash, config) or _why_not_made(config.password_hash)
     configured = find_hasher(config.password_hash)
     if reason is not None or configured is None:
-        raise UnusableHashing(f"{PASSWORD_HASH_KEY} is {config.password_hash}: {reason}.")
-    if configured.is_of_forum:
+        raise UnusableAlgorithm(f"{PASSWORD_HASH_KEY} is {config.password_hash}: {reason}.")
+    if configured.uses_forum_table:
         log.warning(
             "%s is %s: the table belongs to a forum. Passwords are verified, but no player is ever added to it; "
             "who is approved here registers there",

@@ -17,7 +17,7 @@ from plugin_bridge.hashers.hasher import (
     HashedPassword,
     Hasher,
     HashingConfig,
-    UnusableHashing,
+    UnusableAlgorithm,
 )
 
 _DIGEST_BYTES = 32  # of SHA-256
@@ -66,10 +66,10 @@ def _encode_base64(raw: bytes) -> str:
 
 
 def _configured_rounds(config: HashingConfig, default: int) -> int:
-    """Raises `UnusableHashing`; 0 or less means the algorithm's own default."""
+    """Raises `UnusableAlgorithm`; 0 or less means the algorithm's own default."""
     rounds = config.pbkdf2_rounds
     if rounds > MAX_ROUNDS:
-        raise UnusableHashing(f"settings.security.pbkdf2Rounds is {rounds}; at most {MAX_ROUNDS} are possible.")
+        raise UnusableAlgorithm(f"settings.security.pbkdf2Rounds is {rounds}; at most {MAX_ROUNDS} are possible.")
     return rounds if rounds > 0 else default
 
 

@@ -24,7 +24,7 @@ class WordPress(Hasher):
     """phpass of the UTF-8 password, written as `$P$` with 8192 rounds. WordPress 6.8's own bcrypt is another thing."""
 
     name = "WORDPRESS"
-    is_of_forum = True
+    uses_forum_table = True
 
     def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
         text = stored.hash
@@ -44,7 +44,7 @@ class PhpBb(Hasher):
     """
 
     name = "PHPBB"
-    is_of_forum = True
+    uses_forum_table = True
 
     def __init__(self, cost: int = 10) -> None:
         self._cost = cost

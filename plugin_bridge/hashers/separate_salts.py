@@ -6,7 +6,7 @@ import secrets
 import string
 from abc import abstractmethod
 
-from plugin_bridge.hashers.hasher import MAX_STORED_CHARACTERS, HashedPassword, Hasher, HashingConfig, UnusableHashing
+from plugin_bridge.hashers.hasher import MAX_STORED_CHARACTERS, HashedPassword, Hasher, HashingConfig, UnusableAlgorithm
 from plugin_bridge.hashers.hex_digests import is_same, md5, sha1, sha256, sha512
 
 _LETTERS_AND_DIGITS = string.digits + string.ascii_letters
@@ -78,7 +78,7 @@ class Salted2Md5(SeparatelySalted):
     def with_parameters(self, config: HashingConfig) -> Hasher:
         length = config.double_md5_salt_length
         if not 0 <= length <= MAX_STORED_CHARACTERS:
-            raise UnusableHashing(
+            raise UnusableAlgorithm(
                 f"settings.security.doubleMD5SaltLength is {length}; it must be between 0 and {MAX_STORED_CHARACTERS}."
             )
         return Salted2Md5(length)

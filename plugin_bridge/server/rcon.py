@@ -20,7 +20,7 @@ MAX_COMMAND_BYTES = 1446
 _MAX_PACKET = 16 * 1024  # 4096 characters of four bytes, and its head
 _MAX_ANSWER = 256 * 1024
 _PIECE = 4096  # bytes at least, of a piece that others may follow
-_PATIENCE = 5.0  # seconds for the whole conversation
+_MAX_SECONDS = 5.0  # seconds for the whole conversation
 _GOODBYE = 1.0
 
 _HEAD = struct.Struct("<iii")
@@ -54,15 +54,15 @@ class RconAddress:
     password: str = field(repr=False)
 
 
-class RconConversation:
-    """Logged in; `ask` as often as needed. Made by `converse`, which bounds the time."""
+class RconConnection:
+    """Logged in; `ask` as often as needed. Made by `open_rcon`, which bounds the time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
         self._number = 0
 
-    async def ask(self, command: str) -> str:
+    async def execute(self, command: str) -> str:
         """The whole answer to one command. Raises ValueError for a command that is too long or has line breaks."""
         if not command.isprintable() or len(command.encode()) > MAX_COMMAND_BYTES:
             raise ValueError("a command is one short line of printable text")
@@ -125,16 +125,16 @@ def _require(is_right: bool) -> None:
 
 
 @contextlib.asynccontextmanager
-async def converse(address: RconAddress, patience: float = _PATIENCE) -> AsyncIterator[RconConversation]:
-    """A conversation, logged in, that ends with the block, and after `patience` seconds in any case.
+async def open_rcon(address: RconAddress, max_seconds: float = _MAX_SECONDS) -> AsyncIterator[RconConnection]:
+    """A conversation, logged in, that ends with the block, and after `max_seconds` seconds in any case.
 
     Entering, asking and leaving raise `RconError` for whatever goes wrong out there.
     """
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(max_seconds):
             reader, writer = await asyncio.open_connection(address.host, address.port, limit=_MAX_PACKET)
             try:
-                conversation = RconConversation(reader, writer)
+                conversation = RconConnection(reader, writer)
                 await conversation.log_in(address.password)
                 yield conversation
             finally:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 MAX_ANSWER_BYTES: Final = 256 * 1024
 """The game itself accepts 32767 characters; mods and pictures have been seen to need more."""
-MAX_LISTED: Final = 200
+MAX_LISTED_PLAYERS: Final = 200
 
 _HANDSHAKE, _STATUS, _PING = 0, 0, 1  # ids of packets
 _ANY_VERSION: Final = -1
@@ -45,10 +45,10 @@ class ServerStatus:
     latency: float
 
 
-async def ask_status(host: str, port: int, patience: float) -> ServerStatus:
-    """The server's answer within `patience` seconds in all. Raises `ServerUnreachable`, whatever is wrong."""
+async def fetch_status(host: str, port: int, max_seconds: float) -> ServerStatus:
+    """The server's answer within `max_seconds` seconds in all. Raises `ServerUnreachable`, whatever is wrong."""
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(max_seconds):
             return await _converse(host, port)
     except TimeoutError:
         raise ServerUnreachable("it does not answer in time") from None
@@ -151,7 +151,7 @@ def read_status(told: object, latency: float) -> ServerStatus:
         raise ValueError("the answer is no JSON object")
     players, version = _table(told.get("players")), _table(told.get("version"))
     sample = players.get("sample")
-    names = [_table(player).get("name") for player in sample[:MAX_LISTED]] if isinstance(sample, list) else []
+    names = [_table(player).get("name") for player in sample[:MAX_LISTED_PLAYERS]] if isinstance(sample, list) else []
     return ServerStatus(
         online=_count(players.get("online")),
         max=_count(players.get("max")),

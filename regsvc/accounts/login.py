@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from peewee import Database
 
-from plugin_bridge.authme.players import PlayersAway
+from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.login_lookup import LoginIdentity, LoginLookup
 from regsvc.auth.hashing import HashPool, Passwords
@@ -183,13 +183,13 @@ class Logins:
                     self._reconciler.wish_to_open(candidate.key)
                     self._reconciler.reconcile_in_transaction(candidate.key)
                 logged_in = self._let_in(user, audience, caller)
-        except PlayersAway as error:
+        except PlayersUnavailable as error:
             raise errors.PlayersAway from error
         if candidate.is_own_password:
-            with contextlib.suppress(PlayersAway):  # the wish is committed: the sync fulfils it
+            with contextlib.suppress(PlayersUnavailable):  # the wish is committed: the sync fulfils it
                 self._reconciler.reconcile_after_commit(candidate.key)
         if candidate.stored is not None and candidate.rehashed is not None:
-            with contextlib.suppress(PlayersAway):  # the next login does it, here or in the game
+            with contextlib.suppress(PlayersUnavailable):  # the next login does it, here or in the game
                 self._reconciler.rehash(candidate.key, candidate.stored, candidate.rehashed)
         return logged_in
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from peewee import Database
 
-from plugin_bridge.authme.players import PlayersAway
+from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.sessions import KnownClients
 from regsvc.core import errors
@@ -59,7 +59,7 @@ class LoginLookup:
             # nobody has proven anything yet: what is braked for many names stays for a run of the sync
             self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_braked=True)
             subject = self._reconciler.look(key or _NOBODY, is_held=False)
-        except PlayersAway as error:
+        except PlayersUnavailable as error:
             raise errors.PlayersAway from error
         if key is None:
             return LoginIdentity(name.lower(), name, None)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plugin_bridge.authme.players import Players, PlayersAway
+from plugin_bridge.authme.players import Players, PlayersUnavailable
 from regsvc.notifications.rcon.console import GameConsole
 from regsvc.sync.reconciler import ReconcileResult
 
@@ -45,8 +45,8 @@ class PlayerWarnings:
 
     def _is_said_online(self, key: str) -> bool:
         try:
-            return self.players.is_said_online(key)
-        except PlayersAway:
+            return self.players.is_marked_online(key)
+        except PlayersUnavailable:
             return False  # which is told by whoever tries to write the row
 
 
@@ -54,6 +54,6 @@ def warn_if_players_away(step: Callable[[str], object], key: str) -> set[str]:
     """Do something about the player's row; AuthMe being away or refusing is a warning, the wish stays."""
     try:
         done = step(key)
-    except PlayersAway:
+    except PlayersUnavailable:
         return {PLAYER_PENDING}
     return {PLAYER_PENDING} if isinstance(done, ReconcileResult) and done.refused is not None else set()

@@ -14,7 +14,7 @@ from regsvc.database.engine import error_sentence, is_unreachable
 from regsvc.database.location import (
     DatabaseLocation,
     bind_installation,
-    check_recorded_home,
+    check_recorded_location,
     read_authme,
     resolve_location,
 )
@@ -73,6 +73,6 @@ def open_context(config: Config, now: Clock = clock.now) -> AppContext:
     authme = read_authme(config)
     location = resolve_location(config, authme)
     keys = load_keys(config.auth, config.server.state_dir)
-    check_recorded_home(config.server.state_dir, location)
+    check_recorded_location(config.server.state_dir, location)
     bind_models(location.database)
     return AppContext(config, authme, location, keys, OpsFile(config.game.ops_path, config.game.operators), now)

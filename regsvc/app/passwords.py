@@ -13,7 +13,7 @@ from plugin_bridge.authme.rules import (
     PasswordRule,
     compile_java_pattern,
 )
-from plugin_bridge.hashers import PasswordHasher, UnusableHashing, make_password_hasher
+from plugin_bridge.hashers import PasswordHasher, UnusableAlgorithm, make_password_hasher
 from regsvc.app.context import AppContext
 from regsvc.auth.hashing import HashPool, Passwords
 from regsvc.config.sections import Config, ConfigError
@@ -80,7 +80,7 @@ def _hasher(authme: AuthMeConfig | None) -> PasswordHasher | None:
         return None
     try:
         return make_password_hasher(authme.hashing)
-    except UnusableHashing as error:
+    except UnusableAlgorithm as error:
         raise ConfigError([str(error)]) from error
 
 

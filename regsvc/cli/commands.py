@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from peewee import PeeweeException
 
-from plugin_bridge.authme.players import PlayersAway
+from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc import __version__
 from regsvc.app.app import App
 from regsvc.app.context import AppContext
@@ -95,7 +95,7 @@ def run(
     except Refusal as refusal:
         print(f"companion: {app.translations.refusal(refusal, config.server.language)}", file=sys.stderr)
         return 1
-    except (PlayersAway, StateInUse) as error:
+    except (PlayersUnavailable, StateInUse) as error:
         print(f"companion: {error}", file=sys.stderr)
         return 1
     except PeeweeException as error:

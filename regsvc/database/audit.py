@@ -30,7 +30,7 @@ SYNC: Final = Actor("sync")
 AUTOMATIC: Final = Actor("registration")
 """Who approves where `registration.approval` is off."""
 
-MACHINES: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name})
+AUTOMATED_ACTORS: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name})
 """Nobody registers under these names: the audit log would not tell him from the program."""
 
 ACTIONS: Final = (
@@ -68,7 +68,7 @@ _SECRET_WORDS: Final = frozenset({"password", "hash", "salt", "token", "code", "
 
 
 @dataclass(frozen=True)
-class Entry:
+class AuditRecord:
     """One line of the log. `operator` is empty for nobody known; `occurrences` is 1 unless it was tallied."""
 
     id: int
@@ -83,9 +83,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class AuditPage:
-    """Entries, newest first. `total` is None where more than `newest_first.COUNTED_TO` match."""
+    """Entries, newest first. `total` is None where more than `newest_first.MAX_COUNT` match."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[AuditRecord, ...]
     total: int | None
     has_next: bool
 
@@ -249,8 +249,8 @@ def _is_any_of(column: Any, spellings: Sequence[str]) -> Any:
     return column == spellings[0] if len(spellings) == 1 else column.in_(spellings)
 
 
-def _entry(row: AuditEntry) -> Entry:
-    return Entry(
+def _entry(row: AuditEntry) -> AuditRecord:
+    return AuditRecord(
         id=row.id,
         action=row.action,
         operator=row.operator,

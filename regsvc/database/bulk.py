@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from peewee import Database, Model
-from peewee import __exception_wrapper__ as told_as_peewee_does  # type: ignore[attr-defined]
+from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
 
 
 def execute_many(database: Database, sql: str, rows: Sequence[Sequence[Any]]) -> None:
     """Run the statement, with `?` for a value, once for each row. Raises peewee's exceptions."""
-    with told_as_peewee_does:
+    with translating_exceptions:
         database.cursor().executemany(sql.replace("?", str(database.param)), rows)
 
 

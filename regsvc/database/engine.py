@@ -30,7 +30,7 @@ from pymysql.constants import CLIENT
 
 from regsvc.config.database_url import split_database_url
 from regsvc.core.errors import DatabaseAway, Overloaded
-from regsvc.database.failpoints import reach
+from regsvc.database import failpoints
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -46,22 +46,22 @@ _IDLE_SECONDS_BEFORE_PING = 5.0
 _MAX_WAITING_RULES = 2000
 
 
-class _WithCommitPoints(Database):
+class _WithFailpoints(Database):
     """What both kinds of database of ours share."""
 
     def commit(self) -> None:
-        reach("before commit")
+        failpoints.reach("before commit")
         super().commit()
-        reach("after commit")
+        failpoints.reach("after commit")
 
 
-class OurSqlite(_WithCommitPoints, SqliteDatabase):
+class OwnSqlite(_WithFailpoints, SqliteDatabase):
     """A file of our own."""
 
 
 def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
     """Our own file: WAL, and every commit on disk before it is answered. Transactions take the write lock at once."""
-    return OurSqlite(
+    return OwnSqlite(
         str(path),
         timeout=busy_timeout.total_seconds(),
         lock_type="IMMEDIATE",
@@ -88,7 +88,7 @@ def _unchecking() -> SSLContext:
     return context
 
 
-class ReadCommittedMySQL(_WithCommitPoints, MySQLDatabase):
+class ReadCommittedMySQL(_WithFailpoints, MySQLDatabase):
     """Every transaction READ COMMITTED: under the default an adoption would hold a player's login back."""
 
     def _connect(self) -> Any:

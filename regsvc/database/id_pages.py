@@ -6,26 +6,26 @@ from typing import Any, Final
 
 from peewee import fn
 
-COUNTED_TO: Final = 100_000
+MAX_COUNT: Final = 100_000
 """Counting goes no further: such a table is long, and who reads it wants its newest page."""
 
 _MAX_OFFSET: Final = 2**53
 
 
 @dataclass(frozen=True)
-class PageOfIds:
-    """`total` is None where more than `COUNTED_TO` match."""
+class IdPage:
+    """`total` is None where more than `MAX_COUNT` match."""
 
     ids: tuple[int, ...]
     total: int | None
     has_next: bool
 
 
-def find_page(model: Any, conditions: Sequence[Any], page: int, size: int) -> PageOfIds:
+def find_page(model: Any, conditions: Sequence[Any], page: int, size: int) -> IdPage:
     """The ids of one page (the first is 1) of the rows that meet all conditions; none past the end."""
     offset = (page - 1) * size
     found = _ids(model, conditions, offset, size + 1) if offset <= _MAX_OFFSET else []
-    return PageOfIds(tuple(found[:size]), _count(model, conditions), has_next=len(found) > size)
+    return IdPage(tuple(found[:size]), _count(model, conditions), has_next=len(found) > size)
 
 
 def _ids(model: Any, conditions: Sequence[Any], offset: int, size: int) -> list[int]:
@@ -35,8 +35,8 @@ def _ids(model: Any, conditions: Sequence[Any], offset: int, size: int) -> list[
 
 
 def _count(model: Any, conditions: Sequence[Any]) -> int | None:
-    matching = model.select(model.id).limit(COUNTED_TO + 1)
+    matching = model.select(model.id).limit(MAX_COUNT + 1)
     if conditions:
         matching = matching.where(*conditions)
     total: int = model.select(fn.COUNT(1)).from_(matching.alias("matching")).scalar()
-    return total if total <= COUNTED_TO else None
+    return total if total <= MAX_COUNT else None

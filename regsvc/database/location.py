@@ -75,7 +75,7 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
         raise ConfigError(["AuthMe's backend is POSTGRESQL, which is not supported yet: use MYSQL, MARIADB or SQLITE."])
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
     if config.database.url != "auto":
-        return _given_home(config, authme if is_shared else None, authme)
+        return _configured_location(config, authme if is_shared else None, authme)
     database: Database
     if authme is not None and is_shared:
         database = _open_authmes_server(config, authme, authme.database)
@@ -85,13 +85,13 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
     return DatabaseLocation("sqlite:companion.db", database, _separate_players(config, authme))
 
 
-def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfig | None) -> DatabaseLocation:
+def _configured_location(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfig | None) -> DatabaseLocation:
     parts = split_database_url(config.database.url)
     if shared is None:
         database = open_database(config.database.url, config.database.busy_timeout)
         if authme is not None and isinstance(database, SqliteDatabase):
             _require_own_file(Path(database.database), authme.sqlite_file)
-        return DatabaseLocation(home_name(config.database.url), database, _separate_players(config, authme))
+        return DatabaseLocation(location_name(config.database.url), database, _separate_players(config, authme))
     same_server = parts.scheme in ("mysql", "mariadb") and (
         _canonical(parts.hostname or "") == _canonical(shared.host) and (parts.port or 3306) == shared.port
     )
@@ -104,7 +104,7 @@ def _given_home(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfi
         )
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, schema=shared.database)
-    return DatabaseLocation(home_name(config.database.url), database, players)
+    return DatabaseLocation(location_name(config.database.url), database, players)
 
 
 def _require_own_file(ours: Path, authmes: Path) -> None:
@@ -159,7 +159,7 @@ def _canonical(host: str) -> str:
     return "127.0.0.1" if _is_loopback(host) else host.lower()
 
 
-def home_name(url: str) -> str:
+def location_name(url: str) -> str:
     """What the home at this URL is called; holds no secret. Raises ValueError with a sentence."""
     parts = split_database_url(url)
     if parts.scheme == "sqlite":
@@ -171,9 +171,9 @@ class WrongDatabase(Exception):
     """The database is not the one this installation lives in; `str()` says what to do."""
 
 
-def check_recorded_home(state_dir: Path, home: DatabaseLocation) -> None:
+def check_recorded_location(state_dir: Path, home: DatabaseLocation) -> None:
     """Refuse to start elsewhere than at the first start. Raises `WrongDatabase`."""
-    recorded = read_recorded_home(state_dir)
+    recorded = read_recorded_location(state_dir)
     if recorded is not None and recorded["home"] != home.name:
         raise WrongDatabase(
             f"This installation lives in {recorded['home']}, but the config now leads to {home.name}. "
@@ -187,7 +187,7 @@ def bind_installation(state_dir: Path, home: DatabaseLocation, key_fingerprint: 
 
     Runs after the migrations. Raises `WrongDatabase`.
     """
-    recorded = read_recorded_home(state_dir)
+    recorded = read_recorded_location(state_dir)
     with home.database.atomic():
         row = Installation.get_or_none(Installation.id == 1)
         if row is None:
@@ -210,7 +210,7 @@ def bind_installation(state_dir: Path, home: DatabaseLocation, key_fingerprint: 
             "Restore the database that belongs to it, or start with an empty state directory."
         )
     if recorded is None:
-        record_home(state_dir, row.installation_id, home.name)
+        record_location(state_dir, row.installation_id, home.name)
 
 
 def _check_mark(row: Installation, home: DatabaseLocation, recorded: dict[str, str] | None) -> None:
@@ -229,7 +229,7 @@ def _check_mark(row: Installation, home: DatabaseLocation, recorded: dict[str, s
         Installation.update(home=home.name).where(Installation.id == 1).execute()  # all but the last step was done
 
 
-def read_recorded_home(state_dir: Path) -> dict[str, str] | None:
+def read_recorded_location(state_dir: Path) -> dict[str, str] | None:
     """The `installation_id` and the `home` of the first start; None before it. Raises `WrongDatabase`."""
     try:
         state: dict[str, str] = json.loads((state_dir / _STATE_FILE).read_text("utf-8"))
@@ -240,7 +240,7 @@ def read_recorded_home(state_dir: Path) -> dict[str, str] | None:
     return state
 
 
-def record_home(state_dir: Path, installation_id: str, home: str) -> None:
+def record_location(state_dir: Path, installation_id: str, home: str) -> None:
     """From now on this installation lives there."""
     path = state_dir / _STATE_FILE
     new = path.with_suffix(".new")

@@ -50,7 +50,7 @@ _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359, 1091}
 _MYSQL_MAY_NOT = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
-LIST_OF_MIGRATIONS: Final = """
+MIGRATION_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS regsvc_migration (
   number     INTEGER PRIMARY KEY, -- of the migration
   name       {text:100} NOT NULL, -- of the migration
@@ -119,7 +119,7 @@ def _one_at_a_time(database: Database) -> Iterator[None]:
 
 
 def _applied_numbers(database: Database) -> set[int]:
-    database.execute_sql(_in_dialect(database, LIST_OF_MIGRATIONS.strip()))
+    database.execute_sql(_in_dialect(database, MIGRATION_TABLE.strip()))
     return {row.number for row in Migration.select(Migration.number)}
 
 

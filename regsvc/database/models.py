@@ -48,7 +48,7 @@ BANNED: Final = "banned"
 STATUSES: Final = (PENDING, APPROVED, REJECTED, BANNED)
 
 
-class MomentField(Field):
+class UtcDateTimeField(Field):
     """An aware UTC datetime; in SQL a UTC DATETIME(3), on SQLite the same as text that sorts by time."""
 
     field_type = "DATETIME(3)"
@@ -65,52 +65,52 @@ class MomentField(Field):
         return moment.replace(tzinfo=UTC)
 
 
-class Table(Model):
+class BaseModel(Model):
     """What all our tables share: plain names, and no database before one is opened."""
 
     class Meta:
         legacy_table_names = False
 
 
-class Installation(Table):
+class Installation(BaseModel):
     """One row: who we are and where our home is."""
 
     id = IntegerField(primary_key=True)
     installation_id = CharField(36)
     home = CharField(255)
     key_fingerprint = CharField(64)
-    first_started_at = MomentField()
-    purging_audit_before = MomentField(null=True)
-    digested_at = MomentField(null=True)
+    first_started_at = UtcDateTimeField()
+    purging_audit_before = UtcDateTimeField(null=True)
+    digested_at = UtcDateTimeField(null=True)
     digested_user_id = BigIntegerField(null=True)
 
     class Meta:
         table_name = "regsvc_installation"
 
 
-class Migration(Table):
+class Migration(BaseModel):
     """A migration that has been applied."""
 
     number = IntegerField(primary_key=True)
     name = CharField(100)
-    applied_at = MomentField()
+    applied_at = UtcDateTimeField()
 
     class Meta:
         table_name = "regsvc_migration"
 
 
-class Lease(Table):
+class Lease(BaseModel):
     """Which process may run a thing that only one may run."""
 
     name = CharField(40, primary_key=True)
     holder = CharField(80)
-    expires_at = MomentField()
+    expires_at = UtcDateTimeField()
 
     class Meta:
         table_name = "regsvc_lease"
 
 
-class User(Table):
+class User(BaseModel):
     """Who may play, why, and since when."""
 
     id = BigAutoField()
@@ -127,25 +127,25 @@ class User(Table):
     password_hash = CharField(255, null=True)
     password_salt = CharField(255, null=True)
     password_algorithm = CharField(32, null=True)
-    password_set_at = MomentField(null=True)
+    password_set_at = UtcDateTimeField(null=True)
     token_generation = IntegerField(default=0)
     origin = CharField(16)
     registration_ip = CharField(45, null=True)
-    created_at = MomentField()
+    created_at = UtcDateTimeField()
     reason = TextField(null=True)
     reviewed_by = CharField(255, null=True)
-    reviewed_at = MomentField(null=True)
+    reviewed_at = UtcDateTimeField(null=True)
     banned_from = CharField(16, null=True)
-    ban_expires_at = MomentField(null=True)
-    last_login_at = MomentField(null=True)
+    ban_expires_at = UtcDateTimeField(null=True)
+    last_login_at = UtcDateTimeField(null=True)
     totp_step = BigIntegerField(null=True)
-    changed_at = MomentField(null=True, index=True)  # written by the database
+    changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
     class Meta:
         table_name = "regsvc_user"
 
 
-class Review(Table):
+class Review(BaseModel):
     """Every decision about a user, kept after the user is gone."""
 
     id = BigAutoField()
@@ -156,16 +156,16 @@ class Review(Table):
     status_before = CharField(16)
     status_after = CharField(16, null=True)
     reason = TextField(null=True)
-    ban_expires_at = MomentField(null=True)
+    ban_expires_at = UtcDateTimeField(null=True)
     operator = CharField(255)
-    reviewed_at = MomentField()
+    reviewed_at = UtcDateTimeField()
     email_key = CharField(320, null=True, index=True)
 
     class Meta:
         table_name = "regsvc_review"
 
 
-class Player(Table):
+class Player(BaseModel):
     """What we know of the row in AuthMe's table that has this name: the agreement the sync reasons from."""
 
     username_key = CharField(255, primary_key=True)
@@ -181,23 +181,23 @@ class Player(Table):
     wish_salt = CharField(255, null=True)
     wish_regdate = BigIntegerField(null=True)
     lock_reason = CharField(16, null=True)
-    locked_at = MomentField(null=True)
+    locked_at = UtcDateTimeField(null=True)
     kept_hash = CharField(255, null=True)
     kept_origin = CharField(8, null=True)
     kept_premium_uuid = CharField(36, null=True)
     tombstone_hash = CharField(255, null=True)
     tombstone_regdate = BigIntegerField(null=True)
-    tombstone_at = MomentField(null=True)
+    tombstone_at = UtcDateTimeField(null=True)
     conflict = CharField(255, null=True)
     plugin_state = CharField(16)
-    plugin_since = MomentField()
-    changed_at = MomentField(null=True, index=True)  # written by the database
+    plugin_since = UtcDateTimeField()
+    changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
     class Meta:
         table_name = "regsvc_player"
 
 
-class DigestBucket(Table):
+class DigestBucket(BaseModel):
     """What the last run of the sync saw of the plugin's rows that fall into one bucket."""
 
     bucket = IntegerField(primary_key=True)
@@ -208,7 +208,7 @@ class DigestBucket(Table):
         table_name = "regsvc_digest"
 
 
-class SyncState(Table):
+class SyncState(BaseModel):
     """One row: under which circumstances the digest was stored."""
 
     id = IntegerField(primary_key=True)
@@ -217,13 +217,13 @@ class SyncState(Table):
     user_count = BigIntegerField()
     user_ids = BigIntegerField()
     newest_id = BigIntegerField()
-    compared_at = MomentField()
+    compared_at = UtcDateTimeField()
 
     class Meta:
         table_name = "regsvc_sync_state"
 
 
-class Session(Table):
+class Session(BaseModel):
     """An access token that was issued; known by its `jti` only."""
 
     jti = CharField(32, primary_key=True)
@@ -231,28 +231,28 @@ class Session(Table):
     audience = CharField(8)
     token_generation = IntegerField()
     ip = CharField(45, null=True)
-    created_at = MomentField()
-    last_seen_at = MomentField()
-    expires_at = MomentField()
+    created_at = UtcDateTimeField()
+    last_seen_at = UtcDateTimeField()
+    expires_at = UtcDateTimeField()
 
     class Meta:
         table_name = "regsvc_session"
 
 
-class KnownClient(Table):
+class KnownClient(BaseModel):
     """A client from which a user logged in: strangers' failures do not slow it down."""
 
     id = BigAutoField()
     user = ForeignKeyField(User, on_delete="CASCADE", backref="known_clients")
     client = CharField(45)
-    last_login_at = MomentField()
+    last_login_at = UtcDateTimeField()
 
     class Meta:
         table_name = "regsvc_known_client"
         indexes = ((("user", "client"), True),)
 
 
-class Verification(Table):
+class Verification(BaseModel):
     """A verification code that was issued. The code itself is derived, never stored."""
 
     id = BigAutoField()
@@ -260,16 +260,16 @@ class Verification(Table):
     purpose = CharField(16)
     nonce = CharField(32)
     tries = IntegerField(default=0)
-    created_at = MomentField()
-    handed_over_at = MomentField(null=True)
-    redeemed_at = MomentField(null=True)
+    created_at = UtcDateTimeField()
+    handed_over_at = UtcDateTimeField(null=True)
+    redeemed_at = UtcDateTimeField(null=True)
 
     class Meta:
         table_name = "regsvc_verification"
         indexes = ((("email_key", "purpose"), False),)
 
 
-class Link(Table):
+class Link(BaseModel):
     """A mailed link that sets a password. Its token is derived, never stored."""
 
     id = BigAutoField()
@@ -277,15 +277,15 @@ class Link(Table):
     purpose = CharField(16)
     email_key = CharField(320)
     nonce = CharField(32)
-    created_at = MomentField()
-    expires_at = MomentField()
-    redeemed_at = MomentField(null=True)
+    created_at = UtcDateTimeField()
+    expires_at = UtcDateTimeField()
+    redeemed_at = UtcDateTimeField(null=True)
 
     class Meta:
         table_name = "regsvc_link"
 
 
-class ChatRequest(Table):
+class ChatRequest(BaseModel):
     """An authorization request that was begun and not answered yet. Its state is known by a keyed hash only."""
 
     id = BigAutoField()
@@ -295,13 +295,13 @@ class ChatRequest(Table):
         Session, null=True, on_delete="CASCADE", backref="chat_requests", column_name="session_jti"
     )
     session_jti: str | None  # peewee's name for what the key holds
-    created_at = MomentField(index=True)
+    created_at = UtcDateTimeField(index=True)
 
     class Meta:
         table_name = "regsvc_chat_request"
 
 
-class ChatLink(Table):
+class ChatLink(BaseModel):
     """A chat account that somebody proved to be his, claimed by a user or not yet."""
 
     id = BigAutoField()
@@ -315,13 +315,13 @@ class ChatLink(Table):
     avatar = CharField(255, null=True)
     global_name = CharField(255, null=True)
     token_hash = CharField(64, unique=True)
-    linked_at = MomentField()
+    linked_at = UtcDateTimeField()
 
     class Meta:
         table_name = "regsvc_chat_link"
 
 
-class StoredQuestionnaire(Table):
+class StoredQuestionnaire(BaseModel):
     """A questionnaire that was answered. The token that stands for it is derived, never stored."""
 
     id = BigAutoField()
@@ -334,14 +334,14 @@ class StoredQuestionnaire(Table):
     requires_review = BooleanField()
     summary = CharField(1000)
     answers = TextField()
-    submitted_at = MomentField()
-    expires_at = MomentField(null=True, index=True)
+    submitted_at = UtcDateTimeField()
+    expires_at = UtcDateTimeField(null=True, index=True)
 
     class Meta:
         table_name = "regsvc_questionnaire_result"
 
 
-class OutboxEntry(Table):
+class OutboxEntry(BaseModel):
     """A side effect that was promised in the transaction of its cause, and is done after it."""
 
     id = BigAutoField()
@@ -354,9 +354,9 @@ class OutboxEntry(Table):
     row_id = BigIntegerField(null=True)
     link_id = BigIntegerField(null=True)
     attempts = IntegerField(default=0)
-    created_at = MomentField()
-    next_attempt_at = MomentField(null=True)
-    done_at = MomentField(null=True)
+    created_at = UtcDateTimeField()
+    next_attempt_at = UtcDateTimeField(null=True)
+    done_at = UtcDateTimeField(null=True)
     outcome = CharField(16, null=True)
     last_error = CharField(500, null=True)
     payload = TextField(null=True)
@@ -371,15 +371,15 @@ class OutboxEntry(Table):
         )
 
 
-class RateLimitWindow(Table):
+class RateLimitWindow(BaseModel):
     """How often something that is limited happened in the window under way."""
 
     id = BigAutoField()
     scope = CharField(40)
     subject = CharField(320)
     period_seconds = IntegerField()
-    started_at = MomentField()
-    ends_at = MomentField(index=True)
+    started_at = UtcDateTimeField()
+    ends_at = UtcDateTimeField(index=True)
     hits = IntegerField()
 
     class Meta:
@@ -387,7 +387,7 @@ class RateLimitWindow(Table):
         indexes = ((("scope", "subject", "period_seconds"), True),)
 
 
-class AuditEntry(Table):
+class AuditEntry(BaseModel):
     """Who did what to whom. Append-only; only `occurrences` of a tallied entry may grow."""
 
     id = BigAutoField()
@@ -398,14 +398,14 @@ class AuditEntry(Table):
     ip = CharField(45, null=True)
     tally = CharField(64, null=True, unique=True)
     occurrences = IntegerField(default=1)
-    created_at = MomentField(index=True)
+    created_at = UtcDateTimeField(index=True)
 
     class Meta:
         table_name = "regsvc_audit"
         indexes = ((("target", "id"), False), (("action", "id"), False), (("operator", "id"), False))
 
 
-MODELS: Final[tuple[type[Table], ...]] = (
+MODELS: Final[tuple[type[BaseModel], ...]] = (
     Installation,
     Migration,
     Lease,

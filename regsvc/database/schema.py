@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from regsvc.database.migrator import LIST_OF_MIGRATIONS, MYSQL_TYPES, list_migrations, split_statements
+from regsvc.database.migrator import MIGRATION_TABLE, MYSQL_TYPES, list_migrations, split_statements
 from regsvc.database.models import MODELS
 
 _COLUMN = re.compile(r"^\s+(?:ADD COLUMN )?(\w+)\s+(.+?),? -- (.*)$", re.MULTILINE)
@@ -61,7 +61,7 @@ def list_views() -> list[Relation]:
 
 
 def _table_statements() -> Iterator[str]:
-    yield LIST_OF_MIGRATIONS.strip()
+    yield MIGRATION_TABLE.strip()
     for migration in list_migrations():
         yield from split_statements(getattr(migration.module, "TABLES", ""))
 

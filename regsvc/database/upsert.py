@@ -5,11 +5,11 @@ from typing import Any
 
 from peewee import Field, MySQLDatabase
 
-from regsvc.database.models import Table
+from regsvc.database.models import BaseModel
 
 
 def insert_or_update(
-    model: type[Table], row: Mapping[Field, Any], *, unique: Sequence[Field], changes: Mapping[Field, Any]
+    model: type[BaseModel], row: Mapping[Field, Any], *, unique: Sequence[Field], changes: Mapping[Field, Any]
 ) -> None:
     """Insert `row`; where its `unique` columns exist already, make `changes` to that row instead.
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from peewee import Database, IntegrityError
 
-from plugin_bridge.authme.players import Players, PlayersAway
+from plugin_bridge.authme.players import Players, PlayersUnavailable
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.hashing import HashPool, Passwords, StoredPassword
@@ -267,7 +267,7 @@ class Registration:
                     self._reconciler.reconcile_in_transaction(new.key)
         except IntegrityError as error:
             raise _taken(error) from None
-        except PlayersAway as error:
+        except PlayersUnavailable as error:
             raise errors.PlayersAway from error
         self._settle_after(new.key)
         return str(user.status)
@@ -293,7 +293,7 @@ class Registration:
         """The player's row of a user who needed no approval; while AuthMe is away the wish waits for the sync."""
         try:
             self._reconciler.reconcile_after_commit(key)
-        except PlayersAway as error:
+        except PlayersUnavailable as error:
             log.warning("the player of a new user waits for the sync: %s", error)
 
     def _make_room_for_name(self, key: str) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plugin_bridge.server.files import ServerFileError
-from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, ask_status
+from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, fetch_status
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.game_address import GameAddress
@@ -78,7 +78,7 @@ class GameStatus:
             address = await asyncio.to_thread(self._find_address)
             if address is None:
                 return None
-            return await ask_status(address.host, address.port, self._patience)
+            return await fetch_status(address.host, address.port, self._patience)
         except (ServerUnreachable, ServerFileError) as error:
             log.debug("the game server is silent: %s", error)
         except Exception as bug:

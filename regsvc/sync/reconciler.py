@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from peewee import Database, InternalError, OperationalError
 
-from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, PlayersAway
+from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
+from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
-from regsvc.database.failpoints import reach
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.decisions import BRAKED, Adopt, ApplySqlEdit, Decision, EndBan, MarkMissing
@@ -148,7 +148,7 @@ class Reconciler:
         `is_braked`: leave a step that must not be taken for many names at once. `believes_empty`: take a row for
         removed even where the whole table is empty.
 
-        On SQLite never inside a transaction of ours: AuthMe's file is another one. Raises `PlayersAway`.
+        On SQLite never inside a transaction of ours: AuthMe's file is another one. Raises `PlayersUnavailable`.
         """
         settled = ReconcileResult()
         try:
@@ -193,7 +193,7 @@ class Reconciler:
     def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
         """The same after the caller's transaction, where the sides have one each; else None: it was done inside.
 
-        Raises `PlayersAway` also when our own database is busy: what was committed must not be done again.
+        Raises `PlayersUnavailable` also when our own database is busy: what was committed must not be done again.
         """
         if self.is_one_transaction:
             return None
@@ -202,14 +202,14 @@ class Reconciler:
         except (OperationalError, InternalError) as error:
             if not is_retryable(error):
                 raise
-            raise PlayersAway("The database is busy; the wish is committed.") from error
+            raise PlayersUnavailable("The database is busy; the wish is committed.") from error
 
     def rehash(self, key: str, stored: StoredPassword, rehashed: StoredPassword) -> bool:
         """What AuthMe does at a login: the same password, in the place of a hash of a legacy algorithm.
 
         True if it was done. False if the row, or what was agreed on, is not as `stored` says; then it is left as it
-        is. Nobody's sessions end. Raises `PlayersAway`, also when our own database is busy: the login must not be
-        done again.
+        is. Nobody's sessions end. Raises `PlayersUnavailable`, also when our own database is busy: the login must not
+        be done again.
         """
         self._world.players.find(key)  # a busy file is waited for before our own database is held
         try:
@@ -221,7 +221,7 @@ class Reconciler:
         except (OperationalError, InternalError) as error:
             if not is_retryable(error):
                 raise
-            raise PlayersAway("The database is busy; the next login rehashes.") from error
+            raise PlayersUnavailable("The database is busy; the next login rehashes.") from error
 
     def note_registration(self, key: str, user_id: int) -> None:
         """A new user: whether AuthMe could be asked for the name decides who was first."""
@@ -242,14 +242,14 @@ class Reconciler:
     def wish_for_row(self, key: str) -> None:
         """Somebody who may ask for it wants this approved user to have a row with the user's own password.
 
-        Raises `PlayersAway`, and keeps the wish for when the table is there again.
+        Raises `PlayersUnavailable`, and keeps the wish for when the table is there again.
         """
         user, agreement = self._world.agreements.find_user(key), self._world.agreements.find(key)
         if not self.is_enabled or user is None or user.status != APPROVED or agreement is None:
             return
         try:
             player = self._world.players.find(key)
-        except PlayersAway:
+        except PlayersUnavailable:
             self._world.agreements.save(key, wish=blind_wish(agreement))
             raise
         wish = row_wish(user, agreement, player, self.policy)
@@ -288,14 +288,14 @@ class Reconciler:
         self._world.agreements.save(key, conflict=",".join(others) or None)
 
     def record_tombstone(self, key: str) -> None:
-        """The user of this name is about to be deleted: note which row is to go. Raises `PlayersAway` after it."""
+        """The user of this name is about to be deleted: note which row is to go. May raise `PlayersUnavailable`."""
         agreements = self._world.agreements
         if not self.is_enabled:
             agreements.forget(key)
             return
         try:
             subject = self.look(key)
-        except PlayersAway:
+        except PlayersUnavailable:
             user, agreement = agreements.find_user(key), agreements.find(key)
             record_unseen_tombstone(agreements, Account(key, user, agreement, None, False, self._world.now()))
             raise
@@ -332,9 +332,9 @@ class Reconciler:
             may_write = step.may_write(self._world, subject, decision)
         if not may_write:
             return False
-        reach("before player write")
+        failpoints.reach("before player write")
         is_written = step.write(self._world, subject, decision)
-        reach("after player write")
+        failpoints.reach("after player write")
         if not is_written:
             return True
         with self._database.atomic():

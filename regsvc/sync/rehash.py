@@ -4,7 +4,7 @@ It is the same password. Nothing may look as if somebody had changed it, so that
 """
 
 from regsvc.auth.hashing import StoredPassword
-from regsvc.database.failpoints import reach
+from regsvc.database import failpoints
 from regsvc.database.models import User
 from regsvc.sync.records import Account
 from regsvc.sync.steps import StepContext
@@ -22,9 +22,9 @@ def replace_hash(world: StepContext, subject: Account, stored: StoredPassword, r
         return False
     if not (player.hash, player.salt) == (agreement.base_hash, agreement.base_salt) == (stored.hash, stored.salt):
         return False
-    reach("before player write")
+    failpoints.reach("before player write")
     is_written = world.players.update(player, {"hash": rehashed.hash, "salt": rehashed.salt})
-    reach("after player write")
+    failpoints.reach("after player write")
     if is_written:
         world.agreements.save(subject.key, base_hash=rehashed.hash, base_salt=rehashed.salt)
         _move_own_password(subject, stored, rehashed)

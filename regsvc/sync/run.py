@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from peewee import Database, PeeweeException
 
-from plugin_bridge.authme.players import NameCollides, PlayerRow, Players, PlayersAway, is_findable
+from plugin_bridge.authme.players import NameCollides, PlayerRow, Players, PlayersUnavailable, is_findable
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
 from regsvc.core.refusal import Refusal
@@ -123,7 +123,7 @@ class Sync:
         try:
             self._players.refresh()
             self._go_over_everybody(run, allow_mass_changes)
-        except PlayersAway as error:
+        except PlayersUnavailable as error:
             run.report.away = str(error)
             run.report.add_error(None, str(error))
             self._look_at_our_side(run)

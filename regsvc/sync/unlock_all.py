@@ -20,7 +20,7 @@ class Release:
     def run(self) -> tuple[int, list[str]]:
         """How many rows were unlocked, and the names of those whose hash is known nowhere any more.
 
-        Raises `PlayersAway`.
+        Raises `PlayersUnavailable`.
         """
         unlocked, hopeless = 0, []
         for page in self._players.pages(_PAGE):

@@ -12,7 +12,7 @@ from typing import Any, Final
 from regsvc.core.caller import Session
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Unauthorized
-from regsvc.database.audit import MACHINES, Audit, Entry
+from regsvc.database.audit import AUTOMATED_ACTORS, Audit, AuditRecord
 from regsvc.database.models import User
 from regsvc.notifications.mail.history import MailEntry
 from regsvc.users.chat_links import ChatAccount
@@ -123,7 +123,7 @@ class UserExport:
         since, first_id = user.created_at, self._find_beginning(user)
         done_to = self.audit.list_entries(1, AT_MOST, target=user.username, since=since).entries
         done_by = self.audit.list_entries(1, AT_MOST, operator=user.username, since=since).entries
-        if user.username_key in MACHINES:  # a player from the game; what the program did to others is not his
+        if user.username_key in AUTOMATED_ACTORS:  # a player from the game; what the program did to others is not his
             done_by = ()
         entries = {entry.id: entry for entry in (*done_to, *done_by) if entry.id >= first_id}
         newest = sorted(entries.values(), key=lambda entry: entry.id, reverse=True)
@@ -156,8 +156,8 @@ def _own_user(user: User) -> OwnUser:
     )
 
 
-def _own_audit(entry: Entry, user: User) -> OwnAudit:
-    is_own_doing = entry.operator.lower() == user.username_key and user.username_key not in MACHINES
+def _own_audit(entry: AuditRecord, user: User) -> OwnAudit:
+    is_own_doing = entry.operator.lower() == user.username_key and user.username_key not in AUTOMATED_ACTORS
     is_about_owner = entry.target is None or entry.target.lower() == user.username_key
     return OwnAudit(
         action=entry.action,
@@ -172,4 +172,4 @@ def _own_audit(entry: Entry, user: User) -> OwnAudit:
 def _kind_of(operator: str) -> str:
     if not operator:
         return NOBODY
-    return SYSTEM if operator.lower() in MACHINES or operator.startswith("cli:") else OPERATOR
+    return SYSTEM if operator.lower() in AUTOMATED_ACTORS or operator.startswith("cli:") else OPERATOR

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from plugin_bridge.authme.rules import NameRule, PasswordRule
 from regsvc.core.errors import InvalidField, InvalidPassword, InvalidUsername, PasswordRequired, ReservedUsername
-from regsvc.database.audit import MACHINES
+from regsvc.database.audit import AUTOMATED_ACTORS
 
 _LONGEST_NAME = 64
 _LONGEST_GAMERTAG = 16
@@ -50,7 +50,7 @@ class InputRules:
         self._names = names
         self._passwords = passwords
         self._bedrock = bedrock
-        self._reserved = MACHINES.union(name.lower() for name in reserved_names)
+        self._reserved = AUTOMATED_ACTORS.union(name.lower() for name in reserved_names)
         self._operators = operators
         self._mode = password_mode
 
@@ -74,7 +74,7 @@ class InputRules:
             if not self._bedrock.pattern.fullmatch(username):
                 raise InvalidUsername(regex=self._bedrock.pattern.pattern)
             return
-        fault = self._names.find_violation(username)
+        fault = self._names.validate(username)
         if fault is not None:
             raise self._invalid_username(str(fault))
 
@@ -100,7 +100,7 @@ class InputRules:
 
     def check_password(self, password: str, username: str, field: str = "password") -> None:
         """Raises `InvalidPassword`; `field` is what the request calls it."""
-        fault = self._passwords.find_violation(password, username)
+        fault = self._passwords.validate(password, username)
         if fault is not None:
             raise InvalidPassword(
                 str(fault),

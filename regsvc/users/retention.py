@@ -10,7 +10,7 @@ from peewee import Database
 from regsvc.config.sections import RetentionSection
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
-from regsvc.database.models import AuditEntry, Installation, KnownClient, OutboxEntry, Session, Table, User
+from regsvc.database.models import AuditEntry, BaseModel, Installation, KnownClient, OutboxEntry, Session, User
 
 _AT_ONCE: Final = 500
 
@@ -125,7 +125,7 @@ class Retention:
 
     def _deleting(self, key: Any) -> Callable[[list[Any]], int]:
         def delete(keys: list[Any]) -> int:
-            model: type[Table] = key.model
+            model: type[BaseModel] = key.model
             with self._database.atomic():
                 return int(model.delete().where(key.in_(keys)).execute())
 
@@ -133,7 +133,7 @@ class Retention:
 
     def _changing(self, key: Any, **changes: Any) -> Callable[[list[Any]], int]:
         def change(keys: list[Any]) -> int:
-            model: type[Table] = key.model
+            model: type[BaseModel] = key.model
             with self._database.atomic():
                 return int(model.update(changes).where(key.in_(keys)).execute())
 

@@ -12,7 +12,7 @@ from plugin_bridge.authme.config import (
     MailAccount,
     read_authme_config,
 )
-from plugin_bridge.authme.rules import PasswordFault
+from plugin_bridge.authme.rules import PasswordViolation
 from plugin_bridge.hashers import make_password_hasher
 
 REAL_LIFE = """
@@ -111,12 +111,12 @@ class TestReading:
     def test_it_reads_the_rules(self, tmp_path: Path) -> None:
         config = read(tmp_path, REAL_LIFE)
         assert (config.name_rule.min_length, config.name_rule.max_length) == (4, 20)
-        assert config.name_rule.find_violation("Alice") == "forbidden_characters"
+        assert config.name_rule.validate("Alice") == "forbidden_characters"
         assert (config.password_rule.min_length, config.password_rule.max_length) == (8, 40)
         rule = read(tmp_path, REAL_LIFE.replace("'[a-z ]*'", "'[a-z0-9 ]*'")).password_rule
-        assert rule.find_violation("LETMEIN99", "alice") == PasswordFault.UNSAFE
-        assert rule.find_violation("12345678", "alice") == PasswordFault.UNSAFE
-        assert rule.find_violation("password", "alice") is None
+        assert rule.validate("LETMEIN99", "alice") == PasswordViolation.UNSAFE
+        assert rule.validate("12345678", "alice") == PasswordViolation.UNSAFE
+        assert rule.validate("password", "alice") is None
 
     @pytest.mark.parametrize(
         "text", ["{}", "DataSource:\nsettings: 5\n", "DataSource: {backend: ORACLE, mySQLPort: null}"]
@@ -184,7 +184,7 @@ class TestAlgorithms:
 class TestPatterns:
     def test_an_invalid_one_allows_everything(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         config = read(tmp_path, "settings: {restrictions: {allowedPasswordCharacters: '[a-'}}")
-        assert config.password_rule.find_violation("with space é", "alice") is None
+        assert config.password_rule.validate("with space é", "alice") is None
         assert "settings.restrictions.allowedPasswordCharacters" in caplog.text
 
 

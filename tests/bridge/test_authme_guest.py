@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfigError, ColumnNames, read_authme_config
-from plugin_bridge.authme.players import PlayerRow, PlayersAway
+from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable
 from plugin_bridge.authme.table import AuthMePlayers, MySqlPlayers
 from regsvc.database.engine import open_database
 from tests.support.authme_database import SqliteFile
@@ -90,9 +90,9 @@ def test_the_table_may_stand_in_another_schema(
 def test_a_table_that_is_not_there_yet_is_told_in_words(authme_table: AuthMeTable, players: AuthMePlayers) -> None:
     authme_table.database.execute(f"DROP TABLE {authme_table.name}")
     for call in (lambda: players.find("alice"), players.count, players.is_empty, lambda: next(players.pages(5))):
-        with pytest.raises(PlayersAway, match="no table authme yet"):
+        with pytest.raises(PlayersUnavailable, match="no table authme yet"):
             call()
-    with pytest.raises(PlayersAway):
+    with pytest.raises(PlayersUnavailable):
         players.insert(ALICE)
     create_table(authme_table)
     players.insert(ALICE)
@@ -105,7 +105,7 @@ def test_a_table_that_goes_away_between_two_looks_is_told_in_words(
     players.insert(ALICE)
     row = seen(players)
     authme_table.database.execute(f"DROP TABLE {authme_table.name}")
-    with pytest.raises(PlayersAway, match="no table authme yet"):
+    with pytest.raises(PlayersUnavailable, match="no table authme yet"):
         players.update(row, {"hash": "new"})
     create_table(authme_table)
     assert players.is_empty()
@@ -116,7 +116,7 @@ def test_a_column_that_goes_away_between_two_looks_is_told_in_words(
 ) -> None:
     players.insert(ALICE)
     authme_table.database.execute(f"ALTER TABLE {authme_table.name} DROP COLUMN totp")
-    with pytest.raises(PlayersAway, match="lacks a column"):
+    with pytest.raises(PlayersUnavailable, match="lacks a column"):
         players.find("alice")
     assert seen(players).totp is None
 
@@ -125,7 +125,7 @@ def test_a_table_without_a_needed_column_is_told_in_words(authme_table: AuthMeTa
     table = authme_table.name
     authme_table.database.execute(f"DROP TABLE {table}")
     authme_table.database.execute(f"CREATE TABLE {table} (username VARCHAR(255), realname VARCHAR(255))")
-    with pytest.raises(PlayersAway, match="has no column password"):
+    with pytest.raises(PlayersUnavailable, match="has no column password"):
         players.find("alice")
 
 
@@ -157,16 +157,16 @@ def test_a_missing_file_is_away_and_is_not_made(game_server: GameServer, open_pl
     game_server.authme_directory.mkdir(parents=True)
     path = game_server.authme_directory / "authme.db"
     players = open_players(AuthMeTable(SqliteFile(path)))
-    with pytest.raises(PlayersAway, match="cannot be opened"):
+    with pytest.raises(PlayersUnavailable, match="cannot be opened"):
         players.find("alice")
-    with pytest.raises(PlayersAway):
+    with pytest.raises(PlayersUnavailable):
         players.insert(ALICE)
     assert not path.exists()
 
 
 def test_a_file_that_is_no_database_is_away(sqlite_table: AuthMeTable, open_players: OpenPlayers) -> None:
     path_of(sqlite_table).write_bytes(b"no database at all, but long enough to look like one" * 40)
-    with pytest.raises(PlayersAway, match="cannot be used"):
+    with pytest.raises(PlayersUnavailable, match="cannot be used"):
         open_players(sqlite_table).find("alice")
 
 
@@ -183,7 +183,7 @@ def test_a_busy_file_is_away_and_nothing_is_lost(sqlite_table: AuthMeTable, open
             lambda: players.delete(row),
             lambda: players.insert(replace(ALICE, realname="Bob")),
         ):
-            with pytest.raises(PlayersAway, match="is busy"):
+            with pytest.raises(PlayersUnavailable, match="is busy"):
                 call()
         authme.execute("ROLLBACK")
     assert players.update(row, {"hash": "new"})
@@ -244,7 +244,7 @@ def test_a_login_without_rights_on_the_table_is_told_in_words(
         opened = open_database(replace(database, user="reader", password="reader-password").url, SHORT)
         players = MySqlPlayers(opened, authme_table.name, ColumnNames())
         assert players.is_empty()
-        with pytest.raises(PlayersAway, match="grant it the right"):
+        with pytest.raises(PlayersUnavailable, match="grant it the right"):
             players.insert(ALICE)
         opened.close()
     finally:

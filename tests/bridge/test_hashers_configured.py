@@ -7,7 +7,7 @@ from plugin_bridge.hashers import (
     HashedPassword,
     HashingConfig,
     PasswordHasher,
-    UnusableHashing,
+    UnusableAlgorithm,
     make_password_hasher,
 )
 from plugin_bridge.hashers.bcrypts import Bcrypt
@@ -118,20 +118,22 @@ class TestMakePasswordHasher:
 
     @pytest.mark.parametrize("algorithm", SEPARATE)
     def test_it_refuses_a_separate_salt_without_a_column(self, algorithm: str) -> None:
-        with pytest.raises(UnusableHashing, match=rf"passwordHash is {algorithm}: .* DataSource\.mySQLColumnSalt"):
+        with pytest.raises(UnusableAlgorithm, match=rf"passwordHash is {algorithm}: .* DataSource\.mySQLColumnSalt"):
             make_password_hasher(HashingConfig(algorithm))
         assert make_password_hasher(HashingConfig(algorithm, has_salt_column=True)).needs_salt_column
 
     @pytest.mark.parametrize("algorithm", DEPRECATED)
     def test_it_refuses_to_make_what_authme_does_not_make(self, algorithm: str) -> None:
-        with pytest.raises(UnusableHashing, match=rf"passwordHash is {algorithm}: .* settings\.security\.legacyHashes"):
+        with pytest.raises(
+            UnusableAlgorithm, match=rf"passwordHash is {algorithm}: .* settings\.security\.legacyHashes"
+        ):
             make_password_hasher(HashingConfig(algorithm))
         legacy = make_password_hasher(HashingConfig("SHA256", legacy_hashes=(algorithm,)))
         assert legacy.verify(PASSWORD, stored_as(algorithm), NAME).algorithm == algorithm
 
     @pytest.mark.parametrize("algorithm", ["TWO_FACTOR", "CUSTOM", "PLAINTEXT", "XAUTH", "two_factor"])
     def test_it_refuses_what_is_no_algorithm(self, algorithm: str) -> None:
-        with pytest.raises(UnusableHashing, match=rf"^settings\.security\.passwordHash is {algorithm}: .*\.$"):
+        with pytest.raises(UnusableAlgorithm, match=rf"^settings\.security\.passwordHash is {algorithm}: .*\.$"):
             make_password_hasher(HashingConfig(algorithm, has_salt_column=True))
 
     @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ class TestMakePasswordHasher:
         ],
     )
     def test_it_refuses_an_impossible_cost(self, config: HashingConfig, key: str) -> None:
-        with pytest.raises(UnusableHashing, match=key):
+        with pytest.raises(UnusableAlgorithm, match=key):
             make_password_hasher(config)
 
     def test_a_legacy_algorithm_that_cannot_be_used_is_left_out_and_told(

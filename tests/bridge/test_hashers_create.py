@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugin_bridge.hashers import HASHERS, HashedPassword, Hasher, UnhashablePassword, UnusableHashing
+from plugin_bridge.hashers import HASHERS, HashedPassword, Hasher, UnhashablePassword, UnusableAlgorithm
 from plugin_bridge.hashers.bcrypts import Bcrypt, Bcrypt2y, Ipb4, XfBcrypt
 from plugin_bridge.hashers.pbkdf2 import Pbkdf2, Pbkdf2Base64
 from plugin_bridge.hashers.phpass import PhpBb
@@ -109,7 +109,7 @@ def test_what_a_slow_one_makes_is_of_this_password_and_no_other(algorithm: str, 
 
 @pytest.mark.parametrize("algorithm", DEPRECATED)
 def test_what_authme_does_not_make_any_more_is_not_made(algorithm: str) -> None:
-    with pytest.raises(UnusableHashing, match=algorithm):
+    with pytest.raises(UnusableAlgorithm, match=algorithm):
         HASHERS[algorithm].hash("secret1", "alice")
 
 

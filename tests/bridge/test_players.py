@@ -11,7 +11,7 @@ from plugin_bridge.authme.players import (
     NewPlayer,
     NoPlayers,
     PlayerRow,
-    PlayersAway,
+    PlayersUnavailable,
     java_address,
     known_email,
     lock_text,
@@ -150,5 +150,5 @@ def test_without_authme_there_are_no_players() -> None:
     assert not nobody.update(row, {"hash": "y"})
     assert not nobody.delete(row)
     nobody.close()
-    with pytest.raises(PlayersAway):
+    with pytest.raises(PlayersUnavailable):
         nobody.insert(NewPlayer("Alice", "x", None, None, 1, None))

@@ -14,7 +14,7 @@ from plugin_bridge.server.rcon import (
     RconPasswordWrong,
     RconProtocolError,
     RconUnreachable,
-    converse,
+    open_rcon,
 )
 from tests.support.rcon_server import HOST, PASSWORD, RconServer, packed, rcon_server
 
@@ -29,10 +29,10 @@ def address_of(server: RconServer, password: str = PASSWORD) -> RconAddress:
     return RconAddress(HOST, server.port, password)
 
 
-def ask(server: RconServer, *commands: str, password: str = PASSWORD, patience: float = 5.0) -> list[str]:
+def ask(server: RconServer, *commands: str, password: str = PASSWORD, timeout: float = 5.0) -> list[str]:
     async def talk() -> list[str]:
-        async with converse(address_of(server, password), patience) as console:
-            return [await console.ask(command) for command in commands]
+        async with open_rcon(address_of(server, password), timeout) as console:
+            return [await console.execute(command) for command in commands]
 
     return asyncio.run(talk())
 
@@ -107,7 +107,7 @@ def test_nobody_listens(server: RconServer) -> None:
 
 def test_a_name_that_no_resolver_knows() -> None:
     async def talk() -> None:
-        async with converse(RconAddress("no-such-host.invalid", 25575, PASSWORD)):
+        async with open_rcon(RconAddress("no-such-host.invalid", 25575, PASSWORD)):
             pass
 
     with pytest.raises(RconUnreachable):
@@ -118,7 +118,7 @@ def test_a_server_that_says_nothing_is_left_in_time(server: RconServer) -> None:
     server.is_slow = True
     began = time.monotonic()
     with pytest.raises(RconUnreachable, match="in time"):
-        ask(server, "list", patience=0.3)
+        ask(server, "list", timeout=0.3)
     assert time.monotonic() - began < 2
 
 
@@ -126,7 +126,7 @@ def test_a_server_that_dribbles_is_left_in_time(server: RconServer) -> None:
     """Each byte comes soon enough; the whole does not."""
     server.raw = packed(2, 0, "half")[:-1]
     with pytest.raises(RconUnreachable, match="in time"):
-        ask(server, "list", patience=0.3)
+        ask(server, "list", timeout=0.3)
 
 
 GARBAGE = {

@@ -8,8 +8,8 @@ from plugin_bridge.authme.rules import (
     ANYTHING,
     NameRule,
     NameViolation,
-    PasswordFault,
     PasswordRule,
+    PasswordViolation,
     compile_java_pattern,
 )
 
@@ -21,55 +21,55 @@ def pattern_rule(text: str) -> PasswordRule:
 class TestPasswordRule:
     @pytest.mark.parametrize("password", ["five5", "A" * 30, "!~Mixed~!"])
     def test_it_has_nothing_against_a_good_password(self, password: str) -> None:
-        assert PasswordRule().find_violation(password, "Alice") is None
+        assert PasswordRule().validate(password, "Alice") is None
 
     @pytest.mark.parametrize(
         ("password", "fault"),
         [
-            ("with space", PasswordFault.FORBIDDEN_CHARACTERS),
-            ("пароль", PasswordFault.FORBIDDEN_CHARACTERS),
-            ("tail\n", PasswordFault.FORBIDDEN_CHARACTERS),
-            ("\ud800abcde", PasswordFault.FORBIDDEN_CHARACTERS),
-            ("aLiCe", PasswordFault.SAME_AS_USERNAME),
-            ("four", PasswordFault.TOO_SHORT),
-            ("a" * 31, PasswordFault.TOO_LONG),
-            ("PassWord", PasswordFault.UNSAFE),
+            ("with space", PasswordViolation.FORBIDDEN_CHARACTERS),
+            ("пароль", PasswordViolation.FORBIDDEN_CHARACTERS),
+            ("tail\n", PasswordViolation.FORBIDDEN_CHARACTERS),
+            ("\ud800abcde", PasswordViolation.FORBIDDEN_CHARACTERS),
+            ("aLiCe", PasswordViolation.SAME_AS_USERNAME),
+            ("four", PasswordViolation.TOO_SHORT),
+            ("a" * 31, PasswordViolation.TOO_LONG),
+            ("PassWord", PasswordViolation.UNSAFE),
         ],
     )
-    def test_it_names_the_fault(self, password: str, fault: PasswordFault) -> None:
-        assert PasswordRule().find_violation(password, "Alice") == fault
+    def test_it_names_the_fault(self, password: str, fault: PasswordViolation) -> None:
+        assert PasswordRule().validate(password, "Alice") == fault
 
     def test_the_first_fault_in_authmes_order_counts(self) -> None:
-        assert PasswordRule().find_violation("é" * 40, "alice") == PasswordFault.FORBIDDEN_CHARACTERS
-        assert PasswordRule().find_violation("bob", "Bob") == PasswordFault.SAME_AS_USERNAME
-        assert PasswordRule().find_violation("help", "alice") == PasswordFault.TOO_SHORT
+        assert PasswordRule().validate("é" * 40, "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
+        assert PasswordRule().validate("bob", "Bob") == PasswordViolation.SAME_AS_USERNAME
+        assert PasswordRule().validate("help", "alice") == PasswordViolation.TOO_SHORT
 
     def test_the_regex_sees_the_password_in_lower_case(self) -> None:
-        assert pattern_rule("[A-Z]*").find_violation("ABCDEF", "alice") == PasswordFault.FORBIDDEN_CHARACTERS
-        assert pattern_rule("[a-z]*").find_violation("ABCDEF", "alice") is None
+        assert pattern_rule("[A-Z]*").validate("ABCDEF", "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
+        assert pattern_rule("[a-z]*").validate("ABCDEF", "alice") is None
 
     def test_lengths_count_utf16_units(self) -> None:
         rule = PasswordRule(pattern=ANYTHING, min_length=5, max_length=6)
-        assert rule.find_violation("😀😀😀", "alice") is None
-        assert rule.find_violation("😀😀", "alice") == PasswordFault.TOO_SHORT
-        assert rule.find_violation("😀😀😀😀", "alice") == PasswordFault.TOO_LONG
+        assert rule.validate("😀😀😀", "alice") is None
+        assert rule.validate("😀😀", "alice") == PasswordViolation.TOO_SHORT
+        assert rule.validate("😀😀😀😀", "alice") == PasswordViolation.TOO_LONG
 
     def test_an_algorithm_that_knows_ascii_only_allows_nothing_else(self) -> None:
         rule = PasswordRule(pattern=ANYTHING, is_ascii_only=True)
-        assert rule.find_violation("пароль", "alice") == PasswordFault.FORBIDDEN_CHARACTERS
-        assert rule.find_violation("with spaces", "alice") is None
+        assert rule.validate("пароль", "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
+        assert rule.validate("with spaces", "alice") is None
 
     def test_a_huge_password_never_reaches_the_regex(self) -> None:
-        assert pattern_rule("(a+)+b").find_violation("a" * 100_000, "alice") == PasswordFault.TOO_LONG
+        assert pattern_rule("(a+)+b").validate("a" * 100_000, "alice") == PasswordViolation.TOO_LONG
 
     def test_a_lone_surrogate_is_refused_even_where_everything_is_allowed(self) -> None:
-        assert PasswordRule(pattern=ANYTHING).find_violation("abcde\udfff", "alice") == "forbidden_characters"
+        assert PasswordRule(pattern=ANYTHING).validate("abcde\udfff", "alice") == "forbidden_characters"
 
 
 class TestNameRule:
     @pytest.mark.parametrize("name", ["Bob", "Alice_99", "a" * 16])
     def test_it_has_nothing_against_a_good_name(self, name: str) -> None:
-        assert NameRule().find_violation(name) is None
+        assert NameRule().validate(name) is None
 
     @pytest.mark.parametrize(
         ("name", "fault"),
@@ -84,12 +84,12 @@ class TestNameRule:
         ],
     )
     def test_it_names_the_fault(self, name: str, fault: NameViolation) -> None:
-        assert NameRule().find_violation(name) == fault
+        assert NameRule().validate(name) == fault
 
     def test_the_regex_for_clients_says_all_of_it(self) -> None:
         regex = re.compile(NameRule().regex)
         for name in ("Bob", "Al", "a" * 16, "a" * 17, "Bob Ross"):
-            assert (regex.search(name) is not None) == (NameRule().find_violation(name) is None)
+            assert (regex.search(name) is not None) == (NameRule().validate(name) is None)
 
 
 class TestJavaPatterns:
@@ -119,7 +119,7 @@ class TestJavaPatterns:
 
     @pytest.mark.parametrize("java", ["([a-z]+)+", "(?:a|aa)*", r"(\p{Lower}*[0-9]?)*"])
     def test_one_that_could_take_for_ever_is_never_tried(self, java: str, caplog: pytest.LogCaptureFixture) -> None:
-        assert pattern_rule(java).find_violation(f"{'a' * 29}!", "Alice") is None
+        assert pattern_rule(java).validate(f"{'a' * 29}!", "Alice") is None
         assert "can take for ever" in caplog.text
 
     @pytest.mark.parametrize("java", ["(", "[a", "*", r"[a-z[A-Z]]*", r"[a-z&&[^b]]*", r"\p{L}*", "[!--a]*", "a" * 201])

@@ -11,10 +11,10 @@ import pytest
 
 from plugin_bridge.server.status_ping import (
     MAX_ANSWER_BYTES,
-    MAX_LISTED,
+    MAX_LISTED_PLAYERS,
     ServerStatus,
     ServerUnreachable,
-    ask_status,
+    fetch_status,
     read_status,
 )
 from tests.support.minecraft_server import (
@@ -35,8 +35,8 @@ from tests.support.ports import free_port
 SHORT = 0.3  # seconds
 
 
-def ask(server: MinecraftServer, patience: float = 5) -> ServerStatus:
-    return asyncio.run(ask_status("127.0.0.1", server.port, patience))
+def ask(server: MinecraftServer, timeout: float = 5) -> ServerStatus:
+    return asyncio.run(fetch_status("127.0.0.1", server.port, timeout))
 
 
 def packet(content: bytes) -> bytes:
@@ -71,13 +71,13 @@ def test_a_proxy_that_hangs_up_before_the_ping_is_there_all_the_same() -> None:
 
 def test_nobody_listens() -> None:
     with pytest.raises(ServerUnreachable):
-        asyncio.run(ask_status("127.0.0.1", free_port(), 5))
+        asyncio.run(fetch_status("127.0.0.1", free_port(), 5))
 
 
 @pytest.mark.parametrize("host", ["", "..", "no such host", "x" * 300, "\udc00"])
 def test_an_impossible_host_is_silent(host: str) -> None:
     with pytest.raises(ServerUnreachable):
-        asyncio.run(ask_status(host, 1, 5))
+        asyncio.run(fetch_status(host, 1, 5))
 
 
 @pytest.mark.parametrize("answer", [silent, dripping])
@@ -170,7 +170,7 @@ def test_names_are_plain_and_not_too_many() -> None:
     sample: list[Any] = [{"name": "§cAlice"}, {"name": ""}, {"id": "x"}, "Bob", {"name": "x" * 2000}]
     assert read(players={"online": 1, "sample": sample}).players == ("Alice", "x" * 1000)
     crowd = [{"name": f"p{number}"} for number in range(5000)]
-    assert len(read(players={"sample": crowd}).players) == MAX_LISTED
+    assert len(read(players={"sample": crowd}).players) == MAX_LISTED_PLAYERS
 
 
 @pytest.mark.parametrize("version", [None, "1.21", {"name": 5}, {}])

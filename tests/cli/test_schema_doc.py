@@ -12,7 +12,7 @@ from peewee import Database
 from regsvc.cli.docs.example_queries import WORKED_QUERIES
 from regsvc.cli.docs.schema import SCHEMA_FILE, main, schema_doc
 from regsvc.core.errors import BadCredentials, Unauthorized
-from regsvc.database.models import MODELS, MomentField, User
+from regsvc.database.models import MODELS, User, UtcDateTimeField
 from regsvc.database.schema import list_tables, list_views
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme_database import Row
@@ -118,7 +118,7 @@ def test_query_review_queue(services: ServiceHarness, ask: Ask) -> None:
     services.approved("Carol")
     waiting = ask("review_queue")
     assert [row["username"] for row in waiting] == ["Bob", "Alice"]
-    assert MomentField().python_value(waiting[1]["registered_at"]) == services.clock()
+    assert UtcDateTimeField().python_value(waiting[1]["registered_at"]) == services.clock()
 
 
 def test_query_banned(services: ServiceHarness, ask: Ask) -> None:
@@ -130,7 +130,7 @@ def test_query_banned(services: ServiceHarness, ask: Ask) -> None:
     services.approved("Dora")
     banned = ask("banned")
     assert [row["username"] for row in banned] == ["Carol", "Bob", "Alice"]
-    assert MomentField().python_value(banned[0]["ban_expires_at"]) == services.clock() + timedelta(days=2)
+    assert UtcDateTimeField().python_value(banned[0]["ban_expires_at"]) == services.clock() + timedelta(days=2)
     assert (banned[2]["ban_expires_at"], banned[2]["reason"], banned[2]["reviewed_by"]) == (None, "griefing", "Olivia")
 
 
@@ -202,7 +202,7 @@ def test_query_logins_by_address(services: ServiceHarness, ask: Ask) -> None:
     guesses, logins = ask("logins_by_address")
     assert (guesses["action"], int(guesses["times"])) == ("user.login_failed", 3)
     assert (logins["action"], int(logins["times"]), logins["ip"]) == ("user.logged_in", 2, "198.51.100.7")
-    first, last = (MomentField().python_value(logins[name]) for name in ("first_at", "last_at"))
+    first, last = (UtcDateTimeField().python_value(logins[name]) for name in ("first_at", "last_at"))
     assert first is not None
     assert last == first + timedelta(days=1)
 

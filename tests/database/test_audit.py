@@ -7,7 +7,7 @@ import pytest
 from peewee import Database, DatabaseError
 
 from regsvc.database import id_pages
-from regsvc.database.audit import ACTIONS, Audit, Entry
+from regsvc.database.audit import ACTIONS, Audit, AuditRecord
 from regsvc.database.models import Review, User
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.manual_clock import ManualClock
@@ -20,7 +20,7 @@ def audit(our_database: Database, clock: ManualClock) -> Audit:
     return Audit(clock)
 
 
-def targets(entries: tuple[Entry, ...]) -> list[str | None]:
+def targets(entries: tuple[AuditRecord, ...]) -> list[str | None]:
     return [entry.target for entry in entries]
 
 
@@ -177,7 +177,7 @@ def test_names_match_however_they_were_written(audit: Audit, make_user: MakeUser
 
 
 def test_a_long_log_is_not_counted_to_its_end(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(id_pages, "COUNTED_TO", 3)
+    monkeypatch.setattr(id_pages, "MAX_COUNT", 3)
     for number in range(4):
         audit.record("user.approved", "Olivia", f"Player{number}")
 

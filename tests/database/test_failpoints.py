@@ -14,7 +14,7 @@ from tests.support.quick_start import REPOSITORY
 COMMITS = """
 from pathlib import Path
 from datetime import timedelta
-from regsvc.db import open_sqlite
+from regsvc.database.engine import open_sqlite
 database = open_sqlite(Path("ours.db"), timedelta(seconds=1))
 for number in range(3):
     with database.atomic():

@@ -15,7 +15,7 @@ from regsvc.core.email_address import parse_email
 from regsvc.database.engine import open_database
 from regsvc.database.migrations import m0002_views
 from regsvc.database.migrator import migrate
-from regsvc.database.models import Link, Migration, MomentField, Player, User, Verification, bind_models
+from regsvc.database.models import Link, Migration, Player, User, UtcDateTimeField, Verification, bind_models
 from regsvc.database.schema import list_views
 from tests.support.authme_database import Row
 from tests.support.authme_tables import AuthMeTable
@@ -44,7 +44,7 @@ def services(
 
 def moment(value: object) -> datetime | None:
     """A time as either database gives it to people who type SQL."""
-    return MomentField().python_value(value)
+    return UtcDateTimeField().python_value(value)
 
 
 # --- the review queue ---

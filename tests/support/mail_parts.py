@@ -11,7 +11,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.database.models import Review, Table, User
+from regsvc.database.models import BaseModel, Review, User
 from regsvc.notifications.mail.mails import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
@@ -25,7 +25,7 @@ BOB = parse_email("Bob@example.org")
 INSTALLATION_KEY = bytes(range(32))
 
 
-def rows_of(table: type[Table]) -> list[dict[str, Any]]:
+def rows_of(table: type[BaseModel]) -> list[dict[str, Any]]:
     """All that is stored in a table."""
     rows: Any = table.select().dicts()
     return list(rows)

@@ -43,7 +43,7 @@ class Killed(BaseException):
 
 
 class Reaper:
-    """Ends the process at a commit point, once, when told; stands in for `reach` in this process."""
+    """Ends the process at a commit point, once, when told; replaces `failpoints.reach` in this process."""
 
     def __init__(self) -> None:
         self._point: Point | None = None
@@ -66,11 +66,7 @@ class Reaper:
 
     @contextmanager
     def at_large(self) -> Iterator[None]:
-        with (
-            mock.patch("regsvc.database.engine.reach", self.reach),
-            mock.patch("regsvc.sync.reconciler.reach", self.reach),
-            mock.patch("regsvc.sync.rehash.reach", self.reach),
-        ):
+        with mock.patch("regsvc.database.failpoints.reach", self.reach):
             yield
 
 

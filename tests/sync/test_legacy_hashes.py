@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersAway
+from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersUnavailable
 from plugin_bridge.authme.table import AuthMePlayers
 from plugin_bridge.hashers import HASHERS, HashedPassword
 from regsvc.auth.hashing import StoredPassword
@@ -248,7 +248,7 @@ def test_of_two_logins_at_once_one_rehashes(services: ServiceHarness) -> None:
 def test_a_busy_file_leaves_it_to_the_next_login(services: ServiceHarness) -> None:
     services.approved("Alice")
     stored = StoredPassword(str(services.row("alice")["password"]), None, None)
-    with Away(services.table), pytest.raises(PlayersAway):
+    with Away(services.table), pytest.raises(PlayersUnavailable):
         services.app.reconciler.rehash("alice", stored, NEW)
     assert services.player("Alice").base_hash == stored.hash == services.row("alice")["password"]
     assert services.app.reconciler.rehash("alice", stored, NEW)
@@ -260,7 +260,7 @@ def test_a_login_succeeds_whatever_becomes_of_the_row(
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
     before = dump_table(services.table)
-    for failure in (PlayersAway("The file is busy."), PlayerRefused("It does not take this.")):
+    for failure in (PlayersUnavailable("The file is busy."), PlayerRefused("It does not take this.")):
 
         def fails(*_given: object, failure: Exception = failure) -> bool:
             raise failure
@@ -287,7 +287,7 @@ def test_killed_between_the_row_and_our_side_it_looks_like_authmes_own(
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("regsvc.sync.rehash.reach", killed)
+        patch.setattr("regsvc.database.failpoints.reach", killed)
         with pytest.raises(Killed):
             services.login("Alice", PASSWORD)
     services.restart()

@@ -35,7 +35,7 @@ from regsvc.api.types.admin import (
 from regsvc.api.types.messages import Pagination, epoch_milliseconds, milliseconds_of
 from regsvc.core import errors
 from regsvc.core.refusal import Refusal
-from regsvc.database.audit import Actor, Entry
+from regsvc.database.audit import Actor, AuditRecord
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_list import UserListItem, UserPage, UserQuery
@@ -262,7 +262,7 @@ def user_fields(entry: UserListItem) -> UserFields:
     )
 
 
-def _audit(entry: Entry) -> AuditFields:
+def _audit(entry: AuditRecord) -> AuditFields:
     detail = entry.detail
     if entry.occurrences > 1:
         detail = (detail or {}) | {"occurrences": entry.occurrences}

@@ -109,7 +109,7 @@ class Importer:
     ) -> ImportReport:
         """Import what can be. `on_refused` is told at once, `on_rows` how many records have just been dealt with.
 
-        Raises `PlayersAway`, `TransferProblem` and `DatabaseAway`; the batches before stay.
+        Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseAway`; the batches before stay.
         """
         report = ImportReport()
         for batch in _batches(records):

@@ -26,10 +26,10 @@ from regsvc.database.location import (
     COPIED,
     MOVED,
     DatabaseLocation,
-    home_name,
+    location_name,
     read_authme,
-    read_recorded_home,
-    record_home,
+    read_recorded_location,
+    record_location,
     resolve_location,
 )
 from regsvc.database.migrator import list_migrations, migrate
@@ -68,7 +68,7 @@ class DatabaseMigration:
         `source_url`: where everything is, for when the config no longer tells. Raises `TransferProblem`,
         `StateInUse`, `SchemaTooNew`, `WrongDatabase`, `ConfigError`.
         """
-        recorded = read_recorded_home(self._state_dir) if self._state_dir.is_dir() else None
+        recorded = read_recorded_location(self._state_dir) if self._state_dir.is_dir() else None
         if recorded is None:
             raise TransferProblem(
                 f"There is nothing to move: no installation has started with the state directory {self._state_dir}. "
@@ -97,7 +97,7 @@ class DatabaseMigration:
             raise TransferProblem(
                 "Somebody wrote into the old database meanwhile: stop every companion that uses it, and run this again."
             )
-        record_home(self._state_dir, identity, target.name)
+        record_location(self._state_dir, identity, target.name)
         arrival.activate()
         write_home(source, f"{MOVED}{target.name}")
         return copied
@@ -221,7 +221,7 @@ def _make_private(path: Path, name: str) -> None:
 
 def _named(option: str, url: str) -> str:
     try:
-        return home_name(url)
+        return location_name(url)
     except ValueError as error:
         raise TransferProblem(f"{option}: {error}.") from None
 

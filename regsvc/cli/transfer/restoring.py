@@ -22,8 +22,8 @@ from regsvc.database.location import (
     COPIED,
     DatabaseLocation,
     read_authme,
-    read_recorded_home,
-    record_home,
+    read_recorded_location,
+    record_location,
     resolve_location,
 )
 from regsvc.runtime.state_lock import owning_state
@@ -79,12 +79,12 @@ class Restorer:
         copied = arrival.copy(rows, "restoring")
         require_equal(manifest.tallies, copied.tallies)
         arrival.end_sessions()  # who logged out after the backup stays logged out
-        record_home(self._state_dir, manifest.installation_id, home.name)
+        record_location(self._state_dir, manifest.installation_id, home.name)
         arrival.activate()
         return copied
 
     def _check_state(self, manifest: Manifest, home: DatabaseLocation) -> None:
-        recorded = read_recorded_home(self._state_dir)
+        recorded = read_recorded_location(self._state_dir)
         if recorded is None:
             return
         if recorded["installation_id"] != manifest.installation_id:

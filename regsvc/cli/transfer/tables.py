@@ -18,7 +18,7 @@ from peewee import (
     IntegerField,
 )
 
-from regsvc.database.models import MODELS, DigestBucket, Lease, Migration, MomentField, SyncState
+from regsvc.database.models import MODELS, DigestBucket, Lease, Migration, SyncState, UtcDateTimeField
 
 Value = str | int | None
 Row = tuple[Value, ...]
@@ -30,7 +30,7 @@ _DATABASE_MAKES: Final = {"is_edited", "changed_at"}
 # whoever holds a lease holds it in one database; the migrations are the new database's own; what the sync saw, it sees
 # anew
 _STAY: Final = (Lease, Migration, DigestBucket, SyncState)
-_MOMENT: Final = MomentField()
+_MOMENT: Final = UtcDateTimeField()
 _MODULUS: Final = 1 << 256
 
 
@@ -81,7 +81,7 @@ def _table(model: Any) -> Table:
 def _reader(given: Field) -> Callable[[Any], Value]:
     """Makes of what a driver hands over what every driver would."""
     kind = given.rel_field if isinstance(given, ForeignKeyField) else given
-    if isinstance(kind, MomentField):
+    if isinstance(kind, UtcDateTimeField):
         return _moment
     return _number if isinstance(kind, BooleanField | IntegerField | BigIntegerField) else _text
 

@@ -9,7 +9,7 @@ from peewee import MySQLDatabase
 from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.auth.keys import UnusableKey, fingerprint
 from regsvc.core.addresses import is_loopback
-from regsvc.database.location import COPYING, MOVED, WrongDatabase, check_recorded_home, read_recorded_home
+from regsvc.database.location import COPYING, MOVED, WrongDatabase, check_recorded_location, read_recorded_location
 from regsvc.database.migrator import list_migrations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.readonly_db import Unreadable
@@ -124,8 +124,8 @@ def home_is_elsewhere(facts: Facts) -> Iterator[str]:
         return
     state_dir = facts.state_dir
     try:
-        check_recorded_home(state_dir, facts.home)
-        recorded = read_recorded_home(state_dir)
+        check_recorded_location(state_dir, facts.home)
+        recorded = read_recorded_location(state_dir)
     except WrongDatabase as error:
         yield str(error)
         return

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from plugin_bridge.authme.config import DEPRECATED_ALGORITHMS, LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig
-from plugin_bridge.hashers import HASHERS, UnusableHashing, find_hasher, make_password_hasher
+from plugin_bridge.hashers import HASHERS, UnusableAlgorithm, find_hasher, make_password_hasher
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
@@ -105,7 +105,7 @@ def salt_has_no_column(facts: Facts) -> Iterator[str]:
 )
 def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
     hasher = find_hasher(facts.authme.password_hash)
-    if hasher is not None and hasher.is_of_forum:
+    if hasher is not None and hasher.uses_forum_table:
         yield f"{PASSWORD_HASH_KEY} is {hasher.name}."
 
 
@@ -203,6 +203,6 @@ def _why_impossible(authme: AuthMeConfig) -> str | None:
             make_password_hasher(authme.hashing)  # refuses before it hashes
         else:
             hasher.with_parameters(authme.hashing)
-    except UnusableHashing as error:
+    except UnusableAlgorithm as error:
         return str(error)
     return None

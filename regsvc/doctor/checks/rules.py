@@ -126,7 +126,7 @@ def _taken_here_alone(ours: str, theirs: JavaPattern) -> str:
 
 def _fault(rule: NameRule, name: str) -> str | None:
     """What AuthMe objects to in a name, in words."""
-    fault = rule.find_violation(name)
+    fault = rule.validate(name)
     if fault is None:
         return None
     if fault == "forbidden_characters":

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from regsvc.database.migrator import list_migrations
-from regsvc.database.models import MomentField
+from regsvc.database.models import UtcDateTimeField
 from regsvc.doctor.facts.readonly_db import Reading, Row, Unreadable
 
 _NO_SUCH_TABLE: Final = 1146
@@ -122,7 +122,7 @@ def _players(reading: Reading, condition: str) -> Waiting:
 def _moment(value: Any) -> datetime | None:
     """A moment as our tables hold it; None for none, and for what somebody typed that is none."""
     try:
-        moment = MomentField().python_value(value)
+        moment = UtcDateTimeField().python_value(value)
     except ValueError:
         return None
     return None if moment is None else moment.astimezone(UTC)

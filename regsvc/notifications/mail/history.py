@@ -36,7 +36,7 @@ class MailEntry:
 
 @dataclass(frozen=True)
 class MailPage:
-    """Mails, newest first. `total` is None where more than `newest_first.COUNTED_TO` match."""
+    """Mails, newest first. `total` is None where more than `newest_first.MAX_COUNT` match."""
 
     entries: tuple[MailEntry, ...]
     total: int | None

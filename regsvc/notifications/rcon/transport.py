@@ -9,9 +9,9 @@ from typing import ClassVar, Final
 
 from peewee import Database
 
-from plugin_bridge.authme.players import PlayersAway
+from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.console_commands import LIST, UnsafeName, ban, is_surely_offline, kick, pardon
-from plugin_bridge.server.rcon import RconAddress, RconError, converse
+from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
 from regsvc.core.clock import Clock
 from regsvc.core.i18n import Translations
 from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome, RetryPolicy
@@ -54,7 +54,7 @@ class RconStore(OutboxStore):
             return
         try:
             self._settle(errand.recipient.lower())
-        except PlayersAway as error:
+        except PlayersUnavailable as error:
             log.warning("the player waits for the sync: %s", error)
 
 
@@ -108,12 +108,12 @@ class RconTransport(Transport):
         self._note_there()
 
     async def _tell(self, address: RconAddress, errand: OutboxMessage, command: str) -> None:
-        async with converse(address) as console:
+        async with open_rcon(address) as console:
             # many plugins kick whoever's name begins like this when nobody has it: only who may be there is kicked
             is_kick = errand.template in ("kick", KICK_FIRST)
-            if is_kick and is_surely_offline(errand.recipient, await console.ask(LIST)):
+            if is_kick and is_surely_offline(errand.recipient, await console.execute(LIST)):
                 return
-            await console.ask(command)
+            await console.execute(command)
 
     def _compose(self, errand: OutboxMessage) -> str:
         """Raises `UnsafeName`."""

@@ -67,7 +67,7 @@ class SettledRows:
         is_older = "" if since is None else " AND p.plugin_since < %s"
         values = () if since is None else (Player.plugin_since.db_value(since),)
         found: list[str] = []
-        for rows, condition in self._table.of_buckets(buckets):
+        for rows, condition in self._table.rows_of_buckets(buckets):
             found += self._unsettled(rows, condition, values, is_older)
         return found
 

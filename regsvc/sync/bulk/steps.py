@@ -16,9 +16,9 @@ from peewee import Database, InternalError, OperationalError
 
 from plugin_bridge.authme.players import PlayerRefused, Players, lock_text
 from regsvc.core.errors import WrongStatus
+from regsvc.database import failpoints
 from regsvc.database.bulk import update_rows
 from regsvc.database.engine import is_retryable
-from regsvc.database.failpoints import reach
 from regsvc.database.models import BANNED, GONE, PRESENT, VERIFIED, Player, Session, User
 from regsvc.sync import decisions as d
 from regsvc.sync.plan import decide
@@ -54,7 +54,7 @@ class BulkSteps:
     def take(self, keys: Collection[str], kinds: tuple[type, ...]) -> Taken:
         """Take the steps of these kinds for the names that are plain cases; nothing where they came to be none.
 
-        Raises `PlayersAway`.
+        Raises `PlayersUnavailable`.
         """
         if len(keys) < 2 or not self._reconciler.is_one_transaction:
             return Taken()
@@ -112,7 +112,7 @@ class BulkSteps:
 
     def _lock(self, cases: Sequence[Case]) -> list[Account]:
         became, kept, by_reason = [], [], defaultdict(list)
-        reach("before player write")
+        failpoints.reach("before player write")
         for subject, decision in cases:
             player = decision.player
             locked: dict[str, Any] = {"hash": lock_text(player.hash), "has_session": 0, "premium_uuid": None}
@@ -130,7 +130,7 @@ class BulkSteps:
                 kept.append({"username_key": subject.key, "kept_premium_uuid": player.premium_uuid})
             by_reason[decision.reason].append(_user(subject))
             became.append(replace(subject, agreement=known, player=replace(player, **locked)))
-        reach("after player write")
+        failpoints.reach("after player write")
         for reason, users in by_reason.items():
             self._note_locks(reason, users, became[0])
         update_rows(self._database, Player, kept)
@@ -148,13 +148,13 @@ class BulkSteps:
 
     def _restore(self, cases: Sequence[Case]) -> list[Account]:
         became = []
-        reach("before player write")
+        failpoints.reach("before player write")
         for subject, decision in cases:
             written = RestoreStep.written(subject, decision)
             if self._players.update(decision.player, written):
                 known = replace(_agreement(subject), **NO_LOCK, plugin_state="synced")
                 became.append(replace(subject, agreement=known, player=replace(decision.player, **written)))
-        reach("after player write")
+        failpoints.reach("after player write")
         changes = {**NO_LOCK, "plugin_state": "synced", "plugin_since": self._world.now()}
         keys = [subject.key for subject in became]
         Player.update(changes).where(Player.username_key.in_(keys)).execute()

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from peewee import Database, fn
 
 from plugin_bridge.authme.players import Players
-from plugin_bridge.authme.table_checksums import EMPTY, LOWER_HALF, Bucket, SharedTable, StoredDigest, Totals
+from plugin_bridge.authme.table_checksums import EMPTY, LOWER_HALF, Bucket, SharedTable, StoredChecksums, Totals
 from regsvc import __version__
 from regsvc.database.bulk import execute_many
 from regsvc.database.models import DigestBucket, SyncState
@@ -46,7 +46,7 @@ class TableChanges:
     """Whether all buckets stand in our table already, each as one that no table can have."""
 
 
-class Digest(StoredDigest):
+class Digest(StoredChecksums):
     """The stored digest and its circumstances. Blocking."""
 
     table = "regsvc_digest"
@@ -73,7 +73,7 @@ class Digest(StoredDigest):
         return not DigestBucket.select().exists()
 
     def look(self, *, is_whole: bool, may_write: bool = True) -> TableChanges:
-        """What AuthMe's table is now, compared with what is stored. Raises `PlayersAway`."""
+        """What AuthMe's table is now, compared with what is stored. Raises `PlayersUnavailable`."""
         version = self._players.version()
         if version is not None and version == self._settled_version:
             return TableChanges(self._settled_total, {}, {}, version, is_whole)
