@@ -4,10 +4,10 @@ A handler is a sentence — take, run, give (`regsvc.api.endpoint` reads the req
 
     class LogoutHandler(ApiHandler):
         @endpoint()
-        async def post(self) -> Told:
+        async def post(self) -> MessageReply:
             \"\"\"End this session.\"\"\"
             await self.run(self.services.accounts.log_out, self.require_session(), self.caller.address)
-            return Told(message=self.say("logged_out"))
+            return MessageReply(message=self.message("logged_out"))
 
 `prepare` has refused before that whatever is no proper request or lacks the access its route asks for.
 """
@@ -205,7 +205,7 @@ class ApiHandler(BaseHandler):
         """Words in the caller's language, such as `message.approved`."""
         return self.services.translations.text(key, self.language, **facts)
 
-    def say(self, key: str, /, **facts: object) -> str:
+    def message(self, key: str, /, **facts: object) -> str:
         """What a reply says: the words under `message.`, with the facts filled in."""
         return self.text(f"message.{key}", **facts)
 

@@ -109,7 +109,7 @@ class DescribedRoute(Protocol):
     def access(self) -> Access: ...
 
 
-class Description:
+class OpenApiBuilder:
     """Builds the document for a table of routes."""
 
     def __init__(
@@ -123,10 +123,15 @@ class Description:
         self._shared_responses: dict[str, Any] = {}
         contracts = [_contract_of(route) for route in self._routes]
         self._schemas = make_schemas(
-            {kind: None for contract in contracts for kind in (contract.takes, *contract.gives) if kind is not None}
+            {
+                kind: None
+                for contract in contracts
+                for kind in (contract.request_type, *contract.reply_types)
+                if kind is not None
+            }
         )
 
-    def document(self) -> dict[str, Any]:
+    def build(self) -> dict[str, Any]:
         """The whole document, as plain data. Raises TypeError for a route without a contract."""
         paths: dict[str, dict[str, Any]] = {}
         for route in self._routes:
@@ -164,18 +169,18 @@ class Description:
             operation["description"] = more
         if route.access is not Access.PUBLIC:
             operation["security"] = [{ACCESS_TOKEN: []}]
-        elif contract.shows:
-            operation["security"] = [{}, *({scheme: []} for scheme in contract.shows)]
-        if contract.takes is not None:
-            operation |= self._input(route.method, contract.takes)
+        elif contract.credentials:
+            operation["security"] = [{}, *({scheme: []} for scheme in contract.credentials)]
+        if contract.request_type is not None:
+            operation |= self._input(route.method, contract.request_type)
         return operation
 
-    def _input(self, method: str, takes: type[Request]) -> dict[str, Any]:
+    def _input(self, method: str, request_type: type[Request]) -> dict[str, Any]:
         if method == "GET":
-            return {"parameters": list(self._parameters(takes))}
-        schema = reference(takes)
+            return {"parameters": list(self._parameters(request_type))}
+        schema = reference(request_type)
         content = {"application/json": {"schema": schema, "example": example_of(schema, self._schemas)}}
-        is_needed = bool(self._schemas[takes.__name__].get("required"))
+        is_needed = bool(self._schemas[request_type.__name__].get("required"))
         return {"requestBody": {"required": is_needed, "content": content}}
 
     def _parameters(self, query: type[Request]) -> Iterator[dict[str, Any]]:
@@ -189,7 +194,7 @@ class Description:
             yield parameter | {"schema": value}
 
     def _responses(self, route: DescribedRoute, contract: Contract) -> dict[str, Any]:
-        refusals = list(dict.fromkeys((*contract.refuses, *_general_refusals(route, contract))))
+        refusals = list(dict.fromkeys((*contract.refusals, *_general_refusals(route, contract))))
         softened = [kind for kind in refusals if self._is_legacy and kind.is_business]
         responses: dict[str, Any] = {str(contract.status): self._success(contract, softened)}
         if softened and contract.status != 200:
@@ -209,10 +214,12 @@ class Description:
             if softened and contract.status == 200:
                 content["application/json"] = {"schema": _refusal_schema(softened)}
             return described | {"content": content}
-        if not contract.gives:
+        if not contract.reply_types:
             return described | {"content": {"application/json": {"schema": {"type": "object"}}}}
-        kinds = [reference(kind) for kind in contract.gives]
-        examples = {kind.__name__: {"value": example_of(reference(kind), self._schemas)} for kind in contract.gives}
+        kinds = [reference(kind) for kind in contract.reply_types]
+        examples = {
+            kind.__name__: {"value": example_of(reference(kind), self._schemas)} for kind in contract.reply_types
+        }
         if softened and contract.status == 200:
             kinds.append(_refusal_schema(softened))
         schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
@@ -257,7 +264,7 @@ class Description:
 def list_refusals(route: DescribedRoute) -> frozenset[type[Refusal]]:
     """Every refusal the route may answer with."""
     contract = _contract_of(route)
-    return frozenset((*contract.refuses, *_general_refusals(route, contract)))
+    return frozenset((*contract.refusals, *_general_refusals(route, contract)))
 
 
 def _contract_of(route: DescribedRoute) -> Contract:
@@ -271,7 +278,7 @@ def _general_refusals(route: DescribedRoute, contract: Contract) -> Iterator[typ
     yield from GENERAL
     if route.access is Access.ADMIN:
         yield errors.Forbidden
-    if contract.takes is not None:
+    if contract.request_type is not None:
         yield errors.InvalidField
 
 

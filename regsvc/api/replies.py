@@ -10,7 +10,7 @@ from regsvc.api.types.messages import Output, milliseconds_of
 Plain = TypeVar("Plain", bound=Output)
 
 
-def told(kind: type[Plain], record: object, **given: object) -> Plain:
+def to_reply(kind: type[Plain], record: object, **given: object) -> Plain:
     """A reply type with the record's values; times become epoch milliseconds, tuples lists.
 
     `given`: the fields that the record does not have, or that are told otherwise.

@@ -38,14 +38,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class RunsRules(Protocol):
+class BlockingRunner(Protocol):
     """The door to blocking code (`regsvc.database.engine.Worker`)."""
 
     async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What the rule returns, run whole on a worker thread. Raises what it raises."""
 
 
-class Authenticates(Protocol):
+class TokenVerifier(Protocol):
     """Verifies access tokens. Rules: they block and run on a worker thread."""
 
     def authenticate(self, bearer: str) -> Session:
@@ -63,9 +63,9 @@ class Services:
     """One field for each service a handler calls."""
 
     config: Config
-    worker: RunsRules
+    worker: BlockingRunner
     translations: Translations
-    tokens: Authenticates
+    tokens: TokenVerifier
     name_rule: NameRule
     password_rule: PasswordRule
     is_authme_enabled: bool

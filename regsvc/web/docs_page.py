@@ -16,7 +16,7 @@ from tornado.escape import xhtml_escape
 from tornado.template import Template
 
 from regsvc.api.endpoint import ACCESS_TOKEN
-from regsvc.api.openapi import DescribedRoute, Description
+from regsvc.api.openapi import DescribedRoute, OpenApiBuilder
 from regsvc.core.i18n import Translations
 from regsvc.web.assets import asset_rules, load_style, load_template
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip
@@ -64,8 +64,8 @@ class OperationView:
     summary: str
     about: str
     needs_token: bool
-    shows: tuple[str, ...]
-    takes: Shape | None
+    credentials: tuple[str, ...]
+    request: Shape | None
     replies: tuple[tuple[str, Shape], ...]
     refusals: tuple[RefusalRow, ...]
 
@@ -99,7 +99,7 @@ class DocsHandler(ReadOnlyHandler):
 def _page(
     routes: tuple[DescribedRoute, ...], translations: Translations, server_name: str, is_legacy: bool
 ) -> DrawnPage:
-    document = Description(routes, translations, server_url="/", is_legacy=is_legacy).document()
+    document = OpenApiBuilder(routes, translations, server_url="/", is_legacy=is_legacy).build()
     operations = list_operations(document)
     content: bytes = _TEMPLATE.generate(
         server=server_name,
@@ -143,8 +143,8 @@ def _operation(document: dict[str, Any], method: str, path: str, operation: dict
         summary=operation["summary"],
         about=operation.get("description", ""),
         needs_token=operation.get("security") == [{ACCESS_TOKEN: []}],
-        shows=tuple(_credentials(document, operation)),
-        takes=_body(document, operation) or _query(operation),
+        credentials=tuple(_credentials(document, operation)),
+        request=_body(document, operation) or _query(operation),
         replies=tuple(
             (status, shape) for status, response in responses.items() for shape in _replies(document, response)
         ),

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from regsvc.api.base import Access
-from regsvc.api.openapi import Description, list_refusals
+from regsvc.api.openapi import OpenApiBuilder, list_refusals
 from regsvc.api.routes import ROUTES, Route
 from regsvc.core.i18n import load_translations
 from regsvc.core.refusal import REFUSALS
@@ -170,7 +170,7 @@ def test_a_route_without_types_is_none() -> None:
 
     route = Route("GET", "/api/untyped", Untyped, Access.PUBLIC)
     with pytest.raises(TypeError, match="GET /api/untyped has no request and reply types"):
-        Description([route], load_translations(), server_url="/", is_legacy=False).document()
+        OpenApiBuilder([route], load_translations(), server_url="/", is_legacy=False).build()
 
 
 def test_the_host_serves_it_to_anybody(stack: Stack) -> None:

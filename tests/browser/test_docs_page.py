@@ -25,7 +25,7 @@ def test_a_route_can_be_found_and_read(open_page: OpenPage) -> None:
     register = page.locator("#postRegister")
     expect(register).to_be_in_viewport()
     expect(register.get_by_text('"username": "Alice"').first).to_be_visible()
-    register.get_by_text("Refuses").click()
+    register.get_by_text("Errors").click()
     expect(register.get_by_role("row", name="409 username_taken")).to_be_visible()
 
 

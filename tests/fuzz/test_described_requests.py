@@ -39,7 +39,7 @@ STREAMS = {"/events"}  # never end; tests/api/test_events.py is theirs
 def takes_anything(route: Route) -> bool:
     """Whether there is something to send, well or badly."""
     contract = find_contract(getattr(route.handler, route.method.lower()))
-    return contract is not None and contract.takes is not None
+    return contract is not None and contract.request_type is not None
 
 
 def name_of(route: Route, mode: GenerationMode) -> str:

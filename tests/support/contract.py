@@ -6,7 +6,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from regsvc.api.openapi import Description
+from regsvc.api.openapi import OpenApiBuilder
 from regsvc.api.routes import ROUTES
 from regsvc.core.i18n import load_translations
 
@@ -30,7 +30,7 @@ def check_reply(method: str, path: str, status: int, content_type: str, body: by
 @functools.cache
 def document(*, is_legacy: bool = False) -> dict[str, Any]:
     """The description of the whole API."""
-    return Description(ROUTES, load_translations(), server_url="/", is_legacy=is_legacy).document()
+    return OpenApiBuilder(ROUTES, load_translations(), server_url="/", is_legacy=is_legacy).build()
 
 
 @functools.cache

@@ -68,7 +68,7 @@ class OpenHandler(ApiHandler):
 
     @endpoint(status=201)
     async def post(self, request: LoginRequest) -> Name:
-        return Name(message=self.say("approved", username=request.username), username=request.username)
+        return Name(message=self.message("approved", username=request.username), username=request.username)
 
 
 class RefusingHandler(ApiHandler):

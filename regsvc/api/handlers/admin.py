@@ -12,25 +12,25 @@ from msgspec import UNSET
 from regsvc.accounts.decisions import DecisionResult, Principal
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.replies import told
+from regsvc.api.replies import to_reply
 from regsvc.api.types.admin import (
     AuditFields,
-    AuditsPage,
     AuditsQuery,
+    AuditsReply,
     BanRequest,
-    Decision,
+    BulkDecisionReply,
+    BulkDecisionResult,
     DecisionReply,
-    Decisions,
-    LinkedChat,
+    LinkedChatFields,
     RejectionFields,
     ReviewRequest,
     SetPasswordRequest,
-    SyncDone,
+    SyncReply,
     SyncReportFields,
     SyncRequest,
     UserFields,
-    UsersPage,
     UsersQuery,
+    UsersReply,
 )
 from regsvc.api.types.messages import Pagination, epoch_milliseconds, milliseconds_of
 from regsvc.core import errors
@@ -43,12 +43,12 @@ from regsvc.users.user_list import UserListItem, UserPage, UserQuery
 DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)
 
 Decide = Callable[[str], Awaitable[DecisionResult]]
-Say = Callable[[DecisionResult], str]
+MessageKey = Callable[[DecisionResult], str]
 
 
 class UsersHandler(ApiHandler):
     @endpoint()
-    async def get(self, query: UsersQuery) -> UsersPage:
+    async def get(self, query: UsersQuery) -> UsersReply:
         """List users, by pages or, for large tables, by cursor. `status=pending` is the review queue."""
         page = await self.run(
             self.services.users.list_users,
@@ -62,7 +62,7 @@ class UsersHandler(ApiHandler):
                 after=query.after,
             ),
         )
-        return UsersPage(
+        return UsersReply(
             users=[user_fields(entry) for entry in page.entries],
             next_cursor=page.next_cursor,
             pagination=_pagination_of(page),
@@ -71,7 +71,7 @@ class UsersHandler(ApiHandler):
 
 class AuditsHandler(ApiHandler):
     @endpoint()
-    async def get(self, query: AuditsQuery) -> AuditsPage:
+    async def get(self, query: AuditsQuery) -> AuditsReply:
         """Read the audit log, newest first."""
         page = await self.run(
             self.services.audit.list_entries,
@@ -84,7 +84,7 @@ class AuditsHandler(ApiHandler):
             until=query.until_at,
         )
         total_pages = None if page.total is None else -(-page.total // query.size)
-        return AuditsPage(
+        return AuditsReply(
             audits=[_audit(entry) for entry in page.entries],
             pagination=Pagination(
                 current_page=query.page,
@@ -99,12 +99,12 @@ class AuditsHandler(ApiHandler):
 
 class SyncHandler(ApiHandler):
     @endpoint(errors.SyncRunning)
-    async def post(self, request: SyncRequest) -> SyncDone:
+    async def post(self, request: SyncRequest) -> SyncReply:
         """Bring our users and AuthMe's players together now, or only tell what that would do."""
         sync = self.services.sync
         report = await (sync.plan() if request.plan else sync.run())
-        return SyncDone(
-            message=self.say(_sync_message(report, request.plan)),
+        return SyncReply(
+            message=self.message(_sync_message(report, request.plan)),
             enabled=report.is_enabled,
             report=msgspec.convert(report.as_json(), SyncReportFields),
         )
@@ -114,34 +114,42 @@ class DecisionHandler(ApiHandler):
     """A decision about one user, or about each of many in a transaction of its own."""
 
     @property
-    def authority(self) -> Principal:
+    def principal(self) -> Principal:
         return Principal(Actor(self.require_admin().username, self.caller.address))
 
-    async def carry_out(self, request: ReviewRequest, decide: Decide, say: str | Say) -> Decision | Decisions:
-        """`say`: the key of what the admin is told of it, or how it follows from the outcome."""
+    async def apply(
+        self, request: ReviewRequest, decide: Decide, message_key: str | MessageKey
+    ) -> DecisionReply | BulkDecisionReply:
+        """Apply `decide` to the targets; `message_key` is the key of the message, or derives it from the result."""
         if request.is_batch:
-            reply: Decision | Decisions = Decisions(
-                results=[await self._result(name, decide, say) for name in request.targets]
+            reply: DecisionReply | BulkDecisionReply = BulkDecisionReply(
+                results=[await self._result(name, decide, message_key) for name in request.targets]
             )
         else:
             decided = await decide(request.targets[0])
-            reply = Decision(message=self._told(decided, say), **_outcome(decided))
+            reply = DecisionReply(message=self._message(decided, message_key), **_outcome(decided))
         self.services.mails.wake()
         return reply
 
-    async def change_status(self, request: ReviewRequest, transition: str, say: str | Say) -> Decision | Decisions:
+    async def change_status(
+        self, request: ReviewRequest, transition: str, message_key: str | MessageKey
+    ) -> DecisionReply | BulkDecisionReply:
         reason = (request.reason or "").strip() or None
-        decree = DecisionDetails(reason, is_silent=request.silent)
+        details = DecisionDetails(reason, is_silent=request.silent)
         if isinstance(request, BanRequest):
-            decree = DecisionDetails(reason, request.ends_at, request.silent, keeps_end=not request.has_end)
-        accounts, by = self.services.accounts, self.authority
-        return await self.carry_out(request, lambda name: self.run(accounts.decide, name, transition, by, decree), say)
+            details = DecisionDetails(reason, request.ends_at, request.silent, keeps_end=not request.has_end)
+        accounts, by = self.services.accounts, self.principal
 
-    async def _result(self, username: str, decide: Decide, say: str | Say) -> DecisionReply:
+        async def decide(username: str) -> DecisionResult:
+            return await self.run(accounts.decide, username, transition, by, details)
+
+        return await self.apply(request, decide, message_key)
+
+    async def _result(self, username: str, decide: Decide, message_key: str | MessageKey) -> BulkDecisionResult:
         try:
             decided = await decide(username)
         except Refusal as refusal:
-            return DecisionReply(
+            return BulkDecisionResult(
                 success=False,
                 message=self.services.translations.refusal(refusal, self.language),
                 username=username,
@@ -149,57 +157,57 @@ class DecisionHandler(ApiHandler):
                 code=refusal.code,
                 field=refusal.field or UNSET,
             )
-        return DecisionReply(success=True, message=self._told(decided, say), **_outcome(decided))
+        return BulkDecisionResult(success=True, message=self._message(decided, message_key), **_outcome(decided))
 
-    def _told(self, decided: DecisionResult, say: str | Say) -> str:
-        key = say if isinstance(say, str) else say(decided)
-        return self.say(key, username=decided.username)
+    def _message(self, decided: DecisionResult, message_key: str | MessageKey) -> str:
+        key = message_key if isinstance(message_key, str) else message_key(decided)
+        return self.message(key, username=decided.username)
 
 
 class ApproveHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
-    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+    async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
         """Approve a registration, pending or rejected: the player may join."""
         return await self.change_status(request, "approve", "approved")
 
 
 class RejectHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
-    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+    async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
         """Reject a pending registration."""
         return await self.change_status(request, "reject", "rejected")
 
 
 class BanHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
-    async def post(self, request: BanRequest) -> Decision | Decisions:
+    async def post(self, request: BanRequest) -> DecisionReply | BulkDecisionReply:
         """Ban a user, for a time or for good, or change a ban."""
         return await self.change_status(request, "ban", _ban_message)
 
 
 class UnbanHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
-    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+    async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
         """Lift a ban."""
         return await self.change_status(request, "unban", "unbanned")
 
 
 class DeleteHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
-    async def post(self, request: ReviewRequest) -> Decision | Decisions:
+    async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
         """Delete a user, and the player with him."""
         return await self.change_status(request, "delete", "deleted")
 
 
 class SetPasswordHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS, errors.InvalidPassword, errors.PasswordRequired, errors.MailUnavailable)
-    async def post(self, request: SetPasswordRequest) -> Decision | Decisions:
+    async def post(self, request: SetPasswordRequest) -> DecisionReply | BulkDecisionReply:
         """Set a user's password, or mail him a link to do so himself. His sessions end with a new password."""
-        changes, by = self.services.password_changes, self.authority
+        changes, by = self.services.password_changes, self.principal
         if request.password is None:
-            return await self.carry_out(request, partial(changes.mail_link, by=by), "reset_link_sent")
+            return await self.apply(request, partial(changes.mail_link, by=by), "reset_link_sent")
         decide = partial(changes.set_by_admin, password=request.password, by=by)
-        return await self.carry_out(request, decide, _password_message)
+        return await self.apply(request, decide, _password_message)
 
 
 def _ban_message(decided: DecisionResult) -> str:
@@ -250,12 +258,12 @@ def user_fields(entry: UserListItem) -> UserFields:
         reviewed_by=entry.reviewed_by,
         reviewed_at=epoch_milliseconds(entry.reviewed_at),
         ban_expires_at=epoch_milliseconds(entry.ban_expires_at),
-        chat=None if entry.chat is None else LinkedChat(id=entry.chat.id, username=entry.chat.username),
+        chat=None if entry.chat is None else LinkedChatFields(id=entry.chat.id, username=entry.chat.username),
         discord_id=entry.discord_id,
         questionnaire_score=entry.questionnaire_score,
         questionnaire_passed=entry.questionnaire_passed,
         questionnaire_review_summary=entry.questionnaire_review_summary,
-        rejections=None if entry.rejections is None else told(RejectionFields, entry.rejections),
+        rejections=None if entry.rejections is None else to_reply(RejectionFields, entry.rejections),
         plugin=entry.plugin,
         plugin_since=epoch_milliseconds(entry.plugin_since),
         last_login=epoch_milliseconds(entry.last_login_at),

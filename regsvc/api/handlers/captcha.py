@@ -7,7 +7,7 @@ from typing import Final
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.types.captcha import CaptchaChallenge
+from regsvc.api.types.captcha import CaptchaReply
 from regsvc.api.types.messages import milliseconds_of
 from regsvc.core import errors
 
@@ -17,10 +17,10 @@ CAPTCHA_REFUSALS: Final = (errors.CaptchaRequired, errors.InvalidCaptcha, errors
 
 class CaptchaHandler(ApiHandler):
     @endpoint(errors.RateLimited)
-    async def get(self) -> CaptchaChallenge:
+    async def get(self) -> CaptchaReply:
         """Ask for a captcha challenge; this works also where the config asks for no captchas."""
         challenge = await self.services.captchas.generate(self.caller)
-        return CaptchaChallenge(
+        return CaptchaReply(
             token=challenge.token,
             image=f"data:image/png;base64,{b64encode(challenge.picture).decode('ascii')}",
             expires_at=milliseconds_of(challenge.expires_at),

@@ -9,18 +9,18 @@ from urllib.parse import urlencode, urlsplit
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, endpoint
 from regsvc.api.handlers.chat_cookie import remember_token, shown_tokens
-from regsvc.api.replies import told
+from regsvc.api.replies import to_reply
 from regsvc.api.types.chat import (
     BeginChatLinkQuery,
+    BeginChatLinkReply,
     ChatAccountFields,
     ChatCallbackQuery,
-    ChatLinkBegun,
-    ChatLinkFinished,
+    ChatCallbackReply,
     ChatStatusQuery,
     ChatStatusReply,
     UnlinkChatRequest,
 )
-from regsvc.api.types.messages import Told
+from regsvc.api.types.messages import MessageReply
 from regsvc.core import errors
 from regsvc.core.refusal import Refusal
 from regsvc.registration.chat.auth_requests import Initiator
@@ -29,8 +29,8 @@ from regsvc.registration.chat.unlinking import UnlinkProof
 
 
 class BeginChatLinkHandler(ApiHandler):
-    @endpoint(errors.NotEnabled, errors.RateLimited, shows=(ACCESS_TOKEN,))
-    async def get(self, query: BeginChatLinkQuery) -> ChatLinkBegun:
+    @endpoint(errors.NotEnabled, errors.RateLimited, credentials=(ACCESS_TOKEN,))
+    async def get(self, query: BeginChatLinkQuery) -> BeginChatLinkReply:
         """Begin to link a chat account. Needs no access token.
 
         Begun with the owner's access token, the link will be his at once. Otherwise it waits for an hour to be claimed
@@ -38,7 +38,7 @@ class BeginChatLinkHandler(ApiHandler):
         """
         begun = await self.services.chat.begin(query.username, self.session, self.caller)
         remember_token(self, begun.link_token)
-        return ChatLinkBegun(auth_url=begun.auth_url, link_token=begun.link_token)
+        return BeginChatLinkReply(auth_url=begun.auth_url, link_token=begun.link_token)
 
 
 class ChatCallbackHandler(ApiHandler):
@@ -50,9 +50,9 @@ class ChatCallbackHandler(ApiHandler):
         errors.ChatAccountTaken,
         errors.NotEnabled,
         redirects="A browser (`Accept: text/html`) is sent on to a page that tells what came of it.",
-        shows=(LINK_COOKIE, LINK_TOKEN, ACCESS_TOKEN),
+        credentials=(LINK_COOKIE, LINK_TOKEN, ACCESS_TOKEN),
     )
-    async def get(self, query: ChatCallbackQuery) -> ChatLinkFinished | None:
+    async def get(self, query: ChatCallbackQuery) -> ChatCallbackReply | None:
         """Where the chat platform sends the player back to.
 
         Answers only whoever began: by the cookie, the header `X-Link-Token`, or the access token it was begun with.
@@ -65,10 +65,10 @@ class ChatCallbackHandler(ApiHandler):
             self.finish()
             return None
         said = "chat_linked" if finished.is_claimed else "chat_linked_unclaimed"
-        return ChatLinkFinished(
-            message=self.say(said, account=finished.account.username),
+        return ChatCallbackReply(
+            message=self.message(said, account=finished.account.username),
             claimed=finished.is_claimed,
-            user=told(ChatAccountFields, finished.account),
+            user=to_reply(ChatAccountFields, finished.account),
         )
 
     def write_refusal(self, refusal: Refusal) -> None:
@@ -90,7 +90,7 @@ class ChatCallbackHandler(ApiHandler):
 
 
 class ChatStatusHandler(ApiHandler):
-    @endpoint(errors.RateLimited, shows=(ACCESS_TOKEN, LINK_TOKEN, LINK_COOKIE))
+    @endpoint(errors.RateLimited, credentials=(ACCESS_TOKEN, LINK_TOKEN, LINK_COOKIE))
     async def get(self, query: ChatStatusQuery) -> ChatStatusReply:
         """Whether a chat account is linked, and which one.
 
@@ -100,7 +100,7 @@ class ChatStatusHandler(ApiHandler):
         status = await self.services.chat.find_status(query.username, self.session, shown_tokens(self))
         if status.account is None:
             return ChatStatusReply(linked=status.is_linked)
-        return ChatStatusReply(linked=status.is_linked, user=told(ChatAccountFields, status.account))
+        return ChatStatusReply(linked=status.is_linked, user=to_reply(ChatAccountFields, status.account))
 
 
 class UnlinkChatHandler(ApiHandler):
@@ -116,14 +116,14 @@ class UnlinkChatHandler(ApiHandler):
         errors.UserNotFound,
         errors.NotEnabled,
         errors.PlayersAway,
-        shows=(ACCESS_TOKEN,),
+        credentials=(ACCESS_TOKEN,),
     )
-    async def post(self, request: UnlinkChatRequest) -> Told:
+    async def post(self, request: UnlinkChatRequest) -> MessageReply:
         """Unlink a chat account, or drop one that is linked and not claimed yet."""
         code = None if request.code is None else request.code.strip()
         proof = UnlinkProof(request.password, request.totp, code, request.link_token)
         await self.services.chat.unlink(request.username, proof, self.session, self.caller)
-        return Told(message=self.say("chat_unlinked"))
+        return MessageReply(message=self.message("chat_unlinked"))
 
 
 PATH: Final = "/chat-linked"

@@ -9,13 +9,13 @@ from regsvc.api.endpoint import endpoint
 from regsvc.api.services import Services
 from regsvc.api.types.config import (
     AuthMeConfigFields,
-    BedrockConfig,
-    CaptchaConfig,
-    ChatConfig,
+    BedrockConfigFields,
+    CaptchaConfigFields,
+    ChatConfigFields,
     ConfigReply,
-    PublicConfig,
-    QuestionnaireSummary,
-    RegistrationConfig,
+    PublicConfigFields,
+    QuestionnaireConfigFields,
+    RegistrationConfigFields,
 )
 from regsvc.config.sections import Config
 from regsvc.core.game_address import public_game_address
@@ -29,7 +29,7 @@ class ConfigHandler(ApiHandler):
         """How this host is set up: what front ends show, and what a registration needs."""
         services, config = self.services, self.services.config
         domains = list(config.registration.email_domains)
-        public = PublicConfig(
+        public = PublicConfigFields(
             theme=config.server.theme,
             logo_url=config.server.logo_url,
             announcement=config.server.announcement,
@@ -48,7 +48,7 @@ class ConfigHandler(ApiHandler):
             questionnaire=_questionnaire(services),
             chat=_chat(config),
             discord=_chat(config),
-            bedrock=BedrockConfig(
+            bedrock=BedrockConfigFields(
                 enabled=config.bedrock.enabled,
                 prefix=config.bedrock.prefix,
                 username_regex=config.bedrock.username_regex,
@@ -68,8 +68,8 @@ def _password_regex(services: Services) -> str:
     return services.config.registration.password_regex or services.password_rule.regex
 
 
-def _registration(services: Services) -> RegistrationConfig:
-    return RegistrationConfig(
+def _registration(services: Services) -> RegistrationConfigFields:
+    return RegistrationConfigFields(
         open=services.config.registration.open,
         approval=services.config.registration.approval,
         password=services.config.registration.password,
@@ -87,10 +87,10 @@ def _authme(services: Services) -> AuthMeConfigFields:
     )
 
 
-def _captcha(config: Config) -> CaptchaConfig:
+def _captcha(config: Config) -> CaptchaConfigFields:
     is_at_registration = "captcha" in config.registration.methods
     required_for = [*(["register"] if is_at_registration else []), *config.captcha.also_for]
-    return CaptchaConfig(
+    return CaptchaConfigFields(
         enabled=bool(required_for),
         email_enabled="email" in config.registration.methods,
         type=config.captcha.type,
@@ -98,16 +98,16 @@ def _captcha(config: Config) -> CaptchaConfig:
     )
 
 
-def _questionnaire(services: Services) -> QuestionnaireSummary:
+def _questionnaire(services: Services) -> QuestionnaireConfigFields:
     questionnaire = services.questionnaires.questionnaire
-    return QuestionnaireSummary(
+    return QuestionnaireConfigFields(
         enabled=services.questionnaires.is_enabled,
         pass_score=questionnaire.pass_score,
         has_text_questions=questionnaire.has_text_questions,
     )
 
 
-def _chat(config: Config) -> ChatConfig:
-    return ChatConfig(
+def _chat(config: Config) -> ChatConfigFields:
+    return ChatConfigFields(
         enabled=bool(config.chat.platform), required=config.chat.required, platform=config.chat.platform or None
     )

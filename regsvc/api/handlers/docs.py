@@ -9,7 +9,7 @@ import msgspec
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.openapi import DescribedRoute, Description
+from regsvc.api.openapi import DescribedRoute, OpenApiBuilder
 from regsvc.core.i18n import Translations
 
 
@@ -30,4 +30,4 @@ class OpenApiHandler(ApiHandler):
 def _document(
     routes: tuple[DescribedRoute, ...], translations: Translations, server_url: str, is_legacy: bool
 ) -> bytes:
-    return msgspec.json.encode(Description(routes, translations, server_url=server_url, is_legacy=is_legacy).document())
+    return msgspec.json.encode(OpenApiBuilder(routes, translations, server_url=server_url, is_legacy=is_legacy).build())

@@ -6,7 +6,7 @@ from typing import cast
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.replies import told
+from regsvc.api.replies import to_reply
 from regsvc.api.types.doctor import CheckupReply, DoctorQuery, FindingFields, Verdict
 from regsvc.api.types.messages import milliseconds_of
 
@@ -22,7 +22,7 @@ class DoctorHandler(ApiHandler):
         checkup = examined.checkup
         return CheckupReply(
             verdict=cast(Verdict, checkup.verdict),
-            findings=[told(FindingFields, finding) for finding in checkup.findings],
+            findings=[to_reply(FindingFields, finding) for finding in checkup.findings],
             not_examined=list(checkup.not_examined),
             checked_at=milliseconds_of(examined.at),
         )

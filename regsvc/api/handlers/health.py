@@ -8,11 +8,11 @@ from regsvc.api.base import Access, ApiHandler
 from regsvc.api.types.messages import Reply
 
 
-class Alive(Reply, frozen=True, kw_only=True):
+class AliveReply(Reply, frozen=True, kw_only=True):
     status: str = "alive"
 
 
-class Ready(Reply, frozen=True, kw_only=True):
+class ReadyReply(Reply, frozen=True, kw_only=True):
     """`bridge` says how AuthMe's table is."""
 
     status: str = "ready"
@@ -32,7 +32,7 @@ class AliveHandler(ProbeHandler):
     """The process is there and its loop turns, or nobody would answer."""
 
     async def get(self) -> None:
-        self.send(Alive())
+        self.send(AliveReply())
 
 
 class ReadyHandler(ProbeHandler):
@@ -49,7 +49,7 @@ class ReadyHandler(ProbeHandler):
             return
         age = vitals.oldest_mail_age
         self.send(
-            Ready(
+            ReadyReply(
                 bridge=vitals.bridge,
                 braked=vitals.is_braked,
                 oldest_mail_seconds=None if age is None else round(age.total_seconds()),

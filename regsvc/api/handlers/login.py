@@ -8,8 +8,8 @@ from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
 from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
 from regsvc.api.handlers.chat_claims import claim_at_login
-from regsvc.api.types.login import LoggedIn, LoginRequest, TokenInvalid, TokenValid, VerifyTokenRequest
-from regsvc.api.types.messages import Told, milliseconds_of
+from regsvc.api.types.login import InvalidTokenReply, LoginReply, LoginRequest, ValidTokenReply, VerifyTokenRequest
+from regsvc.api.types.messages import MessageReply, milliseconds_of
 from regsvc.core import errors
 from regsvc.core.caller import Audience, Session
 from regsvc.core.refusal import Category, Refusal
@@ -25,15 +25,15 @@ LOGIN_REFUSALS: Final = (
 
 class LoginHandler(ApiHandler):
     @endpoint(*LOGIN_REFUSALS)
-    async def post(self, request: LoginRequest) -> LoggedIn:
+    async def post(self, request: LoginRequest) -> LoginReply:
         """Log in as a user; those who wait or were rejected may, too, to see why."""
         return await self.log_in(request, "user")
 
-    async def log_in(self, request: LoginRequest, audience: Audience) -> LoggedIn:
+    async def log_in(self, request: LoginRequest, audience: Audience) -> LoginReply:
         logged_in = await self.services.logins.log_in(
             request.username, request.password, audience, self.caller, totp=request.totp, captcha=request.captcha
         )
-        return LoggedIn(
+        return LoginReply(
             token=logged_in.token,
             expires_at=milliseconds_of(logged_in.expires_at),
             username=logged_in.username,
@@ -46,27 +46,27 @@ class LoginHandler(ApiHandler):
 
 class AdminLoginHandler(LoginHandler):
     @endpoint(*LOGIN_REFUSALS, errors.NotOperator)
-    async def post(self, request: LoginRequest) -> LoggedIn:
+    async def post(self, request: LoginRequest) -> LoginReply:
         """Log in as an admin: an approved user who is an operator of the server."""
         return await self.log_in(request, "admin")
 
 
 class LogoutHandler(ApiHandler):
     @endpoint()
-    async def post(self) -> Told:
+    async def post(self) -> MessageReply:
         """End this session."""
         await self.run(self.services.accounts.log_out, self.require_session(), self.caller.address)
-        return Told(message=self.say("logged_out"))
+        return MessageReply(message=self.message("logged_out"))
 
 
 class AdminVerifyHandler(ApiHandler):
     @endpoint()
-    async def get(self) -> TokenValid:
+    async def get(self) -> ValidTokenReply:
         """Whether the token in the header is an admin's; another one is refused as on every route."""
         return _valid(self.require_admin())
 
     @endpoint()
-    async def post(self, request: VerifyTokenRequest) -> TokenValid | TokenInvalid:
+    async def post(self, request: VerifyTokenRequest) -> ValidTokenReply | InvalidTokenReply:
         """Whether the token in the body is an admin's."""
         try:
             return _valid(await self.run(self.services.tokens.authenticate_admin, request.token, self.caller))
@@ -74,8 +74,8 @@ class AdminVerifyHandler(ApiHandler):
             if refusal.category not in (Category.UNAUTHENTICATED, Category.FORBIDDEN):
                 raise
             message = self.services.translations.refusal(refusal, self.language)
-            return TokenInvalid(code=refusal.code, message=message)
+            return InvalidTokenReply(code=refusal.code, message=message)
 
 
-def _valid(admin: Session) -> TokenValid:
-    return TokenValid(username=admin.username, expires_at=milliseconds_of(admin.expires_at))
+def _valid(admin: Session) -> ValidTokenReply:
+    return ValidTokenReply(username=admin.username, expires_at=milliseconds_of(admin.expires_at))

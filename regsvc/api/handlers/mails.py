@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.replies import told
+from regsvc.api.replies import to_reply
 from regsvc.api.types.mails import (
+    BulkResendReply,
+    BulkResendResult,
     MailFields,
-    MailResent,
-    MailsPage,
     MailsQuery,
-    MailsResent,
+    MailsReply,
+    ResendReply,
     ResendRequest,
-    ResendResult,
 )
 from regsvc.api.types.messages import Pagination
 from regsvc.core import errors
@@ -24,13 +24,13 @@ from regsvc.notifications.mail.resend import Resent
 
 class MailsHandler(ApiHandler):
     @endpoint()
-    async def get(self, query: MailsQuery) -> MailsPage:
+    async def get(self, query: MailsQuery) -> MailsReply:
         """List the mails of the last weeks with what became of them, newest first."""
         page = await self.run(
             self.services.mail_list.list_mails, query.page, query.size, to=query.to, state=query.state
         )
-        return MailsPage(
-            mails=[told(MailFields, entry) for entry in page.entries],
+        return MailsReply(
+            mails=[to_reply(MailFields, entry) for entry in page.entries],
             pagination=Pagination(
                 current_page=query.page,
                 page_size=query.size,
@@ -44,7 +44,7 @@ class MailsHandler(ApiHandler):
 
 class ResendHandler(ApiHandler):
     @endpoint(errors.MailNotFound, errors.MailNotResendable, errors.MailUnavailable)
-    async def post(self, request: ResendRequest) -> MailResent | MailsResent:
+    async def post(self, request: ResendRequest) -> ResendReply | BulkResendReply:
         """Send mails again that are over, as far as they still have something to say.
 
         What expired is never mailed again; a mailed link is made anew.
@@ -52,11 +52,11 @@ class ResendHandler(ApiHandler):
         targets = request.targets
         if request.ids is None:
             resent = await self._resend(targets[0])
-            reply: MailResent | MailsResent = MailResent(
-                message=self.say("mail_resent", to=resent.to), id=resent.id, state=WAITING
+            reply: ResendReply | BulkResendReply = ResendReply(
+                message=self.message("mail_resent", to=resent.to), id=resent.id, state=WAITING
             )
         else:
-            reply = MailsResent(results=[await self._result(mail_id) for mail_id in targets])
+            reply = BulkResendReply(results=[await self._result(mail_id) for mail_id in targets])
         self.services.mails.wake()
         return reply
 
@@ -64,10 +64,12 @@ class ResendHandler(ApiHandler):
         by = Actor(self.require_admin().username, self.caller.address)
         return await self.run(self.services.resending.resend, mail_id, by)
 
-    async def _result(self, mail_id: int) -> ResendResult:
+    async def _result(self, mail_id: int) -> BulkResendResult:
         try:
             resent = await self._resend(mail_id)
         except Refusal as refusal:
             words = self.services.translations.refusal(refusal, self.language)
-            return ResendResult(success=False, message=words, id=mail_id, code=refusal.code)
-        return ResendResult(success=True, message=self.say("mail_resent", to=resent.to), id=resent.id, state=WAITING)
+            return BulkResendResult(success=False, message=words, id=mail_id, code=refusal.code)
+        return BulkResendResult(
+            success=True, message=self.message("mail_resent", to=resent.to), id=resent.id, state=WAITING
+        )

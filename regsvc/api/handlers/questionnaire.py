@@ -7,13 +7,13 @@ from regsvc.api.endpoint import endpoint
 from regsvc.api.types.messages import milliseconds_of
 from regsvc.api.types.questionnaire import (
     AnswerFields,
-    OptionToChoose,
-    QuestionInput,
+    OptionFields,
+    QuestionFields,
+    QuestionInputFields,
     QuestionnaireConfigReply,
+    QuestionnaireFields,
     QuestionnaireQuery,
-    QuestionnaireSubmitted,
-    QuestionnaireToAsk,
-    QuestionToAsk,
+    SubmitQuestionnaireReply,
     SubmitQuestionnaireRequest,
 )
 from regsvc.core import errors
@@ -28,7 +28,7 @@ class QuestionnaireConfigHandler(ApiHandler):
         asked = questionnaires.questionnaire
         language = self.pick_language(asked.pick_language)
         return QuestionnaireConfigReply(
-            data=QuestionnaireToAsk(
+            data=QuestionnaireFields(
                 enabled=questionnaires.is_enabled,
                 pass_score=asked.pass_score,
                 questions=[_question(question, language) for question in asked.questions],
@@ -38,7 +38,7 @@ class QuestionnaireConfigHandler(ApiHandler):
 
 class SubmitQuestionnaireHandler(ApiHandler):
     @endpoint(errors.InvalidAnswer, errors.RateLimited, errors.NotEnabled)
-    async def post(self, request: SubmitQuestionnaireRequest) -> QuestionnaireSubmitted:
+    async def post(self, request: SubmitQuestionnaireRequest) -> SubmitQuestionnaireReply:
         """Answer the questionnaire. After answers that do not pass, the client has to wait a while."""
         answers = {key: _answer(fields) for key, fields in request.answers.items()}
         submitted = await self.services.questionnaires.submit(answers, self.caller)
@@ -46,8 +46,8 @@ class SubmitQuestionnaireHandler(ApiHandler):
             said = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
         else:
             said = "questionnaire_failed"
-        return QuestionnaireSubmitted(
-            message=self.say(said, score=submitted.score, passScore=submitted.pass_score),
+        return SubmitQuestionnaireReply(
+            message=self.message(said, score=submitted.score, passScore=submitted.pass_score),
             token=submitted.token,
             score=submitted.score,
             max_score=submitted.max_score,
@@ -63,8 +63,8 @@ def _answer(fields: AnswerFields) -> Answer:
     return Answer(fields.type, tuple(fields.selected_option_ids or ()), fields.text_answer or "")
 
 
-def _question(question: Question, language: str) -> QuestionToAsk:
-    return QuestionToAsk(
+def _question(question: Question, language: str) -> QuestionFields:
+    return QuestionFields(
         id=question.id,
         question=question.text.in_language(language),
         type=question.type,
@@ -74,11 +74,11 @@ def _question(question: Question, language: str) -> QuestionToAsk:
     )
 
 
-def _input(question: Question, language: str) -> QuestionInput:
+def _input(question: Question, language: str) -> QuestionInputFields:
     if isinstance(question, ChoiceQuestion):
-        return QuestionInput(min_selections=question.min_selections, max_selections=question.max_selections)
+        return QuestionInputFields(min_selections=question.min_selections, max_selections=question.max_selections)
     assert isinstance(question, TextQuestion)
-    return QuestionInput(
+    return QuestionInputFields(
         min_length=question.min_length,
         max_length=question.max_length,
         multiline=question.is_multiline,
@@ -86,10 +86,9 @@ def _input(question: Question, language: str) -> QuestionInput:
     )
 
 
-def _options(question: Question, language: str) -> list[OptionToChoose]:
+def _options(question: Question, language: str) -> list[OptionFields]:
     if not isinstance(question, ChoiceQuestion):
         return []
     return [
-        OptionToChoose(id=place, text=option.text.in_language(language))
-        for place, option in enumerate(question.options)
+        OptionFields(id=place, text=option.text.in_language(language)) for place, option in enumerate(question.options)
     ]

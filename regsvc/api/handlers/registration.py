@@ -9,11 +9,11 @@ from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
 from regsvc.api.handlers.chat_cookie import cookie_tokens
 from regsvc.api.types.messages import epoch_milliseconds
 from regsvc.api.types.registration import (
-    CodeSent,
-    NameStatus,
-    Registered,
+    NameStatusFields,
+    RegisterReply,
     RegisterRequest,
-    ReviewStatus,
+    ReviewStatusReply,
+    SendCodeReply,
     SendCodeRequest,
     StatusQuery,
     UserStatusReply,
@@ -31,13 +31,13 @@ class SendCodeHandler(ApiHandler):
         *CAPTCHA_REFUSALS,
         errors.MailUnavailable,
     )
-    async def post(self, request: SendCodeRequest) -> CodeSent:
+    async def post(self, request: SendCodeRequest) -> SendCodeReply:
         """Mail a verification code. The answer does not tell whether the address has an account."""
         if request.language is not None and request.language not in self.services.translations.languages:
             raise errors.InvalidField("language")
         sent = await self.services.registration.send_code(request.email, request.purpose, self.caller, request.captcha)
-        return CodeSent(
-            message=self.say("code_sent"),
+        return SendCodeReply(
+            message=self.message("code_sent"),
             remaining_seconds=sent.remaining_seconds,
             expires_in_seconds=sent.expires_in_seconds,
         )
@@ -63,9 +63,9 @@ class RegisterHandler(ApiHandler):
         errors.EmailTaken,
         errors.PlayersAway,
         status=201,
-        shows=(LINK_COOKIE,),
+        credentials=(LINK_COOKIE,),
     )
-    async def post(self, request: RegisterRequest) -> Registered:
+    async def post(self, request: RegisterRequest) -> RegisterReply:
         """Register. A refusal leaves everything as it was, but for the tries of a wrong code."""
         application = Application(
             username=request.username,
@@ -81,8 +81,8 @@ class RegisterHandler(ApiHandler):
         )
         registered = await self.services.registration.register(application, self.caller)
         said = "registered_approved" if registered.status == "approved" else "registered_pending"
-        return Registered(
-            message=self.say(said, username=registered.username),
+        return RegisterReply(
+            message=self.message(said, username=registered.username),
             username=registered.username,
             email=registered.email,
             status=registered.status,
@@ -99,15 +99,15 @@ class StatusHandler(ApiHandler):
 
 
 class ReviewStatusHandler(StatusHandler):
-    @endpoint(errors.UserNotFound, errors.RateLimited, shows=(ACCESS_TOKEN,))
-    async def get(self, query: StatusQuery) -> ReviewStatus:
+    @endpoint(errors.UserNotFound, errors.RateLimited, credentials=(ACCESS_TOKEN,))
+    async def get(self, query: StatusQuery) -> ReviewStatusReply:
         """What became of a registration. Only its owner and admins are told more than the status."""
         found = await self.find_status(query.username)
         if found is None:
             raise errors.UserNotFound
         if not found.is_whole:
-            return ReviewStatus(username=found.username, status=found.status)
-        return ReviewStatus(
+            return ReviewStatusReply(username=found.username, status=found.status)
+        return ReviewStatusReply(
             username=found.username,
             status=found.status,
             reason=found.reason,
@@ -118,17 +118,17 @@ class ReviewStatusHandler(StatusHandler):
 
 
 class UserStatusHandler(StatusHandler):
-    @endpoint(errors.RateLimited, shows=(ACCESS_TOKEN,))
+    @endpoint(errors.RateLimited, credentials=(ACCESS_TOKEN,))
     async def get(self, query: StatusQuery) -> UserStatusReply:
         """Whether a name is registered, and its status. Only its owner and admins are told more."""
         found = await self.find_status(query.username)
-        return UserStatusReply(data=NameStatus(registered=False) if found is None else _name_status(found))
+        return UserStatusReply(data=NameStatusFields(registered=False) if found is None else _name_status(found))
 
 
-def _name_status(found: UserStatus) -> NameStatus:
+def _name_status(found: UserStatus) -> NameStatusFields:
     if not found.is_whole:
-        return NameStatus(registered=True, username=found.username, status=found.status)
-    return NameStatus(
+        return NameStatusFields(registered=True, username=found.username, status=found.status)
+    return NameStatusFields(
         registered=True,
         username=found.username,
         status=found.status,

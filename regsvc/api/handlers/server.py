@@ -14,8 +14,8 @@ from regsvc.api.types.server import (
     DownloadFields,
     DownloadsReply,
     GameServerFields,
-    PlayersOnline,
-    PluginVersion,
+    OnlinePlayersFields,
+    PluginVersionFields,
     ServerStatusReply,
     VersionReply,
 )
@@ -37,7 +37,7 @@ class VersionHandler(ApiHandler):
             update_available=is_newer(own.version if own else None, __version__),
             releases_url=own.page if own else None,
             checked_at=epoch_milliseconds(latest.checked_at),
-            plugin=PluginVersion(
+            plugin=PluginVersionFields(
                 name=PLUGIN,
                 current_version=installed,
                 latest_version=plugin.version if plugin else None,
@@ -47,7 +47,7 @@ class VersionHandler(ApiHandler):
 
 
 class ServerStatusHandler(ApiHandler):
-    @endpoint(shows=(ACCESS_TOKEN,))
+    @endpoint(credentials=(ACCESS_TOKEN,))
     async def get(self) -> ServerStatusReply:
         """How the game server is, as it answered some seconds ago. Who plays is for those who are logged in."""
         heard = self.services.game_status.last_heard()
@@ -56,7 +56,7 @@ class ServerStatusHandler(ApiHandler):
         return ServerStatusReply(
             data=GameServerFields(
                 online=status is not None,
-                players=PlayersOnline(
+                players=OnlinePlayersFields(
                     online=status.online if status else None,
                     max=status.max if status else None,
                     names=UNSET if self.session is None else names,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from regsvc.accounts.email_changes import EmailChangeRequest
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.replies import told
+from regsvc.api.replies import to_reply
 from regsvc.api.types.users import (
     ClientFields,
+    DeleteUserReply,
     DeleteUserRequest,
     ExportedAnswer,
     ExportedAudit,
@@ -16,12 +17,11 @@ from regsvc.api.types.users import (
     ExportedQuestionnaire,
     ExportedReview,
     ExportedUser,
+    ExportUserReply,
     PlayerFields,
     SessionFields,
+    UpdateUserReply,
     UpdateUserRequest,
-    UserDeleted,
-    UserExported,
-    UserUpdated,
 )
 from regsvc.core import errors
 from regsvc.users.user_details import QuestionnaireResult
@@ -37,12 +37,14 @@ class UpdateUserHandler(ApiHandler):
         errors.RateLimited,
         errors.PlayersAway,
     )
-    async def post(self, request: UpdateUserRequest) -> UserUpdated:
+    async def post(self, request: UpdateUserRequest) -> UpdateUserReply:
         """Change one's own e-mail address, or prove the one there is. The old address is told."""
         wished = EmailChangeRequest(request.email, request.code.strip(), request.current_password)
         changes = self.services.self_service.email_changes
         changed = await changes.change_own(self.require_session(), wished, self.caller)
-        return UserUpdated(message=self.say("email_changed"), email=changed.email, warnings=list(changed.warnings))
+        return UpdateUserReply(
+            message=self.message("email_changed"), email=changed.email, warnings=list(changed.warnings)
+        )
 
 
 class DeleteUserHandler(ApiHandler):
@@ -54,13 +56,13 @@ class DeleteUserHandler(ApiHandler):
         errors.RateLimited,
         errors.PlayersAway,
     )
-    async def post(self, request: DeleteUserRequest) -> UserDeleted:
+    async def post(self, request: DeleteUserRequest) -> DeleteUserReply:
         """Delete one's own account, here and in the game. Operators cannot, nor who was rejected a moment ago."""
         decided = await self.services.self_service.deletion.delete(
             self.require_session(), request.shown_password, request.totp, self.caller
         )
-        return UserDeleted(
-            message=self.say("deleted_own", username=decided.username),
+        return DeleteUserReply(
+            message=self.message("deleted_own", username=decided.username),
             username=decided.username,
             warnings=list(decided.warnings),
         )
@@ -68,28 +70,28 @@ class DeleteUserHandler(ApiHandler):
 
 class ExportUserHandler(ApiHandler):
     @endpoint()
-    async def get(self) -> UserExported:
+    async def get(self) -> ExportUserReply:
         """Everything that is kept about the caller: no secrets, and nothing about other people."""
         export = await self.run(self.services.self_service.export.export, self.require_session())
-        return told(
-            UserExported,
+        return to_reply(
+            ExportUserReply,
             export,
-            message=self.say("exported"),
+            message=self.message("exported"),
             success=True,
-            user=told(ExportedUser, export.user),
-            reviews=[told(ExportedReview, review) for review in export.reviews],
-            sessions=[told(SessionFields, session) for session in export.sessions],
-            clients=[told(ClientFields, client) for client in export.clients],
-            mails=[told(ExportedMail, mail) for mail in export.mails],
-            audits=[told(ExportedAudit, audit) for audit in export.audits],
-            chat=None if export.chat is None else told(ExportedChat, export.chat),
+            user=to_reply(ExportedUser, export.user),
+            reviews=[to_reply(ExportedReview, review) for review in export.reviews],
+            sessions=[to_reply(SessionFields, session) for session in export.sessions],
+            clients=[to_reply(ClientFields, client) for client in export.clients],
+            mails=[to_reply(ExportedMail, mail) for mail in export.mails],
+            audits=[to_reply(ExportedAudit, audit) for audit in export.audits],
+            chat=None if export.chat is None else to_reply(ExportedChat, export.chat),
             questionnaire=_questionnaire(export.questionnaire),
-            player=None if export.player is None else told(PlayerFields, export.player),
+            player=None if export.player is None else to_reply(PlayerFields, export.player),
         )
 
 
 def _questionnaire(result: QuestionnaireResult | None) -> ExportedQuestionnaire | None:
     if result is None:
         return None
-    answers = [told(ExportedAnswer, answer) for answer in result.answers]
-    return told(ExportedQuestionnaire, result, answers=answers)
+    answers = [to_reply(ExportedAnswer, answer) for answer in result.answers]
+    return to_reply(ExportedQuestionnaire, result, answers=answers)

@@ -21,7 +21,7 @@ from regsvc.api.types.messages import (
     Request,
     Username,
     Warnings,
-    moment,
+    to_datetime,
 )
 from regsvc.api.types.registration import Platform, Status
 from regsvc.core.errors import InvalidField
@@ -66,7 +66,7 @@ class UsersQuery(Request, frozen=True, kw_only=True):
     after: Annotated[str, Meta(description="`nextCursor` of the page before; not together with `page`.")] | None = None
 
 
-class LinkedChat(Output, frozen=True, kw_only=True):
+class LinkedChatFields(Output, frozen=True, kw_only=True):
     """The chat account that is linked to a user."""
 
     id: Annotated[str, Meta(examples=["80351110224678912"])]
@@ -94,7 +94,7 @@ class UserFields(Output, frozen=True, kw_only=True):
     reviewed_by: str | None
     reviewed_at: EpochMilliseconds | None
     ban_expires_at: EpochMilliseconds | None
-    chat: LinkedChat | None
+    chat: LinkedChatFields | None
     discord_id: str | None
     questionnaire_score: int | None
     questionnaire_passed: bool | None
@@ -105,7 +105,7 @@ class UserFields(Output, frozen=True, kw_only=True):
     last_login: EpochMilliseconds | None
 
 
-class UsersPage(Reply, frozen=True, kw_only=True):
+class UsersReply(Reply, frozen=True, kw_only=True):
     """One page of users; `nextCursor` is null on the last one."""
 
     users: list[UserFields]
@@ -154,7 +154,7 @@ class BanRequest(ReviewRequest, frozen=True, kw_only=True):
 
     @property
     def ends_at(self) -> datetime | None:
-        return moment(None if isinstance(self.expires_at, msgspec.UnsetType) else self.expires_at)
+        return to_datetime(None if isinstance(self.expires_at, msgspec.UnsetType) else self.expires_at)
 
 
 class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):
     password: Password | None = None
 
 
-class Decision(Reply, frozen=True, kw_only=True):
+class DecisionReply(Reply, frozen=True, kw_only=True):
     """What became of the one user."""
 
     username: Username
@@ -171,7 +171,7 @@ class Decision(Reply, frozen=True, kw_only=True):
     warnings: Warnings | UnsetType = UNSET
 
 
-class DecisionReply(Output, frozen=True, kw_only=True):
+class BulkDecisionResult(Output, frozen=True, kw_only=True):
     """What became of one user of many: `status` as it is now, `code` where it was refused."""
 
     success: bool
@@ -183,10 +183,10 @@ class DecisionReply(Output, frozen=True, kw_only=True):
     field: str | UnsetType = UNSET
 
 
-class Decisions(Reply, frozen=True, kw_only=True):
+class BulkDecisionReply(Reply, frozen=True, kw_only=True):
     """One result for each name, in their order."""
 
-    results: list[DecisionReply]
+    results: list[BulkDecisionResult]
 
 
 # --- The audit log ---
@@ -205,11 +205,11 @@ class AuditsQuery(Request, frozen=True, kw_only=True):
 
     @property
     def since_at(self) -> datetime | None:
-        return moment(self.since)
+        return to_datetime(self.since)
 
     @property
     def until_at(self) -> datetime | None:
-        return moment(self.until)
+        return to_datetime(self.until)
 
 
 class AuditFields(Output, frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ class AuditFields(Output, frozen=True, kw_only=True):
     timestamp: EpochMilliseconds
 
 
-class AuditsPage(Reply, frozen=True, kw_only=True):
+class AuditsReply(Reply, frozen=True, kw_only=True):
     """Newest first."""
 
     audits: list[AuditFields]
@@ -240,7 +240,7 @@ class SyncRequest(Request, frozen=True, kw_only=True):
     plan: bool = False
 
 
-class SyncConflict(Output, frozen=True, kw_only=True):
+class SyncConflictFields(Output, frozen=True, kw_only=True):
     """What the two sides cannot agree on, and whose word stands."""
 
     username: Username
@@ -248,14 +248,14 @@ class SyncConflict(Output, frozen=True, kw_only=True):
     kept: Annotated[str, Meta(description="Whose value stands.", examples=["plugin"])]
 
 
-class SyncError(Output, frozen=True, kw_only=True):
+class SyncErrorFields(Output, frozen=True, kw_only=True):
     """What one row, or the whole table (`username` null), met."""
 
     username: Username | None
     error: Annotated[str, Meta(examples=["the name is no player's name"])]
 
 
-class SyncBraked(Output, frozen=True, kw_only=True):
+class SyncHeldBackFields(Output, frozen=True, kw_only=True):
     """What was left out because it was too much at once."""
 
     removed: Count
@@ -276,12 +276,12 @@ class SyncReportFields(Output, frozen=True, kw_only=True):
     locked: Count
     restored: Count
     removed: Count
-    conflicts: list[SyncConflict]
-    errors: list[SyncError]
-    braked: SyncBraked | None
+    conflicts: list[SyncConflictFields]
+    errors: list[SyncErrorFields]
+    braked: SyncHeldBackFields | None
 
 
-class SyncDone(Reply, frozen=True, kw_only=True):
+class SyncReply(Reply, frozen=True, kw_only=True):
     """`enabled` is false, and the report empty, where AuthMe's table is not shared."""
 
     enabled: bool

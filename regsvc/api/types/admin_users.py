@@ -14,7 +14,7 @@ from regsvc.api.types.registration import Status
 from regsvc.api.types.users import Address, ClientFields, Origin, PlayerFields, SessionFields, Transition
 
 
-class UserQuery(Request, frozen=True, kw_only=True):
+class UserDetailsQuery(Request, frozen=True, kw_only=True):
     """Who, in any case."""
 
     username: Username
@@ -36,7 +36,7 @@ class HistoryFields(Output, frozen=True, kw_only=True):
     is_same_email: bool
 
 
-class JudgedAnswerFields(Output, frozen=True, kw_only=True):
+class ScoredAnswerFields(Output, frozen=True, kw_only=True):
     """A question as it was asked, its answer and what it was worth; `points` null: somebody has to read it."""
 
     question_id: Annotated[int, Meta(examples=[1])]
@@ -48,7 +48,7 @@ class JudgedAnswerFields(Output, frozen=True, kw_only=True):
     note: Annotated[str, Meta(description="What the scoring service said.", examples=[""])]
 
 
-class JudgedQuestionnaire(Output, frozen=True, kw_only=True):
+class QuestionnaireResultFields(Output, frozen=True, kw_only=True):
     """The questionnaire the user registered with."""
 
     score: Annotated[int, Meta(examples=[80])]
@@ -58,10 +58,10 @@ class JudgedQuestionnaire(Output, frozen=True, kw_only=True):
     requires_review: bool
     summary: Annotated[str, Meta(examples=["80 of 100 points; 60 are needed."])]
     submitted_at: EpochMilliseconds
-    answers: list[JudgedAnswerFields]
+    answers: list[ScoredAnswerFields]
 
 
-class WholeUserFields(UserFields, frozen=True, kw_only=True):
+class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     """The user as in the list, and what is only told here. Lists are newest first, a hundred entries at most."""
 
     is_email_verified: bool
@@ -69,7 +69,7 @@ class WholeUserFields(UserFields, frozen=True, kw_only=True):
     registration_ip: Address | None
     password_set_at: EpochMilliseconds | None
     banned_from: Annotated[Status, Meta(description="Where a ban that ends leads back to.")] | None
-    questionnaire: JudgedQuestionnaire | None
+    questionnaire: QuestionnaireResultFields | None
     history: list[HistoryFields]
     mails: list[MailFields]
     sessions: list[SessionFields]
@@ -77,5 +77,5 @@ class WholeUserFields(UserFields, frozen=True, kw_only=True):
     player: PlayerFields | None
 
 
-class WholeUser(Reply, frozen=True, kw_only=True):
-    user: WholeUserFields
+class UserDetailsReply(Reply, frozen=True, kw_only=True):
+    user: UserDetailsFields

@@ -12,7 +12,7 @@ from regsvc.api.types.messages import EpochMilliseconds, Reply, Request
 CaptchaToken = Annotated[str, Meta(description="Names a captcha challenge.", examples=["8bKJ4kX6nq3dGkT0m5mZpQ2s"])]
 
 
-class CaptchaAnswered(Request, frozen=True, kw_only=True):
+class CaptchaProtectedRequest(Request, frozen=True, kw_only=True):
     """A request that answers a captcha, where the config asks for one (`captcha.requiredFor`)."""
 
     captcha_token: CaptchaToken | None = None
@@ -23,7 +23,7 @@ class CaptchaAnswered(Request, frozen=True, kw_only=True):
         return CaptchaProof(self.captcha_token, self.captcha_answer)
 
 
-class CaptchaChallenge(Reply, frozen=True, kw_only=True):
+class CaptchaReply(Reply, frozen=True, kw_only=True):
     """A picture with a small question. A wrong answer ends the challenge, a right one lets one request pass."""
 
     token: CaptchaToken

@@ -24,7 +24,7 @@ class BeginChatLinkQuery(Request, frozen=True, kw_only=True):
     username: Username | None = None
 
 
-class ChatLinkBegun(Reply, frozen=True, kw_only=True):
+class BeginChatLinkReply(Reply, frozen=True, kw_only=True):
     """Where to send the player, and what claims the link that comes of it; the browser has it as a cookie, too."""
 
     auth_url: Annotated[
@@ -51,7 +51,7 @@ class ChatAccountFields(Output, frozen=True, kw_only=True):
     global_name: Annotated[str, Meta(examples=["Alice"])] | None
 
 
-class ChatLinkFinished(Reply, frozen=True, kw_only=True):
+class ChatCallbackReply(Reply, frozen=True, kw_only=True):
     """The proven account; `claimed` false: it waits for a registration or a login that shows the link token."""
 
     linked: IsLinked = True
@@ -82,7 +82,7 @@ class UnlinkChatRequest(Request, frozen=True, kw_only=True):
     link_token: LinkToken | None = None
 
 
-class ClaimedChat(Output, frozen=True, kw_only=True):
+class ChatClaimFields(Output, frozen=True, kw_only=True):
     """What became of the link token that a login showed; `code` and `message` say why it could not be claimed."""
 
     linked: IsLinked

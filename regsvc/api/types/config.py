@@ -11,7 +11,7 @@ from regsvc.api.types.messages import Language, Output, Reply
 Regex = Annotated[str, Meta(description="A regular expression.", examples=["^[a-zA-Z0-9_]{3,16}$"])]
 
 
-class RegistrationConfig(Output, frozen=True, kw_only=True):
+class RegistrationConfigFields(Output, frozen=True, kw_only=True):
     """What a registration needs; lengths in characters."""
 
     open: bool
@@ -30,7 +30,7 @@ class AuthMeConfigFields(Output, frozen=True, kw_only=True):
     password_regex: Regex
 
 
-class CaptchaConfig(Output, frozen=True, kw_only=True):
+class CaptchaConfigFields(Output, frozen=True, kw_only=True):
     """Where a captcha is asked for."""
 
     enabled: bool
@@ -39,7 +39,7 @@ class CaptchaConfig(Output, frozen=True, kw_only=True):
     required_for: Annotated[list[str], Meta(examples=[["register", "login", "verify_send"]])]
 
 
-class QuestionnaireSummary(Output, frozen=True, kw_only=True):
+class QuestionnaireConfigFields(Output, frozen=True, kw_only=True):
     """Whether registering takes a questionnaire."""
 
     enabled: bool
@@ -47,7 +47,7 @@ class QuestionnaireSummary(Output, frozen=True, kw_only=True):
     has_text_questions: bool
 
 
-class ChatConfig(Output, frozen=True, kw_only=True):
+class ChatConfigFields(Output, frozen=True, kw_only=True):
     """Whether a chat account can be, or has to be, linked."""
 
     enabled: bool
@@ -55,7 +55,7 @@ class ChatConfig(Output, frozen=True, kw_only=True):
     platform: Annotated[str, Meta(examples=["discord"])] | None
 
 
-class BedrockConfig(Output, frozen=True, kw_only=True):
+class BedrockConfigFields(Output, frozen=True, kw_only=True):
     """Whether players of the Bedrock edition may register."""
 
     enabled: bool
@@ -63,7 +63,7 @@ class BedrockConfig(Output, frozen=True, kw_only=True):
     username_regex: Regex
 
 
-class PublicConfig(Output, frozen=True, kw_only=True):
+class PublicConfigFields(Output, frozen=True, kw_only=True):
     """What a front end needs to know. Never a secret."""
 
     theme: Annotated[str, Meta(examples=["default"])]
@@ -80,18 +80,18 @@ class PublicConfig(Output, frozen=True, kw_only=True):
         list[str], Meta(description="What proves who registers: `email`, `captcha`.", examples=[["email"]])
     ]
     username_regex: Regex
-    registration: RegistrationConfig
+    registration: RegistrationConfigFields
     authme: AuthMeConfigFields
     enable_email_domain_whitelist: bool
     enable_email_alias_limit: bool
     email_domain_whitelist: list[str] | UnsetType = UNSET
-    captcha: CaptchaConfig
-    questionnaire: QuestionnaireSummary
-    chat: ChatConfig
-    discord: ChatConfig
-    bedrock: BedrockConfig
+    captcha: CaptchaConfigFields
+    questionnaire: QuestionnaireConfigFields
+    chat: ChatConfigFields
+    discord: ChatConfigFields
+    bedrock: BedrockConfigFields
     ws_port: None
 
 
 class ConfigReply(Reply, frozen=True, kw_only=True):
-    config: PublicConfig
+    config: PublicConfigFields

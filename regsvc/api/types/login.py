@@ -6,15 +6,15 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.api.types.captcha import CaptchaAnswered
-from regsvc.api.types.chat import ClaimedChat, LinkToken
+from regsvc.api.types.captcha import CaptchaProtectedRequest
+from regsvc.api.types.chat import ChatClaimFields, LinkToken
 from regsvc.api.types.messages import Email, EpochMilliseconds, Password, Reply, Request, Username
 from regsvc.api.types.registration import Status
 
 AccessToken = Annotated[str, Meta(description="Sent as `Authorization: Bearer …`.", examples=["eyJhbGciOi…"])]
 
 
-class LoginRequest(CaptchaAnswered, frozen=True, kw_only=True):
+class LoginRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     """`username` may be an e-mail address; `totp` is the code of an authenticator app."""
 
     username: Annotated[str, Meta(description="A name, or the e-mail address.", min_length=1, examples=["Alice"])]
@@ -23,7 +23,7 @@ class LoginRequest(CaptchaAnswered, frozen=True, kw_only=True):
     link_token: LinkToken | None = None
 
 
-class LoggedIn(Reply, frozen=True, kw_only=True):
+class LoginReply(Reply, frozen=True, kw_only=True):
     """An access token for the routes that ask for one."""
 
     token: AccessToken
@@ -32,7 +32,7 @@ class LoggedIn(Reply, frozen=True, kw_only=True):
     email: Email | None
     status: Status
     is_admin: Annotated[bool, Meta(description="Whether the admin login would work.", examples=[False])]
-    chat: Annotated[ClaimedChat, Meta(description="Where a link token was shown.")] | UnsetType = UNSET
+    chat: Annotated[ChatClaimFields, Meta(description="Where a link token was shown.")] | UnsetType = UNSET
 
 
 class VerifyTokenRequest(Request, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class VerifyTokenRequest(Request, frozen=True, kw_only=True):
     token: AccessToken
 
 
-class TokenValid(Reply, frozen=True, kw_only=True):
+class ValidTokenReply(Reply, frozen=True, kw_only=True):
     """The token may be used on admin routes right now."""
 
     valid: Annotated[bool, Meta(extra_json_schema={"const": True}, examples=[True])] = True
@@ -49,7 +49,7 @@ class TokenValid(Reply, frozen=True, kw_only=True):
     expires_at: EpochMilliseconds
 
 
-class TokenInvalid(Reply, frozen=True, kw_only=True):
+class InvalidTokenReply(Reply, frozen=True, kw_only=True):
     """Why it may not."""
 
     success: Annotated[bool, Meta(extra_json_schema={"const": False}, examples=[False])] = False

@@ -59,7 +59,7 @@ class MailFields(Output, frozen=True, kw_only=True):
     last_error: Annotated[str, Meta(description="Why the last attempt failed, or why it was dropped.")] | None
 
 
-class MailsPage(Reply, frozen=True, kw_only=True):
+class MailsReply(Reply, frozen=True, kw_only=True):
     """Newest first."""
 
     mails: list[MailFields]
@@ -84,14 +84,14 @@ class ResendRequest(Request, frozen=True, kw_only=True):
         return [self.id]
 
 
-class MailResent(Reply, frozen=True, kw_only=True):
+class ResendReply(Reply, frozen=True, kw_only=True):
     """The mail is on its way again, under its old id."""
 
     id: MailId
     state: Fate
 
 
-class ResendResult(Output, frozen=True, kw_only=True):
+class BulkResendResult(Output, frozen=True, kw_only=True):
     """What became of one mail of many: `state` where it is on its way again, `code` where it was refused."""
 
     success: bool
@@ -101,7 +101,7 @@ class ResendResult(Output, frozen=True, kw_only=True):
     code: Annotated[str, Meta(examples=["mail_not_resendable"])] | UnsetType = UNSET
 
 
-class MailsResent(Reply, frozen=True, kw_only=True):
+class BulkResendReply(Reply, frozen=True, kw_only=True):
     """One result for each id, in their order."""
 
-    results: list[ResendResult]
+    results: list[BulkResendResult]

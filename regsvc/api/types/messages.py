@@ -65,7 +65,7 @@ class Reply(Output, frozen=True, kw_only=True):
     message: Annotated[str, Meta(description="For people, in their language.", examples=["Done."])] | UnsetType = UNSET
 
 
-class Told(Reply, frozen=True, kw_only=True):
+class MessageReply(Reply, frozen=True, kw_only=True):
     """Nothing but that it was done."""
 
     message: Annotated[str, Meta(description="For people, in their language.", examples=["Done."])]
@@ -82,7 +82,7 @@ class Pagination(Output, frozen=True, kw_only=True):
     has_prev: Annotated[bool, Meta(examples=[False])]
 
 
-def moment(milliseconds: int | None) -> datetime | None:
+def to_datetime(milliseconds: int | None) -> datetime | None:
     """The UTC time of epoch milliseconds; None stays None."""
     return None if milliseconds is None else EPOCH + timedelta(milliseconds=milliseconds)
 

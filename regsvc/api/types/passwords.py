@@ -17,7 +17,7 @@ class ChangePasswordRequest(Request, frozen=True, kw_only=True):
     new_password: Password
 
 
-class PasswordChanged(Reply, frozen=True, kw_only=True):
+class ChangePasswordReply(Reply, frozen=True, kw_only=True):
     """Every session has ended, the caller's too."""
 
     warnings: Warnings
@@ -32,7 +32,7 @@ class ResetPasswordRequest(Request, frozen=True, kw_only=True):
     new_password: Password
 
 
-class PasswordSet(Reply, frozen=True, kw_only=True):
+class ResetPasswordReply(Reply, frozen=True, kw_only=True):
     """Whose password it is now."""
 
     username: Username

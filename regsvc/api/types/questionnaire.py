@@ -26,7 +26,7 @@ class QuestionnaireQuery(Request, frozen=True, kw_only=True):
     """The language to ask in, of those that the host wrote."""
 
 
-class QuestionInput(Output, frozen=True, kw_only=True):
+class QuestionInputFields(Output, frozen=True, kw_only=True):
     """How a question may be answered: choices have the first two, texts the others; lengths are in characters."""
 
     min_selections: Annotated[int, Meta(examples=[1])] | UnsetType = UNSET
@@ -37,32 +37,32 @@ class QuestionInput(Output, frozen=True, kw_only=True):
     placeholder: str | UnsetType = UNSET
 
 
-class OptionToChoose(Output, frozen=True, kw_only=True):
+class OptionFields(Output, frozen=True, kw_only=True):
     id: OptionId
     text: Annotated[str, Meta(examples=["I talk to the player."])]
 
 
-class QuestionToAsk(Output, frozen=True, kw_only=True):
+class QuestionFields(Output, frozen=True, kw_only=True):
     """One question. What its answers are worth is not told."""
 
     id: QuestionId
     question: Annotated[str, Meta(examples=["What do you do?"])]
     type: Kind
     required: bool
-    input: QuestionInput
-    options: list[OptionToChoose]
+    input: QuestionInputFields
+    options: list[OptionFields]
 
 
-class QuestionnaireToAsk(Output, frozen=True, kw_only=True):
+class QuestionnaireFields(Output, frozen=True, kw_only=True):
     """The questions in their order; none where the questionnaire is switched off."""
 
     enabled: bool
     pass_score: Points
-    questions: list[QuestionToAsk]
+    questions: list[QuestionFields]
 
 
 class QuestionnaireConfigReply(Reply, frozen=True, kw_only=True):
-    data: QuestionnaireToAsk
+    data: QuestionnaireFields
 
 
 class AnswerFields(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class SubmitQuestionnaireRequest(Request, frozen=True, kw_only=True):
     ]
 
 
-class QuestionnaireSubmitted(Reply, frozen=True, kw_only=True):
+class SubmitQuestionnaireReply(Reply, frozen=True, kw_only=True):
     """What came of the answers. Show the token at the registration, before it expires.
 
     `passed` with `manualReviewRequired`: good enough to register, but a person has to read it before the player may

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.api.types.captcha import CaptchaAnswered
+from regsvc.api.types.captcha import CaptchaProtectedRequest
 from regsvc.api.types.messages import Email, EpochMilliseconds, Output, Password, Reply, Request, Username
 
 Status = Annotated[
@@ -17,14 +17,14 @@ Platform = Annotated[str, Meta(extra_json_schema={"enum": ["java", "bedrock"]}, 
 Code = Annotated[str, Meta(description="The digits that were mailed.", examples=["123456"])]
 
 
-class SendCodeRequest(CaptchaAnswered, frozen=True, kw_only=True):
+class SendCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     """Whom to mail a code, and what it is to prove."""
 
     email: Email
     purpose: Literal["register", "change_email", "unlink"] = "register"
 
 
-class CodeSent(Reply, frozen=True, kw_only=True):
+class SendCodeReply(Reply, frozen=True, kw_only=True):
     """The same for every address, whether or not it has an account."""
 
     remaining_seconds: Annotated[int, Meta(description="Until the next code may be asked for.", examples=[60])]
@@ -37,7 +37,7 @@ class QuestionnaireProof(msgspec.Struct, rename="camel", frozen=True):
     token: Annotated[str, Meta(examples=["pJ7Vd0cVbq8yR3v0cY2mB5kT"])]
 
 
-class RegisterRequest(CaptchaAnswered, frozen=True, kw_only=True):
+class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     """The request to become a user; which fields beside the first three are needed, `GET /api/config` tells."""
 
     username: Username
@@ -51,7 +51,7 @@ class RegisterRequest(CaptchaAnswered, frozen=True, kw_only=True):
     )
 
 
-class Registered(Reply, frozen=True, kw_only=True):
+class RegisterReply(Reply, frozen=True, kw_only=True):
     """The new user; `pending` until an operator has looked."""
 
     username: Username
@@ -76,7 +76,7 @@ class UserStatusFields(Output, frozen=True, kw_only=True):
     ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
 
 
-class ReviewStatus(Reply, frozen=True, kw_only=True):
+class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     """What became of a registration."""
 
     username: Username
@@ -87,11 +87,11 @@ class ReviewStatus(Reply, frozen=True, kw_only=True):
     ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
 
 
-class NameStatus(UserStatusFields, frozen=True, kw_only=True):
+class NameStatusFields(UserStatusFields, frozen=True, kw_only=True):
     """Whether anybody has the name, and what may be told of him."""
 
     registered: Annotated[bool, Meta(examples=[True])]
 
 
 class UserStatusReply(Reply, frozen=True, kw_only=True):
-    data: NameStatus
+    data: NameStatusFields

@@ -21,7 +21,7 @@ PlayerNames = Annotated[
 # --- Versions ---
 
 
-class PluginVersion(Output, frozen=True, kw_only=True):
+class PluginVersionFields(Output, frozen=True, kw_only=True):
     """Of AuthMe, by its jar in the game server's folder and its newest release; null where it is not known."""
 
     name: Annotated[str, Meta(examples=["AuthMe"])]
@@ -38,13 +38,13 @@ class VersionReply(Reply, frozen=True, kw_only=True):
     update_available: Annotated[bool, Meta(examples=[False])]
     releases_url: Annotated[str, Meta(examples=["https://example.org/companion/releases/tag/1.2.0"])] | None
     checked_at: EpochMilliseconds | None
-    plugin: PluginVersion
+    plugin: PluginVersionFields
 
 
 # --- The game server ---
 
 
-class PlayersOnline(Output, frozen=True, kw_only=True):
+class OnlinePlayersFields(Output, frozen=True, kw_only=True):
     """How many play; null while the server is silent."""
 
     online: Annotated[int, Meta(ge=0, examples=[2])] | None
@@ -56,7 +56,7 @@ class GameServerFields(Output, frozen=True, kw_only=True):
     """The game server's last answer. `online` is false, and the rest null, while there is none."""
 
     online: Annotated[bool, Meta(examples=[True])]
-    players: PlayersOnline
+    players: OnlinePlayersFields
     version: Annotated[str, Meta(examples=["Paper 1.21.4"])] | None
     motd: Annotated[str, Meta(description="Its greeting, without formatting.", examples=["A Minecraft Server"])] | None
     latency_ms: Annotated[int, Meta(ge=0, examples=[3])] | None

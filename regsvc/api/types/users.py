@@ -57,7 +57,7 @@ class UpdateUserRequest(Request, frozen=True, kw_only=True):
     current_password: Password
 
 
-class UserUpdated(Reply, frozen=True, kw_only=True):
+class UpdateUserReply(Reply, frozen=True, kw_only=True):
     """The address as it stands now, proven."""
 
     email: Email
@@ -84,7 +84,7 @@ class DeleteUserRequest(Request, frozen=True, kw_only=True):
         raise InvalidField("currentPassword")
 
 
-class UserDeleted(Reply, frozen=True, kw_only=True):
+class DeleteUserReply(Reply, frozen=True, kw_only=True):
     """Who is gone."""
 
     username: Username
@@ -210,7 +210,7 @@ class PlayerFields(Output, frozen=True, kw_only=True):
     conflicts: Annotated[list[str], Meta(description="Fields the two sides could not agree on.", examples=[["email"]])]
 
 
-class UserExported(Reply, frozen=True, kw_only=True):
+class ExportUserReply(Reply, frozen=True, kw_only=True):
     """Everything kept about the caller, newest first. Of the lists named in `truncated` there is more."""
 
     exported_at: EpochMilliseconds
