@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Any, Final, Literal
-
-from tornado.netutil import DefaultLoopResolver
+from typing import Final, Literal
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -96,26 +93,6 @@ def _parse(text: str) -> Address | None:
 
 _GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-
-
-class PrivateAddress(OSError):
-    """The name leads to no public address. `str()` says so, without the name."""
-
-    def __init__(self) -> None:
-        super().__init__("it leads to no public address")
-
-
-class PublicResolver(DefaultLoopResolver):
-    """Looks names up, and lets only public addresses through. Raises `PrivateAddress` when none is left."""
-
-    async def resolve(
-        self, host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[tuple[int, Any]]:
-        found = await super().resolve(host, port, family)
-        public = [(kind, address) for kind, address in found if is_public(str(address[0]))]
-        if not public:
-            raise PrivateAddress
-        return public
 
 
 def is_public(address: str) -> bool:

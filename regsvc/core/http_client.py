@@ -1,117 +1,189 @@
-"""A few questions to somebody else's server within one time-out, none of which may hurt us.
+"""The one HTTP client for outgoing requests: bounded in time and size, and following no redirect unless told to.
 
-Redirects are not followed (they would carry credentials elsewhere), answers are bounded in size and time, and nothing
-of what was sent or answered is logged but the status and the error code of RFC 6749.
+Nothing here logs, and no error repeats an address, a header or a body: some of them are secrets.
 """
 
-import logging
-import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from socket import AF_UNSPEC, AddressFamily
 from time import monotonic
 from typing import Any, Final, Self
-from urllib.parse import urlencode
+from urllib.parse import urljoin, urlsplit
 
-import msgspec
-from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
-from tornado.iostream import StreamBufferFullError, UnsatisfiableReadError
-from tornado.simple_httpclient import SimpleAsyncHTTPClient
+from tornado.httpclient import HTTPRequest
+from tornado.httputil import HTTPHeaders, parse_response_start_line
+from tornado.netutil import DefaultLoopResolver
+from tornado.simple_httpclient import HTTPStreamClosedError, HTTPTimeoutError, SimpleAsyncHTTPClient
 
 from regsvc import __version__
-from regsvc.core.errors import ProviderAway
+from regsvc.core.addresses import is_public
 
-log = logging.getLogger(__name__)
+USER_AGENT: Final = f"companion/{__version__}"
 
-_LARGEST_ANSWER: Final = 64 * 1024  # bytes; a profile has a few hundred
-_LARGEST_HEADERS: Final = 16 * 1024
-# of the network and TLS; of HTTP; of answers that are too large; of a host that no name can have
-_NO_ANSWER: Final = (OSError, HTTPClientError, UnsatisfiableReadError, StreamBufferFullError, UnicodeError)
-_ERROR_CODE: Final = re.compile(r"[a-z_]{1,40}")
+_MAX_BODY: Final = 64 * 1024  # bytes
+_MAX_HEADERS: Final = 16 * 1024
+_SHORTEST_TIMEOUT: Final = 0.001  # seconds; Tornado takes 0 for "no limit"
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+class NoResponse(Exception):
+    """The request got no response that can be used. `str()` says why, without the address."""
+
+
+class PrivateAddress(NoResponse):
+    """The host has no public address."""
+
+    def __init__(self) -> None:
+        super().__init__("it leads to no public address")
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back to the question `what`: a status, and the JSON object, empty unless there was one."""
+class Response:
+    """`body` is empty if the caller did not want it. `headers` are looked up without regard to case."""
 
-    what: str
     status: int
-    fields: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def is_ok(self) -> bool:
-        return self.status == 200
-
-    def unusable(self) -> ProviderAway:
-        """The refusal for an answer that does not say what was asked for; the log tells the host."""
-        if self.is_ok:
-            log.warning("the chat provider's answer about the %s lacks what it should have", self.what)
-        return ProviderAway()
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
 
 
-class Conversation:
-    """Asks one question after the other. A context manager, for the event loop."""
+class HttpClient:
+    """A context manager for the requests of one task, used on the event loop.
 
-    def __init__(self, timeout: timedelta) -> None:
-        """`timeout`: for all questions together."""
+    Each task opens its own: Tornado's shared client keeps settings and connections between unrelated callers.
+    """
+
+    def __init__(self, timeout: timedelta, *, max_body: int = _MAX_BODY, public_only: bool = False) -> None:
+        """`timeout` is for all requests together, from now on. `max_body`: bytes of a response.
+
+        `public_only`: connect to public addresses alone.
+        """
         self._ends_at = monotonic() + timeout.total_seconds()
+        self._max_body = max_body
+        self._resolver = PublicResolver() if public_only else DefaultLoopResolver()
 
     def __enter__(self) -> Self:
-        # an own client for each: the shared one keeps connections, cookies or settings of nobody knows whom
         self._client = SimpleAsyncHTTPClient(
             force_instance=True,
-            max_buffer_size=_LARGEST_ANSWER,
-            max_header_size=_LARGEST_HEADERS,
-            max_body_size=_LARGEST_ANSWER,
+            resolver=self._resolver,
+            max_buffer_size=self._max_body,  # the only bound for a body without a length
+            max_header_size=_MAX_HEADERS,
+            max_body_size=self._max_body,
         )
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._client.close()
+        self._resolver.close()
 
-    async def get(self, what: str, url: str, headers: Mapping[str, str]) -> Answer:
-        """`what`: the question's name in the log. Raises `ProviderAway` when there is no answer in time."""
-        return await self._ask(what, url, headers, None)
+    async def get(self, url: str, headers: Mapping[str, str], *, max_redirects: int = 0) -> Response:
+        """Send a GET request. Redirects are followed to https alone. Raises `NoResponse`, also for one too many."""
+        for _redirect in range(max_redirects + 1):
+            response = await self._fetch(self._request(url, headers))
+            if not max_redirects or response.status not in _REDIRECTS:
+                return response
+            url = _redirect_target(url, response.headers.get("Location", ""))
+        raise NoResponse("it redirects too often")
 
-    async def post(self, what: str, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> Answer:
-        """The same with a form as HTML sends it."""
-        form_type = {"Content-Type": "application/x-www-form-urlencoded"}
-        return await self._ask(what, url, {**headers, **form_type}, urlencode(form))
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+        """Send a POST request. Raises `NoResponse`."""
+        return await self._fetch(self._request(url, headers, body))
 
-    async def _ask(self, what: str, url: str, headers: Mapping[str, str], body: str | None) -> Answer:
-        seconds = max(0.001, self._ends_at - monotonic())  # 0 would be "no limit"
-        request = HTTPRequest(
+    async def post_for_head(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+        """Send a POST request and discard the response's body, however it ends. Raises `NoResponse`.
+
+        Connecting may take half of the time that is left.
+        """
+        head = _Head()
+        request = self._request(url, headers, body)
+        request.connect_timeout = self._remaining / 2
+        request.header_callback = head.read_line
+        request.streaming_callback = head.discard
+        try:
+            return await self._fetch(request)
+        except NoResponse:
+            if head.status is None:
+                raise
+        return Response(head.status, head.headers, b"")
+
+    @property
+    def _remaining(self) -> float:
+        return max(_SHORTEST_TIMEOUT, self._ends_at - monotonic())
+
+    def _request(self, url: str, headers: Mapping[str, str], body: bytes | None = None) -> HTTPRequest:
+        return HTTPRequest(
             url,
             method="GET" if body is None else "POST",
-            headers={**headers, "Accept": "application/json"},
+            headers=dict(headers),
             body=body,
-            connect_timeout=seconds,
-            request_timeout=seconds,
-            follow_redirects=False,
-            decompress_response=False,  # a small answer can unpack to a large one
-            user_agent=f"Companion/{__version__}",
+            connect_timeout=self._remaining,
+            request_timeout=self._remaining,
+            follow_redirects=False,  # they would carry credentials elsewhere
+            decompress_response=False,  # a small body can unpack to a very large one
+            user_agent=USER_AGENT,
         )
+
+    async def _fetch(self, request: HTTPRequest) -> Response:
         try:
             response = await self._client.fetch(request, raise_error=False)
-        except _NO_ANSWER as error:
-            log.warning("the chat provider gave no answer about the %s: %s", what, type(error).__name__)
-            raise ProviderAway from None
-        return _read(what, response)
+        except NoResponse:
+            raise
+        except Exception as error:  # sockets, names, certificates, HTTP: each has errors of its own
+            raise NoResponse(_reason(error)) from None
+        return Response(response.code, response.headers, response.body)
 
 
-def _read(what: str, response: HTTPResponse) -> Answer:
-    fields = _parse(response.body)
-    if response.code != 200:
-        code = str(fields.get("error", ""))
-        told = f" ({code})" if _ERROR_CODE.fullmatch(code) else ""
-        log.warning("the chat provider answered %d about the %s%s", response.code, what, told)
-    return Answer(what, response.code, fields)
+class PublicResolver(DefaultLoopResolver):
+    """DNS lookups that return public addresses only. Raises `PrivateAddress` when none is left."""
+
+    async def resolve(self, host: str, port: int, family: AddressFamily = AF_UNSPEC) -> list[tuple[int, Any]]:
+        found = await super().resolve(host, port, family)
+        public = [(kind, address) for kind, address in found if is_public(str(address[0]))]
+        if not public:
+            raise PrivateAddress
+        return public
 
 
-def _parse(body: bytes) -> Mapping[str, Any]:
-    """The JSON object, {} for anything else."""
+class _Head:
+    """The head of a response as it comes in. `status` is None until there is one."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        self.headers = HTTPHeaders()
+
+    def read_line(self, line: str) -> None:
+        """Tornado's `header_callback`: the first line, every header, and the empty line after them."""
+        if line.startswith("HTTP/"):
+            code = parse_response_start_line(line.rstrip("\r\n")).code
+            self.status = code if code >= 200 else None  # 1xx announces the response
+            self.headers = HTTPHeaders()
+        elif line.strip():
+            self.headers.parse_line(line)
+
+    def discard(self, chunk: bytes) -> None:
+        """Tornado's `streaming_callback`."""
+
+
+def _redirect_target(url: str, location: str) -> str:
     try:
-        fields = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
+        target = urljoin(url, location)
+        is_https = urlsplit(target).scheme == "https"
+    except ValueError:
+        is_https = False
+    if not is_https:
+        raise NoResponse("it redirects to an address that is not https")
+    return target
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without the address, which the messages of exceptions may carry."""
+    if isinstance(error, HTTPTimeoutError):
+        return "it took too long to answer"
+    if isinstance(error, HTTPStreamClosedError):
+        return "the connection was closed without an answer"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not valid: {error.verify_message.partition(',')[0]}"  # the host follows the comma
+    if isinstance(error, OSError) and error.strerror:
+        return f"{type(error).__name__}: {error.strerror}"
+    return type(error).__name__

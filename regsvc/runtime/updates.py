@@ -7,27 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
-from urllib.parse import urljoin, urlsplit
 
-from tornado.httpclient import HTTPRequest, HTTPResponse
-from tornado.simple_httpclient import SimpleAsyncHTTPClient
-
-from regsvc import __version__
 from regsvc.core.clock import Clock
+from regsvc.core.http_client import HttpClient, NoResponse
 from regsvc.core.versions import find_version
 
 MAX_ANSWER_BYTES: Final = 512 * 1024
 
 PATIENCE: Final = timedelta(seconds=10)
-"""For connecting, and for each answer; there are at most `MAX_REDIRECTS` + 1."""
+"""For one fetch with all its redirects."""
 
 MAX_REDIRECTS: Final = 3
 
 _LONGEST_ADDRESS: Final = 500
 
 _PAGE: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&()*+,;=%-]+")
-
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 _OK: Final = 200
 
@@ -52,54 +46,25 @@ class UpdateFeed:
     def __init__(self, address: str, *, patience: timedelta = PATIENCE) -> None:
         """`address` is the host's own choice; redirects from it must lead to https."""
         self._address = address
-        self._seconds = patience.total_seconds()
+        self._timeout = patience
         self._tag: str | None = None
         self._published: Published | None = None
 
     async def fetch(self) -> Published:
         """What is published now. Raises `FeedUnusable`, whatever is wrong."""
-        client = SimpleAsyncHTTPClient(force_instance=True, max_body_size=MAX_ANSWER_BYTES)
+        headers = {"Accept": "application/json"} | ({} if self._tag is None else {"If-None-Match": self._tag})
         try:
-            answer = await self._follow(client)
-        except Exception as error:  # sockets, names, certificates, protocols: each has errors of its own
-            if isinstance(error, FeedUnusable):
-                raise
-            raise FeedUnusable(f"{type(error).__name__}: {str(error)[:200]}") from error
-        finally:
-            client.close()
-        if answer.code == _NOT_MODIFIED and self._published is not None:
+            with HttpClient(self._timeout, max_body=MAX_ANSWER_BYTES) as client:
+                response = await client.get(self._address, headers, max_redirects=MAX_REDIRECTS)
+        except NoResponse as error:
+            raise FeedUnusable(str(error)) from error
+        if response.status == _NOT_MODIFIED and self._published is not None:
             return self._published
-        if answer.code != _OK:
-            raise FeedUnusable(f"it answers {answer.code}")
-        published = _read(answer.body)
-        self._published, self._tag = published, answer.headers.get("Etag")
+        if response.status != _OK:
+            raise FeedUnusable(f"it answers {response.status}")
+        published = _read(response.body)
+        self._published, self._tag = published, response.headers.get("Etag")
         return published
-
-    async def _follow(self, client: SimpleAsyncHTTPClient) -> HTTPResponse:
-        address = self._address
-        for _redirect in range(MAX_REDIRECTS + 1):
-            answer = await client.fetch(self._request(address), raise_error=False)
-            if answer.error is not None and answer.code not in (*_REDIRECTS, _NOT_MODIFIED):
-                raise answer.error
-            if answer.code not in _REDIRECTS:
-                return answer
-            address = urljoin(address, answer.headers.get("Location", ""))
-            if urlsplit(address).scheme != "https":
-                raise FeedUnusable("it redirects to an address that is not https")
-        raise FeedUnusable("it redirects too often")
-
-    def _request(self, address: str) -> HTTPRequest:
-        headers = {"Accept": "application/json", "User-Agent": f"companion/{__version__}"}
-        if self._tag is not None:
-            headers["If-None-Match"] = self._tag
-        return HTTPRequest(
-            address,
-            headers=headers,
-            connect_timeout=self._seconds,
-            request_timeout=self._seconds,
-            follow_redirects=False,
-            decompress_response=False,  # a small packed answer may be a very large one
-        )
 
 
 def _read(body: bytes) -> Published:

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from regsvc.core.addresses import PrivateAddress, PublicResolver, is_public
+from regsvc.core.addresses import is_public
+from regsvc.core.http_client import PrivateAddress, PublicResolver
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "162.159.137.232", "2606:4700::6810:84e5", "64:ff9b::1.1.1.1"])

@@ -406,7 +406,7 @@ def test_a_name_is_looked_up_once_so_that_what_was_judged_is_what_is_used(
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{3 - len(lookups)}", port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    monkeypatch.setattr("regsvc.core.addresses.is_public", lambda address: address == "127.0.0.2")
+    monkeypatch.setattr("regsvc.core.http_client.is_public", lambda address: address == "127.0.0.2")
     store.webhook.tell("registered", "Alice", "pending")
     waiting = store.attempt(store.carrier(f"http://rebinding.example:{receiver.port}{PATH}", allows_private=False))
     assert "ConnectionRefusedError" in str(waiting.last_error)

@@ -139,7 +139,9 @@ def test_what_is_no_answer_is_no_account(
     fault = {**ANYWHERE, **TOKENS, **PROFILES, **MEMBERSHIPS}[name]
     with server.fault(path, fault), caplog.at_level(logging.WARNING), pytest.raises(ProviderAway):
         fetch(server, described)
-    assert {record.name for record in caplog.records} == {"regsvc.core.http_client"}, "and nothing of Tornado's"
+    assert {record.name for record in caplog.records} == {"regsvc.registration.chat.provider"}, (
+        "and nothing of Tornado's"
+    )
     assert CLIENT_SECRET not in caplog.text
     assert not [token for token in server.platform.tokens if token in caplog.text]
 

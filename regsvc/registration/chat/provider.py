@@ -5,18 +5,23 @@ Discord is a description with its usual addresses filled in; any other provider 
 
 import base64
 import hashlib
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+import msgspec
+
 from regsvc.config.sections import ChatSection
-from regsvc.core.errors import ChatNotMember
-from regsvc.core.http_client import Answer, Conversation
+from regsvc.core.errors import ChatNotMember, ProviderAway
+from regsvc.core.http_client import HttpClient, NoResponse, Response
 from regsvc.core.text import clean
 from regsvc.users.chat_links import ChatAccount
+
+log = logging.getLogger(__name__)
 
 CALLBACK_PATH: Final = "/api/chat/callback"
 
@@ -31,6 +36,8 @@ _ACCESS_TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _ACCOUNT_ID: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _LONGEST_NAME: Final = 255
 _LONGEST_DISCRIMINATOR: Final = 16
+_ACCEPT: Final = {"Accept": "application/json"}
+_ERROR_CODE: Final = re.compile(r"[a-z_]{1,40}")  # RFC 6749 5.2
 
 
 @dataclass(frozen=True)
@@ -115,15 +122,16 @@ class ChatProvider:
         Raises `ProviderAway` for every answer that is none, and `ChatNotMember` where the guild or the role lacks.
         """
         described = self._description
-        with Conversation(self._timeout) as conversation:
-            credentials = {"Authorization": f"Bearer {await self._redeem(conversation, code, verifier)}"}
-            profile = await conversation.get("profile", described.profile_url, credentials)
+        with HttpClient(self._timeout) as http:
+            client = _ProviderClient(http)
+            credentials = {"Authorization": f"Bearer {await self._redeem(client, code, verifier)}"}
+            profile = await client.get("profile", described.profile_url, credentials)
             account = _read_account(described, profile)
             if described.guild_id:
-                await self._check_membership(conversation, credentials)
+                await self._check_membership(client, credentials)
         return account
 
-    async def _redeem(self, conversation: Conversation, code: str, verifier: str) -> str:
+    async def _redeem(self, client: "_ProviderClient", code: str, verifier: str) -> str:
         """The access token that the code is exchanged for; nobody keeps it."""
         described = self._description
         form = {
@@ -137,25 +145,87 @@ class ChatProvider:
             form |= {"client_id": described.client_id, "client_secret": described.client_secret}
         else:
             headers["Authorization"] = _basic(described.client_id, described.client_secret)
-        answer = await conversation.post("token", described.token_url, form, headers)
-        token, kind = answer.fields.get("access_token"), answer.fields.get("token_type", "bearer")
-        if not (answer.is_ok and isinstance(token, str) and isinstance(kind, str)):
-            raise answer.unusable()
+        response = await client.post("token", described.token_url, form, headers)
+        token, kind = response.fields.get("access_token"), response.fields.get("token_type", "bearer")
+        if not (response.is_ok and isinstance(token, str) and isinstance(kind, str)):
+            raise response.unusable()
         if kind.lower() != "bearer" or not _ACCESS_TOKEN.fullmatch(token):
-            raise answer.unusable()
+            raise response.unusable()
         return token
 
-    async def _check_membership(self, conversation: Conversation, credentials: Mapping[str, str]) -> None:
+    async def _check_membership(self, client: "_ProviderClient", credentials: Mapping[str, str]) -> None:
         """404 is Discord's word for a guild that the player is not in."""
-        answer = await conversation.get("membership", self._description.member_url, credentials)
-        if answer.status == 404:
+        response = await client.get("membership", self._description.member_url, credentials)
+        if response.status == 404:
             raise ChatNotMember("not_in_guild")
-        roles = answer.fields.get("roles")
-        if not answer.is_ok or not isinstance(roles, list):
-            raise answer.unusable()
+        roles = response.fields.get("roles")
+        if not response.is_ok or not isinstance(roles, list):
+            raise response.unusable()
         wanted = self._description.role_ids
         if wanted and not any(role in wanted for role in roles):
             raise ChatNotMember("lacks_role")
+
+
+@dataclass(frozen=True)
+class _ProviderResponse:
+    """The provider's response to a request: a status, and the JSON object of its body, empty unless there was one.
+
+    `subject` is what the request was about, for the log.
+    """
+
+    subject: str
+    status: int
+    fields: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status == 200
+
+    def unusable(self) -> ProviderAway:
+        """Return the error for a response that lacks what was asked for, and log it for the host."""
+        if self.is_ok:
+            log.warning("the chat provider's answer about the %s lacks what it should have", self.subject)
+        return ProviderAway()
+
+
+class _ProviderClient:
+    """Sends the requests about one player. Logs only the status and the error code of RFC 6749 of their responses."""
+
+    def __init__(self, http: HttpClient) -> None:
+        self._http = http
+
+    async def get(self, subject: str, url: str, headers: Mapping[str, str]) -> _ProviderResponse:
+        """Send a GET request. Raises `ProviderAway` when no response comes in time."""
+        return await self._read(subject, self._http.get(url, {**headers, **_ACCEPT}))
+
+    async def post(
+        self, subject: str, url: str, form: Mapping[str, str], headers: Mapping[str, str]
+    ) -> _ProviderResponse:
+        """Send a form. Raises `ProviderAway` when no response comes in time."""
+        headers = {**headers, **_ACCEPT, "Content-Type": "application/x-www-form-urlencoded"}
+        return await self._read(subject, self._http.post(url, headers, urlencode(form).encode()))
+
+    async def _read(self, subject: str, request: Awaitable[Response]) -> _ProviderResponse:
+        try:
+            response = await request
+        except NoResponse as error:
+            log.warning("the chat provider gave no answer about the %s: %s", subject, error)
+            raise ProviderAway from None
+        fields = _parse_object(response.body)
+        if response.status != 200:
+            code = str(fields.get("error", ""))
+            named = f" ({code})" if _ERROR_CODE.fullmatch(code) else ""
+            log.warning("the chat provider answered %d about the %s%s", response.status, subject, named)
+        return _ProviderResponse(subject, response.status, fields)
+
+
+def _parse_object(body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object, {} for anything else."""
+    try:
+        fields = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def code_challenge(verifier: str) -> str:
@@ -169,12 +239,12 @@ def _basic(client_id: str, client_secret: str) -> str:
     return f"Basic {base64.b64encode(both.encode('ascii')).decode('ascii')}"
 
 
-def _read_account(described: ProviderDescription, answer: Answer) -> ChatAccount:
+def _read_account(described: ProviderDescription, response: "_ProviderResponse") -> ChatAccount:
     """Raises `ProviderAway` for a profile without a usable id."""
-    profile = answer.fields
+    profile = response.fields
     account_id = _text(_find(profile, described.id_field))
-    if not answer.is_ok or account_id is None or not _ACCOUNT_ID.fullmatch(account_id):
-        raise answer.unusable()
+    if not response.is_ok or account_id is None or not _ACCOUNT_ID.fullmatch(account_id):
+        raise response.unusable()
     username = _name(_find(profile, described.name_field)) or account_id
     if described.platform != "discord":
         return ChatAccount(described.platform, account_id, username)

@@ -16,12 +16,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Meta
-from tornado.httpclient import HTTPError, HTTPRequest
-from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
-from regsvc import __version__
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core.exceptions import describe_exception
+from regsvc.core.http_client import HttpClient, NoResponse
 from regsvc.registration.questionnaire.circuit import Circuit
 
 log = logging.getLogger(__name__)
@@ -29,8 +27,6 @@ log = logging.getLogger(__name__)
 _PATH: Final = "/chat/completions"
 _AT_A_TIME: Final = 4
 _MOST_UNDER_WAY: Final = 64
-_LARGEST_REPLY: Final = 64 * 1024
-_LARGEST_HEADERS: Final = 16 * 1024
 _LONGEST_REASON: Final = 300
 _USUAL_RULE: Final = "a sensible and friendly answer to the question"
 _ABOUT_THE_REQUEST: Final = (400, 413, 422)  # refused for what it says: the service itself is well
@@ -91,6 +87,10 @@ class NoScorer:
 
 class _UnusableVerdict(Exception):
     """The service is well, but said nothing that could be used; `str()` says what was wrong."""
+
+
+class _ServiceFailed(Exception):
+    """The service is away or in trouble; `str()` says what was wrong."""
 
 
 class _Message(msgspec.Struct):
@@ -160,26 +160,22 @@ class ChatScorer:
             self._slots.release()
 
     async def _ask(self, written: TextAnswer, seconds: float) -> str:
-        """Raises `_UnusableVerdict`, and whatever the network has in store."""
-        client = SimpleAsyncHTTPClient(
-            force_instance=True,
-            max_body_size=_LARGEST_REPLY,
-            max_buffer_size=2 * _LARGEST_REPLY,
-            max_header_size=_LARGEST_HEADERS,
-        )
-        try:
-            response = await client.fetch(self._request(written, seconds), raise_error=False)
-        finally:
-            client.close()
-        if response.code in _ABOUT_THE_REQUEST:
-            raise _UnusableVerdict(f"HTTP {response.code}")
-        response.rethrow()
+        """Raises `_UnusableVerdict`, `_ServiceFailed`, `NoResponse`, or msgspec's `DecodeError`."""
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        with HttpClient(timedelta(seconds=seconds)) as client:
+            response = await client.post(self._url, headers, self._body(written))
+        if response.status in _ABOUT_THE_REQUEST:
+            raise _UnusableVerdict(f"HTTP {response.status}")
+        if not 200 <= response.status < 300:
+            raise _ServiceFailed(f"the service answered HTTP {response.status}")
         content = msgspec.json.decode(response.body, type=_Completion).choices[0].message.content
         if content is None:
             raise _UnusableVerdict("the model would not say anything")
         return content
 
-    def _request(self, written: TextAnswer, seconds: float) -> HTTPRequest:
+    def _body(self, written: TextAnswer) -> bytes:
         instructions = _INSTRUCTIONS.format(
             question=_quote(written.question),
             rule=_quote(written.rule or _USUAL_RULE),
@@ -192,22 +188,9 @@ class ChatScorer:
                 {"role": "user", "content": json.dumps({"answer": written.answer}, ensure_ascii=False)},
             ]
         }
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._model:
             body["model"] = self._model
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        return HTTPRequest(
-            self._url,
-            method="POST",
-            headers=headers,
-            body=msgspec.json.encode(body),
-            connect_timeout=seconds,
-            request_timeout=seconds,
-            follow_redirects=False,  # the key is for this address alone
-            decompress_response=False,
-            user_agent=f"companion/{__version__}",
-        )
+        return msgspec.json.encode(body)
 
 
 def completions_url(address: str) -> str:
@@ -239,10 +222,10 @@ def _describe(error: Exception) -> str:
     """Without anything that the service said, or that we said to it."""
     if isinstance(error, TimeoutError):
         return "the service took too long"
-    if isinstance(error, HTTPError) and error.code != 599:  # Tornado's own number for "no answer"
-        return f"the service answered HTTP {error.code}"
-    if isinstance(error, HTTPError | OSError):
-        return f"the service cannot be reached ({type(error).__name__})"
+    if isinstance(error, _ServiceFailed):
+        return str(error)
+    if isinstance(error, NoResponse):
+        return f"the service cannot be reached: {error}"
     if isinstance(error, msgspec.DecodeError):
         return "the service did not answer as chat completions do"
     return describe_exception(error)
