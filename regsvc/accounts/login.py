@@ -148,9 +148,11 @@ class Logins:
         name = name.strip()
         self._limits.hit(name, caller)
         candidate = await self._worker.run(self._candidates.find, name, caller)
-        self._hash_pool.require_room()
-        self._limits.start_attempt(candidate.key, caller, is_known_client=candidate.is_known_client)
-        verdict = await self._hash_pool.run(self._passwords.verify, password, candidate.stored, candidate.username)
+        with self._hash_pool.reserve():
+            self._limits.start_attempt(candidate.key, caller, is_known_client=candidate.is_known_client)
+            verdict = await self._hash_pool.run_reserved(
+                self._passwords.verify, password, candidate.stored, candidate.username
+            )
         if not verdict:
             await self._worker.run(self._record_failure, candidate, caller)
             raise errors.BadCredentials

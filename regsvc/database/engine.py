@@ -1,6 +1,5 @@
 """Our database: open it by its URL, and the one door between the event loop and blocking code."""
 
-import asyncio
 import contextlib
 import functools
 import logging
@@ -8,7 +7,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
@@ -29,7 +27,8 @@ from pymysql.connections import Connection
 from pymysql.constants import CLIENT
 
 from regsvc.config.database_url import split_database_url
-from regsvc.core.errors import DatabaseAway, Overloaded
+from regsvc.core.bounded_pool import BoundedPool
+from regsvc.core.errors import DatabaseAway
 from regsvc.database import failpoints
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ _CANNOT_WRITE = {3, 1021, 1026, 1114, 1290, 1836}  # MySQL's words for a full di
 _CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error")  # and SQLite's
 _MAX_RUNS = 5
 _IDLE_SECONDS_BEFORE_PING = 5.0
-_MAX_WAITING_RULES = 2000
+_MAX_CALLS = 2000  # running or waiting
 
 
 class _WithFailpoints(Database):
@@ -211,10 +210,8 @@ class Worker:
     ) -> None:
         """`also_close` closes what else a thread may have opened."""
         self._database = database
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._count = threads
+        self._pool = BoundedPool(name, threads, max_waiting=_MAX_CALLS - threads)
         self._also_close = also_close
-        self._waiting = 0
         self._local = threading.local()
         self.is_open = False
         """False until the database has our tables: nothing is run before, `DatabaseAway` is raised instead."""
@@ -222,20 +219,13 @@ class Worker:
     @property
     def waiting(self) -> int:
         """How many rules wait for a thread."""
-        return max(0, self._waiting - self._count)
+        return self._pool.waiting
 
     async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What the rule returns. Raises what it raises; `DatabaseAway` and `Overloaded` instead of waiting for ever."""
         if not self.is_open:
             raise DatabaseAway(retry_after=2)
-        if self._waiting >= _MAX_WAITING_RULES:
-            raise Overloaded(retry_after=1)
-        self._waiting += 1
-        try:
-            call = functools.partial(self.run_here, rule, *args, **kwargs)
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
-        finally:
-            self._waiting -= 1
+        return await self._pool.run(functools.partial(self.run_here, rule, *args, **kwargs))
 
     def run_here(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same on the calling thread, for commands and tests."""
@@ -261,21 +251,13 @@ class Worker:
 
     def close(self) -> None:
         """Let running rules finish, then close every thread's connections."""
-        all_threads = threading.Barrier(self._count)  # each waits for the others, so that each gets one call
-        for _thread in range(self._count):
-            self._threads.submit(self._close_thread, all_threads)
-        self._threads.shutdown(wait=True)
+        self._pool.drain(self.close_here)
 
     def close_here(self) -> None:
         """Close the calling thread's connections."""
         self._disconnect()
         if self._also_close is not None:
             self._also_close()
-
-    def _close_thread(self, all_threads: threading.Barrier) -> None:
-        with contextlib.suppress(threading.BrokenBarrierError):
-            all_threads.wait(timeout=10)
-        self.close_here()
 
     def _connect(self) -> None:
         """An open connection; one that idled is asked whether the server still knows it."""

@@ -86,10 +86,10 @@ class Captchas:
 
     async def generate(self, caller: Caller) -> CaptchaChallenge:
         """A new challenge. Raises `RateLimited`, and `Overloaded` when too many wait for their picture."""
-        self._pool.require_room()
-        self._limits.hit("captcha.picture", caller.limit_key, self._policy.picture_limits)
-        question = self._ask()
-        picture = await self._pool.run(self._draw, question.text)
+        with self._pool.reserve():
+            self._limits.hit("captcha.picture", caller.limit_key, self._policy.picture_limits)
+            question = self._ask()
+            picture = await self._pool.run_reserved(self._draw, question.text)
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         expires_at = self._now() + self._policy.valid
         self._outstanding.put(token, Challenge(_comparable(question.answer), caller.limit_key, expires_at))
