@@ -20,7 +20,7 @@ from regsvc.auth.totp import find_step, spend_step
 from regsvc.core import errors
 from regsvc.core.caller import Audience, Caller, Session
 from regsvc.core.clock import Clock, epoch_ms
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, User
@@ -186,7 +186,7 @@ class Logins:
                     self._reconciler.reconcile_in_transaction(candidate.key)
                 logged_in = self._let_in(user, audience, caller)
         except PlayersUnavailable as error:
-            raise errors.PlayersAway from error
+            raise errors.AuthMeUnavailable from error
         if candidate.is_own_password:
             with contextlib.suppress(PlayersUnavailable):  # the wish is committed: the sync fulfils it
                 self._reconciler.reconcile_after_commit(candidate.key)

@@ -10,8 +10,7 @@ from regsvc.auth.sessions import KnownClients
 from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
-from regsvc.core.errors import Unauthorized
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal, Unauthorized
 from regsvc.database.models import BANNED, GONE, VERIFIED, User
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
@@ -52,7 +51,7 @@ class LoginLookup:
     def find(self, name: str, caller: Caller) -> LoginIdentity:
         """Whom this name, or verified e-mail, means.
 
-        Raises `errors.PlayersAway`: a row that cannot be read may have a lock, another password or a second factor.
+        Raises `AuthMeUnavailable`: a row that cannot be read may have a lock, another password or a second factor.
         """
         key = _key_of(name)
         try:
@@ -60,7 +59,7 @@ class LoginLookup:
             self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_braked=True)
             subject = self._reconciler.look(key or _NOBODY, is_held=False)
         except PlayersUnavailable as error:
-            raise errors.PlayersAway from error
+            raise errors.AuthMeUnavailable from error
         if key is None:
             return LoginIdentity(name.lower(), name, None)
         if subject.user is None:

@@ -37,16 +37,17 @@ from regsvc.api.types.messages import Reply, Request
 from regsvc.core.addresses import limit_key
 from regsvc.core.caller import Caller, Session
 from regsvc.core.errors import (
-    InternalFault,
+    Category,
+    InternalServerError,
     InvalidField,
     MalformedRequest,
     MethodNotAllowed,
+    Refusal,
     Unauthorized,
     UnknownPath,
     UnsupportedMediaType,
 )
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.refusal import Category, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -288,7 +289,7 @@ class ApiHandler(BaseHandler):
             except Refusal as refusal:
                 return refusal
             return MalformedRequest()
-        return InternalFault(self.request_id)
+        return InternalServerError(self.request_id)
 
     @property
     def _is_legacy(self) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from regsvc.api.types.messages import Reply, Request
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 
 if TYPE_CHECKING:
     from regsvc.api.base import ApiHandler

@@ -16,8 +16,8 @@ from regsvc.api.handlers.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
 from regsvc.api.schemas import Schema, example_of, make_schemas, reference
 from regsvc.api.types.messages import Request
 from regsvc.core import errors
+from regsvc.core.errors import Category, Refusal
 from regsvc.core.i18n import FALLBACK, Translations
-from regsvc.core.refusal import Category, Refusal
 
 GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.MalformedRequest,
@@ -25,8 +25,8 @@ GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.Unauthorized,
     errors.BodyTooLarge,
     errors.UnsupportedMediaType,
-    errors.InternalFault,
-    errors.DatabaseAway,
+    errors.InternalServerError,
+    errors.DatabaseUnavailable,
     errors.Overloaded,
 )
 """What any route may answer, whatever it is for."""
@@ -234,7 +234,7 @@ class OpenApiBuilder:
         return {"$ref": f"#/components/responses/{name}"}
 
     def _refused_response(self, kinds: list[type[Refusal]]) -> dict[str, Any]:
-        may_retry = any(kind.category in (Category.LIMITED, Category.AWAY) for kind in kinds)
+        may_retry = any(kind.category in (Category.LIMITED, Category.UNAVAILABLE) for kind in kinds)
         return {
             "description": "\n".join(f"- `{kind.code}`: {self._about(kind)}" for kind in kinds),
             "headers": _headers("X-Request-ID", *(["Retry-After"] if may_retry else [])),

@@ -10,7 +10,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.engine import Worker
 from regsvc.notifications.delivery import Delivery, DeliveryWorkers
 from regsvc.notifications.mail.admin_digest import Digest

@@ -17,7 +17,7 @@ from regsvc.cli.data import DATA_COMMANDS, add_data_commands, is_moving, run_dat
 from regsvc.cli.game import SERVER_COMMANDS, run_server_command
 from regsvc.cli.users import add_user_commands, run_user_command
 from regsvc.config.sections import Config
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.engine import error_sentence, is_unreachable
 from regsvc.runtime.state_lock import StateInUse, owning_state
 

@@ -1,151 +1,178 @@
-"""Every refusal, named.
+"""Every refusal that a client can get: raised by the rule that is broken, turned into a reply by the HTTP layer.
 
-A rule *raises* a refusal where it notices the reason; the transaction around it rolls back, and the HTTP
-layer turns the refusal's category into a status and its code into words (`translations/*.toml`, key
-`refusal.<code>`).
+The transaction around it rolls back. The category is the status; the texts are `refusal.<code>` in
+`translations/*.toml`, or `fault.<code>.<fault>` where a `fault` says which rule was broken.
 """
 
 from __future__ import annotations
 
-from regsvc.core.refusal import Category, Refusal
+import re
+from enum import IntEnum
+from typing import ClassVar
+
+
+class Category(IntEnum):
+    """The kind of refusal; the number is the HTTP status."""
+
+    MALFORMED = 400
+    UNAUTHENTICATED = 401
+    FORBIDDEN = 403
+    NOT_FOUND = 404
+    METHOD = 405
+    CONFLICT = 409
+    TOO_LARGE = 413
+    UNSUPPORTED = 415
+    INVALID = 422
+    LIMITED = 429
+    INTERNAL = 500
+    UNAVAILABLE = 503
+
+
+_BUSINESS_CATEGORIES = frozenset({Category.CONFLICT, Category.INVALID, Category.LIMITED})
+
+REFUSALS: dict[str, type[Refusal]] = {}
+"""Every refusal by its code."""
+
+
+class Refusal(Exception):
+    """A negative answer for the client, in the client's language.
+
+    `code` is stable and machine-readable, `field` names the field of the request that it is about (None: no
+    single one) and `facts` hold what a client may need. Facts are passed in snake case and kept under their
+    names in JSON: `Refusal(remaining_seconds=5).facts == {"remainingSeconds": 5}`. They are public: never put
+    a secret there.
+    """
+
+    code: ClassVar[str] = ""
+    category: ClassVar[Category]
+    field: str | None = None
+
+    is_business: ClassVar[bool] = False
+    """True for an answer of the service itself, sent with status 200 under `http.legacy_status`. Requests that
+    are malformed, lack the permission, or meet something unavailable keep their status."""
+
+    retry_after: int | None = None
+    """Seconds after which a retry makes sense; None: unknown or pointless."""
+
+    def __init_subclass__(
+        cls,
+        code: str,
+        category: Category,
+        *,
+        field: str | None = None,
+        is_business: bool | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        """`is_business` None: as the category says."""
+        super().__init_subclass__()
+        cls.code = code
+        cls.category = category
+        cls.field = field
+        cls.is_business = category in _BUSINESS_CATEGORIES if is_business is None else is_business
+        cls.retry_after = retry_after
+        if REFUSALS.setdefault(code, cls) is not cls:
+            raise TypeError(f"two refusals with the code {code!r}")
+
+    def __init__(self, *, field: str | None = None, retry_after: int | None = None, **facts: object) -> None:
+        super().__init__(self.code)
+        if field is not None:
+            self.field = field
+        if retry_after is not None:
+            self.retry_after = retry_after
+        self.facts = {_camel(name): value for name, value in facts.items() if value is not None}
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
+
 
 # --- The request itself ---
 
 
-class MalformedBody(Refusal):
-    """Not JSON, not an object, or JSON that two readers would understand differently."""
-
-    code = "malformed_body"
-    category = Category.MALFORMED
+class MalformedBody(Refusal, code="malformed_body", category=Category.MALFORMED):
+    """Not JSON, not an object, or JSON that two parsers would understand differently."""
 
 
-class MalformedRequest(Refusal):
-    """A query, header or framing that cannot be read (the body is not the matter)."""
-
-    code = "malformed_request"
-    category = Category.MALFORMED
+class MalformedRequest(Refusal, code="malformed_request", category=Category.MALFORMED):
+    """A query, header or framing that cannot be parsed; bodies have `MalformedBody`."""
 
 
-class InvalidField(Refusal):
+class InvalidField(Refusal, code="invalid_field", category=Category.INVALID):
     """A field of the body or query is missing, has the wrong type or is out of bounds."""
-
-    code = "invalid_field"
-    category = Category.INVALID
 
     def __init__(self, field: str) -> None:
         super().__init__(field=field)
 
 
-class UnsupportedMediaType(Refusal):
-    code = "unsupported_media_type"
-    category = Category.UNSUPPORTED
+class UnsupportedMediaType(Refusal, code="unsupported_media_type", category=Category.UNSUPPORTED):
+    """The body is of a media type that the route does not accept."""
 
 
-class BodyTooLarge(Refusal):
-    code = "body_too_large"
-    category = Category.TOO_LARGE
+class BodyTooLarge(Refusal, code="body_too_large", category=Category.TOO_LARGE):
+    """The body has more than `maxBytes`."""
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(max_bytes=max_bytes)
 
 
-class UnknownPath(Refusal):
-    code = "unknown_path"
-    category = Category.NOT_FOUND
+class UnknownPath(Refusal, code="unknown_path", category=Category.NOT_FOUND):
+    """No route has this path."""
 
 
-class MethodNotAllowed(Refusal):
-    """`allowed`: the methods the path does answer, as sent in the Allow header."""
-
-    code = "method_not_allowed"
-    category = Category.METHOD
+class MethodNotAllowed(Refusal, code="method_not_allowed", category=Category.METHOD):
+    """The path has no such method; `allowed` are those it has, as in the Allow header."""
 
     def __init__(self, allowed: list[str]) -> None:
         super().__init__(allowed=allowed)
         self.allowed = allowed
 
 
-# --- Who asks ---
+# --- The client's identity and permissions ---
 
 
-class Unauthorized(Refusal):
+class Unauthorized(Refusal, code="unauthorized", category=Category.UNAUTHENTICATED):
     """No access token, or one that is expired, revoked or not ours."""
 
-    code = "unauthorized"
-    category = Category.UNAUTHENTICATED
+
+class Forbidden(Refusal, code="forbidden", category=Category.FORBIDDEN):
+    """A valid access token without the permission."""
 
 
-class Forbidden(Refusal):
-    """A valid access token that does not carry the right."""
-
-    code = "forbidden"
-    category = Category.FORBIDDEN
-
-
-class BadCredentials(Refusal):
+class BadCredentials(Refusal, code="bad_credentials", category=Category.UNAUTHENTICATED, is_business=True):
     """Unknown name or wrong password: one answer for both."""
 
-    code = "bad_credentials"
-    category = Category.UNAUTHENTICATED
-    is_business = True
+
+class TotpRequired(Refusal, code="totp_required", category=Category.UNAUTHENTICATED, field="totp", is_business=True):
+    """The password was right; the player's second factor is missing, wrong or used already."""
 
 
-class TotpRequired(Refusal):
-    """The password was right; the player's second factor is missing, wrong or spent."""
-
-    code = "totp_required"
-    category = Category.UNAUTHENTICATED
-    field = "totp"
-    is_business = True
+class NotOperator(Refusal, code="not_operator", category=Category.FORBIDDEN, is_business=True):
+    """The credentials were right, but not those of an approved operator."""
 
 
-class NotOperator(Refusal):
-    """The credentials were right, but they are not those of an approved operator."""
-
-    code = "not_operator"
-    category = Category.FORBIDDEN
-    is_business = True
-
-
-class Banned(Refusal):
-    """Told only after a right password. `banExpiresAt` is not there for a ban without end.
+class Banned(Refusal, code="banned", category=Category.FORBIDDEN, is_business=True):
+    """The user is banned; sent only after the right password. A permanent ban has no `banExpiresAt`.
 
     `fault`: "for_a_reason" where `reason` says which.
     """
-
-    code = "banned"
-    category = Category.FORBIDDEN
-    is_business = True
 
     def __init__(self, reason: str | None = None, expires_at: int | None = None) -> None:
         super().__init__(fault="for_a_reason" if reason else None, reason=reason, ban_expires_at=expires_at)
 
 
-class UserNotFound(Refusal):
-    code = "user_not_found"
-    category = Category.NOT_FOUND
-    field = "username"
-    is_business = True
+class UserNotFound(Refusal, code="user_not_found", category=Category.NOT_FOUND, field="username", is_business=True):
+    """No user has this name."""
 
 
-class ProofRequired(Refusal):
-    """Neither a token that carries the right nor anything else that proves it came with the request."""
-
-    code = "proof_required"
-    category = Category.UNAUTHENTICATED
-    is_business = True
+class ProofRequired(Refusal, code="proof_required", category=Category.UNAUTHENTICATED, is_business=True):
+    """The request came without a token that carries the permission, and without another accepted proof."""
 
 
-# --- What is asked for breaks a rule ---
-# A `fault` says which rule; its words are the key `fault.<code>.<fault>`.
+# --- A rule is broken ---
 
 
-class InvalidUsername(Refusal):
+class InvalidUsername(Refusal, code="invalid_username", category=Category.INVALID, field="username"):
     """`fault`: "forbidden_characters" (see `regex`), "too_short" or "too_long" (see the lengths)."""
-
-    code = "invalid_username"
-    category = Category.INVALID
-    field = "username"
 
     def __init__(
         self,
@@ -158,39 +185,25 @@ class InvalidUsername(Refusal):
         super().__init__(fault=fault, regex=regex, min_length=min_length, max_length=max_length)
 
 
-class ReservedUsername(Refusal):
-    code = "reserved_username"
-    category = Category.INVALID
-    field = "username"
+class ReservedUsername(Refusal, code="reserved_username", category=Category.INVALID, field="username"):
+    """The host keeps this name for itself."""
 
 
-class InvalidEmail(Refusal):
+class InvalidEmail(Refusal, code="invalid_email", category=Category.INVALID, field="email"):
     """`fault`: "syntax", or "alias" where aliases of one mailbox are not accepted."""
-
-    code = "invalid_email"
-    category = Category.INVALID
-    field = "email"
 
     def __init__(self, fault: str = "syntax") -> None:
         super().__init__(fault=fault)
 
 
-class DomainNotAllowed(Refusal):
+class DomainNotAllowed(Refusal, code="domain_not_allowed", category=Category.INVALID, field="email"):
     """The e-mail's domain is not on the list, is blocked, or is an address in brackets."""
 
-    code = "domain_not_allowed"
-    category = Category.INVALID
-    field = "email"
 
-
-class InvalidPassword(Refusal):
+class InvalidPassword(Refusal, code="invalid_password", category=Category.INVALID, field="password"):
     """`fault`: "forbidden_characters" (see `regex`), "too_short" or "too_long" (see the lengths),
     "same_as_username" or "unsafe".
     """
-
-    code = "invalid_password"
-    category = Category.INVALID
-    field = "password"
 
     def __init__(
         self,
@@ -204,46 +217,28 @@ class InvalidPassword(Refusal):
         super().__init__(field=field, fault=fault, regex=regex, min_length=min_length, max_length=max_length)
 
 
-class PasswordRequired(Refusal):
-    code = "password_required"
-    category = Category.INVALID
-    field = "password"
+class PasswordRequired(Refusal, code="password_required", category=Category.INVALID, field="password"):
+    """The request needs a password and has none."""
 
 
-class InvalidCode(Refusal):
-    """One answer for a wrong, used, expired or never sent code, and after too many tries."""
-
-    code = "invalid_code"
-    category = Category.INVALID
-    field = "code"
+class InvalidCode(Refusal, code="invalid_code", category=Category.INVALID, field="code"):
+    """One answer for a code that is wrong, used, expired or was never sent, and after too many tries."""
 
 
-class CaptchaRequired(Refusal):
-    """This takes a captcha: its token or its answer did not come."""
-
-    code = "captcha_required"
-    category = Category.INVALID
-    field = "captchaAnswer"
+class CaptchaRequired(Refusal, code="captcha_required", category=Category.INVALID, field="captchaAnswer"):
+    """The captcha's token or its answer is missing."""
 
 
-class InvalidCaptcha(Refusal):
-    """One answer for a wrong one, and for a challenge that is used, expired, being used or not ours."""
-
-    code = "invalid_captcha"
-    category = Category.INVALID
-    field = "captchaAnswer"
+class InvalidCaptcha(Refusal, code="invalid_captcha", category=Category.INVALID, field="captchaAnswer"):
+    """One answer for a wrong solution, and for a challenge that is used, expired, being used or not ours."""
 
 
-class InvalidAnswer(Refusal):
+class InvalidAnswer(Refusal, code="invalid_answer", category=Category.INVALID, field="answers"):
     """An answer of the questionnaire breaks a rule.
 
     `fault`: "required", "wrong_type", "unknown_question", "unknown_option", "repeated_option", "too_few_options",
     "too_many_options" (see the selections), "too_short" or "too_long" (see the lengths).
     """
-
-    code = "invalid_answer"
-    category = Category.INVALID
-    field = "answers"
 
     def __init__(
         self,
@@ -265,238 +260,141 @@ class InvalidAnswer(Refusal):
         )
 
 
-class QuestionnaireRequired(Refusal):
-    """One answer for a questionnaire's token that is missing, unknown, expired or used."""
-
-    code = "questionnaire_required"
-    category = Category.INVALID
-    field = "questionnaire"
+class QuestionnaireRequired(Refusal, code="questionnaire_required", category=Category.INVALID, field="questionnaire"):
+    """One answer for a questionnaire token that is missing, unknown, expired or used."""
 
 
-class QuestionnaireFailed(Refusal):
+class QuestionnaireFailed(Refusal, code="questionnaire_failed", category=Category.INVALID, field="questionnaire"):
     """The answers behind the token did not pass."""
 
-    code = "questionnaire_failed"
-    category = Category.INVALID
-    field = "questionnaire"
+
+class WrongPassword(Refusal, code="wrong_password", category=Category.INVALID, field="currentPassword"):
+    """The current password, required to change it, is wrong."""
 
 
-class WrongPassword(Refusal):
-    """The current password given to change it is not right."""
-
-    code = "wrong_password"
-    category = Category.INVALID
-    field = "currentPassword"
+class ResetTokenInvalid(Refusal, code="invalid_token", category=Category.INVALID, field="token"):
+    """A mailed link to set a password is used, expired or not ours."""
 
 
-class ResetTokenInvalid(Refusal):
-    """A mailed link to set a password that is used, expired or not ours."""
-
-    code = "invalid_token"
-    category = Category.INVALID
-    field = "token"
+class InvalidState(Refusal, code="invalid_state", category=Category.INVALID, field="state"):
+    """A chat provider's callback whose state is missing, used, expired or was issued to another browser."""
 
 
-class InvalidState(Refusal):
-    """The answer of a chat provider that nobody here asked for: its state is foreign, used, expired or missing."""
-
-    code = "invalid_state"
-    category = Category.INVALID
-    field = "state"
-
-
-class ChatLinkRequired(Refusal):
-    """Registering needs a chat account that was linked before; no living link was shown."""
-
-    code = "chat_link_required"
-    category = Category.INVALID
-    field = "linkToken"
+class ChatLinkRequired(Refusal, code="chat_link_required", category=Category.INVALID, field="linkToken"):
+    """Registering needs a chat account that was linked before; the request has no valid link."""
 
     def __init__(self) -> None:
-        super().__init__(discord_required=True)  # what existing front ends look for
+        super().__init__(discord_required=True)  # for existing front ends
 
 
-class LinkTokenInvalid(Refusal):
+class LinkTokenInvalid(Refusal, code="invalid_link_token", category=Category.INVALID, field="linkToken"):
     """A link token that is used, expired or not ours."""
 
-    code = "invalid_link_token"
-    category = Category.INVALID
-    field = "linkToken"
+
+# --- The current state does not allow it ---
 
 
-# --- What is asked for cannot be now ---
+class UsernameTaken(Refusal, code="username_taken", category=Category.CONFLICT, field="username"):
+    """Another user or player has this name."""
 
 
-class UsernameTaken(Refusal):
-    code = "username_taken"
-    category = Category.CONFLICT
-    field = "username"
+class EmailTaken(Refusal, code="email_taken", category=Category.CONFLICT, field="email"):
+    """Another user has this e-mail address."""
 
 
-class EmailTaken(Refusal):
-    code = "email_taken"
-    category = Category.CONFLICT
-    field = "email"
+class RegistrationClosed(Refusal, code="registration_closed", category=Category.CONFLICT):
+    """The host does not accept registrations."""
 
 
-class RegistrationClosed(Refusal):
-    code = "registration_closed"
-    category = Category.CONFLICT
-
-
-class WrongStatus(Refusal):
+class WrongStatus(Refusal, code="wrong_status", category=Category.CONFLICT):
     """The transition is not allowed from the user's `status`, or another admin was faster."""
-
-    code = "wrong_status"
-    category = Category.CONFLICT
 
     def __init__(self, status: str) -> None:
         super().__init__(status=status)
 
 
-class ProtectedOperator(Refusal):
-    """Nobody acts on himself or on an operator of the same or a higher level."""
-
-    code = "protected_operator"
-    category = Category.CONFLICT
-    field = "username"
+class ProtectedOperator(Refusal, code="protected_operator", category=Category.CONFLICT, field="username"):
+    """Admins cannot act on themselves or on operators of the same or a higher level."""
 
 
-class NotEnabled(Refusal):
+class NotEnabled(Refusal, code="not_enabled", category=Category.CONFLICT):
     """The route's feature is switched off."""
 
-    code = "not_enabled"
-    category = Category.CONFLICT
 
-
-class ChatAccountTaken(Refusal):
+class ChatAccountTaken(Refusal, code="chat_account_taken", category=Category.CONFLICT):
     """The chat account belongs to another user."""
 
-    code = "chat_account_taken"
-    category = Category.CONFLICT
 
-
-class ChatNotMember(Refusal):
+class ChatNotMember(Refusal, code="chat_not_member", category=Category.CONFLICT):
     """`fault`: "not_in_guild", or "lacks_role" in that guild."""
-
-    code = "chat_not_member"
-    category = Category.CONFLICT
 
     def __init__(self, fault: str = "not_in_guild") -> None:
         super().__init__(fault=fault)
 
 
-class ChatDenied(Refusal):
-    """The player did not let the chat provider tell us who he is."""
-
-    code = "chat_denied"
-    category = Category.CONFLICT
+class ChatDenied(Refusal, code="chat_denied", category=Category.CONFLICT):
+    """The player declined to share their profile at the chat provider."""
 
 
-class ChatNotLinked(Refusal):
+class ChatNotLinked(Refusal, code="chat_not_linked", category=Category.CONFLICT):
     """There is no chat account to unlink."""
 
-    code = "chat_not_linked"
-    category = Category.CONFLICT
 
-
-class MailNotFound(Refusal):
+class MailNotFound(Refusal, code="mail_not_found", category=Category.NOT_FOUND, field="id"):
     """No mail has this id, or it was purged."""
 
-    code = "mail_not_found"
-    category = Category.NOT_FOUND
-    field = "id"
 
-
-class MailNotResendable(Refusal):
-    """A mail that does not go out again. `fault` says why: `waiting` (it has yet to go out), or `pointless`."""
-
-    code = "mail_not_resendable"
-    category = Category.CONFLICT
-    field = "id"
+class MailNotResendable(Refusal, code="mail_not_resendable", category=Category.CONFLICT, field="id"):
+    """The mail cannot be sent again. `fault`: "waiting" (it is still to be sent) or "pointless"."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(fault=fault)
 
 
-class SyncRunning(Refusal):
+class SyncRunning(Refusal, code="sync_running", category=Category.CONFLICT, retry_after=30):
     """Another process is still synchronising after the longest wait."""
 
-    code = "sync_running"
-    category = Category.CONFLICT
-    retry_after = 30
 
-
-class RateLimited(Refusal):
-    """Too many tries; the next may be made in `remainingSeconds`, at least 1."""
-
-    code = "rate_limited"
-    category = Category.LIMITED
+class RateLimited(Refusal, code="rate_limited", category=Category.LIMITED):
+    """Too many attempts; the next may be made in `remainingSeconds`, at least 1."""
 
     def __init__(self, remaining_seconds: int) -> None:
         seconds = max(1, remaining_seconds)
         super().__init__(retry_after=seconds, remaining_seconds=seconds)
 
 
-class TooManyStreams(Refusal):
-    """So many listen to events already, or this admin does in so many places, that no more can be served."""
-
-    code = "too_many_streams"
-    category = Category.LIMITED
-    retry_after = 30
+class TooManyStreams(Refusal, code="too_many_streams", category=Category.LIMITED, retry_after=30):
+    """No further event stream can be served, to this admin or to any."""
 
     def __init__(self) -> None:
         super().__init__(remaining_seconds=30)
 
 
-# --- Something is away ---
+# --- Something is unavailable ---
 
 
-class DatabaseAway(Refusal):
+class DatabaseUnavailable(Refusal, code="database_away", category=Category.UNAVAILABLE, retry_after=5):
     """Our own database cannot be reached."""
 
-    code = "database_away"
-    category = Category.AWAY
-    retry_after = 5
+
+class AuthMeUnavailable(Refusal, code="players_away", category=Category.UNAVAILABLE, retry_after=5):
+    """AuthMe's table cannot be read or written, so neither names nor passwords can be checked."""
 
 
-class PlayersAway(Refusal):
-    """AuthMe's table cannot be read or written, so nobody can tell what a name or a password is worth."""
-
-    code = "players_away"
-    category = Category.AWAY
-    retry_after = 5
-
-
-class MailUnavailable(Refusal):
+class MailUnavailable(Refusal, code="mail_unavailable", category=Category.UNAVAILABLE, retry_after=300):
     """E-mail is switched off here."""
 
-    code = "mail_unavailable"
-    category = Category.AWAY
-    retry_after = 300
+
+class ProviderUnavailable(Refusal, code="provider_away", category=Category.UNAVAILABLE, retry_after=30):
+    """The chat provider gave no usable response."""
 
 
-class ProviderAway(Refusal):
-    """The chat provider did not answer, or with something that is no answer."""
-
-    code = "provider_away"
-    category = Category.AWAY
-    retry_after = 30
+class Overloaded(Refusal, code="overloaded", category=Category.UNAVAILABLE, retry_after=2):
+    """A bounded queue is full, such as that of passwords to hash."""
 
 
-class Overloaded(Refusal):
-    """More work waits than we take on, such as passwords to be hashed."""
-
-    code = "overloaded"
-    category = Category.AWAY
-    retry_after = 2
-
-
-class InternalFault(Refusal):
-    """What a caller is told of a bug. Nobody raises it: it is sent for every exception that is no refusal."""
-
-    code = "internal"
-    category = Category.INTERNAL
+class InternalServerError(Refusal, code="internal", category=Category.INTERNAL):
+    """The reply to a bug. It is never raised, but sent for every exception that is not a `Refusal`."""
 
     def __init__(self, request_id: str) -> None:
         super().__init__(request_id=request_id)

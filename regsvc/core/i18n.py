@@ -17,7 +17,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 
 FALLBACK = "en"
 _MAX_ACCEPTED_LANGUAGES = 20

@@ -28,7 +28,7 @@ from pymysql.constants import CLIENT
 
 from regsvc.config.database_url import split_database_url
 from regsvc.core.bounded_pool import BoundedPool
-from regsvc.core.errors import DatabaseAway
+from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database import failpoints
 
 log = logging.getLogger(__name__)
@@ -214,7 +214,7 @@ class Worker:
         self._also_close = also_close
         self._local = threading.local()
         self.is_open = False
-        """False until the database has our tables: nothing is run before, `DatabaseAway` is raised instead."""
+        """False until the database has our tables: nothing is run before, `DatabaseUnavailable` is raised instead."""
 
     @property
     def waiting(self) -> int:
@@ -222,9 +222,9 @@ class Worker:
         return self._pool.waiting
 
     async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the rule returns. Raises what it raises; `DatabaseAway` and `Overloaded` instead of waiting for ever."""
+        """What the rule returns. Raises what it raises; `DatabaseUnavailable` and `Overloaded` instead of waiting for ever."""
         if not self.is_open:
-            raise DatabaseAway(retry_after=2)
+            raise DatabaseUnavailable(retry_after=2)
         return await self._pool.run(functools.partial(self.run_here, rule, *args, **kwargs))
 
     def run_here(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -239,11 +239,11 @@ class Worker:
                     if cannot_write(error):
                         log.error("the database cannot be written: its disk is full or read-only")
                     if attempt > 1 or self._is_unsure(error):
-                        raise DatabaseAway(retry_after=2) from error
+                        raise DatabaseUnavailable(retry_after=2) from error
                 elif not is_retryable(error):
                     raise
                 elif attempt == _MAX_RUNS:
-                    raise DatabaseAway(retry_after=1) from error
+                    raise DatabaseUnavailable(retry_after=1) from error
                 time.sleep(random.uniform(0.2, 1) * 0.02 * attempt)  # noqa: S311 - jitter
             finally:
                 self._local.used_at = time.monotonic()

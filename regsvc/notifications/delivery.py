@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from typing import Final
 
-from regsvc.core.errors import DatabaseAway, Overloaded
+from regsvc.core.errors import DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import OutboxMessage, OutboxStore
@@ -116,7 +116,7 @@ class Delivery:
     async def _claim(self, limit: int) -> list[OutboxMessage]:
         try:
             claimed = await self._worker.run(self._store.claim_due, limit)
-        except (DatabaseAway, Overloaded):
+        except (DatabaseUnavailable, Overloaded):
             self._wait_for_database("it cannot be reached")
             return []
         except Exception as error:  # whatever it is, everything must leave again once it is over
@@ -149,7 +149,7 @@ class Delivery:
         except asyncio.CancelledError:
             await self._worker.run(self._store.release, errand, "the companion was stopped")
             raise
-        except (DatabaseAway, Overloaded):
+        except (DatabaseUnavailable, Overloaded):
             log.warning("%s %d (%s): how it went cannot be recorded now", self._noun, errand.id, errand.template)
         except Exception as bug:
             log.error("%s %d (%s) met a bug: %s", self._noun, errand.id, errand.template, describe_exception(bug))

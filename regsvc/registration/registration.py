@@ -17,7 +17,7 @@ from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.audit import AUTOMATIC, Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
@@ -268,7 +268,7 @@ class Registration:
         except IntegrityError as error:
             raise _taken(error) from None
         except PlayersUnavailable as error:
-            raise errors.PlayersAway from error
+            raise errors.AuthMeUnavailable from error
         self._settle_after(new.key)
         return str(user.status)
 

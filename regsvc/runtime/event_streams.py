@@ -13,9 +13,8 @@ from datetime import timedelta
 from typing import Final
 
 from regsvc.core.caller import Session
-from regsvc.core.errors import TooManyStreams
+from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.refusal import Refusal
 from regsvc.database.engine import Worker
 from regsvc.runtime.events import Event, EventLog, Tail, event_of_run
 from regsvc.sync.report import SyncReport
@@ -130,7 +129,7 @@ class EventStreams:
     async def listen(self, session: Session, last_event_id: int | None) -> AsyncIterator[EventStream]:
         """A stream of everything that happens inside; first, what happened after `last_event_id`.
 
-        Raises `TooManyStreams`, and `DatabaseAway` while nobody knows what happens.
+        Raises `TooManyStreams`, and `DatabaseUnavailable` while nobody knows what happens.
         """
         self._take_place(session)
         stream = EventStream(session, self._max_waiting)

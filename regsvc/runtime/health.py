@@ -10,9 +10,8 @@ from typing import Final
 from peewee import PeeweeException
 
 from regsvc.core.clock import Clock
-from regsvc.core.errors import DatabaseAway
+from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.refusal import Refusal
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.sync.service import SyncService
@@ -110,7 +109,7 @@ class Health:
             self._is_fresh_until = moment + _FRESH.total_seconds()
         look = self._look
         await asyncio.wait([look], timeout=self._patience.total_seconds())  # leaves it going: others wait for it, too
-        return look.result() if look.done() else DatabaseAway(retry_after=_RETRY_AFTER)
+        return look.result() if look.done() else DatabaseUnavailable(retry_after=_RETRY_AFTER)
 
     async def _ask_database(self) -> Backlog | Refusal:
         try:
@@ -119,4 +118,4 @@ class Health:
             return refusal
         except PeeweeException as error:  # it is there, but not as we left it
             log.error("the database does not answer as it should: %s", describe_exception(error))
-            return DatabaseAway(retry_after=_RETRY_AFTER)
+            return DatabaseUnavailable(retry_after=_RETRY_AFTER)

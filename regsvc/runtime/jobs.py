@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from tornado.ioloop import PeriodicCallback
 
+from regsvc.core.errors import Refusal
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.refusal import Refusal
 
 log = logging.getLogger(__name__)
 

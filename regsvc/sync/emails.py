@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE
 from plugin_bridge.authme.players import PlayerRefused, PlayerRow, Players
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.models import User
 
 

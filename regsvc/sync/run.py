@@ -15,8 +15,8 @@ from peewee import Database, PeeweeException
 
 from plugin_bridge.authme.players import NameCollides, PlayerRow, Players, PlayersUnavailable, is_findable
 from regsvc.core.clock import Clock
+from regsvc.core.errors import Refusal
 from regsvc.core.progress import Progress
-from regsvc.core.refusal import Refusal
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import Audit
 from regsvc.database.engine import is_retryable, is_unreachable

@@ -11,8 +11,7 @@ from typing import Any, Final
 from tornado.httputil import HTTPServerRequest
 
 from regsvc.api.base import BaseHandler
-from regsvc.core.errors import InternalFault, MalformedRequest, MethodNotAllowed
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Refusal
 
 LANGUAGE_COOKIE: Final = "companion_language"
 """What the visitor chose; a page's own script writes it."""
@@ -82,7 +81,7 @@ class ReadOnlyHandler(BaseHandler):
             return MethodNotAllowed(["GET", "HEAD"])
         if status_code < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado objects to a form it cannot read
             return MalformedRequest()
-        return InternalFault(self.request_id)
+        return InternalServerError(self.request_id)
 
 
 def accepts_gzip(request: HTTPServerRequest) -> bool:

@@ -20,8 +20,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from regsvc.api.base import BaseHandler
 from regsvc.api.streaming import cut_off, write_chunk
-from regsvc.core.errors import InternalFault, MalformedRequest, MethodNotAllowed, Overloaded, UnknownPath
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Overloaded, Refusal, UnknownPath
 from regsvc.web.static_files import FoundFile, WebRoot
 
 P = ParamSpec("P")
@@ -168,7 +167,7 @@ class FrontEndHandler(BaseHandler):
             return MethodNotAllowed(["GET", "HEAD"])
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado objects to a form it cannot read
             return MalformedRequest()
-        return InternalFault(self.request_id)
+        return InternalServerError(self.request_id)
 
 
 def _is_range(first: str, last: str) -> bool:

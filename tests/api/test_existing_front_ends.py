@@ -12,7 +12,7 @@ import pytest
 
 from regsvc.api.base import Access
 from regsvc.api.routes import ROUTES, Route
-from regsvc.core.refusal import REFUSALS, Category
+from regsvc.core.errors import REFUSALS, Category
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.contract import example_body
 from tests.support.daemon import Reply

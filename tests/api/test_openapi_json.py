@@ -12,8 +12,8 @@ from openapi_spec_validator import validate
 from regsvc.api.base import Access
 from regsvc.api.openapi import OpenApiBuilder, list_refusals
 from regsvc.api.routes import ROUTES, Route
+from regsvc.core.errors import REFUSALS
 from regsvc.core.i18n import load_translations
-from regsvc.core.refusal import REFUSALS
 from tests.support.contract import document
 from tests.support.stack import MakeStack, Stack
 

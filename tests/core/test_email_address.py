@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
-from regsvc.core.errors import DomainNotAllowed, InvalidEmail
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import DomainNotAllowed, InvalidEmail, Refusal
 
 
 @pytest.mark.parametrize(

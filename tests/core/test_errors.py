@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from regsvc.core import errors
+from regsvc.core.errors import REFUSALS, Category, Refusal
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.refusal import REFUSALS, Category, Refusal
 
 
 def test_two_refusals_cannot_share_a_code() -> None:
     with pytest.raises(TypeError, match="username_taken"):
-        type("NameGone", (Refusal,), {"code": "username_taken", "category": Category.CONFLICT})
+        type("NameGone", (Refusal,), {}, code="username_taken", category=Category.CONFLICT)
     assert REFUSALS["username_taken"] is errors.UsernameTaken
 
 
@@ -32,7 +32,7 @@ def test_a_field_may_be_named_by_who_raises() -> None:
     assert errors.InvalidPassword("unsafe").field == "password"
 
 
-@pytest.mark.parametrize("refusal", [kind for kind in REFUSALS.values() if kind.category is Category.AWAY])
+@pytest.mark.parametrize("refusal", [kind for kind in REFUSALS.values() if kind.category is Category.UNAVAILABLE])
 def test_whatever_is_away_tells_when_to_come_back(refusal: type[Refusal]) -> None:
     assert refusal.retry_after is not None
 

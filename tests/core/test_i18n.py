@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.core.errors import InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
+from regsvc.core.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
 from regsvc.core.i18n import Translations, load_translations
-from regsvc.core.refusal import REFUSALS
 
 BUILT_IN = load_translations()
 

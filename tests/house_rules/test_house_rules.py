@@ -222,7 +222,7 @@ def test_every_dependency_says_what_it_is_for() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_refusal_has_words(language: str) -> None:
     import_module("regsvc.core.errors")  # lists them
-    refusals = set(import_module("regsvc.core.refusal").REFUSALS)
+    refusals = set(import_module("regsvc.core.errors").REFUSALS)
     assert refusals
     assert {f"refusal.{code}" for code in refusals} <= set(translation(language))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.core.errors import InvalidState, Overloaded, ProviderAway
+from regsvc.core.errors import InvalidState, Overloaded, ProviderUnavailable
 from regsvc.database.models import ChatLink, ChatRequest
 from regsvc.registration.chat import linking
 from regsvc.registration.chat.auth_requests import Initiator
@@ -129,7 +129,7 @@ def test_only_so_many_wait_for_the_platform_at_a_time(
             await chat.finish(answer, Initiator([begun.link_token]), CALLER)
         may_go_on.set()
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [ProviderAway, ProviderAway]
+        assert [type(outcome) for outcome in outcomes] == [ProviderUnavailable, ProviderUnavailable]
         server.mend("/token")
         assert (await chat.finish(answer, Initiator([begun.link_token]), CALLER)).account.username == "bob"
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from regsvc.config.sections import ChatSection
-from regsvc.core.errors import ChatNotMember, ProviderAway
+from regsvc.core.errors import ChatNotMember, ProviderUnavailable
 from regsvc.registration.chat.provider import ChatProvider, ProviderDescription, describe_provider
 from regsvc.users.chat_links import ChatAccount
 from tests.support.chat_browser import query_of
@@ -97,17 +97,17 @@ def test_the_platform_insists_on_what_it_was_told(
 ) -> None:
     code = code_for(server, ChatProvider(described, LONG))
     wrong = ChatProvider(replace(described, **change), LONG)  # type: ignore[arg-type]
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         asyncio.run(wrong.fetch_account(code, VERIFIER))
 
 
 def test_a_code_is_good_for_its_verifier_alone_and_once(server: OAuthServer, described: ProviderDescription) -> None:
     provider = ChatProvider(described, LONG)
     code = code_for(server, provider)
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         asyncio.run(provider.fetch_account(code, "w" * 43))
     asyncio.run(provider.fetch_account(code, VERIFIER))
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         asyncio.run(provider.fetch_account(code, VERIFIER))
 
 
@@ -137,7 +137,7 @@ def test_what_is_no_answer_is_no_account(
     server: OAuthServer, described: ProviderDescription, path: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     fault = {**ANYWHERE, **TOKENS, **PROFILES, **MEMBERSHIPS}[name]
-    with server.fault(path, fault), caplog.at_level(logging.WARNING), pytest.raises(ProviderAway):
+    with server.fault(path, fault), caplog.at_level(logging.WARNING), pytest.raises(ProviderUnavailable):
         fetch(server, described)
     assert {record.name for record in caplog.records} == {"regsvc.registration.chat.provider"}, (
         "and nothing of Tornado's"
@@ -152,20 +152,20 @@ def test_nobody_waits_longer_than_the_config_says(
     server: OAuthServer, described: ProviderDescription, path: str, name: str
 ) -> None:
     begin = time.monotonic()
-    with server.fault(path, SILENCES[name](server)), pytest.raises(ProviderAway):
+    with server.fault(path, SILENCES[name](server)), pytest.raises(ProviderUnavailable):
         fetch(server, described, A_MOMENT)
     assert time.monotonic() - begin < 3
 
 
 def test_a_platform_that_is_not_there(server: OAuthServer, described: ProviderDescription) -> None:
     for token_url in ("http://127.0.0.1:1/token", "https://127.0.0.1:1/token", "http://no.such.host.invalid/token"):
-        with pytest.raises(ProviderAway):
+        with pytest.raises(ProviderUnavailable):
             fetch(server, replace(described, token_url=token_url), timedelta(seconds=2))
 
 
 def test_one_that_speaks_no_tls(server: OAuthServer, described: ProviderDescription) -> None:
     token_url = described.token_url.replace("http:", "https:")
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         fetch(server, replace(described, token_url=token_url), timedelta(seconds=5))
 
 
@@ -177,7 +177,7 @@ def test_no_credentials_follow_a_redirection(
     def move(handler: BaseHTTPRequestHandler) -> None:
         send(handler, status, {}, {"Location": elsewhere.address + path})
 
-    with OAuthServer() as elsewhere, server.fault(path, move), pytest.raises(ProviderAway):
+    with OAuthServer() as elsewhere, server.fault(path, move), pytest.raises(ProviderUnavailable):
         fetch(server, described)
     assert elsewhere.asked == []
 
@@ -185,7 +185,7 @@ def test_no_credentials_follow_a_redirection(
 def test_why_the_platform_says_no_is_told_to_the_host(
     server: OAuthServer, described: ProviderDescription, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(ProviderAway):
+    with pytest.raises(ProviderUnavailable):
         fetch(server, replace(described, client_secret="outdated"))
     assert "the chat provider answered 401 about the token (invalid_client)" in caplog.text
 
@@ -193,7 +193,7 @@ def test_why_the_platform_says_no_is_told_to_the_host(
 def test_what_the_platform_writes_there_does_not_reach_the_log(
     server: OAuthServer, described: ProviderDescription, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with server.fault(TOKEN_PATH, say(400, {"error": "INJECTED\r\nline"})), pytest.raises(ProviderAway):
+    with server.fault(TOKEN_PATH, say(400, {"error": "INJECTED\r\nline"})), pytest.raises(ProviderUnavailable):
         fetch(server, described)
     assert "INJECTED" not in caplog.text
 

@@ -10,7 +10,7 @@ import pytest
 from peewee import Database
 
 from regsvc.core.clock import epoch_ms
-from regsvc.core.errors import DatabaseAway, TooManyStreams
+from regsvc.core.errors import DatabaseUnavailable, TooManyStreams
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.runtime import event_streams
@@ -400,7 +400,7 @@ def test_without_a_database_nobody_sits_down(make_hall: MakeHall, worker: Worker
     worker.is_open = False
 
     async def story() -> None:
-        with pytest.raises(DatabaseAway):
+        with pytest.raises(DatabaseUnavailable):
             async with event_harness.streams.listen(session_of(), None):
                 pass
         worker.is_open = True

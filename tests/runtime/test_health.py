@@ -10,7 +10,7 @@ import pytest
 from peewee import Database
 
 from regsvc.app.mail import mail_retry_policy
-from regsvc.core.errors import DatabaseAway
+from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.outbox import Backlog, Outbox
@@ -100,7 +100,7 @@ def test_a_database_that_does_not_answer_counts_as_away(
             outbox.may_answer.set()
 
     for vitals in asyncio.run(ask()):
-        assert isinstance(vitals.refusal, DatabaseAway)
+        assert isinstance(vitals.refusal, DatabaseUnavailable)
         assert vitals.refusal.retry_after
         assert (vitals.waiting_mails, vitals.oldest_mail_age) == (None, None)
         assert vitals.bridge is Bridge.OFF
@@ -109,7 +109,7 @@ def test_a_database_that_does_not_answer_counts_as_away(
 
 def test_before_the_migrations_it_is_not_ready(health: Health, worker: Worker, outbox: CountedOutbox) -> None:
     worker.is_open = False
-    assert isinstance(asyncio.run(health.vitals()).refusal, DatabaseAway)
+    assert isinstance(asyncio.run(health.vitals()).refusal, DatabaseUnavailable)
     assert outbox.asked == 0
 
 
@@ -118,5 +118,5 @@ def test_a_table_that_is_gone_is_told_and_is_no_crash(
 ) -> None:
     our_database.drop_tables([OutboxEntry])
     vitals = asyncio.run(health.vitals())
-    assert isinstance(vitals.refusal, DatabaseAway)
+    assert isinstance(vitals.refusal, DatabaseUnavailable)
     assert "does not answer as it should" in caplog.text

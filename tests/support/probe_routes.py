@@ -16,7 +16,7 @@ from regsvc.api.types.login import LoginRequest
 from regsvc.api.types.messages import Reply as ReplyType
 from regsvc.config.sections import Config, HttpSection
 from regsvc.core import errors
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from tests.support.live_api import LiveApi, Reply, make_services
 
 EXAMPLES: dict[str, Refusal] = {
@@ -30,7 +30,7 @@ EXAMPLES: dict[str, Refusal] = {
     "invalid_password": errors.InvalidPassword("too_short", min_length=5, max_length=30),
     "wrong_status": errors.WrongStatus("approved"),
     "rate_limited": errors.RateLimited(remaining_seconds=42),
-    "database_away": errors.DatabaseAway(retry_after=7),
+    "database_away": errors.DatabaseUnavailable(retry_after=7),
 }
 
 begun = threading.Event()

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.failpoints import POINTS, Point
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, User
 from tests.support.authme_database import Row

@@ -19,7 +19,7 @@ from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.core.units import RateLimit
 
 Use = Literal["register", "verify_send", "login"]

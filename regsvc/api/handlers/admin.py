@@ -34,7 +34,7 @@ from regsvc.api.types.admin import (
 )
 from regsvc.api.types.messages import Pagination, epoch_milliseconds, milliseconds_of
 from regsvc.core import errors
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor, AuditRecord
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails

@@ -22,7 +22,7 @@ from regsvc.api.types.chat import (
 )
 from regsvc.api.types.messages import MessageReply
 from regsvc.core import errors
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.registration.chat.auth_requests import Initiator
 from regsvc.registration.chat.linking import ProviderAnswer
 from regsvc.registration.chat.unlinking import UnlinkProof
@@ -45,7 +45,7 @@ class ChatCallbackHandler(ApiHandler):
     @endpoint(
         errors.InvalidState,
         errors.ChatDenied,
-        errors.ProviderAway,
+        errors.ProviderUnavailable,
         errors.ChatNotMember,
         errors.ChatAccountTaken,
         errors.NotEnabled,
@@ -115,7 +115,7 @@ class UnlinkChatHandler(ApiHandler):
         errors.ChatNotLinked,
         errors.UserNotFound,
         errors.NotEnabled,
-        errors.PlayersAway,
+        errors.AuthMeUnavailable,
         credentials=(ACCESS_TOKEN,),
     )
     async def post(self, request: UnlinkChatRequest) -> MessageReply:

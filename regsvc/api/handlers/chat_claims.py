@@ -8,7 +8,7 @@ from regsvc.api.base import ApiHandler
 from regsvc.api.handlers.chat_cookie import header_token
 from regsvc.api.replies import to_reply
 from regsvc.api.types.chat import ChatAccountFields, ChatClaimFields
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 
 
 async def claim_at_login(handler: ApiHandler, username: str, link_token: str | None) -> ChatClaimFields | UnsetType:

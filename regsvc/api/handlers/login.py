@@ -12,14 +12,14 @@ from regsvc.api.types.login import InvalidTokenReply, LoginReply, LoginRequest, 
 from regsvc.api.types.messages import MessageReply, milliseconds_of
 from regsvc.core import errors
 from regsvc.core.caller import Audience, Session
-from regsvc.core.refusal import Category, Refusal
+from regsvc.core.errors import Category, Refusal
 
 LOGIN_REFUSALS: Final = (
     errors.BadCredentials,
     errors.TotpRequired,
     errors.Banned,
     *CAPTCHA_REFUSALS,
-    errors.PlayersAway,
+    errors.AuthMeUnavailable,
 )
 
 

@@ -16,7 +16,7 @@ from regsvc.api.types.mails import (
 )
 from regsvc.api.types.messages import Pagination
 from regsvc.core import errors
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
 from regsvc.notifications.mail.history import WAITING
 from regsvc.notifications.mail.resend import Resent

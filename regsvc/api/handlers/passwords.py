@@ -16,7 +16,7 @@ from regsvc.core import errors
 
 
 class ChangePasswordHandler(ApiHandler):
-    @endpoint(errors.WrongPassword, errors.InvalidPassword, errors.RateLimited, errors.PlayersAway)
+    @endpoint(errors.WrongPassword, errors.InvalidPassword, errors.RateLimited, errors.AuthMeUnavailable)
     async def post(self, request: ChangePasswordRequest) -> ChangePasswordReply:
         """Change one's own password; every session ends."""
         decided = await self.services.password_changes.change_own(

@@ -61,7 +61,7 @@ class RegisterHandler(ApiHandler):
         errors.RegistrationClosed,
         errors.UsernameTaken,
         errors.EmailTaken,
-        errors.PlayersAway,
+        errors.AuthMeUnavailable,
         status=201,
         credentials=(LINK_COOKIE,),
     )

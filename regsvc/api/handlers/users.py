@@ -35,7 +35,7 @@ class UpdateUserHandler(ApiHandler):
         errors.InvalidCode,
         errors.EmailTaken,
         errors.RateLimited,
-        errors.PlayersAway,
+        errors.AuthMeUnavailable,
     )
     async def post(self, request: UpdateUserRequest) -> UpdateUserReply:
         """Change one's own e-mail address, or prove the one there is. The old address is told."""
@@ -54,7 +54,7 @@ class DeleteUserHandler(ApiHandler):
         errors.ProtectedOperator,
         errors.WrongStatus,
         errors.RateLimited,
-        errors.PlayersAway,
+        errors.AuthMeUnavailable,
     )
     async def post(self, request: DeleteUserRequest) -> DeleteUserReply:
         """Delete one's own account, here and in the game. Operators cannot, nor who was rejected a moment ago."""

@@ -11,7 +11,7 @@ from regsvc.auth.hashing import PASSLIB
 from regsvc.cli.transfer.user_files import ImportedUser, RowRefused, Unreadable
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, User
@@ -109,7 +109,7 @@ class Importer:
     ) -> ImportReport:
         """Import what can be. `on_refused` is told at once, `on_rows` how many records have just been dealt with.
 
-        Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseAway`; the batches before stay.
+        Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseUnavailable`; the batches before stay.
         """
         report = ImportReport()
         for batch in _batches(records):

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from peewee import JOIN
 
 from regsvc.core.email_address import parse_email
-from regsvc.core.refusal import Refusal
+from regsvc.core.errors import Refusal
 from regsvc.database.id_pages import find_page
 from regsvc.database.models import OutboxEntry, Review, User
 

@@ -13,7 +13,7 @@ from peewee import Database
 
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller, Session
-from regsvc.core.errors import ChatDenied, InvalidField, NotEnabled, Overloaded, ProviderAway, UserNotFound
+from regsvc.core.errors import ChatDenied, InvalidField, NotEnabled, Overloaded, ProviderUnavailable, UserNotFound
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
@@ -98,8 +98,8 @@ class ChatLinking:
     async def finish(self, answer: ProviderAnswer, starter: Initiator, caller: Caller) -> LinkResult:
         """The player is back. The state is used up, whatever comes of it, unless another one than its starter shows it.
 
-        Raises `InvalidState`, `ChatDenied`, `ProviderAway`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField` where
-        there is no code, and `Overloaded` with the state unspent.
+        Raises `InvalidState`, `ChatDenied`, `ProviderUnavailable`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField`
+        where there is no code, and `Overloaded` with the state unspent.
         """
         with self._place():
             spent = await self._worker.run(self._spend, answer.state, starter)
@@ -197,7 +197,7 @@ def _code_of(answer: ProviderAnswer) -> str:
     if answer.error == "access_denied":
         raise ChatDenied
     if answer.error is not None:
-        raise ProviderAway
+        raise ProviderUnavailable
     if not answer.code or len(answer.code) > _LONGEST_CODE:
         raise InvalidField("code")
     return answer.code

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import msgspec
 
 from regsvc.config.sections import ChatSection
-from regsvc.core.errors import ChatNotMember, ProviderAway
+from regsvc.core.errors import ChatNotMember, ProviderUnavailable
 from regsvc.core.http_client import HttpClient, NoResponse, Response
 from regsvc.core.text import clean
 from regsvc.users.chat_links import ChatAccount
@@ -117,9 +117,9 @@ class ChatProvider:
         return urlunsplit(parts._replace(query=query, fragment=""))
 
     async def fetch_account(self, code: str, verifier: str) -> ChatAccount:
-        """Whose the code is.
+        """Return the account that the code stands for.
 
-        Raises `ProviderAway` for every answer that is none, and `ChatNotMember` where the guild or the role lacks.
+        Raises `ProviderUnavailable` for every unusable response, and `ChatNotMember` without the guild or the role.
         """
         described = self._description
         with HttpClient(self._timeout) as http:
@@ -181,11 +181,11 @@ class _ProviderResponse:
     def is_ok(self) -> bool:
         return self.status == 200
 
-    def unusable(self) -> ProviderAway:
+    def unusable(self) -> ProviderUnavailable:
         """Return the error for a response that lacks what was asked for, and log it for the host."""
         if self.is_ok:
             log.warning("the chat provider's answer about the %s lacks what it should have", self.subject)
-        return ProviderAway()
+        return ProviderUnavailable()
 
 
 class _ProviderClient:
@@ -195,13 +195,13 @@ class _ProviderClient:
         self._http = http
 
     async def get(self, subject: str, url: str, headers: Mapping[str, str]) -> _ProviderResponse:
-        """Send a GET request. Raises `ProviderAway` when no response comes in time."""
+        """Send a GET request. Raises `ProviderUnavailable` when no response comes in time."""
         return await self._read(subject, self._http.get(url, {**headers, **_ACCEPT}))
 
     async def post(
         self, subject: str, url: str, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _ProviderResponse:
-        """Send a form. Raises `ProviderAway` when no response comes in time."""
+        """Send a form. Raises `ProviderUnavailable` when no response comes in time."""
         headers = {**headers, **_ACCEPT, "Content-Type": "application/x-www-form-urlencoded"}
         return await self._read(subject, self._http.post(url, headers, urlencode(form).encode()))
 
@@ -210,7 +210,7 @@ class _ProviderClient:
             response = await request
         except NoResponse as error:
             log.warning("the chat provider gave no answer about the %s: %s", subject, error)
-            raise ProviderAway from None
+            raise ProviderUnavailable from None
         fields = _parse_object(response.body)
         if response.status != 200:
             code = str(fields.get("error", ""))
@@ -240,7 +240,7 @@ def _basic(client_id: str, client_secret: str) -> str:
 
 
 def _read_account(described: ProviderDescription, response: "_ProviderResponse") -> ChatAccount:
-    """Raises `ProviderAway` for a profile without a usable id."""
+    """Raises `ProviderUnavailable` for a profile without a usable id."""
     profile = response.fields
     account_id = _text(_find(profile, described.id_field))
     if not response.is_ok or account_id is None or not _ACCOUNT_ID.fullmatch(account_id):
