@@ -222,7 +222,7 @@ class Worker:
         return self._pool.waiting
 
     async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the rule returns. Raises what it raises; `DatabaseUnavailable` and `Overloaded` instead of waiting for ever."""
+        """Run the rule and return its result. Raises `DatabaseUnavailable` or `Overloaded` rather than wait."""
         if not self.is_open:
             raise DatabaseUnavailable(retry_after=2)
         return await self._pool.run(functools.partial(self.run_here, rule, *args, **kwargs))
