@@ -166,7 +166,7 @@ class Accounts:
         self._links.end_all(owner.user_id)
         self._audit.record("user.password_changed", by.name, owner.username, ip=by.ip)
         warnings = self._player_warnings.before("password", owner.key)
-        warnings |= warn_if_players_away(self._reconciler.wish_for_password, owner.key)
+        warnings |= warn_if_players_away(self._reconciler.request_password_write, owner.key)
         warnings |= warn_if_players_away(self._reconciler.reconcile_in_transaction, owner.key)
         return DecisionResult(owner.username, User.get_by_id(owner.user_id).status, tuple(sorted(warnings)))
 
@@ -184,12 +184,12 @@ class Accounts:
     def _change(self, user: User, transition: str, by: Actor, decree: DecisionDetails) -> User:
         if transition == "ban" and user.status == BANNED:
             return self._transitions.change_ban(user, by, decree)
-        if transition == "approve" and user.status == APPROVED and self._reconciler.may_bring_row(user.username_key):
+        if transition == "approve" and user.status == APPROVED and self._reconciler.can_request_row(user.username_key):
             changed = self._transitions.approve_again(user, by, decree)
         else:
             changed = self._transitions.change(user, transition, by, decree)
         if transition == "approve":
-            warn_if_players_away(self._reconciler.wish_for_row, user.username_key)
+            warn_if_players_away(self._reconciler.request_row, user.username_key)
         return changed
 
     def _adopt(self, key: str) -> set[str]:
@@ -197,7 +197,7 @@ class Accounts:
 
         What is braked for many names stays for a run of the sync, or for the decision itself.
         """
-        return warn_if_players_away(lambda name: self._reconciler.reconcile(name, is_braked=True), key)
+        return warn_if_players_away(lambda name: self._reconciler.reconcile(name, is_guarded=True), key)
 
     def _get_held(self, key: str) -> User:
         user = self._find_held(key)

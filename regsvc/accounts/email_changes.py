@@ -89,5 +89,5 @@ class EmailChanges:
         self.audit.record("user.email_changed", user.username, user.username, ip=caller.address)
         if user.email_key != address.key:
             self.mails.send_email_changed(user)
-        self.reconciler.forget_email_conflict(user.username_key)
+        self.reconciler.clear_email_conflict(user.username_key)
         return warn_if_players_away(self.reconciler.reconcile_in_transaction, user.username_key)

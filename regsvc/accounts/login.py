@@ -182,7 +182,7 @@ class Logins:
                 if candidate.user_id is not None and user.token_generation != candidate.token_generation:
                     return errors.BadCredentials()  # the password was changed since it was looked up
                 if candidate.is_own_password:
-                    self._reconciler.wish_to_open(candidate.key)
+                    self._reconciler.request_reclaim(candidate.key)
                     self._reconciler.reconcile_in_transaction(candidate.key)
                 logged_in = self._let_in(user, audience, caller)
         except PlayersUnavailable as error:
@@ -199,11 +199,11 @@ class Logins:
         """Whether the user is the one whose password was checked; names change hands in the meantime."""
         if candidate.user_id is not None:
             return bool(user.id == candidate.user_id)
-        subject = self._reconciler.look(candidate.key)
-        agreement, stored = subject.agreement, candidate.stored
-        if user.origin != "adopted" or agreement is None or stored is None:
+        account = self._reconciler.load_for_update(candidate.key)
+        sync_record, stored = account.sync_record, candidate.stored
+        if user.origin != "adopted" or sync_record is None or stored is None:
             return False
-        return (agreement.base_hash, agreement.base_salt) == (stored.hash, stored.salt)
+        return (sync_record.base_hash, sync_record.base_salt) == (stored.hash, stored.salt)
 
     def _refusal(self, user: User, audience: Audience, caller: Caller) -> Refusal | None:
         if user.status == BANNED:

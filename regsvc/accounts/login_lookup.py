@@ -56,18 +56,18 @@ class LoginLookup:
         key = _key_of(name)
         try:
             # nobody has proven anything yet: what is braked for many names stays for a run of the sync
-            self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_braked=True)
-            subject = self._reconciler.look(key or _NOBODY, is_held=False)
+            self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
+            account = self._reconciler.load(key or _NOBODY)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         if key is None:
             return LoginIdentity(name.lower(), name, None)
-        if subject.user is None:
-            return LoginIdentity(key, name, _players_password(subject), totp_secret=_second_factor(subject))
-        user = User.get_or_none(User.id == subject.user.id)
+        if account.user is None:
+            return LoginIdentity(key, name, _players_password(account), totp_secret=_second_factor(account))
+        user = User.get_or_none(User.id == account.user.id)
         if user is None:  # deleted since
             return LoginIdentity(key, name, None)
-        stored, is_own = _password_of(subject)
+        stored, is_own = _password_of(account)
         return LoginIdentity(
             key=key,
             username=user.username,
@@ -76,7 +76,7 @@ class LoginLookup:
             token_generation=user.token_generation,
             is_known_client=self._known_clients.is_known(user.id, caller.limit_key),
             is_own_password=is_own,
-            totp_secret=_second_factor(subject),
+            totp_secret=_second_factor(account),
             last_totp_step=user.totp_step,
         )
 
@@ -93,44 +93,44 @@ def _key_of(name: str) -> str | None:
     return row.username_key if row is not None else None
 
 
-def _players_password(subject: Account) -> StoredPassword | None:
+def _players_password(account: Account) -> StoredPassword | None:
     """Of a name that only AuthMe knows."""
-    player = subject.player
+    player = account.player
     if player is None or player.is_locked:
         return None
     return StoredPassword(player.hash, player.salt, None)
 
 
-def _password_of(subject: Account) -> tuple[StoredPassword | None, bool]:
+def _password_of(account: Account) -> tuple[StoredPassword | None, bool]:
     """What a user's password is checked against, and whether it is the one set through us.
 
     The row only if it is that of the last agreement and not locked; never a hash from a row that appeared.
     """
-    user, agreement, player = subject.user, subject.agreement, subject.player
+    user, sync_record, player = account.user, account.sync_record, account.player
     assert user is not None
-    if player is not None and agreement is not None and agreement.is_playable(player):
+    if player is not None and sync_record is not None and sync_record.is_playable(player):
         return StoredPassword(player.hash, player.salt, None), False
     if user.password is not None:
         return user.password, True
-    if agreement is None:
+    if sync_record is None:
         return None, False
-    if agreement.kept_hash is not None and agreement.kept_origin == VERIFIED:
-        salt = player.salt if player is not None else agreement.base_salt
-        return StoredPassword(agreement.kept_hash, salt, None), False
-    if (player is None or agreement.presence == GONE) and agreement.base_hash is not None:
-        return StoredPassword(agreement.base_hash, agreement.base_salt, None), False
+    if sync_record.kept_hash is not None and sync_record.kept_origin == VERIFIED:
+        salt = player.salt if player is not None else sync_record.base_salt
+        return StoredPassword(sync_record.kept_hash, salt, None), False
+    if (player is None or sync_record.presence == GONE) and sync_record.base_hash is not None:
+        return StoredPassword(sync_record.base_hash, sync_record.base_salt, None), False
     return None, False
 
 
-def _second_factor(subject: Account) -> str | None:
+def _second_factor(account: Account) -> str | None:
     """The secret in the player's row, locked or not, whichever password is checked.
 
     Not one in a row that appeared: it is the stranger's, and the owner's password empties it.
     """
-    player, agreement = subject.player, subject.agreement
+    player, sync_record = account.player, account.sync_record
     if player is None or not player.totp or not player.totp.strip():
         return None
-    if subject.user is not None and (agreement is None or agreement.is_of_another_row(player)):
+    if account.user is not None and (sync_record is None or sync_record.is_different_row(player)):
         return None
     return player.totp
 

@@ -48,15 +48,15 @@ from regsvc.runtime.events import EventLog
 from regsvc.runtime.health import Health
 from regsvc.runtime.loop_lag import LoopLag
 from regsvc.runtime.metrics import Metrics, ProcessFigures, QueueFigures
-from regsvc.sync.lease import SyncLease, place_of
+from regsvc.sync.lease import SyncLease, instance_id
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Policy
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync
 from regsvc.sync.service import SyncService
-from regsvc.sync.steps import StepContext
+from regsvc.sync.step_context import StepContext
 from regsvc.sync.sync_records import SyncRecords
-from regsvc.sync.unlock_all import Release
+from regsvc.sync.unlock_all import UnlockAll
 from regsvc.users.retention import Retention
 from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
@@ -109,7 +109,7 @@ class App:
         self.metrics.watch(ProcessFigures(), QueueFigures(self.worker, password_parts.pool, self.loop_lag))
         self.auth_parts = auth_parts = _wire_auth(context)
 
-        agreements = SyncRecords(database, now)
+        sync_records = SyncRecords(database, now)
         webhook = wire_webhook(context, self.worker, self.translations, self.metrics, self.deliveries)
         console = wire_rcon(
             context, self.worker, self.translations, self.metrics, self.deliveries, self._settle_after_kick
@@ -118,17 +118,17 @@ class App:
         find_game_uuid = partial(find_uuid, config.game.server_properties_path)
         self.reconciler = Reconciler(
             database,
-            StepContext(players, agreements, transitions, auth_parts.audit, now, find_game_uuid, console),
+            StepContext(players, sync_records, transitions, auth_parts.audit, now, find_game_uuid, console),
             _policy(config, players.is_enabled, password_parts),
             context.ops.names,
         )
         self.sync = SyncService(
             self.sync_worker,
             Sync(database, players, self.reconciler, auth_parts.audit, config.sync.max_changes, now),
-            SyncLease(database, place_of(config.server.state_dir)),
+            SyncLease(database, instance_id(config.server.state_dir)),
         )
         self.sync.on_finished = self._follow_run
-        self.release = Release(database, players, agreements)
+        self.unlock_all = UnlockAll(database, players, sync_records)
         self.accounts = self._wire_accounts(transitions, console)
         self.captcha_parts = wire_captcha(context)
         self.login_limits = LoginLimits(MemoryLimits(now), LoginDelays(now), config.auth.login_limits)
@@ -290,7 +290,7 @@ class App:
     def _gather_facts(self) -> Facts:
         """What the doctor begins with. On the event loop."""
         config, report = self.services.config, self.sync.last_report
-        is_braked = report is not None and report.braked is not None
+        is_braked = report is not None and report.held_back is not None
         return Facts(config, Machine(now=self.context.now), RunningCompanion(config.address(), True, is_braked))
 
     def take_over(self, config: Config) -> None:
@@ -306,7 +306,7 @@ class App:
         Raises `ConfigError`, and nothing has changed then.
         """
         self.password_parts = parts = apply_authme_config(self.password_parts, self.context.config, authme)
-        self.reconciler.take_over(parts.algorithms, may_provision=parts.may_provision)
+        self.reconciler.apply_authme_config(parts.algorithms, may_provision=parts.may_provision)
         self.context = dataclasses.replace(self.context, authme=authme)
         self.services = dataclasses.replace(self.services, name_rule=parts.names, password_rule=parts.password_rule)
 

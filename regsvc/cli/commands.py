@@ -160,7 +160,7 @@ def _sync(given: argparse.Namespace, app: App) -> int:
         terminal=sys.stderr if sys.stderr.isatty() else None,
     )
     print(json.dumps(report.as_json(), indent=2))
-    return 1 if report.errors or report.braked else 0
+    return 1 if report.errors or report.held_back else 0
 
 
 def _release(app: App) -> int:
@@ -168,7 +168,7 @@ def _release(app: App) -> int:
         print(f"companion: {_NO_AUTHME}: nobody can be unlocked", file=sys.stderr)
         return 1
     with owning_state(app.context.config.server.state_dir):  # a daemon would lock them again
-        unlocked, hopeless = app.release.run()
+        unlocked, hopeless = app.unlock_all.run()
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:
         print("do not start the companion again: it would lock them again")

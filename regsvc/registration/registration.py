@@ -263,7 +263,7 @@ class Registration:
                     approved_by = None
                 if approved_by is not None:
                     user = self._transitions.change(user, "approve", approved_by, DecisionDetails())
-                    self._reconciler.wish_for_row(new.key)
+                    self._reconciler.request_row(new.key)
                     self._reconciler.reconcile_in_transaction(new.key)
         except IntegrityError as error:
             raise _taken(error) from None
@@ -283,9 +283,9 @@ class Registration:
             claim(new.address, self._audit)
         user: User = User.get_by_id(User.insert(new.values(self._now())).execute())
         if keeps_row:
-            self._reconciler.inherit_row(new.key, user.id)
+            self._reconciler.inherit_lock(new.key, user.id)
         else:
-            self._reconciler.note_registration(new.key, user.id)
+            self._reconciler.record_registration(new.key, user.id)
         self._transitions.note_registration(user, by)
         return user
 
@@ -315,12 +315,12 @@ class Registration:
         return bool(holder.reviewed_at + self.policy.reapply_after <= self._now())
 
     def _is_strangers_locked_row(self, key: str) -> bool:
-        subject = self._reconciler.look(key)
+        account = self._reconciler.load_for_update(key)
         return (
-            subject.player is not None
-            and subject.player.is_locked
-            and subject.agreement is not None
-            and subject.agreement.kept_origin == UNVERIFIED
+            account.player is not None
+            and account.player.is_locked
+            and account.sync_record is not None
+            and account.sync_record.kept_origin == UNVERIFIED
         )
 
 

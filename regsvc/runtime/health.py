@@ -84,7 +84,7 @@ class Health:
         return HealthStatus(
             refusal=found if isinstance(found, Refusal) else None,
             bridge=self._bridge(),
-            is_braked=report is not None and report.braked is not None,
+            is_braked=report is not None and report.held_back is not None,
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if backlog is None else self._age(backlog),
         )

@@ -15,7 +15,7 @@ from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, Player, User
 from regsvc.sync.decisions import Adopt, Conflict
 from regsvc.sync.emails import find_real_email
-from regsvc.sync.sync_records import NO_LOCK, base_of
+from regsvc.sync.sync_records import NO_LOCK, base_columns
 
 _ONE_ENTRY_ABOVE = 20
 """More adoptions than this at once leave one audit entry together."""
@@ -132,7 +132,7 @@ def _agreement_values(adoption: Adopt, user_id: int, has_conflict: bool, moment:
         "conflict": "email" if has_conflict else None,
         "plugin_state": state,
         "plugin_since": moment,
-        **base_of(player),
+        **base_columns(player),
         **lock,
     }
 

@@ -123,7 +123,7 @@ class EndBan:
 class ApplySqlEdit:
     """Somebody typed a status in SQL: do what the API would have done. `wish` is what an approval asks of the row."""
 
-    wish: str | None = None
+    intent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -158,5 +158,5 @@ Decision = (
     | RejectNameConflict
 )
 
-BRAKED: tuple[type, ...] = (MarkMissing, Lock, MarkDeleted, Remove, ApplySqlEdit)
+GUARDED: tuple[type, ...] = (MarkMissing, Lock, MarkDeleted, Remove, ApplySqlEdit)
 """What a run does not do for many names at once without being told: it may be the table that is wrong."""

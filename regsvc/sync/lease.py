@@ -1,4 +1,4 @@
-"""Which process among those sharing a database may run the sync: a lease in the database, by the database's clock."""
+"""Lease in the database that lets one process at a time run the sync, timed by the database's clock."""
 
 import hashlib
 import os
@@ -17,60 +17,63 @@ LEASE: Final = timedelta(seconds=30)
 RENEW: Final = timedelta(seconds=10)
 
 
-def place_of(state_dir: Path) -> str:
-    """Names the machine and the state directory that a process works for; fits the lease's column with a process id."""
+def instance_id(state_dir: Path) -> str:
+    """Return an id for this machine and state directory; with a process id appended it fits the lease's column."""
     where = f"{socket.gethostname()}:{state_dir.resolve()}"
     return hashlib.sha256(where.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 class SyncLease:
-    """Lets one process among those sharing the database run the sync. Blocking; never inside a transaction."""
+    """Lets one of the processes that share a database run the sync. Blocking; never inside a transaction."""
 
-    def __init__(self, database: Database, place: str, process_id: int | None = None) -> None:
-        """`place` is ours alone among those that run (`place_of`): a process of it that is gone was our predecessor."""
+    def __init__(self, database: Database, instance: str, process_id: int | None = None) -> None:
+        """`instance` (`instance_id`) is unique among running daemons: a dead holder with this id preceded us."""
         self._is_sqlite = isinstance(database, SqliteDatabase)
-        self._place = place
-        self._holder = f"{place}:{process_id or os.getpid()}"
-        self._renewed_at = 0.0  # on this machine's own clock, which only says when to renew
+        self._instance = instance
+        self._holder = f"{instance}:{process_id or os.getpid()}"
+        self._renewed_at = 0.0  # by this machine's own clock, which only decides when to renew
 
-    def take(self) -> bool:
-        """Whether the lease is ours now. A predecessor that died has lost it at once, anybody else when it is over."""
+    def acquire(self) -> bool:
+        """Try to take the lease and return whether it is ours.
+
+        A dead predecessor's lease is taken over at once, another process's only after it has expired.
+        """
         attempted_at = time.monotonic()
         lease = Lease.get_or_none(Lease.name == _NAME)
         if lease is None:
             Lease.insert(name=_NAME, holder=self._holder, expires_at=self._in(0)).on_conflict_ignore().execute()
         is_free = (Lease.expires_at <= self._in(0)) | (Lease.holder == self._holder)
-        if lease is not None and self._is_gone(lease.holder):
+        if lease is not None and self._is_dead(lease.holder):
             is_free = is_free | (Lease.holder == lease.holder)
         query = Lease.update(holder=self._holder, expires_at=self._in(LEASE.seconds))
-        is_taken = bool(query.where((Lease.name == _NAME) & is_free).execute())
-        if is_taken:
+        is_acquired = bool(query.where((Lease.name == _NAME) & is_free).execute())
+        if is_acquired:
             self._renewed_at = attempted_at
-        return is_taken
+        return is_acquired
 
     def renew(self) -> bool:
-        """Keep the lease while the run goes on; False when it was over and somebody else has it."""
-        return time.monotonic() - self._renewed_at < RENEW.total_seconds() or self.take()
+        """Extend the lease during a run; False when it had expired and another process holds it."""
+        return time.monotonic() - self._renewed_at < RENEW.total_seconds() or self.acquire()
 
-    def give_back(self) -> None:
-        """Let the next one have it at once."""
-        mine = (Lease.name == _NAME) & (Lease.holder == self._holder)
-        Lease.update(expires_at=self._in(0)).where(mine).execute()
+    def release(self) -> None:
+        """Expire the lease, so that the next process can take it at once."""
+        ours = (Lease.name == _NAME) & (Lease.holder == self._holder)
+        Lease.update(expires_at=self._in(0)).where(ours).execute()
 
     def _in(self, seconds: int) -> SQL:
-        """So many seconds from now by the database's clock, as our tables write a moment."""
+        """Return SQL for a moment this many seconds from now by the database's clock, in our tables' format."""
         if self._is_sqlite:
             return SQL(f"strftime('%Y-%m-%d %H:%M:%f', 'now', '+{seconds} seconds')")
         return SQL(f"(UTC_TIMESTAMP(3) + INTERVAL {seconds} SECOND)")
 
-    def _is_gone(self, holder: str) -> bool:
-        place, _colon, process_id = holder.rpartition(":")
-        if place != self._place or not process_id.isdigit():
+    def _is_dead(self, holder: str) -> bool:
+        instance, _colon, process_id = holder.rpartition(":")
+        if instance != self._instance or not process_id.isdigit():
             return False
         try:
             os.kill(int(process_id), 0)
         except ProcessLookupError:
             return True
-        except PermissionError:  # there is one, somebody else's
+        except PermissionError:  # the process exists and belongs to another user
             return False
         return False

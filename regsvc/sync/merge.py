@@ -34,7 +34,7 @@ def _merge_password(base: SyncRecord, player: PlayerRow, own: StoredPassword | N
         return Merge(player)
     they_changed = (base.base_hash, base.base_salt) != (player.hash, player.salt)
     we_changed = own is not None and own.hash != base.base_hash
-    if own is not None and base.wish == PASSWORD:
+    if own is not None and base.intent == PASSWORD:
         return _write_password(player, own)  # set through us: the newest word, whatever the base was
     if own is not None and we_changed and they_changed:
         if policy == "companion":

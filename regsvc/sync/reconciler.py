@@ -16,13 +16,14 @@ from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
 from regsvc.sync.adoption import adopt_each
-from regsvc.sync.decisions import BRAKED, Adopt, ApplySqlEdit, Decision, EndBan, MarkMissing
+from regsvc.sync.decisions import GUARDED, Adopt, ApplySqlEdit, Decision, EndBan, MarkMissing
 from regsvc.sync.merge import has_conflict
-from regsvc.sync.plan import decide, password_to_give, row_wish
+from regsvc.sync.plan import decide, password_for_row, row_intent
 from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
 from regsvc.sync.rehash import replace_hash
-from regsvc.sync.steps import STEPS, StepContext, blind_wish, note_collision
-from regsvc.sync.sync_records import NO_TOMBSTONE, NO_WISH
+from regsvc.sync.step_context import StepContext
+from regsvc.sync.steps import STEPS, record_collision, unseen_row_intent
+from regsvc.sync.sync_records import NO_INTENT, NO_TOMBSTONE
 from regsvc.sync.tombstones import record_tombstone, record_unseen_tombstone
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 _MAX_STEPS = 12
 """No name needs more; a row that changes faster than this is left to the next look."""
 
-OUR_SIDE = (ApplySqlEdit, EndBan)
+USER_ONLY = (ApplySqlEdit, EndBan)
 """Steps that need no look at AuthMe's row; it follows when it can be looked at."""
 
 
@@ -49,11 +50,11 @@ class Reconciler:
     """Brings one name to what should be. Blocking: runs on a worker thread."""
 
     def __init__(
-        self, database: Database, world: StepContext, policy: Policy, operators: Callable[[], Collection[str]]
+        self, database: Database, context: StepContext, policy: Policy, operators: Callable[[], Collection[str]]
     ) -> None:
         """`policy.first_started_at` is replaced by the installation's own, once there is a database to ask."""
         self._database = database
-        self._world = world
+        self._context = context
         self._policy = policy
         self._is_policy_whole = False
         self._operators = operators
@@ -66,12 +67,12 @@ class Reconciler:
     @property
     def is_one_transaction(self) -> bool:
         """Whether AuthMe's row can be written in the same transaction as ours."""
-        return self._world.players.shares_transactions
+        return self._context.players.shares_transactions
 
     @property
-    def world(self) -> StepContext:
+    def context(self) -> StepContext:
         """What the steps act on."""
-        return self._world
+        return self._context
 
     @property
     def operators(self) -> frozenset[str]:
@@ -87,50 +88,56 @@ class Reconciler:
             self._is_policy_whole = True
         return self._policy
 
-    def take_over(self, algorithms: frozenset[str], *, may_provision: bool) -> None:
+    def apply_authme_config(self, algorithms: frozenset[str], *, may_provision: bool) -> None:
         """AuthMe is configured with others from now on."""
         self._policy = replace(self._policy, algorithms=algorithms, may_provision=may_provision)
 
-    def look(self, key: str, *, is_held: bool = True) -> Account:
-        """Everything known of this lower-case name. `is_held`: our rows stay as they are until the transaction ends."""
-        agreements = self._world.agreements
-        if not is_held:
-            return self.subjects([key], self._world.players.find_many([key]))[0]
-        user, agreement = agreements.find_user(key), agreements.find(key)
-        users, known = {key: user} if user else {}, {key: agreement} if agreement else {}
-        return self._subjects([key], users, known, self._world.players.find_many([key]))[0]
+    def load(self, key: str) -> Account:
+        """Return everything known of this lower-case name, without locking any row."""
+        return self.load_many([key], self._context.players.find_many([key]))[0]
 
-    def subjects(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Account]:
+    def load_for_update(self, key: str) -> Account:
+        """Return everything known of this lower-case name; our rows stay locked until the transaction ends."""
+        sync_records = self._context.sync_records
+        user, sync_record = sync_records.find_user(key), sync_records.find(key)
+        users, known = {key: user} if user else {}, {key: sync_record} if sync_record else {}
+        return self._build_accounts([key], users, known, self._context.players.find_many([key]))[0]
+
+    def load_many(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Account]:
         """The same for many names, none of them held; `players` are those of them that AuthMe has."""
-        agreements = self._world.agreements
-        return self._subjects(keys, agreements.find_users(keys), agreements.find_many(keys), players)
+        sync_records = self._context.sync_records
+        return self._build_accounts(keys, sync_records.find_users(keys), sync_records.find_many(keys), players)
 
-    def hold(self, keys: Collection[str]) -> list[Account]:
+    def load_many_for_update(self, keys: Collection[str]) -> list[Account]:
         """The same, all of them held until the transaction ends. Only then are AuthMe's rows read, not to be older."""
-        agreements = self._world.agreements
-        users, known = agreements.find_users(keys, is_held=True), agreements.find_many(keys, is_held=True)
-        return self._subjects(keys, users, known, self._world.players.find_many(keys))
+        sync_records = self._context.sync_records
+        users, known = sync_records.find_users(keys, for_update=True), sync_records.find_many(keys, for_update=True)
+        return self._build_accounts(keys, users, known, self._context.players.find_many(keys))
 
-    def _subjects(
+    def _build_accounts(
         self,
         keys: Collection[str],
         users: Mapping[str, UserRecord],
-        agreements: Mapping[str, SyncRecord],
+        sync_records: Mapping[str, SyncRecord],
         players: Mapping[str, PlayerRow],
     ) -> list[Account]:
-        orphans = {known.user_id for key, known in agreements.items() if key not in users and known.user_id is not None}
-        strays = {user.id for key, user in users.items() if key not in agreements or agreements[key].user_id != user.id}
-        renamed = self._world.agreements.find_users_by_id(orphans)
-        names = self._world.agreements.find_names(strays)
-        moment, operators, found = self._world.now(), self._operators(), []
+        orphans = {
+            known.user_id for key, known in sync_records.items() if key not in users and known.user_id is not None
+        }
+        strays = {
+            user.id for key, user in users.items() if key not in sync_records or sync_records[key].user_id != user.id
+        }
+        renamed = self._context.sync_records.find_users_by_id(orphans)
+        names = self._context.sync_records.find_names(strays)
+        moment, operators, found = self._context.now(), self._operators(), []
         for key in keys:
-            user, agreement = users.get(key), agreements.get(key)
-            owner = agreement.user_id if agreement is not None and user is None else None
+            user, sync_record = users.get(key), sync_records.get(key)
+            owner = sync_record.user_id if sync_record is not None and user is None else None
             found.append(
                 Account(
                     key=key,
                     user=user,
-                    agreement=agreement,
+                    sync_record=sync_record,
                     player=players.get(key),
                     is_operator=key in operators,
                     now=moment,
@@ -141,7 +148,7 @@ class Reconciler:
         return found
 
     def reconcile(
-        self, key: str, *, may_adopt: bool = True, is_braked: bool = False, believes_empty: bool = False
+        self, key: str, *, may_adopt: bool = True, is_guarded: bool = False, accept_empty_table: bool = False
     ) -> ReconcileResult:
         """Take steps until both sides agree on this name.
 
@@ -154,10 +161,10 @@ class Reconciler:
         try:
             for _step in range(_MAX_STEPS):
                 # mostly there is nothing to do, and then nothing is locked, neither our database nor a busy file
-                if not self._may_take(self._next_step(key), settled, may_adopt, is_braked, believes_empty):
+                if not self._may_take(self._next_step(key), settled, may_adopt, is_guarded, accept_empty_table):
                     break
                 with self._shared_transaction():
-                    if not self._take_step(key, settled, may_adopt, is_braked, believes_empty):
+                    if not self._take_step(key, settled, may_adopt, is_guarded, accept_empty_table):
                         break
             else:
                 raise PlayerRefused(f"The row of {key} is another one each time it is looked at.")
@@ -166,23 +173,25 @@ class Reconciler:
             log.warning("the player of a user waits: %s", refused)
             if isinstance(refused, NameCollides):
                 with self._database.atomic():
-                    note_collision(self._world, self.look(key))
+                    record_collision(self._context, self.load_for_update(key))
         return settled
 
-    def reconcile_without_player(self, key: str, *, is_braked: bool = False) -> ReconcileResult:
+    def reconcile_without_player(self, key: str, *, is_guarded: bool = False) -> ReconcileResult:
         """While AuthMe is away: carry out what needs no look at its row. The wish for the row is kept until then."""
-        settled, agreements = ReconcileResult(), self._world.agreements
+        settled, sync_records = ReconcileResult(), self._context.sync_records
         for _step in range(_MAX_STEPS):
             with self._database.atomic():
-                user, agreement = agreements.find_user(key), agreements.find(key)
-                users, known = {key: user} if user else {}, {key: agreement} if agreement else {}
-                subject = self._subjects([key], users, known, {})[0]
-                decision = decide(subject, self.policy)
-                if not isinstance(decision, OUR_SIDE) or not self._may_take(decision, settled, False, is_braked, False):
+                user, sync_record = sync_records.find_user(key), sync_records.find(key)
+                users, known = {key: user} if user else {}, {key: sync_record} if sync_record else {}
+                account = self._build_accounts([key], users, known, {})[0]
+                decision = decide(account, self.policy)
+                if not isinstance(decision, USER_ONLY) or not self._may_take(
+                    decision, settled, False, is_guarded, False
+                ):
                     break
-                if isinstance(decision, ApplySqlEdit) and decision.wish is not None and agreement is not None:
-                    decision = ApplySqlEdit(blind_wish(agreement))
-                STEPS[type(decision)].confirm(self._world, subject, decision)
+                if isinstance(decision, ApplySqlEdit) and decision.intent is not None and sync_record is not None:
+                    decision = ApplySqlEdit(unseen_row_intent(sync_record))
+                STEPS[type(decision)].confirm(self._context, account, decision)
             settled.done.append(decision)
         return settled
 
@@ -211,10 +220,10 @@ class Reconciler:
         is. Nobody's sessions end. Raises `PlayersUnavailable`, also when our own database is busy: the login must not
         be done again.
         """
-        self._world.players.find(key)  # a busy file is waited for before our own database is held
+        self._context.players.find(key)  # a busy file is waited for before our own database is held
         try:
             with self._database.atomic():
-                return replace_hash(self._world, self.look(key), stored, rehashed)
+                return replace_hash(self._context, self.load_for_update(key), stored, rehashed)
         except PlayerRefused as refused:
             log.warning("the hash of a player stays as it is: %s", refused)
             return False
@@ -223,83 +232,83 @@ class Reconciler:
                 raise
             raise PlayersUnavailable("The database is busy; the next login rehashes.") from error
 
-    def note_registration(self, key: str, user_id: int) -> None:
+    def record_registration(self, key: str, user_id: int) -> None:
         """A new user: whether AuthMe could be asked for the name decides who was first."""
         presence = ABSENT if self.is_enabled else UNASKED
         state = "absent" if self.is_enabled else "off"
-        self._world.agreements.forget(key)
-        self._world.agreements.save(key, state=state, user_id=user_id, presence=presence, **NO_TOMBSTONE)  # type: ignore[arg-type]
+        self._context.sync_records.forget(key)
+        self._context.sync_records.save(key, state=state, user_id=user_id, presence=presence, **NO_TOMBSTONE)  # type: ignore[arg-type]
 
-    def inherit_row(self, key: str, user_id: int) -> None:
+    def inherit_lock(self, key: str, user_id: int) -> None:
         """A new user under a name whose row a stranger registered, and we keep locked: it stays so.
 
         Nothing else is inherited: what was agreed on with the user before is none of this one's.
         """
         agreed = {"base_hash": None, "base_salt": None, "base_email": None, "base_realname": None, "base_regdate": None}
-        agreements = self._world.agreements
-        agreements.save(key, user_id=user_id, presence=ABSENT, conflict=None, **agreed, **NO_WISH, **NO_TOMBSTONE)
+        sync_records = self._context.sync_records
+        sync_records.save(key, user_id=user_id, presence=ABSENT, conflict=None, **agreed, **NO_INTENT, **NO_TOMBSTONE)
 
-    def wish_for_row(self, key: str) -> None:
+    def request_row(self, key: str) -> None:
         """Somebody who may ask for it wants this approved user to have a row with the user's own password.
 
         Raises `PlayersUnavailable`, and keeps the wish for when the table is there again.
         """
-        user, agreement = self._world.agreements.find_user(key), self._world.agreements.find(key)
-        if not self.is_enabled or user is None or user.status != APPROVED or agreement is None:
+        user, sync_record = self._context.sync_records.find_user(key), self._context.sync_records.find(key)
+        if not self.is_enabled or user is None or user.status != APPROVED or sync_record is None:
             return
         try:
-            player = self._world.players.find(key)
+            player = self._context.players.find(key)
         except PlayersUnavailable:
-            self._world.agreements.save(key, wish=blind_wish(agreement))
+            self._context.sync_records.save(key, intent=unseen_row_intent(sync_record))
             raise
-        wish = row_wish(user, agreement, player, self.policy)
-        if wish is not None:
-            self._world.agreements.save(key, wish=wish)
+        intent = row_intent(user, sync_record, player, self.policy)
+        if intent is not None:
+            self._context.sync_records.save(key, intent=intent)
 
-    def may_bring_row(self, key: str) -> bool:
+    def can_request_row(self, key: str) -> bool:
         """Whether `wish_for_row` would be news: the row left or is a stranger's, and nobody has asked for it yet."""
-        user, agreement = self._world.agreements.find_user(key), self._world.agreements.find(key)
-        if user is None or agreement is None or agreement.wish in (PROVISION, OPEN):
+        user, sync_record = self._context.sync_records.find_user(key), self._context.sync_records.find(key)
+        if user is None or sync_record is None or sync_record.intent in (PROVISION, OPEN):
             return False
-        is_missed = agreement.plugin_state in ("absent", "returned")
-        return is_missed and password_to_give(user, agreement, self.policy) is not None
+        is_missed = sync_record.plugin_state in ("absent", "returned")
+        return is_missed and password_for_row(user, sync_record, self.policy) is not None
 
-    def wish_to_open(self, key: str) -> None:
+    def request_reclaim(self, key: str) -> None:
         """The user showed the password set through us: a row that came back is to be opened with it."""
-        subject = self.look(key)
+        account = self.load_for_update(key)
         if (
-            subject.player is not None
-            and subject.agreement is not None
-            and subject.agreement.plugin_state == "returned"
+            account.player is not None
+            and account.sync_record is not None
+            and account.sync_record.plugin_state == "returned"
         ):
-            self.wish_for_row(key)
+            self.request_row(key)
 
-    def wish_for_password(self, key: str) -> None:
+    def request_password_write(self, key: str) -> None:
         """A password was set through us: it is the newest word, whatever the row says."""
         if self.is_enabled:
-            Player.update(wish=PASSWORD).where((Player.username_key == key) & Player.wish.is_null()).execute()
+            Player.update(intent=PASSWORD).where((Player.username_key == key) & Player.intent.is_null()).execute()
 
-    def forget_email_conflict(self, key: str) -> None:
+    def clear_email_conflict(self, key: str) -> None:
         """The user has another e-mail: that the two sides could not agree on the one before is over."""
-        agreement = self._world.agreements.find(key)
-        if agreement is None or not has_conflict(agreement, "email"):
+        sync_record = self._context.sync_records.find(key)
+        if sync_record is None or not has_conflict(sync_record, "email"):
             return
-        others = [name for name in str(agreement.conflict).split(",") if name != "email"]
-        self._world.agreements.save(key, conflict=",".join(others) or None)
+        others = [name for name in str(sync_record.conflict).split(",") if name != "email"]
+        self._context.sync_records.save(key, conflict=",".join(others) or None)
 
     def record_tombstone(self, key: str) -> None:
-        """The user of this name is about to be deleted: note which row is to go. May raise `PlayersUnavailable`."""
-        agreements = self._world.agreements
+        """Record which row goes with the user about to be deleted; then raise `PlayersUnavailable` if it was unreadable."""
+        sync_records = self._context.sync_records
         if not self.is_enabled:
-            agreements.forget(key)
+            sync_records.forget(key)
             return
         try:
-            subject = self.look(key)
+            account = self.load_for_update(key)
         except PlayersUnavailable:
-            user, agreement = agreements.find_user(key), agreements.find(key)
-            record_unseen_tombstone(agreements, Account(key, user, agreement, None, False, self._world.now()))
+            user, sync_record = sync_records.find_user(key), sync_records.find(key)
+            record_unseen_tombstone(sync_records, Account(key, user, sync_record, None, False, self._context.now()))
             raise
-        record_tombstone(agreements, subject)
+        record_tombstone(sync_records, account)
 
     @contextmanager
     def _shared_transaction(self) -> Iterator[None]:
@@ -310,61 +319,61 @@ class Reconciler:
             yield
 
     def _take_step(
-        self, key: str, settled: ReconcileResult, may_adopt: bool, is_braked: bool, believes_empty: bool
+        self, key: str, settled: ReconcileResult, may_adopt: bool, is_guarded: bool, accept_empty_table: bool
     ) -> bool:
         """One step; True when it is worth looking again."""
         with self._database.atomic():
-            subject = self.look(key)
-            decision = decide(subject, self.policy)
-            if decision is None or not self._may_take(decision, settled, may_adopt, is_braked, believes_empty):
+            account = self.load_for_update(key)
+            decision = decide(account, self.policy)
+            if decision is None or not self._may_take(decision, settled, may_adopt, is_guarded, accept_empty_table):
                 return False
             if isinstance(decision, Adopt):
-                adopted = adopt_each(self._database, self._world.audit, [decision], subject.now)
+                adopted = adopt_each(self._database, self._context.audit, [decision], account.now)
                 settled.done += [decision] * adopted.count
                 return True
             step = STEPS[type(decision)]
-            step.promise(self._world, subject, decision)
-            subject = replace(
-                subject,
-                user=self._world.agreements.find_user(key),
-                agreement=self._world.agreements.find(key),
+            step.promise(self._context, account, decision)
+            account = replace(
+                account,
+                user=self._context.sync_records.find_user(key),
+                sync_record=self._context.sync_records.find(key),
             )
-            may_write = step.may_write(self._world, subject, decision)
+            may_write = step.may_write(self._context, account, decision)
         if not may_write:
             return False
         failpoints.reach("before player write")
-        is_written = step.write(self._world, subject, decision)
+        is_written = step.write(self._context, account, decision)
         failpoints.reach("after player write")
         if not is_written:
             return True
         with self._database.atomic():
-            if not self._has_changed(subject):
-                done = step.confirm(self._world, subject, decision)
+            if not self._has_changed(account):
+                done = step.confirm(self._context, account, decision)
                 settled.done.append(done or decision)
         return True
 
     def _next_step(self, key: str) -> Decision | None:
-        return decide(self.look(key, is_held=False), self.policy)
+        return decide(self.load(key), self.policy)
 
     def _may_take(
         self,
         decision: Decision | None,
         settled: ReconcileResult,
         may_adopt: bool,
-        is_braked: bool,
-        believes_empty: bool,
+        is_guarded: bool,
+        accept_empty_table: bool,
     ) -> bool:
         """Whether there is a step and it is ours to take; one that is not is noted in `settled.left`."""
         if decision is None or (isinstance(decision, Adopt) and not may_adopt):
             return False
-        is_too_much = isinstance(decision, MarkMissing) and not believes_empty and self._world.players.is_empty()
-        if is_too_much or (is_braked and isinstance(decision, BRAKED)):
+        is_too_much = isinstance(decision, MarkMissing) and not accept_empty_table and self._context.players.is_empty()
+        if is_too_much or (is_guarded and isinstance(decision, GUARDED)):
             settled.left = decision
             return False
         return True
 
-    def _has_changed(self, subject: Account) -> bool:
+    def _has_changed(self, account: Account) -> bool:
         """Whether somebody else changed our side since: then what was written is looked at anew."""
-        agreements = self._world.agreements
-        user, agreement = agreements.find_user(subject.key), agreements.find(subject.key)
-        return (user, agreement) != (subject.user, subject.agreement)
+        sync_records = self._context.sync_records
+        user, sync_record = sync_records.find_user(account.key), sync_records.find(account.key)
+        return (user, sync_record) != (account.user, account.sync_record)

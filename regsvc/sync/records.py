@@ -61,10 +61,10 @@ class SyncRecord:
     base_email: str | None = None
     base_realname: str | None = None
     base_regdate: int | None = None
-    wish: str | None = None
-    wish_hash: str | None = field(default=None, repr=False)
-    wish_salt: str | None = field(default=None, repr=False)
-    wish_regdate: int | None = None
+    intent: str | None = None
+    intent_hash: str | None = field(default=None, repr=False)
+    intent_salt: str | None = field(default=None, repr=False)
+    intent_regdate: int | None = None
     lock_reason: str | None = None
     locked_at: datetime | None = None
     kept_hash: str | None = field(default=None, repr=False)
@@ -82,7 +82,7 @@ class SyncRecord:
         """The record of a row."""
         return cls(**{name: getattr(row, name) for name in cls.__dataclass_fields__})
 
-    def is_of_another_row(self, player: PlayerRow) -> bool:
+    def is_different_row(self, player: PlayerRow) -> bool:
         """Whether the row is not the one of the last agreement: it was absent then, or registered at another time.
 
         A regdate that one side does not know says nothing, and neither does one that was in seconds and no longer is.
@@ -94,15 +94,15 @@ class SyncRecord:
 
     def is_playable(self, player: PlayerRow) -> bool:
         """Whether the row is the one agreed on and open: its password is the user's."""
-        return not player.is_locked and not self.is_of_another_row(player)
+        return not player.is_locked and not self.is_different_row(player)
 
-    def is_own_wish(self, player: PlayerRow) -> bool:
+    def is_own_insert(self, player: PlayerRow) -> bool:
         """Whether the row is the one we were about to insert when something stopped us."""
         return (
-            self.wish == PROVISION
-            and self.wish_hash is not None
-            and player.hash == self.wish_hash
-            and player.regdate == self.wish_regdate
+            self.intent == PROVISION
+            and self.intent_hash is not None
+            and player.hash == self.intent_hash
+            and player.regdate == self.intent_regdate
         )
 
 
@@ -112,7 +112,7 @@ class Account:
 
     key: str
     user: UserRecord | None
-    agreement: SyncRecord | None
+    sync_record: SyncRecord | None
     player: PlayerRow | None
     is_operator: bool
     now: datetime

@@ -7,33 +7,33 @@ from regsvc.auth.hashing import StoredPassword
 from regsvc.database import failpoints
 from regsvc.database.models import User
 from regsvc.sync.records import Account
-from regsvc.sync.steps import StepContext
+from regsvc.sync.step_context import StepContext
 
 
-def replace_hash(world: StepContext, subject: Account, stored: StoredPassword, rehashed: StoredPassword) -> bool:
+def replace_hash(context: StepContext, account: Account, stored: StoredPassword, rehashed: StoredPassword) -> bool:
     """Write the row by compare-and-set, then our own side. False: the row is not the one agreed on with `stored`.
 
     Runs in one transaction of ours, with AuthMe on SQLite too, where the row is committed first. So no run of the sync
     sees the new hash before the new base, and takes it for a password changed in the game. After a crash between the
     two it does, as it does when AuthMe itself was first.
     """
-    agreement, player = subject.agreement, subject.player
-    if agreement is None or player is None or not agreement.is_playable(player):
+    sync_record, player = account.sync_record, account.player
+    if sync_record is None or player is None or not sync_record.is_playable(player):
         return False
-    if not (player.hash, player.salt) == (agreement.base_hash, agreement.base_salt) == (stored.hash, stored.salt):
+    if not (player.hash, player.salt) == (sync_record.base_hash, sync_record.base_salt) == (stored.hash, stored.salt):
         return False
     failpoints.reach("before player write")
-    is_written = world.players.update(player, {"hash": rehashed.hash, "salt": rehashed.salt})
+    is_written = context.players.update(player, {"hash": rehashed.hash, "salt": rehashed.salt})
     failpoints.reach("after player write")
     if is_written:
-        world.agreements.save(subject.key, base_hash=rehashed.hash, base_salt=rehashed.salt)
-        _move_own_password(subject, stored, rehashed)
+        context.sync_records.save(account.key, base_hash=rehashed.hash, base_salt=rehashed.salt)
+        _move_own_password(account, stored, rehashed)
     return is_written
 
 
-def _move_own_password(subject: Account, stored: StoredPassword, rehashed: StoredPassword) -> None:
+def _move_own_password(account: Account, stored: StoredPassword, rehashed: StoredPassword) -> None:
     """The password set through us, where it is this very hash; else it would count as changed here."""
-    user = subject.user
+    user = account.user
     own = user.password if user is not None else None
     if user is None or own is None or (own.hash, own.salt) != (stored.hash, stored.salt):
         return

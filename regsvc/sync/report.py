@@ -32,7 +32,7 @@ class SyncReport:
     removed: int = 0
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     errors: list[dict[str, Any]] = field(default_factory=list)
-    braked: HeldBack | None = None
+    held_back: HeldBack | None = None
     is_enabled: bool = True
     away: str | None = None
     """Why AuthMe's table could not be read or written; it stands in `errors`, too."""
@@ -48,7 +48,7 @@ class SyncReport:
 
     def as_json(self) -> dict[str, Any]:
         """The `report` of `POST /api/admin/sync`."""
-        braked = self.braked
+        held_back = self.held_back
         return {
             "startedAt": epoch_ms(self.started_at),
             "durationMs": self.duration_ms,
@@ -62,12 +62,12 @@ class SyncReport:
             "conflicts": self.conflicts,
             "errors": self.errors,
             "braked": None
-            if braked is None
+            if held_back is None
             else {
-                "removed": braked.removed,
-                "locked": braked.locked,
-                "edited": braked.edited,
-                "limit": braked.limit,
+                "removed": held_back.removed,
+                "locked": held_back.locked,
+                "edited": held_back.edited,
+                "limit": held_back.limit,
             },
         }
 

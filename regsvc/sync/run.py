@@ -31,7 +31,7 @@ from regsvc.sync.changes.candidates import Candidates, count_users, pages_of
 from regsvc.sync.changes.changed_rows import ChangedRows
 from regsvc.sync.changes.table_digest import FULL_EVERY, Digest, RunInputs, TableChanges, UserTally, fingerprint
 from regsvc.sync.plan import decide, lock_after
-from regsvc.sync.reconciler import OUR_SIDE, Reconciler, ReconcileResult
+from regsvc.sync.reconciler import USER_ONLY, Reconciler, ReconcileResult
 from regsvc.sync.records import Account
 from regsvc.sync.report import HeldBack, SyncReport
 from regsvc.sync.run_log import RunLog
@@ -261,17 +261,17 @@ class Sync:
         """While AuthMe is away: what was typed in SQL and the bans that are over wait for nobody."""
         run.waiting.clear()
         for keys in chain(self._names.edited(), self._names.bans_over(self._now())):
-            self._reconcile(run, self._subjects(run, keys, {}), OUR_SIDE)
+            self._reconcile(run, self._subjects(run, keys, {}), USER_ONLY)
 
     def _subjects(self, run: _Run, keys: Collection[str], rows: Mapping[str, PlayerRow]) -> list[Account]:
         """SQLite lets people type dates that are none: such a user is told of, the others of the page go on."""
         try:
-            return self._reconciler.subjects(keys, rows)
+            return self._reconciler.load_many(keys, rows)
         except ValueError:
             if len(keys) == 1:
                 run.add_error(next(iter(keys)), "a date in our table cannot be read")
                 return []
-            return [subject for key in keys for subject in self._subjects(run, [key], rows)]
+            return [account for key in keys for account in self._subjects(run, [key], rows)]
 
     def _is_findable(self, run: _Run, name: str) -> bool:
         """A name that is not in lower case, or no name, is one AuthMe itself half loses: told, never written."""
@@ -285,18 +285,18 @@ class Sync:
         adoptions: list[tuple[Account, d.Adopt]] = []
         passwords: list[str] = []
         quiet = set()
-        for subject in subjects:
-            decision = decide(subject, self._reconciler.policy)
+        for account in subjects:
+            decision = decide(account, self._reconciler.policy)
             if decision is None:
-                quiet.add(subject.key)
+                quiet.add(account.key)
             if not isinstance(decision, kinds):
                 continue
             if isinstance(decision, d.Adopt):
-                adoptions.append((subject, decision))
+                adoptions.append((account, decision))
             elif decision is not None and is_password_alone(decision) and not run.is_plan:
-                passwords.append(subject.key)
+                passwords.append(account.key)
             elif decision is not None:
-                self._take_up(run, subject.key, decision)
+                self._take_up(run, account.key, decision)
         self._settle_page(run, passwords, (d.Merge,), is_finishing=False)
         self._adopt(run, adoptions)
         return quiet
@@ -310,7 +310,7 @@ class Sync:
         return True
 
     def _take_up(self, run: _Run, key: str, decision: d.Decision) -> None:
-        if isinstance(decision, d.BRAKED):
+        if isinstance(decision, d.GUARDED):
             run.put_off(key, decision)
         elif run.is_plan:
             _count(run.report, key, type(decision), run.emails.predict_conflicts(key, decision))
@@ -326,19 +326,19 @@ class Sync:
         for username, conflict in adopted.conflicts.items():
             _add_conflict(run.report, username, conflict)
         if run.is_plan:
-            for subject, adoption in adoptions:
-                lock = lock_after(adoption, subject.is_operator, self._reconciler.policy)
+            for account, adoption in adoptions:
+                lock = lock_after(adoption, account.is_operator, self._reconciler.policy)
                 if lock is not None:
-                    run.put_off(subject.key, lock)
+                    run.put_off(account.key, lock)
         else:
             self._follow_adoptions(run, {a.player.username: a.player for a in new if a.status != APPROVED})
 
     def _follow_adoptions(self, run: _Run, rows: dict[str, PlayerRow]) -> None:
         """What follows from the status the players got."""
-        for subject in self._reconciler.subjects(rows.keys(), rows):
-            following = decide(subject, self._reconciler.policy)
+        for account in self._reconciler.load_many(rows.keys(), rows):
+            following = decide(account, self._reconciler.policy)
             if following is not None:
-                self._take_up(run, subject.key, following)
+                self._take_up(run, account.key, following)
 
     def _settle(self, run: _Run, key: str, *, is_finishing: bool = False) -> None:
         """One name; whatever is wrong with it is told, and the rest goes on."""
@@ -371,8 +371,8 @@ class Sync:
 
     def _settle_once(self, run: _Run, key: str, is_finishing: bool) -> ReconcileResult:
         if run.report.away is not None:
-            return self._reconciler.reconcile_without_player(key, is_braked=not is_finishing)
-        return self._reconciler.reconcile(key, is_braked=not is_finishing, believes_empty=is_finishing)
+            return self._reconciler.reconcile_without_player(key, is_guarded=not is_finishing)
+        return self._reconciler.reconcile(key, is_guarded=not is_finishing, accept_empty_table=is_finishing)
 
     def _finish(self, run: _Run, allow_mass_changes: bool) -> bool:
         """Do what waited, if it is not too much at once; else leave all of it, and only it. False: stopped."""
@@ -380,7 +380,7 @@ class Sync:
             return True
         is_too_much = self._is_too_much(run) and not allow_mass_changes
         if is_too_much:
-            run.report.braked = _braked(run.waiting, str(self._max_changes))
+            run.report.held_back = _braked(run.waiting, str(self._max_changes))
             return True
         for keys in pages_of(list(run.waiting)):
             for key in keys:

@@ -25,7 +25,7 @@ class RunLog:
             with self._database.atomic():
                 self._audit.record("sync.run", "sync", None, report.counts())
             log.info("sync: %s", report.counts())
-        self._tell_of_brake(report.braked)
+        self._tell_of_brake(report.held_back)
         self._tell_of_absence(report.away)
 
     def _tell_of_brake(self, braked: HeldBack | None) -> None:

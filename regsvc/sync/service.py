@@ -52,7 +52,7 @@ class SyncService:
         if is_plan:
             return self._sync.run(is_plan=True, is_full=is_full, allow_mass_changes=allow_mass_changes)
         deadline = time.monotonic() + self._wait.total_seconds()
-        while not self._lease.take():
+        while not self._lease.acquire():
             if time.monotonic() > deadline:
                 raise SyncRunning
             time.sleep(0.5)
@@ -70,7 +70,7 @@ class SyncService:
             await asyncio.wait([running])
         self._running, self._next = self._next, None
         deadline = asyncio.get_running_loop().time() + self._wait.total_seconds()
-        while not await self._worker.run(self._lease.take):
+        while not await self._worker.run(self._lease.acquire):
             if self._is_stopping or asyncio.get_running_loop().time() > deadline:
                 raise SyncRunning
             await asyncio.sleep(0.5)
@@ -84,7 +84,7 @@ class SyncService:
         try:
             return self._sync.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
         finally:
-            self._lease.give_back()
+            self._lease.release()
 
     def _may_go_on(self) -> bool:
         return not self._is_stopping and self._lease.renew()

@@ -20,24 +20,24 @@ class SyncRecords:
 
     def find_user(self, key: str) -> UserRecord | None:
         """The user of this lower-case name, held until the transaction ends."""
-        row = self._held(User.select().where(User.username_key == key)).first()
+        row = self._for_update(User.select().where(User.username_key == key)).first()
         return UserRecord.of(row) if row else None
 
     def find(self, key: str) -> SyncRecord | None:
         """What we know of the player of this name, held until the transaction ends; None: nothing yet."""
-        row = self._held(Player.select().where(Player.username_key == key)).first()
+        row = self._for_update(Player.select().where(Player.username_key == key)).first()
         return SyncRecord.of(row) if row else None
 
-    def find_users(self, keys: Collection[str], *, is_held: bool = False) -> dict[str, UserRecord]:
-        """The users of these names, by name, as they are now; `is_held`: until the transaction ends."""
+    def find_users(self, keys: Collection[str], *, for_update: bool = False) -> dict[str, UserRecord]:
+        """The users of these names, by name, as they are now; `for_update`: until the transaction ends."""
         query = User.select().where(User.username_key.in_(list(keys)))
-        rows = (self._held(query) if is_held else query) if keys else ()
+        rows = (self._for_update(query) if for_update else query) if keys else ()
         return {row.username_key: UserRecord.of(row) for row in rows}
 
-    def find_many(self, keys: Collection[str], *, is_held: bool = False) -> dict[str, SyncRecord]:
-        """What we know of these players, by name, as it is now; `is_held`: until the transaction ends."""
+    def find_many(self, keys: Collection[str], *, for_update: bool = False) -> dict[str, SyncRecord]:
+        """What we know of these players, by name, as it is now; `for_update`: until the transaction ends."""
         query = Player.select().where(Player.username_key.in_(list(keys)))
-        rows = (self._held(query) if is_held else query) if keys else ()
+        rows = (self._for_update(query) if for_update else query) if keys else ()
         return {row.username_key: SyncRecord.of(row) for row in rows}
 
     def find_users_by_id(self, ids: Collection[int]) -> dict[int, UserRecord]:
@@ -67,11 +67,11 @@ class SyncRecords:
         """Know nothing of the player any more."""
         Player.delete().where(Player.username_key == key).execute()
 
-    def _held(self, query: Any) -> Any:
+    def _for_update(self, query: Any) -> Any:
         return query.for_update() if self._locks_rows else query
 
 
-def base_of(player: PlayerRow, **written: Any) -> dict[str, Any]:
+def base_columns(player: PlayerRow, **written: Any) -> dict[str, Any]:
     """The columns of a new agreement on this row, after `written` (fields named as in `PlayerRow`) went into it."""
     hash_ = written.get("hash", player.hash)
     return (
@@ -83,12 +83,12 @@ def base_of(player: PlayerRow, **written: Any) -> dict[str, Any]:
             "base_realname": written.get("realname", player.realname),
             "base_regdate": player.regdate,
         }
-        | NO_WISH
+        | NO_INTENT
         | NO_TOMBSTONE
     )
 
 
-NO_WISH: Final[dict[str, Any]] = {"wish": None, "wish_hash": None, "wish_salt": None, "wish_regdate": None}
+NO_INTENT: Final[dict[str, Any]] = {"intent": None, "intent_hash": None, "intent_salt": None, "intent_regdate": None}
 NO_LOCK: Final[dict[str, Any]] = {
     "lock_reason": None,
     "locked_at": None,

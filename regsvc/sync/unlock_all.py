@@ -9,13 +9,13 @@ from regsvc.sync.sync_records import NO_LOCK, SyncRecords
 _PAGE = 500
 
 
-class Release:
+class UnlockAll:
     """Blocking, and works without our own database knowing anything: the hash stands in the lock."""
 
-    def __init__(self, database: Database, players: Players, agreements: SyncRecords) -> None:
+    def __init__(self, database: Database, players: Players, sync_records: SyncRecords) -> None:
         self._database = database
         self._players = players
-        self._agreements = agreements
+        self._sync_records = sync_records
 
     def run(self) -> tuple[int, list[str]]:
         """How many rows were unlocked, and the names of those whose hash is known nowhere any more.
@@ -27,22 +27,22 @@ class Release:
             for row in page:
                 if not row.is_locked:
                     continue
-                agreement = self._agreements.find_many([row.username]).get(row.username)
-                hash_ = locked_hash(row.hash) or (agreement.kept_hash if agreement else None)
+                sync_record = self._sync_records.find_many([row.username]).get(row.username)
+                hash_ = locked_hash(row.hash) or (sync_record.kept_hash if sync_record else None)
                 if hash_ is None:
                     hopeless.append(row.username)
-                elif self._unlock(row, hash_, agreement):
+                elif self._unlock(row, hash_, sync_record):
                     unlocked += 1
         return unlocked, hopeless
 
-    def _unlock(self, row: PlayerRow, hash_: str, agreement: SyncRecord | None) -> bool:
+    def _unlock(self, row: PlayerRow, hash_: str, sync_record: SyncRecord | None) -> bool:
         """False: the row has changed since it was read, so that nobody's lock stands there any more."""
         changes: dict[str, str | int | None] = {"hash": hash_}
-        if agreement is not None and agreement.kept_premium_uuid:
-            changes["premium_uuid"] = agreement.kept_premium_uuid
+        if sync_record is not None and sync_record.kept_premium_uuid:
+            changes["premium_uuid"] = sync_record.kept_premium_uuid
         if not self._players.update(row, changes):
             return False
-        if agreement is not None:
+        if sync_record is not None:
             with self._database.atomic():
-                self._agreements.save(row.username, **NO_LOCK)
+                self._sync_records.save(row.username, **NO_LOCK)
         return True

@@ -127,7 +127,7 @@ def find_player(user: User) -> PlayerRecord | None:
         realname=row.base_realname,
         email=known_email(row.base_email),
         registered_at=_game_time(row.base_regdate),
-        wish=row.wish,
+        wish=row.intent,
         lock_reason=row.lock_reason,
         locked_at=row.locked_at,
         premium_uuid=row.kept_premium_uuid if row.kept_origin != UNVERIFIED else None,

@@ -318,5 +318,5 @@ def test_an_edit_without_where_waits_for_a_word(services: ServiceHarness) -> Non
     assert {row["difference"] for row in services.ours.query(QUERIES["drift"])} == {"edited"}
     assert services.authme.login("Player7", PASSWORD)
     services.ours.execute("UPDATE regsvc_user SET status = applied_status")
-    assert services.sync().braked is None
+    assert services.sync().held_back is None
     assert services.ours.query(QUERIES["drift"]) == []

@@ -170,7 +170,7 @@ def test_the_drift_has_fields_that_cannot_be_agreed_on(services: ServiceHarness)
 def test_the_drift_has_what_is_about_to_be_written(services: ServiceHarness) -> None:
     """As a crash leaves it between the promise and the row."""
     services.approved("Alice")
-    Player.update(plugin_state="pending", wish="provision").execute()
+    Player.update(plugin_state="pending", intent="provision").execute()
     assert (drift(services)["Alice"]["difference"], drift(services)["Alice"]["wish"]) == ("pending", "provision")
 
 

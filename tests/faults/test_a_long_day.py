@@ -88,7 +88,7 @@ def open_every_connection(services: ServiceHarness) -> None:
     meeting = threading.Barrier(count)
 
     def look_together() -> None:
-        services.app.reconciler.look("nobody", is_held=False)
+        services.app.reconciler.load("nobody")
         meeting.wait(30)
 
     async def everybody() -> None:

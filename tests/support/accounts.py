@@ -84,14 +84,14 @@ def never_seen(presence: str = "absent", **changes: Any) -> SyncRecord:
     return SyncRecord("alice", **usual | changes)
 
 
-def subject(
+def account(
     user: UserRecord | None = None,
-    agreement: SyncRecord | None = None,
+    sync_record: SyncRecord | None = None,
     player: PlayerRow | None = None,
     **changes: Any,
 ) -> Account:
     usual: dict[str, Any] = {"key": "alice", "is_operator": False, "now": NOW}
-    return Account(user=user, agreement=agreement, player=player, **usual | changes)
+    return Account(user=user, sync_record=sync_record, player=player, **usual | changes)
 
 
 def policy(**changes: Any) -> Policy:

@@ -28,7 +28,7 @@ def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
     assert report.duration_ms < SECONDS_FOR_MANY * 1000
     assert report.counts() == {"scanned": MANY, "adopted": MANY}
     assert report.errors == []
-    assert report.braked is None
+    assert report.held_back is None
     assert dump_table(authme_table) == before
 
     users = {user.username_key: user for user in User.select()}
@@ -70,8 +70,8 @@ def test_a_plan_tells_what_would_be_done_and_does_nothing(
     services = make_services(sync__existing_players="pending")
     report = services.plan()
     assert report.adopted == 30
-    assert report.braked is not None
-    assert report.braked.locked == 30
+    assert report.held_back is not None
+    assert report.held_back.locked == 30
     assert User.select().count() == Player.select().count() == 0
     assert services.audits("user.adopted") == services.audits("sync.run") == services.audits("sync.braked") == []
     assert dump_table(authme_table) == before
@@ -218,7 +218,7 @@ def test_sqlite_lets_a_column_hold_anything(make_services: MakeServices, authme_
     for name in ("alice", "bob"):
         assert services.decide("ban", name).warnings == ()
         assert services.is_locked(name)
-    assert services.app.release.run() == (2, [])
+    assert services.app.unlock_all.run() == (2, [])
     assert services.row("bob")["password"] == "y"
 
 
@@ -282,7 +282,7 @@ def test_a_time_in_seconds_is_understood(
 
     authme_table.database.execute(f"UPDATE {authme_table.name} SET regdate = regdate * 1000")
     report = services.sync()
-    assert (report.locked, report.errors, report.braked) == (0, [], None)
+    assert (report.locked, report.errors, report.held_back) == (0, [], None)
     assert not services.is_locked("alice")
     assert (services.player("alice").base_regdate, services.plugin("alice")) == (long_ago * 1000, "synced")
 
@@ -306,4 +306,4 @@ def test_adoption_ends_where_somebody_was_faster(
     report = services.sync()
     assert report.adopted == 38
     assert User.select().count() == Player.select().where(Player.user_id.is_null(False)).count() == 40
-    assert replace(report, braked=None).has_effects
+    assert replace(report, held_back=None).has_effects

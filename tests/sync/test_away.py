@@ -96,8 +96,8 @@ def test_the_brake_holds_for_what_was_typed(services: ServiceHarness) -> None:
     with authme_away(services):
         services.ours.execute("UPDATE regsvc_user SET status = 'rejected'", ())
         report = services.sync()
-        assert report.braked is not None
-        assert (report.braked.edited, report.braked.locked, report.braked.removed) == (30, 0, 0)
+        assert report.held_back is not None
+        assert (report.held_back.edited, report.held_back.locked, report.held_back.removed) == (30, 0, 0)
         assert User.select().where(User.applied_status == "rejected").count() == 0
         services.sync(allow_mass_changes=True)
         assert User.select().where(User.applied_status == "rejected").count() == 30
@@ -123,7 +123,7 @@ def test_a_name_somebody_else_decided_first_stops_nobody_else(
     for name in ("Alice", "Bob"):
         services.approved(name)
         type_status(services, name, "banned")
-    carry_out = type(services.app.reconciler._world.transitions).carry_out_edit
+    carry_out = type(services.app.reconciler._context.transitions).carry_out_edit
 
     def too_late_for_alice(transitions: object, user: User, *args: object) -> str | None:
         if user.username == "Alice":

@@ -245,7 +245,7 @@ def test_what_was_agreed_on_with_others_of_the_range_stays(
     table = services.app.context.location.players.shared_table()
     assert table is not None
     adoption = BulkAdoption(
-        User._meta.database, table, services.app.reconciler.world.audit, services.app.reconciler.policy
+        User._meta.database, table, services.app.reconciler.context.audit, services.app.reconciler.policy
     )
     assert adoption.adopt(KeyRange(None, None), [], services.clock()).count == 1
     assert services.player("alice").__data__ == before
@@ -287,7 +287,7 @@ def test_who_draws_an_id_while_a_block_is_reserved_has_one_before_it(
 def test_who_comes_into_a_range_pushes_nobody_out(
     make_services: MakeServices, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch, is_odd: bool
 ) -> None:
-    for module in ("digest_settled", "bulk_adoption", "run"):
+    for module in ("bulk.in_sync_rows", "bulk.adoption", "run"):
         monkeypatch.setattr(f"regsvc.sync.{module}.BATCH", 10)
     names = [f"player{number:02}" for number in range(10)]
     for name in names:

@@ -9,7 +9,7 @@ import pytest
 from plugin_bridge.authme.players import PlayerRow
 from regsvc.core.errors import WrongStatus
 from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Player, Review, User
-from regsvc.sync.bulk.steps import BulkSteps, Taken
+from regsvc.sync.bulk.steps import BulkResult, BulkSteps
 from regsvc.sync.records import UserRecord
 from regsvc.sync.sync_records import SyncRecords
 from tests.support.authme_database import DatabaseKind
@@ -104,7 +104,7 @@ def test_together_is_as_one_by_one(
     before = newest_entry()
     live(services, "elm")
     together = what_is(services, "elm", before)
-    monkeypatch.setattr(BulkSteps, "take", lambda *given: Taken())
+    monkeypatch.setattr(BulkSteps, "take", lambda *given: BulkResult())
     before = newest_entry()
     live(services, "oak")
     assert together == what_is(services, "oak", before)
@@ -166,11 +166,11 @@ def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
         services.authme.set_password(name, "changed-in-game")
     find_users, is_late = SyncRecords.find_users, [True]
 
-    def finding(agreements: SyncRecords, keys: Collection[str], *, is_held: bool = False) -> dict[str, UserRecord]:
-        if is_held and len(keys) > 1 and is_late:
+    def finding(sync_records: SyncRecords, keys: Collection[str], *, for_update: bool = False) -> dict[str, UserRecord]:
+        if for_update and len(keys) > 1 and is_late:
             is_late.clear()
             services.set_password("Elm07", "set-on-the-web")
-        return find_users(agreements, keys, is_held=is_held)
+        return find_users(sync_records, keys, for_update=for_update)
 
     monkeypatch.setattr(SyncRecords, "find_users", finding)
     assert services.sync().updated == 1

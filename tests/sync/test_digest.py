@@ -185,7 +185,7 @@ def test_what_a_run_could_not_finish_the_next_one_takes_up(
 ) -> None:
     change(adopted_players, "player0001", "realname", "PLAYER0001")
     with monkeypatch.context() as patched:
-        patched.setattr(adopted_players.app.reconciler, "settle", lambda *given, **more: 1 / 0)
+        patched.setattr(adopted_players.app.reconciler, "reconcile", lambda *given, **more: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             adopted_players.sync()
     assert adopted_players.sync().updated == 1
@@ -202,7 +202,7 @@ def test_what_the_brake_holds_is_found_again_and_the_rest_is_not_looked_at_twice
     adopted_players.sync()
     for _again in range(2):
         with watched(adopted_players) as names:
-            braked = adopted_players.sync().braked
+            braked = adopted_players.sync().held_back
         assert braked is not None
         assert braked.removed == 30
         assert "player0200" not in names

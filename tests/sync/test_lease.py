@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from regsvc.database.models import Lease
-from regsvc.sync.lease import SyncLease, place_of
+from regsvc.sync.lease import SyncLease, instance_id
 from tests.support.services import ServiceHarness
 
 
@@ -17,23 +17,23 @@ def pass_lease_time(services: ServiceHarness, seconds: int) -> None:
 def test_one_process_at_a_time_has_the_lease(services: ServiceHarness) -> None:
     database = services.app.context.location.database
     mine, other = SyncLease(database, "here", 1), SyncLease(database, "elsewhere", 1)
-    assert mine.take()
-    assert mine.take()
-    assert not other.take()
+    assert mine.acquire()
+    assert mine.acquire()
+    assert not other.acquire()
     pass_lease_time(services, 29)
-    assert not other.take()
+    assert not other.acquire()
     assert mine.renew(), "it was taken less than ten seconds ago by the clock of this machine"
     pass_lease_time(services, 2)
-    assert other.take()
-    assert not mine.take()
-    other.give_back()
-    assert mine.take()
+    assert other.acquire()
+    assert not mine.acquire()
+    other.release()
+    assert mine.acquire()
 
 
 def test_the_lease_goes_by_the_clock_of_the_database(services: ServiceHarness) -> None:
     """Two machines need not agree on the time, and the clock of this one is years ahead."""
     lease = SyncLease(services.app.context.location.database, "here", 1)
-    assert lease.take()
+    assert lease.acquire()
     left = Lease.get_by_id("sync").expires_at - datetime.now(UTC)
     assert timedelta(seconds=20) < left <= timedelta(seconds=31)
 
@@ -41,12 +41,12 @@ def test_the_lease_goes_by_the_clock_of_the_database(services: ServiceHarness) -
 def test_a_restarted_daemon_takes_the_lease_of_its_own_dead_predecessor(services: ServiceHarness) -> None:
     database = services.app.context.location.database
     gone = 2**22 + 1  # above any process id there can be
-    assert SyncLease(database, "here", gone).take()
-    assert not SyncLease(database, "elsewhere", 1).take()
-    assert SyncLease(database, "here", 1).take()
+    assert SyncLease(database, "here", gone).acquire()
+    assert not SyncLease(database, "elsewhere", 1).acquire()
+    assert SyncLease(database, "here", 1).acquire()
 
 
 def test_a_state_directory_is_a_place_of_its_own(tmp_path: Path) -> None:
-    assert place_of(tmp_path) == place_of(tmp_path / "x" / "..")
-    assert place_of(tmp_path) != place_of(tmp_path / "x")
-    assert len(f"{place_of(tmp_path)}:{2**64}") <= 80
+    assert instance_id(tmp_path) == instance_id(tmp_path / "x" / "..")
+    assert instance_id(tmp_path) != instance_id(tmp_path / "x")
+    assert len(f"{instance_id(tmp_path)}:{2**64}") <= 80

@@ -11,7 +11,7 @@ from regsvc.sync.decisions import Agree, Conflict, Merge
 from regsvc.sync.merge import standing_conflict
 from regsvc.sync.plan import decide
 from regsvc.sync.records import SyncRecord, UserRecord
-from tests.support.accounts import GAME, WEB, agreed, policy, row, subject, user
+from tests.support.accounts import GAME, WEB, account, agreed, policy, row, user
 
 NEW = StoredPassword("$SHA$new$0", None, "SHA256")
 WRITTEN = {"hash": NEW.hash, "salt": None, "has_session": 0}
@@ -20,7 +20,7 @@ both_policies = pytest.mark.parametrize("conflict", ["plugin", "companion"])
 
 
 def merged(ours: UserRecord, base: SyncRecord, theirs: PlayerRow, conflict: str = "plugin") -> Any:
-    return decide(subject(ours, base, theirs), policy(conflict=conflict))
+    return decide(account(ours, base, theirs), policy(conflict=conflict))
 
 
 # --- the password ---
@@ -66,9 +66,9 @@ def test_both_changed_to_the_same_is_no_conflict(conflict: str) -> None:
 
 @both_policies
 def test_a_password_set_through_us_is_not_merged(conflict: str) -> None:
-    wish = agreed(wish="password")
-    assert merged(user(password=NEW), wish, row(hash=GAME), conflict) == Merge(row(hash=GAME), WRITTEN)
-    assert merged(user(password=NEW), wish, row(), conflict) == Merge(row(), WRITTEN)
+    intent = agreed(intent="password")
+    assert merged(user(password=NEW), intent, row(hash=GAME), conflict) == Merge(row(hash=GAME), WRITTEN)
+    assert merged(user(password=NEW), intent, row(), conflict) == Merge(row(), WRITTEN)
 
 
 # --- the e-mail ---

@@ -34,6 +34,7 @@ from tests.support.accounts import (
     REGDATE,
     REGISTERED,
     WEB,
+    account,
     ago,
     agreed,
     locked,
@@ -41,7 +42,6 @@ from tests.support.accounts import (
     never_seen,
     policy,
     row,
-    subject,
     user,
 )
 
@@ -58,43 +58,43 @@ def decided(of: Account, **wanted: Any) -> Any:
 
 @pytest.mark.parametrize("presence", ["absent", "unasked"])
 def test_approved_with_a_password_and_never_seen_is_provisioned(presence: str) -> None:
-    assert decided(subject(user(), never_seen(presence))) == Provision(WEB)
-    assert decided(subject(user())) == Provision(WEB)
+    assert decided(account(user(), never_seen(presence))) == Provision(WEB)
+    assert decided(account(user())) == Provision(WEB)
 
 
 @pytest.mark.parametrize("algorithm", ["BCRYPT", "PASSLIB"])
 def test_a_hash_that_authme_could_not_verify_counts_as_no_password(algorithm: str) -> None:
-    of = subject(user(password=replace(WEB, algorithm=algorithm)), never_seen())
+    of = account(user(password=replace(WEB, algorithm=algorithm)), never_seen())
     assert decided(of) is None
     assert decided(of, algorithms=frozenset({"SHA256", algorithm})) == Provision(replace(WEB, algorithm=algorithm))
 
 
 def test_approved_without_a_password_waits_for_the_mailed_link() -> None:
-    assert decided(subject(user(password=None), never_seen())) is None
-    assert decided(subject(user(password=None), never_seen("unasked"))) == UpdateState("absent", "absent")
+    assert decided(account(user(password=None), never_seen())) is None
+    assert decided(account(user(password=None), never_seen("unasked"))) == UpdateState("absent", "absent")
 
 
 @pytest.mark.parametrize("status", ["approved", "pending", "rejected", "banned"])
 def test_a_row_that_was_there_and_went_is_noted_as_gone(status: str) -> None:
-    assert decided(subject(user(status=status), agreed())) == MarkMissing()
+    assert decided(account(user(status=status), agreed())) == MarkMissing()
 
 
 def test_who_unregistered_in_the_game_stays_gone() -> None:
     gone = agreed(presence="gone", plugin_state="absent")
-    assert decided(subject(user(), gone)) is None
-    assert decided(subject(user(password=None), gone)) is None
+    assert decided(account(user(), gone)) is None
+    assert decided(account(user(password=None), gone)) is None
 
 
 def test_who_unregistered_in_the_game_is_put_back_where_the_host_wants_it() -> None:
     gone = agreed(presence="gone", plugin_state="absent")
-    assert decided(subject(user(), gone), on_player_removed="restore") == Provision(WEB)
+    assert decided(account(user(), gone), on_player_removed="restore") == Provision(WEB)
     theirs = StoredPassword(WEB.hash, None, None)
-    assert decided(subject(user(password=None), gone), on_player_removed="restore") == Provision(theirs)
+    assert decided(account(user(password=None), gone), on_player_removed="restore") == Provision(theirs)
 
 
-@pytest.mark.parametrize("wish", ["provision", "password"])
-def test_a_new_password_or_a_new_approval_provisions_again(wish: str) -> None:
-    assert decided(subject(user(), agreed(presence="gone", plugin_state="absent", wish=wish))) == Provision(WEB)
+@pytest.mark.parametrize("intent", ["provision", "password"])
+def test_a_new_password_or_a_new_approval_provisions_again(intent: str) -> None:
+    assert decided(account(user(), agreed(presence="gone", plugin_state="absent", intent=intent))) == Provision(WEB)
 
 
 # --- approved, a row that appeared ---
@@ -120,44 +120,44 @@ def test_a_new_password_or_a_new_approval_provisions_again(wish: str) -> None:
 def test_a_row_that_appeared_under_an_approved_name_is_locked_and_never_merged(
     before: SyncRecord, there: PlayerRow
 ) -> None:
-    assert decided(subject(user(), before, there)) == Lock(there, "returned", "stranger", "returned")
+    assert decided(account(user(), before, there)) == Lock(there, "returned", "stranger", "returned")
 
 
 def test_our_own_row_that_a_crash_kept_us_from_confirming_is_agreed_on() -> None:
-    wish = never_seen(wish="provision", wish_hash=WEB.hash, wish_regdate=REGDATE)
-    assert decided(subject(user(), wish, row())) == Agree(row())
-    assert isinstance(decided(subject(user(), wish, row(regdate=LATER))), Lock)
-    assert isinstance(decided(subject(user(), wish, row(hash=GAME))), Lock)
+    intent = never_seen(intent="provision", intent_hash=WEB.hash, intent_regdate=REGDATE)
+    assert decided(account(user(), intent, row())) == Agree(row())
+    assert isinstance(decided(account(user(), intent, row(regdate=LATER))), Lock)
+    assert isinstance(decided(account(user(), intent, row(hash=GAME))), Lock)
 
 
 @pytest.mark.parametrize(("known", "there"), [(None, REGDATE), (0, REGDATE), (REGDATE, 0), (REGDATE, None)])
 def test_a_regdate_that_only_one_side_knows_says_nothing(known: int | None, there: int | None) -> None:
     there_now = row(regdate=there)
-    assert decided(subject(user(), agreed(base_regdate=known), there_now)) == Agree(there_now)
+    assert decided(account(user(), agreed(base_regdate=known), there_now)) == Agree(there_now)
 
 
 def test_a_returned_row_stays_locked_until_somebody_opens_it() -> None:
     returned = never_seen(kept_hash=GAME, kept_origin="stranger", locked_at=NOW)
     there = locked_row(GAME, regdate=LATER)
-    assert decided(subject(user(), returned, there)) == UpdateState("returned")
+    assert decided(account(user(), returned, there)) == UpdateState("returned")
     returned = replace(returned, plugin_state="returned")
-    assert decided(subject(user(), returned, there)) is None
-    for wish in ("open", "password"):
-        assert decided(subject(user(), replace(returned, wish=wish), there)) == Open(there, WEB)
-    assert decided(subject(user(password=None), replace(returned, wish="open"), there)) is None
-    assert decided(subject(user(password=None), replace(returned, wish="password"), there)) is None
+    assert decided(account(user(), returned, there)) is None
+    for intent in ("open", "password"):
+        assert decided(account(user(), replace(returned, intent=intent), there)) == Open(there, WEB)
+    assert decided(account(user(password=None), replace(returned, intent="open"), there)) is None
+    assert decided(account(user(password=None), replace(returned, intent="password"), there)) is None
 
 
 def test_an_adopted_player_whose_row_came_back_is_opened_with_the_password_of_the_last_agreement() -> None:
     there = locked_row(GAME, regdate=LATER)
-    of = subject(user(password=None), agreed(base_hash="theirs", wish="open", plugin_state="returned"), there)
+    of = account(user(password=None), agreed(base_hash="theirs", intent="open", plugin_state="returned"), there)
     assert decided(of) == Open(there, StoredPassword("theirs", None, None))
 
 
 def test_an_operators_row_that_appeared_stays_open_in_the_game_and_is_reported() -> None:
-    of = subject(user(), never_seen(), row(hash=GAME), is_operator=True)
+    of = account(user(), never_seen(), row(hash=GAME), is_operator=True)
     assert decided(of) == UpdateState("returned")
-    assert decided(replace(of, agreement=never_seen(wish="open"))) == Open(row(hash=GAME), WEB)
+    assert decided(replace(of, sync_record=never_seen(intent="open"))) == Open(row(hash=GAME), WEB)
 
 
 # --- approved, locked by us ---
@@ -165,25 +165,25 @@ def test_an_operators_row_that_appeared_stays_open_in_the_game_and_is_reported()
 
 def test_a_row_we_locked_is_restored_when_its_user_may_play() -> None:
     there = locked_row()
-    assert decided(subject(user(), locked(), there)) == Restore(there, WEB)
+    assert decided(account(user(), locked(), there)) == Restore(there, WEB)
     theirs = StoredPassword(WEB.hash, None, None)
-    assert decided(subject(user(password=None), locked(), there)) == Restore(there, theirs)
+    assert decided(account(user(password=None), locked(), there)) == Restore(there, theirs)
 
 
 def test_a_password_set_while_the_row_was_locked_is_what_it_is_restored_with() -> None:
     new = StoredPassword("$SHA$new$0", None, "SHA256")
-    of = subject(user(password=new), locked(wish="password"), locked_row())
+    of = account(user(password=new), locked(intent="password"), locked_row())
     assert decided(of) == Restore(locked_row(), new)
 
 
 def test_a_lock_is_restored_from_itself_when_we_know_nothing() -> None:
-    of = subject(user(password=None), agreed(base_hash=None), locked_row(GAME))
+    of = account(user(password=None), agreed(base_hash=None), locked_row(GAME))
     assert decided(of) == Restore(locked_row(GAME), StoredPassword(GAME, None, None))
 
 
 def test_a_lock_that_only_marks_its_hash_is_restored_from_what_we_kept() -> None:
     long = "x" * 255
-    of = subject(user(password=None), locked(long, base_hash=long), locked_row(long))
+    of = account(user(password=None), locked(long, base_hash=long), locked_row(long))
     assert decided(of) == Restore(locked_row(long), StoredPassword(long, None, None))
 
 
@@ -191,16 +191,16 @@ def test_a_lock_that_only_marks_its_hash_is_restored_from_what_we_kept() -> None
 
 
 def test_nothing_is_done_when_nothing_differs() -> None:
-    assert decided(subject(user(), agreed(), row())) is None
+    assert decided(account(user(), agreed(), row())) is None
 
 
 @pytest.mark.parametrize(
     "behind",
-    [{"wish": "password"}, {"locked_at": NOW}, {"plugin_state": "pending"}, {"base_realname": "Player"}],
+    [{"intent": "password"}, {"locked_at": NOW}, {"plugin_state": "pending"}, {"base_realname": "Player"}],
     ids=lambda behind: next(iter(behind)),
 )
 def test_what_was_written_down_catches_up_without_writing_the_row(behind: dict[str, Any]) -> None:
-    assert decided(subject(user(), agreed(**behind), row())) == Agree(row())
+    assert decided(account(user(), agreed(**behind), row())) == Agree(row())
 
 
 # --- pending and rejected ---
@@ -210,48 +210,48 @@ unapproved = pytest.mark.parametrize("status", ["pending", "rejected"])
 
 @unapproved
 def test_unapproved_without_a_row_is_left_alone(status: str) -> None:
-    assert decided(subject(user(status=status), never_seen())) is None
+    assert decided(account(user(status=status), never_seen())) is None
 
 
 @unapproved
 def test_unapproved_and_adopted_from_this_row_is_locked_and_the_hash_is_theirs(status: str) -> None:
-    assert decided(subject(user(status=status), agreed(), row())) == Lock(row(), status, "agreed", "locked")
+    assert decided(account(user(status=status), agreed(), row())) == Lock(row(), status, "agreed", "locked")
     changed = row(hash=GAME)
-    assert decided(subject(user(status=status), locked(), changed)) == Lock(changed, status, "agreed", "locked")
+    assert decided(account(user(status=status), locked(), changed)) == Lock(changed, status, "agreed", "locked")
 
 
 @unapproved
 def test_unapproved_with_a_row_that_appeared_is_locked_and_the_hash_is_a_strangers(status: str) -> None:
     for there in (row(hash=GAME), row(hash=GAME, regdate=1), row(hash=GAME, regdate=0)):
-        of = subject(user(status=status), never_seen(), there)
+        of = account(user(status=status), never_seen(), there)
         assert decided(of) == Lock(there, status, "stranger", "conflict")
 
 
 @unapproved
 def test_unapproved_and_locked_stays_so_and_the_queue_tells(status: str) -> None:
-    assert decided(subject(user(status=status), never_seen(), locked_row(GAME))) == UpdateState("conflict")
-    assert decided(subject(user(status=status), agreed(), locked_row())) == UpdateState("locked")
-    assert decided(subject(user(status=status), locked(), locked_row())) is None
+    assert decided(account(user(status=status), never_seen(), locked_row(GAME))) == UpdateState("conflict")
+    assert decided(account(user(status=status), agreed(), locked_row())) == UpdateState("locked")
+    assert decided(account(user(status=status), locked(), locked_row())) is None
 
 
 @unapproved
 def test_unapproved_is_only_reported_where_the_host_wants_that(status: str) -> None:
     for known in (agreed(), never_seen()):
-        of = subject(user(status=status), known, row(hash=GAME))
+        of = account(user(status=status), known, row(hash=GAME))
         assert decided(of, unapproved_players="report") == UpdateState("conflict")
 
 
 @unapproved
 def test_an_operator_is_never_locked_by_the_sync(status: str) -> None:
     for known in (agreed(), never_seen()):
-        of = subject(user(status=status), known, row(hash=GAME), is_operator=True)
+        of = account(user(status=status), known, row(hash=GAME), is_operator=True)
         assert decided(of) == UpdateState("conflict")
 
 
 def test_approval_writes_the_proven_password_over_a_strangers() -> None:
-    queued = never_seen(kept_hash=GAME, kept_origin="stranger", plugin_state="conflict", wish="open")
-    assert decided(subject(user(), queued, locked_row(GAME))) == Open(locked_row(GAME), WEB)
-    assert decided(subject(user(password=None), queued, locked_row(GAME))) == UpdateState("returned")
+    queued = never_seen(kept_hash=GAME, kept_origin="stranger", plugin_state="conflict", intent="open")
+    assert decided(account(user(), queued, locked_row(GAME))) == Open(locked_row(GAME), WEB)
+    assert decided(account(user(password=None), queued, locked_row(GAME))) == UpdateState("returned")
 
 
 # --- registered while there was no AuthMe to ask ---
@@ -260,22 +260,22 @@ def test_approval_writes_the_proven_password_over_a_strangers() -> None:
 @pytest.mark.parametrize("regdate", [epoch_ms(REGISTERED) - 1, 0, None])
 def test_a_player_who_was_first_is_not_locked_and_the_registration_is_rejected(regdate: int | None) -> None:
     there = row(hash=GAME, regdate=regdate)
-    assert decided(subject(user(status="pending"), never_seen("unasked"), there)) == RejectNameConflict()
+    assert decided(account(user(status="pending"), never_seen("unasked"), there)) == RejectNameConflict()
     for status in ("rejected", "approved"):
-        assert decided(subject(user(status=status), never_seen("unasked"), there)) == UpdateState("conflict")
+        assert decided(account(user(status=status), never_seen("unasked"), there)) == UpdateState("conflict")
 
 
 def test_a_player_who_came_later_is_one_that_appeared() -> None:
     there = row(hash=GAME, regdate=epoch_ms(REGISTERED) + 1)
-    of = subject(user(status="pending"), never_seen("unasked"), there)
+    of = account(user(status="pending"), never_seen("unasked"), there)
     assert decided(of) == Lock(there, "pending", "stranger", "conflict")
 
 
 def test_a_player_who_was_first_gets_the_row_back_when_the_names_ban_is_over() -> None:
     there = row(hash=GAME, regdate=1)
-    banned = subject(user(status="banned"), never_seen("unasked"), there)
+    banned = account(user(status="banned"), never_seen("unasked"), there)
     assert decided(banned) == Lock(there, "banned", "stranger", "locked")
-    over = subject(user(), never_seen("unasked", kept_hash=GAME, kept_origin="stranger"), locked_row(GAME, regdate=1))
+    over = account(user(), never_seen("unasked", kept_hash=GAME, kept_origin="stranger"), locked_row(GAME, regdate=1))
     assert decided(over) == Unlock(locked_row(GAME, regdate=1), StoredPassword(GAME, None, None))
 
 
@@ -283,33 +283,33 @@ def test_a_player_who_was_first_gets_the_row_back_when_the_names_ban_is_over() -
 
 
 def test_banned_is_locked() -> None:
-    assert decided(subject(user(status="banned"), agreed(), row())) == Lock(row(), "banned", "agreed", "locked")
+    assert decided(account(user(status="banned"), agreed(), row())) == Lock(row(), "banned", "agreed", "locked")
     stranger = row(hash=GAME)
-    assert decided(subject(user(status="banned"), never_seen(), stranger)) == Lock(
+    assert decided(account(user(status="banned"), never_seen(), stranger)) == Lock(
         stranger, "banned", "stranger", "locked"
     )
 
 
 def test_banned_is_locked_whoever_it_is_and_whatever_the_host_reports_only() -> None:
-    of = subject(user(status="banned"), agreed(), row(), is_operator=True)
+    of = account(user(status="banned"), agreed(), row(), is_operator=True)
     assert decided(of, unapproved_players="report") == Lock(row(), "banned", "agreed", "locked")
 
 
 def test_a_fresh_hash_in_the_row_of_a_banned_player_is_locked_again_and_kept_as_theirs() -> None:
     recovered = row(hash=GAME)
-    assert decided(subject(user(status="banned"), locked(), recovered)) == Lock(recovered, "banned", "agreed", "locked")
+    assert decided(account(user(status="banned"), locked(), recovered)) == Lock(recovered, "banned", "agreed", "locked")
 
 
 def test_banned_and_locked_stays_so() -> None:
-    assert decided(subject(user(status="banned"), locked(), locked_row())) is None
-    assert decided(subject(user(status="banned"), locked(plugin_state="synced"), locked_row())) == UpdateState("locked")
+    assert decided(account(user(status="banned"), locked(), locked_row())) is None
+    assert decided(account(user(status="banned"), locked(plugin_state="synced"), locked_row())) == UpdateState("locked")
 
 
 @pytest.mark.parametrize("is_bridge_on", [True, False])
 def test_a_ban_ends_when_its_time_has_passed(is_bridge_on: bool) -> None:
-    of = subject(user(status="banned", ban_expires_at=NOW), locked(), locked_row())
+    of = account(user(status="banned", ban_expires_at=NOW), locked(), locked_row())
     assert decided(of, is_bridge_on=is_bridge_on) == EndBan()
-    of = subject(user(status="banned", ban_expires_at=ago(seconds=-1)), locked(), locked_row())
+    of = account(user(status="banned", ban_expires_at=ago(seconds=-1)), locked(), locked_row())
     assert decided(of, is_bridge_on=is_bridge_on) is None
 
 
@@ -319,24 +319,24 @@ def test_a_ban_ends_when_its_time_has_passed(is_bridge_on: bool) -> None:
 @pytest.mark.parametrize("there", [row(), locked_row()], ids=["as it was", "with our lock"])
 def test_a_row_that_a_deletion_did_not_get_to_is_removed(there: PlayerRow) -> None:
     buried = SyncRecord("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
-    assert decided(subject(None, buried, there)) == Remove(there)
+    assert decided(account(None, buried, there)) == Remove(there)
 
 
 @pytest.mark.parametrize("there", [row(regdate=LATER), row(hash=GAME)], ids=["another regdate", "another hash"])
 def test_any_other_row_of_a_deleted_name_is_a_new_player(there: PlayerRow) -> None:
     buried = SyncRecord("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
-    assert decided(subject(None, buried, there)) == Adopt(there, "Alice", "pending")
+    assert decided(account(None, buried, there)) == Adopt(there, "Alice", "pending")
 
 
 @pytest.mark.parametrize("there", [None, row(), locked_row()], ids=["no row", "a row", "a locked row"])
 @pytest.mark.parametrize("is_bridge_on", [True, False])
 def test_a_user_deleted_in_sql_is_deleted(there: PlayerRow | None, is_bridge_on: bool) -> None:
-    assert decided(subject(None, agreed(), there), is_bridge_on=is_bridge_on) == MarkDeleted()
+    assert decided(account(None, agreed(), there), is_bridge_on=is_bridge_on) == MarkDeleted()
 
 
 def test_a_deleted_name_without_a_row_needs_nothing() -> None:
-    assert decided(subject(None, SyncRecord("alice", tombstone_hash=GAME, tombstone_at=NOW))) is None
-    assert decided(subject()) is None
+    assert decided(account(None, SyncRecord("alice", tombstone_hash=GAME, tombstone_at=NOW))) is None
+    assert decided(account()) is None
 
 
 # --- players without a user ---
@@ -346,14 +346,14 @@ before_us = row(regdate=epoch_ms(FIRST_START) - 1)
 
 @pytest.mark.parametrize("there", [before_us, row(regdate=0), row(regdate=None)], ids=["before", "0", "unknown"])
 def test_a_player_from_before_our_first_start_is_adopted_as_existing(there: PlayerRow) -> None:
-    assert decided(subject(None, None, there)) == Adopt(there, "Alice", "approved")
-    assert decided(subject(None, None, there), existing_players="pending") == Adopt(there, "Alice", "pending")
+    assert decided(account(None, None, there)) == Adopt(there, "Alice", "approved")
+    assert decided(account(None, None, there), existing_players="pending") == Adopt(there, "Alice", "pending")
 
 
 def test_a_player_who_registered_in_the_game_since_is_adopted_as_new() -> None:
     there = row(regdate=epoch_ms(FIRST_START))
-    assert decided(subject(None, None, there)) == Adopt(there, "Alice", "pending")
-    assert decided(subject(None, None, there), new_players="approved") == Adopt(there, "Alice", "approved")
+    assert decided(account(None, None, there)) == Adopt(there, "Alice", "pending")
+    assert decided(account(None, None, there), new_players="approved") == Adopt(there, "Alice", "approved")
 
 
 @pytest.mark.parametrize("wanted", ["approved", "pending"])
@@ -362,13 +362,13 @@ def test_a_row_that_is_locked_already_is_adopted_as_banned_and_never_as_approved
     wanted: str, is_operator: bool
 ) -> None:
     there = replace(before_us, hash=lock_text(GAME))
-    of = subject(None, None, there, is_operator=is_operator)
+    of = account(None, None, there, is_operator=is_operator)
     reason = "locked by an earlier installation"
     assert decided(of, existing_players=wanted) == Adopt(there, "Alice", "banned", reason)
 
 
 def test_an_operator_is_adopted_as_approved() -> None:
-    of = subject(None, None, row(), is_operator=True)
+    of = account(None, None, row(), is_operator=True)
     assert decided(of, existing_players="pending", new_players="pending") == Adopt(row(), "Alice", "approved")
 
 
@@ -378,11 +378,11 @@ def test_an_operator_is_adopted_as_approved() -> None:
 )
 def test_the_adopted_name_is_the_real_one_if_it_is_the_same_name(realname: str, username: str) -> None:
     there = replace(before_us, realname=realname)
-    assert decided(subject(None, None, there)) == Adopt(there, username, "approved")
+    assert decided(account(None, None, there)) == Adopt(there, username, "approved")
 
 
 def test_a_row_whose_name_is_not_in_lower_case_is_nobodys() -> None:
-    assert decided(subject(None, None, row(username="Alice"))) is None
+    assert decided(account(None, None, row(username="Alice"))) is None
 
 
 def test_what_follows_from_the_status_a_player_is_adopted_with() -> None:
@@ -400,27 +400,27 @@ def test_what_follows_from_the_status_a_player_is_adopted_with() -> None:
 
 @pytest.mark.parametrize("is_bridge_on", [True, False])
 def test_a_typed_status_is_carried_out_before_anything_else(is_bridge_on: bool) -> None:
-    of = subject(user(status="banned", applied_status="approved", ban_expires_at=ago(days=1)), agreed(), row())
+    of = account(user(status="banned", applied_status="approved", ban_expires_at=ago(days=1)), agreed(), row())
     assert decided(of, is_bridge_on=is_bridge_on) == ApplySqlEdit()
 
 
 def test_a_typed_approval_asks_for_the_row_as_an_operators_does() -> None:
     typed = user(status="approved", applied_status="pending")
-    assert decided(subject(typed, never_seen())) == ApplySqlEdit("provision")
-    assert decided(subject(typed, never_seen(), locked_row(GAME))) == ApplySqlEdit("open")
-    assert decided(subject(typed, agreed(), locked_row())) == ApplySqlEdit()
+    assert decided(account(typed, never_seen())) == ApplySqlEdit("provision")
+    assert decided(account(typed, never_seen(), locked_row(GAME))) == ApplySqlEdit("open")
+    assert decided(account(typed, agreed(), locked_row())) == ApplySqlEdit()
     unbanned = user(status="approved", applied_status="banned")
-    assert decided(subject(unbanned, never_seen(), locked_row(GAME))) == ApplySqlEdit()
-    assert decided(subject(typed, never_seen()), is_bridge_on=False) == ApplySqlEdit()
+    assert decided(account(unbanned, never_seen(), locked_row(GAME))) == ApplySqlEdit()
+    assert decided(account(typed, never_seen()), is_bridge_on=False) == ApplySqlEdit()
 
 
 def test_a_typed_name_is_put_back() -> None:
     renamed = user(username="Alicia", username_key="alicia")
-    assert decided(subject(None, agreed(), row(), renamed=renamed)) == RevertRename(renamed, "alice")
-    of = subject(renamed, None, None, key="alicia", known_as="alice")
+    assert decided(account(None, agreed(), row(), renamed=renamed)) == RevertRename(renamed, "alice")
+    of = account(renamed, None, None, key="alicia", known_as="alice")
     assert decided(of) == RevertRename(renamed, "alice")
     shown = user(username="Bob")
-    assert decided(subject(shown, agreed(), row())) == RevertRename(shown, "alice")
+    assert decided(account(shown, agreed(), row())) == RevertRename(shown, "alice")
 
 
 # --- no AuthMe ---
@@ -428,5 +428,5 @@ def test_a_typed_name_is_put_back() -> None:
 
 @pytest.mark.parametrize("status", ["approved", "pending", "rejected", "banned"])
 def test_without_a_bridge_nothing_is_asked_of_a_row(status: str) -> None:
-    assert decided(subject(user(status=status), never_seen("unasked")), is_bridge_on=False) is None
-    assert decided(subject(None, None, None), is_bridge_on=False) is None
+    assert decided(account(user(status=status), never_seen("unasked")), is_bridge_on=False) is None
+    assert decided(account(None, None, None), is_bridge_on=False) is None

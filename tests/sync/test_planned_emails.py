@@ -17,7 +17,7 @@ OLD = 1_500_000_000_000
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four rows in a range, and two on a page of a table that has none."""
     monkeypatch.setattr("regsvc.sync.run.PAGE", 2)
-    for module in ("digest_settled", "bulk_adoption", "run"):
+    for module in ("bulk.in_sync_rows", "bulk.adoption", "run"):
         monkeypatch.setattr(f"regsvc.sync.{module}.BATCH", 4)
     monkeypatch.setattr("regsvc.sync.bulk.adoption._WORTHWHILE", 1)
 
@@ -36,7 +36,7 @@ def planned_and_done(services: ServiceHarness) -> SyncReport:
     done = services.sync()
     assert planned.counts() == done.counts()
     assert sorted(planned.conflicts, key=str) == sorted(done.conflicts, key=str)
-    assert (planned.errors, planned.braked) == (done.errors, done.braked) == ([], None)
+    assert (planned.errors, planned.held_back) == (done.errors, done.held_back) == ([], None)
     return done
 
 

@@ -444,6 +444,6 @@ def test_a_release_unlocks_everything_we_locked(services: ServiceHarness) -> Non
     services.decide("ban", "Dave")
     services.sync()
     assert [services.is_locked(name) for name in ("alice", "carol", "dave", "eve")] == [True] * 4
-    assert services.app.release.run() == (3, ["eve"])
+    assert services.app.unlock_all.run() == (3, ["eve"])
     assert dump_table(services.table) == before
     assert services.player("Dave").kept_hash is None

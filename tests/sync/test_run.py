@@ -53,14 +53,14 @@ def test_a_crowd_adopted_as_pending_is_not_locked_before_somebody_says_so(
     for adopted in (MANY, 0):
         report = services.sync()
         assert (report.adopted, report.locked) == (adopted, 0)
-        assert report.braked is not None
-        assert (report.braked.locked, report.braked.removed, report.braked.limit) == (MANY, 0, "20 and 5%")
+        assert report.held_back is not None
+        assert (report.held_back.locked, report.held_back.removed, report.held_back.limit) == (MANY, 0, "20 and 5%")
     assert dump_table(authme_table) == before
     assert len(services.audits("sync.braked")) == 1
-    assert services.plan().braked == report.braked
+    assert services.plan().held_back == report.held_back
 
     allowed = services.sync(allow_mass_changes=True)
-    assert (allowed.locked, allowed.braked) == (MANY, None)
+    assert (allowed.locked, allowed.held_back) == (MANY, None)
     assert all(row["password"] != was["password"] for row, was in zip(dump_table(authme_table), before, strict=True))
     assert services.sync().counts() == {"scanned": MANY}
 
@@ -74,8 +74,8 @@ def test_a_table_that_is_suddenly_empty_is_not_believed(adopted_players: Service
         create_table(adopted_players.table)
     report = adopted_players.sync()
     assert (report.removed, report.scanned) == (0, 0)
-    assert report.braked is not None
-    assert report.braked.removed == 100
+    assert report.held_back is not None
+    assert report.held_back.removed == 100
     assert Player.select().where(Player.presence == "present").count() == 100
     assert adopted_players.sync(allow_mass_changes=True).removed == 100
     assert Player.select().where(Player.presence == "gone").count() == 100
@@ -84,7 +84,7 @@ def test_a_table_that_is_suddenly_empty_is_not_believed(adopted_players: Service
 def test_even_one_player_is_not_believed_gone_from_an_empty_table(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.authme.unregister_from_console("Alice")
-    assert services.sync().braked is not None
+    assert services.sync().held_back is not None
     assert services.sync(allow_mass_changes=True).removed == 1
 
 
@@ -93,8 +93,8 @@ def test_more_removals_than_the_limit_are_left_and_only_they(adopted_players: Se
     adopted_players.authme.set_password("Player0003", "changed-in-game")
     adopted_players.authme.register("Dave", "daves-password")
     report = adopted_players.sync()
-    assert report.braked is not None
-    assert (report.braked.removed, report.braked.locked) == (30, 1)
+    assert report.held_back is not None
+    assert (report.held_back.removed, report.held_back.locked) == (30, 1)
     assert (report.adopted, report.updated, report.removed, report.locked) == (1, 1, 0, 0)
     assert adopted_players.plugin("player0000") == "synced"
     allowed = adopted_players.sync(allow_mass_changes=True)
@@ -104,7 +104,7 @@ def test_more_removals_than_the_limit_are_left_and_only_they(adopted_players: Se
 def test_twenty_removals_are_believed(adopted_players: ServiceHarness) -> None:
     assert remove_rows(adopted_players, 0, 1) == 20
     report = adopted_players.sync()
-    assert (report.removed, report.braked) == (20, None)
+    assert (report.removed, report.held_back) == (20, None)
 
 
 def test_a_limit_of_a_share_grows_with_the_server(
@@ -129,16 +129,16 @@ def test_a_backup_that_brings_back_the_deleted_is_braked_too(adopted_players: Se
         adopted_players.table, [(*row, None, regdate, None, None) for row, regdate in zip(rows, regdates, strict=True)]
     )
     report = adopted_players.sync()
-    assert report.braked is not None
-    assert (report.braked.removed, report.removed, report.adopted) == (25, 0, 0)
+    assert report.held_back is not None
+    assert (report.held_back.removed, report.removed, report.adopted) == (25, 0, 0)
     assert adopted_players.sync(allow_mass_changes=True).removed == 25
 
 
 def test_typed_bans_by_the_dozen_are_braked(adopted_players: ServiceHarness) -> None:
     type_sql(adopted_players, "UPDATE regsvc_user SET status = 'banned' WHERE id <= 30")
     report = adopted_players.sync()
-    assert report.braked is not None
-    assert (report.braked.edited, report.braked.locked) == (30, 0)
+    assert report.held_back is not None
+    assert (report.held_back.edited, report.held_back.locked) == (30, 0)
     assert User.select().where(User.applied_status == BANNED).count() == 0
     assert adopted_players.sync(allow_mass_changes=True).locked == 30
 
@@ -157,17 +157,17 @@ def test_typed_approvals_are_measured_by_all_who_wait(make_services: MakeService
             origin="registered",
             created_at=services.clock(),
         ).execute()
-        services.app.reconciler.note_registration(name, number + 2)
+        services.app.reconciler.record_registration(name, number + 2)
     type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE id <= 30")
-    assert services.sync().braked is None
+    assert services.sync().held_back is None
     assert User.select().where(User.applied_status == APPROVED).count() == 30
 
 
 def test_a_deletion_of_everything_in_sql_is_braked(adopted_players: ServiceHarness) -> None:
     type_sql(adopted_players, "DELETE FROM regsvc_user")
     report = adopted_players.sync()
-    assert report.braked is not None
-    assert (report.braked.removed, report.removed, report.adopted) == (100, 0, 0)
+    assert report.held_back is not None
+    assert (report.held_back.removed, report.removed, report.adopted) == (100, 0, 0)
     assert len(dump_table(adopted_players.table)) == 100
     assert adopted_players.sync(allow_mass_changes=True).removed == 100
     assert dump_table(adopted_players.table) == []

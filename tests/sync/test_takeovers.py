@@ -131,7 +131,7 @@ def test_wrong_logins_do_not_release_the_brake(services: ServiceHarness) -> None
         insert_player(services.table, username=name.lower(), realname=name, password="$SHA$x$y", regdate=1)
     services.sync()
     services.table.database.execute(f"DELETE FROM {services.table.name} WHERE username <> 'olivia'")
-    assert services.sync().braked is not None
+    assert services.sync().held_back is not None
     for name in names:
         with pytest.raises(errors.BadCredentials):
             services.login(name, "a-guess")

@@ -223,7 +223,7 @@ def _sync_message(report: SyncReport, is_plan: bool) -> str:
         return "sync_off"
     if is_plan:
         return "sync_planned"
-    return "sync_braked" if report.braked is not None else "sync_done"
+    return "sync_braked" if report.held_back is not None else "sync_done"
 
 
 def _outcome(decided: DecisionResult) -> dict[str, Any]:

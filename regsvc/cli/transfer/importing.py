@@ -197,9 +197,9 @@ class Importer:
         if checked.address is not None and row.is_email_verified:
             claim(checked.address, self._audit)
         user_id = User.insert(self._values(checked)).execute()
-        self._reconciler.note_registration(checked.key, user_id)
+        self._reconciler.record_registration(checked.key, user_id)
         if row.status == APPROVED and row.hash is not None:
-            self._reconciler.wish_for_row(checked.key)
+            self._reconciler.request_row(checked.key)
         self._audit.record("user.imported", order.by, row.username, {"status": row.status})
 
     def _check_email_is_free(self, checked: _Checked, own_id: int = 0) -> None:

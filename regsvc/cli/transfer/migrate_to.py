@@ -35,7 +35,7 @@ from regsvc.database.location import (
 from regsvc.database.migrator import list_migrations, migrate
 from regsvc.database.models import MODELS
 from regsvc.runtime.state_lock import owning_state
-from regsvc.sync.lease import place_of
+from regsvc.sync.lease import instance_id
 
 AUTO: Final = "auto"
 
@@ -184,7 +184,7 @@ class DatabaseMigration:
         ).fetchall()
         patience = self._silence.total_seconds()
         places = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
-        ages = [max(0, age) for place, age in places if place != place_of(self._state_dir) and age < patience]
+        ages = [max(0, age) for place, age in places if place != instance_id(self._state_dir) and age < patience]
         return min(ages, default=None)
 
 

@@ -25,7 +25,7 @@ from regsvc.sync.plan import decide
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, SyncRecord, UserRecord
 from regsvc.sync.steps import RestoreStep
-from regsvc.sync.sync_records import NO_LOCK, NO_WISH
+from regsvc.sync.sync_records import NO_INTENT, NO_LOCK
 from regsvc.users.transitions import find_transition
 
 Case = tuple[Account, Any]
@@ -35,7 +35,7 @@ _MOST_STEPS: Final = 6
 
 
 @dataclass
-class Taken:
+class BulkResult:
     """What was done, by name in order, and the names where nothing is left to be done."""
 
     done: dict[str, list[d.Decision]] = field(default_factory=lambda: defaultdict(list))
@@ -49,42 +49,42 @@ class BulkSteps:
         self._database = database
         self._players = players
         self._reconciler = reconciler
-        self._world = reconciler.world
+        self._context = reconciler.context
 
-    def take(self, keys: Collection[str], kinds: tuple[type, ...]) -> Taken:
+    def take(self, keys: Collection[str], kinds: tuple[type, ...]) -> BulkResult:
         """Take the steps of these kinds for the names that are plain cases; nothing where they came to be none.
 
         Raises `PlayersUnavailable`.
         """
         if len(keys) < 2 or not self._reconciler.is_one_transaction:
-            return Taken()
+            return BulkResult()
         try:
             with self._database.atomic():
                 return self._take(keys, kinds)
         except (PlayerRefused, WrongStatus):
-            return Taken()  # one of them is no plain case after all
+            return BulkResult()  # one of them is no plain case after all
         except (OperationalError, InternalError) as error:
             if not is_retryable(error):
                 raise
-            return Taken()
+            return BulkResult()
 
-    def _take(self, keys: Collection[str], kinds: tuple[type, ...]) -> Taken:
-        taken, policy = Taken(), self._reconciler.policy
-        subjects = self._reconciler.hold(keys)
+    def _take(self, keys: Collection[str], kinds: tuple[type, ...]) -> BulkResult:
+        taken, policy = BulkResult(), self._reconciler.policy
+        subjects = self._reconciler.load_many_for_update(keys)
         for _step in range(_MOST_STEPS):
             cases: dict[type, list[Case]] = defaultdict(list)
-            for subject in subjects:
-                decision = decide(subject, policy)
+            for account in subjects:
+                decision = decide(account, policy)
                 if decision is None:
-                    taken.quiet.add(subject.key)
-                elif isinstance(decision, kinds) and _IS_PLAIN.get(type(decision), _never)(subject, decision):
-                    cases[type(decision)].append((subject, decision))
+                    taken.quiet.add(account.key)
+                elif isinstance(decision, kinds) and _IS_PLAIN.get(type(decision), _never)(account, decision):
+                    cases[type(decision)].append((account, decision))
             subjects = []
             for kind, of_kind in cases.items():
                 became = _STEPS[kind](self, of_kind)
-                decisions = {subject.key: decision for subject, decision in of_kind}
-                for subject in became:
-                    taken.done[subject.key].append(decisions[subject.key])
+                decisions = {account.key: decision for account, decision in of_kind}
+                for account in became:
+                    taken.done[account.key].append(decisions[account.key])
                 subjects += became
             if not subjects:
                 break
@@ -100,36 +100,36 @@ class BulkSteps:
     # --- the steps; each comes back with what the names became, those left out that were not as seen ---
 
     def _carry_out_edits(self, cases: Sequence[Case]) -> list[Account]:
-        ids = [subject.user.id for subject, _decision in cases if subject.user is not None]
+        ids = [account.user.id for account, _decision in cases if account.user is not None]
         rows = {row.id: row for row in User.select().where(User.id.in_(ids))}
-        self._world.transitions.carry_out_edits(list(rows.values()))
+        self._context.transitions.carry_out_edits(list(rows.values()))
         became = []
-        for subject, _decision in cases:
-            user = _user(subject)
+        for account, _decision in cases:
+            user = _user(account)
             expires_at = user.ban_expires_at if user.status == BANNED else None
-            became.append(replace(subject, user=replace(user, applied_status=user.status, ban_expires_at=expires_at)))
+            became.append(replace(account, user=replace(user, applied_status=user.status, ban_expires_at=expires_at)))
         return became
 
     def _lock(self, cases: Sequence[Case]) -> list[Account]:
         became, kept, by_reason = [], [], defaultdict(list)
         failpoints.reach("before player write")
-        for subject, decision in cases:
+        for account, decision in cases:
             player = decision.player
             locked: dict[str, Any] = {"hash": lock_text(player.hash), "has_session": 0, "premium_uuid": None}
             if not self._players.update(player, locked):
                 continue
             known = replace(
-                _agreement(subject),
+                _sync_record(account),
                 lock_reason=decision.reason,
-                locked_at=subject.now,
+                locked_at=account.now,
                 kept_hash=player.hash,
                 kept_origin=VERIFIED,
                 plugin_state="locked",
             )
             if player.premium_uuid:
-                kept.append({"username_key": subject.key, "kept_premium_uuid": player.premium_uuid})
-            by_reason[decision.reason].append(_user(subject))
-            became.append(replace(subject, agreement=known, player=replace(player, **locked)))
+                kept.append({"username_key": account.key, "kept_premium_uuid": player.premium_uuid})
+            by_reason[decision.reason].append(_user(account))
+            became.append(replace(account, sync_record=known, player=replace(player, **locked)))
         failpoints.reach("after player write")
         for reason, users in by_reason.items():
             self._note_locks(reason, users, became[0])
@@ -139,39 +139,39 @@ class BulkSteps:
     def _note_locks(self, reason: str, users: Sequence[UserRecord], of_page: Account) -> None:
         """The kept hash is the base's, since the row has that one; a ban has an audit entry of its own."""
         changes = {"lock_reason": reason, "locked_at": of_page.now, "kept_hash": Player.base_hash}
-        changes |= {"kept_origin": VERIFIED, "plugin_state": "locked", "plugin_since": self._world.now()}
+        changes |= {"kept_origin": VERIFIED, "plugin_state": "locked", "plugin_since": self._context.now()}
         keys = [user.username_key for user in users]
         Player.update(changes).where(Player.username_key.in_(keys)).execute()
         if reason != BANNED:
             names = [user.username for user in users]
-            self._world.audit.record_each("sync.player_locked", "sync", names, {"reason": reason})
+            self._context.audit.record_each("sync.player_locked", "sync", names, {"reason": reason})
 
     def _restore(self, cases: Sequence[Case]) -> list[Account]:
         became = []
         failpoints.reach("before player write")
-        for subject, decision in cases:
-            written = RestoreStep.written(subject, decision)
+        for account, decision in cases:
+            written = RestoreStep.written(account, decision)
             if self._players.update(decision.player, written):
-                known = replace(_agreement(subject), **NO_LOCK, plugin_state="synced")
-                became.append(replace(subject, agreement=known, player=replace(decision.player, **written)))
+                known = replace(_sync_record(account), **NO_LOCK, plugin_state="synced")
+                became.append(replace(account, sync_record=known, player=replace(decision.player, **written)))
         failpoints.reach("after player write")
-        changes = {**NO_LOCK, "plugin_state": "synced", "plugin_since": self._world.now()}
-        keys = [subject.key for subject in became]
+        changes = {**NO_LOCK, "plugin_state": "synced", "plugin_since": self._context.now()}
+        keys = [account.key for account in became]
         Player.update(changes).where(Player.username_key.in_(keys)).execute()
         return became
 
     def _note_gone(self, cases: Sequence[Case]) -> list[Account]:
-        nothing: dict[str, Any] = {**NO_LOCK, **NO_WISH}
-        changes = {"presence": GONE, "plugin_state": "absent", "plugin_since": self._world.now(), **nothing}
-        keys = [subject.key for subject, _decision in cases]
+        nothing: dict[str, Any] = {**NO_LOCK, **NO_INTENT}
+        changes = {"presence": GONE, "plugin_state": "absent", "plugin_since": self._context.now(), **nothing}
+        keys = [account.key for account, _decision in cases]
         Player.update(changes).where(Player.username_key.in_(keys)).execute()
-        names = [_user(subject).username for subject, _decision in cases]
-        self._world.audit.record_each("sync.player_removed", "sync", names)
+        names = [_user(account).username for account, _decision in cases]
+        self._context.audit.record_each("sync.player_removed", "sync", names)
         gone: dict[str, Any] = {"presence": GONE, "plugin_state": "absent", **nothing}
-        return [replace(subject, agreement=replace(_agreement(subject), **gone)) for subject, _decision in cases]
+        return [replace(account, sync_record=replace(_sync_record(account), **gone)) for account, _decision in cases]
 
     def _take_passwords(self, cases: Sequence[Case]) -> list[Account]:
-        users = [_user(subject) for subject, _decision in cases]
+        users = [_user(account) for account, _decision in cases]
         ids = [user.id for user in users]
         User.update(
             password_hash=None,
@@ -182,7 +182,7 @@ class BulkSteps:
         ).where(User.id.in_(ids)).execute()
         Session.delete().where(Session.user.in_(ids)).execute()
         names = [user.username for user in users]
-        self._world.audit.record_each("user.password_changed", "sync", names, {"where": "in the game"})
+        self._context.audit.record_each("user.password_changed", "sync", names, {"where": "in the game"})
         bases = [
             {
                 "username_key": row.username,
@@ -197,11 +197,11 @@ class BulkSteps:
         update_rows(self._database, Player, bases)
         return [
             replace(
-                subject,
-                user=replace(_user(subject), password=None),
-                agreement=replace(_agreement(subject), **base),
+                account,
+                user=replace(_user(account), password=None),
+                sync_record=replace(_sync_record(account), **base),
             )
-            for (subject, _merge), base in zip(cases, bases, strict=True)
+            for (account, _merge), base in zip(cases, bases, strict=True)
         ]
 
 
@@ -217,23 +217,23 @@ _STEPS: Final[dict[type, Callable[[BulkSteps, Sequence[Case]], list[Account]]]] 
 # --- what a plain case is ---
 
 
-def _never(subject: Account, decision: Any) -> bool:
+def _never(account: Account, decision: Any) -> bool:
     return False
 
 
-def _is_plain_edit(subject: Account, decision: d.ApplySqlEdit) -> bool:
+def _is_plain_edit(account: Account, decision: d.ApplySqlEdit) -> bool:
     """A legal one that asks nothing of the row."""
-    user = _user(subject)
-    return decision.wish is None and find_transition(user.applied_status, user.status) is not None
+    user = _user(account)
+    return decision.intent is None and find_transition(user.applied_status, user.status) is not None
 
 
-def _is_plain_lock(subject: Account, decision: d.Lock) -> bool:
+def _is_plain_lock(account: Account, decision: d.Lock) -> bool:
     """Of the row agreed on, with the password agreed on, and not locked before."""
-    known = subject.agreement
+    known = account.sync_record
     return (
         known is not None
-        and subject.user is not None
-        and known.user_id == subject.user.id
+        and account.user is not None
+        and known.user_id == account.user.id
         and (decision.origin, decision.state) == (VERIFIED, "locked")
         and known.base_hash == decision.player.hash
         and known.locked_at is None
@@ -241,27 +241,27 @@ def _is_plain_lock(subject: Account, decision: d.Lock) -> bool:
     )
 
 
-def _is_plain_restoration(subject: Account, decision: d.Restore) -> bool:
+def _is_plain_restoration(account: Account, decision: d.Restore) -> bool:
     """Of the row agreed on, back to the password agreed on."""
-    known, password = subject.agreement, decision.password
+    known, password = account.sync_record, decision.password
     return (
         known is not None
-        and subject.user is not None
-        and known.user_id == subject.user.id
+        and account.user is not None
+        and known.user_id == account.user.id
         and (known.base_hash, known.base_salt) == (password.hash, password.salt)
         and known.base_regdate == decision.player.regdate
         and known.presence == PRESENT
         and known.conflict is None
-        and known.wish is None
+        and known.intent is None
         and known.tombstone_at is None
         and known.plugin_state != "synced"
     )
 
 
-def _is_plain_loss(subject: Account, decision: d.MarkMissing) -> bool:
+def _is_plain_loss(account: Account, decision: d.MarkMissing) -> bool:
     """Of a row that nobody asked for since."""
-    known = subject.agreement
-    return subject.user is not None and known is not None and known.wish is None and known.plugin_state != "absent"
+    known = account.sync_record
+    return account.user is not None and known is not None and known.intent is None and known.plugin_state != "absent"
 
 
 def is_password_alone(decision: d.Decision) -> bool:
@@ -269,15 +269,15 @@ def is_password_alone(decision: d.Decision) -> bool:
     return isinstance(decision, d.Merge) and decision == d.Merge(decision.player, takes_password=True)
 
 
-def _is_plain_password(subject: Account, decision: d.Merge) -> bool:
+def _is_plain_password(account: Account, decision: d.Merge) -> bool:
     """Nothing but the base is to be written down: no wish, no lock, no disagreement, no tombstone."""
-    known = subject.agreement
+    known = account.sync_record
     return (
         is_password_alone(decision)
         and known is not None
         and known.plugin_state == "synced"
         and known.conflict is None
-        and known.wish is None
+        and known.intent is None
         and known.locked_at is None
         and known.tombstone_at is None
     )
@@ -292,11 +292,11 @@ _IS_PLAIN: Final[dict[type, Callable[[Account, Any], bool]]] = {
 }
 
 
-def _user(subject: Account) -> UserRecord:
-    assert subject.user is not None
-    return subject.user
+def _user(account: Account) -> UserRecord:
+    assert account.user is not None
+    return account.user
 
 
-def _agreement(subject: Account) -> SyncRecord:
-    assert subject.agreement is not None
-    return subject.agreement
+def _sync_record(account: Account) -> SyncRecord:
+    assert account.sync_record is not None
+    return account.sync_record
