@@ -297,7 +297,7 @@ class Reconciler:
         self._context.sync_records.save(key, conflict=",".join(others) or None)
 
     def record_tombstone(self, key: str) -> None:
-        """Record which row goes with the user about to be deleted; then raise `PlayersUnavailable` if it was unreadable."""
+        """Record which row goes with the user about to be deleted. Raises `PlayersUnavailable` after recording it."""
         sync_records = self._context.sync_records
         if not self.is_enabled:
             sync_records.forget(key)
