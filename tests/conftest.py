@@ -13,6 +13,9 @@ stack         all of these at once, on each kind of database, kept for a whole t
 crash_tester          a stack whose daemon is killed again and again; on SQLite somebody plays there all the while
 daemon          a function that makes a `companion serve`: `daemon({"http": {...}}).start()`
 
+A module whose stories are about HTTP alone says `pytestmark = pytest.mark.one_database("sqlite")` (or "mariadb");
+`COMPANION_TEST_ALL_DATABASES=1` runs those on both, too.
+
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
 """
 
@@ -38,6 +41,7 @@ from tests.support.stack import Stack
 pytest_plugins = ["tests.support.fixtures"]
 
 FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
+ALL_DATABASES = "COMPANION_TEST_ALL_DATABASES"
 NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
 
 MakeDaemon = Callable[..., Daemon]
@@ -159,6 +163,31 @@ def crash_tester(request: pytest.FixtureRequest) -> Iterator[CrashTester]:
     server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
     with open_crash_tester(request.param, server) as crash_tester:
         yield crash_tester
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "one_database(kind): what is tested does not depend on the database")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the other database of a test marked `one_database`, unless COMPANION_TEST_ALL_DATABASES=1."""
+    if os.environ.get(ALL_DATABASES) == "1":
+        return
+    deselected = [item for item in items if is_on_another_database(item)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        others = set(deselected)
+        items[:] = [item for item in items if item not in others]
+
+
+def is_on_another_database(item: pytest.Item) -> bool:
+    """Whether the test is marked `one_database` and this case of it uses the other one."""
+    mark = item.get_closest_marker("one_database")
+    if mark is None:
+        return False
+    callspec = getattr(item, "callspec", None)
+    used = [] if callspec is None else list(callspec.params.values())
+    return any(kind in used for kind in ("sqlite", "mariadb") if kind != mark.args[0])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

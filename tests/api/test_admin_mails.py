@@ -10,6 +10,8 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 MINUTE = 60_000
 FIELDS = {
     "id",

@@ -12,6 +12,8 @@ from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
 from tests.support.watching import ask_until
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 
 def resend(stack: Stack, **body: object) -> Reply:
     return stack.post("/api/admin/mails/resend", body, token=stack.olivia())

@@ -15,6 +15,8 @@ from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 COUNTS = {"scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed"}
 NOTHING = dict.fromkeys(COUNTS - {"scanned"}, 0)
 

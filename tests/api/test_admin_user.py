@@ -12,6 +12,8 @@ from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 PATH = "/api/admin/user"
 QUESTION = """
 [[question]]

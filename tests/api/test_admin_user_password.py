@@ -13,6 +13,8 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 NEW = "olivias-choice-1"
 
 

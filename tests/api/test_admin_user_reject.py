@@ -2,12 +2,16 @@
 
 from functools import partial
 
+import pytest
+
 from tests.support.decisions import decide_on_many, somebody
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 from tests.support.together import at_once
+
+pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_the_reason_is_stored_mailed_and_shown_to_its_owner(stack: Stack) -> None:

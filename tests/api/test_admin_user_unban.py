@@ -12,6 +12,8 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 
 def test_the_row_is_as_it_was_byte_for_byte(stack: Stack) -> None:
     bob = stack.approved("bob")

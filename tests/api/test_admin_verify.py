@@ -9,6 +9,8 @@ from tests.support.operators import Operators
 from tests.support.refusals import assert_refused, refusal_words
 from tests.support.stack import OPERATOR, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 
 def test_a_good_token_says_whose_it_is_and_until_when(stack: Stack, operators: Operators) -> None:
     oscar = operators.new("oscar")

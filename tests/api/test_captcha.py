@@ -1,6 +1,10 @@
 """GET /api/captcha: what older front ends call /api/captcha/generate."""
 
+import pytest
+
 from tests.support.stack import Stack
+
+pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_it_is_the_same_route(stack: Stack) -> None:

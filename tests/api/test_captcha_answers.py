@@ -20,6 +20,8 @@ from tests.support.services import PASSWORD, ServiceHarness, open_services
 from tests.support.stack import OPERATOR
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 MANY = 50
 PLENTY = ["100000 per minute"]
 

@@ -14,6 +14,8 @@ from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 PATH = "/api/captcha/generate"
 STRICT = {
     "registration": {"methods": ["email", "captcha"]},

@@ -13,6 +13,8 @@ from tests.support.our_tables import everything_stored
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 PATH = "/api/chat/auth"
 SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
 

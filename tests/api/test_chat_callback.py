@@ -13,6 +13,8 @@ from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 
 def is_linked(chat_stack: ChatStack, browser: Browser) -> bool:
     return bool(chat_stack.links(browser))

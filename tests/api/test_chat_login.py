@@ -8,6 +8,8 @@ from tests.support.daemon import Reply
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import Person, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 
 def log_in(stack: Stack, person: Person, path: str = "/api/login", **fields: str) -> Reply:
     return stack.post(path, {"username": person.name, "password": person.password, **fields})

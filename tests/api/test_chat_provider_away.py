@@ -14,6 +14,8 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 PATHS = ("/token", "/users/@me")
 FAULTS = ("bad request", "internal error", "garbage", "a redirection", "a large body", "nothing")
 

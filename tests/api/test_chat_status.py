@@ -1,10 +1,14 @@
 """GET /api/chat/status: that something is linked anybody may know, what it is only those whom it concerns."""
 
+import pytest
+
 from tests.support.chat_browser import Browser
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack
+
+pytestmark = pytest.mark.one_database("sqlite")
 
 PATH = "/api/chat/status"
 LINKED, NOT_LINKED = {"success": True, "linked": True}, {"success": True, "linked": False}

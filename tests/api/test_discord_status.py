@@ -1,9 +1,13 @@
 """GET /api/discord/status: `/api/chat/status` as older front ends call it."""
 
+import pytest
+
 from tests.support.chat_stack import make_chat_stack
 from tests.support.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
+
+pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_the_owner_sees_the_account(make_stack: MakeStack, provider: OAuthServer) -> None:

@@ -18,6 +18,8 @@ from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack
 from tests.support.watching import ask_until
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 
 def listen(stack: Stack, token: str | None = None, **headers: str) -> Listening:
     return Listening(stack.daemon, token or stack.olivia(), headers)

@@ -12,6 +12,8 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
 from tests.support.together import assert_alike, median_seconds
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 ROUNDS = 100  # of two tries each
 CLOSE_TOGETHER = 0.005  # seconds between the medians
 FREE_FAILURES = 5

@@ -12,6 +12,8 @@ from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 LOGINS = ["/api/login", "/api/admin/login"]
 FREE_FAILURES = 5
 

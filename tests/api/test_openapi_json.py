@@ -17,6 +17,8 @@ from regsvc.core.i18n import load_translations
 from tests.support.contract import document
 from tests.support.stack import MakeStack, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 each_document = pytest.mark.parametrize("is_legacy", [False, True], ids=["true statuses", "legacy statuses"])
 each_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 

@@ -11,6 +11,8 @@ from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import assert_alike, median_seconds
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 ROUNDS = 25
 CLOSE_TOGETHER = 0.005  # seconds between two medians
 

@@ -12,6 +12,8 @@ from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 NEW = "a-new-secret-1"
 
 

@@ -18,6 +18,8 @@ from tests.support.scorer import KEY, Said, ScoringService, verdict
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 MINUTES = 60_000
 
 

@@ -6,6 +6,8 @@ from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 
 def ask(stack: Stack, username: str, **options: object) -> Reply:
     return stack.get("/api/review/status", {"username": username}, **options)

@@ -10,6 +10,8 @@ from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 PATH = "/api/user/export"
 HOME = {"X-Forwarded-For": "198.51.100.23"}
 ALL_LISTS = ("reviews", "sessions", "clients", "mails", "audits")

@@ -12,6 +12,8 @@ from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_
 from tests.support.stack import MakeStack, Person, Stack, find_code
 from tests.support.together import assert_alike, median_seconds
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 PATH = "/api/verify/send"
 ENOUGH_ROUNDS = 25
 CLOSE_TOGETHER = 0.005  # seconds between two medians

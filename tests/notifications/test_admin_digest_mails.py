@@ -7,6 +7,8 @@ from tests.support.authme_like import AuthMeLike
 from tests.support.command_line import Finished, companion
 from tests.support.smtp import MailServer
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 ADMIN = "olivia@example.org"
 WAITS_FOR_REVIEW = {"existing_players": "pending"}
 

@@ -16,6 +16,8 @@ from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until, scrape
 from tests.support.webhook_receiver import Answer, Call, WebhookReceiver
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 SECRET = "what-the-receiver-knows-too"
 
 MakeTold = Callable[..., Stack]

@@ -20,6 +20,8 @@ from tests.support.live_api import LiveApi, make_services
 from tests.support.stack import Stack
 from tests.support.watching import Figures, ask_until, scrape
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 TOKEN = "a-token-that-only-the-scraper-knows"
 FORWARDED = [
     {"X-Forwarded-For": "203.0.113.7"},
