@@ -72,10 +72,10 @@ def test_where_everybody_has_one_the_oldest_goes(outstanding: ChallengeStore, cl
     assert all(outstanding.find(str(number)) for number in range(1, MANY + 1))
 
 
-def test_a_million_strangers_fill_no_memory(clock: ManualClock) -> None:
+def test_a_hundred_thousand_strangers_fill_no_memory(clock: ManualClock) -> None:
     outstanding = ChallengeStore(clock, 1000, FEW)
     waiting = Challenge(b"42", "", clock() + timedelta(minutes=5))
-    for number in range(1_000_000):
+    for number in range(100_000):
         outstanding.put(str(number), Challenge(b"42", f"client {number}", waiting.expires_at))
     assert len(outstanding) == len(outstanding._keys_of) == 1000
     assert {count: len(clients) for count, clients in outstanding._clients_with.items()} == {1: 1000}

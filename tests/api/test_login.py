@@ -2,7 +2,6 @@
 
 import re
 import time
-from itertools import count
 
 import pytest
 
@@ -10,12 +9,9 @@ from tests.support.daemon import Reply
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
-from tests.support.together import assert_alike, median_seconds
 
 pytestmark = pytest.mark.one_database("mariadb")
 
-ROUNDS = 100  # of two tries each
-CLOSE_TOGETHER = 0.005  # seconds between the medians
 FREE_FAILURES = 5
 THIRTY_DAYS = 30 * 24 * 3600
 
@@ -118,23 +114,6 @@ def test_a_wrong_password_and_an_unknown_name_have_one_answer(stack: Stack, lang
 
 def steady_headers(reply: Reply) -> list[tuple[str, str]]:
     return [(name, value) for name, value in reply.headers.items() if name.lower() not in ("date", "x-request-id")]
-
-
-def test_they_take_the_same_time(stack: Stack) -> None:
-    """Strangers are delayed from the sixth failure on, so each name fails four times at most."""
-
-    def measure() -> dict[str, float]:
-        people = [stack.pending("alice") for _person in range(ROUNDS // 4 + 1)]
-        numbers = count()
-        return median_seconds(
-            {
-                "wrong": lambda: stack.login(people[next(numbers) // 4], "wrong-password"),
-                "unknown": lambda: stack.login(stack.newcomer("nobody")),
-            },
-            ROUNDS,
-        )
-
-    assert_alike(measure, CLOSE_TOGETHER)
 
 
 @pytest.mark.parametrize("password", ["x" * 257, "x" * 60_000, "pässword", "\u202e", " " * 40])

@@ -1,20 +1,13 @@
 """POST /api/password/forgot: a link by e-mail, and an answer that tells nobody who has an account."""
 
-from collections.abc import Callable
-from functools import partial
-
 import pytest
 
 from tests.support.daemon import Reply
 from tests.support.our_tables import count_rows, everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
-from tests.support.together import assert_alike, median_seconds
 
 pytestmark = pytest.mark.one_database("sqlite")
-
-ROUNDS = 25
-CLOSE_TOGETHER = 0.005  # seconds between two medians
 
 
 def forget(stack: Stack, email: str, client: str | None = None, **fields: object) -> Reply:
@@ -105,17 +98,6 @@ def test_the_answer_and_the_writes_are_the_same_for_every_address(stack: Stack, 
     assert len(set(answers.values())) == 1, answers
     assert writes["free"]["regsvc_outbox"] == 1
     assert all(written == writes["free"] for written in writes.values()), writes
-
-
-# R3
-def test_it_takes_the_same_time_for_every_address(stack: Stack, residents: dict[str, Person]) -> None:
-    def forgetting(person: Person) -> Callable[[], Reply]:
-        return partial(forget, stack, person.email)
-
-    stack.smtp.hold()
-    calls = {kind: forgetting(person) for kind, person in residents.items()}
-    assert_alike(lambda: median_seconds(calls, ROUNDS), CLOSE_TOGETHER)
-    stack.smtp.release()
 
 
 def test_nobody_is_mailed_at_an_address_without_an_account(stack: Stack) -> None:

@@ -1,7 +1,5 @@
 """POST /api/verify/send: a code by e-mail, and an answer that tells nobody who has an account."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -10,13 +8,10 @@ from tests.support.daemon import Reply
 from tests.support.our_tables import age_code, count_rows, everything_stored, our_database, tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack, find_code
-from tests.support.together import assert_alike, median_seconds
 
 pytestmark = pytest.mark.one_database("sqlite")
 
 PATH = "/api/verify/send"
-ENOUGH_ROUNDS = 25
-CLOSE_TOGETHER = 0.005  # seconds between two medians
 
 REFUSED = [
     ({"email": "nobody"}, 422, "invalid_email", "email"),
@@ -219,17 +214,6 @@ def test_the_answer_and_the_writes_are_the_same_for_every_address(stack: Stack, 
     assert free["regsvc_outbox"] == free["regsvc_verification"] == 1
     del free["regsvc_rate_limit"]  # a counter is made for an address that was never asked for
     assert all(writes[kind] | {"regsvc_rate_limit": 0} == free | {"regsvc_rate_limit": 0} for kind in writes), writes
-
-
-# R3
-def test_it_takes_the_same_time_for_every_address(stack: Stack, residents: dict[str, Person]) -> None:
-    def asking(person: Person) -> Callable[[], Reply]:
-        return partial(ask, stack, person.email)
-
-    stack.smtp.hold()
-    calls = {kind: asking(person) for kind, person in residents.items()}
-    assert_alike(lambda: median_seconds(calls, ENOUGH_ROUNDS), CLOSE_TOGETHER)
-    stack.smtp.release()
 
 
 @pytest.mark.parametrize(("kind", "letters"), [("pending", 1), ("approved", 2), ("banned", 3)])

@@ -93,9 +93,9 @@ def test_failures_are_forgotten_after_a_quiet_day(delays: LoginDelays, clock: Ma
     assert len(delays) == 1
 
 
-def test_a_million_names_fill_no_memory(clock: ManualClock) -> None:
+def test_a_hundred_thousand_names_fill_no_memory(clock: ManualClock) -> None:
     delays = LoginDelays(clock, max_keys=1000)
-    for number in range(1_000_000):
+    for number in range(100_000):
         delays.failed(str(number))
     assert len(delays) == 1000
 

@@ -229,9 +229,9 @@ def test_no_limits_take_no_memory(memory: MemoryLimits) -> None:
     assert len(memory) == 0
 
 
-def test_a_million_strangers_fill_no_memory(clock: ManualClock) -> None:
+def test_a_hundred_thousand_strangers_fill_no_memory(clock: ManualClock) -> None:
     memory = MemoryLimits(clock, max_keys=1000)
-    for number in range(1_000_000):
+    for number in range(100_000):
         memory.hit("login", str(number), PER_CLIENT)
     assert len(memory) == 1000
 

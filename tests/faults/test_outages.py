@@ -17,7 +17,7 @@ from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack
 from tests.support.together import at_once
-from tests.support.watching import PATIENCE, ask_until
+from tests.support.watching import TIMEOUT, ask_until
 
 CLIENTS = 6
 APPLICANTS_EACH = 6
@@ -43,12 +43,12 @@ class Client:
         self.may_finish = Event()
 
     def run(self) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         for person, code in self._applicants:
             while not self._is_registered(self._stack.register(person, code=code)):
                 assert time.monotonic() < deadline, f"{person.name} is still refused"
             if person is self._applicants[-2][0]:
-                self.may_finish.wait(PATIENCE)  # the outage comes in between, however fast we are
+                self.may_finish.wait(TIMEOUT)  # the outage comes in between, however fast we are
 
     def _is_registered(self, reply: Reply) -> bool:
         self.answers[reply.status, None if reply.status == 201 else reply.code] += 1
@@ -76,7 +76,7 @@ def test_a_database_that_ends_under_traffic_costs_nothing(own_server: MariaDBSer
         own_server.stop() if end == "in good order" else own_server.kill()
         for client in clients:
             client.may_finish.set()
-        assert all(client.was_refused.wait(PATIENCE) for client in clients)
+        assert all(client.was_refused.wait(TIMEOUT) for client in clients)
         assert stack.get("/api/config").status == 200
         own_server.start()
         for registering in running:

@@ -1,6 +1,6 @@
 """Whatever happens, in whatever order: AuthMe's table changes only where it may, and one password opens each door.
 
-Twenty sequences of fifty operations on each kind of database; `make torture` runs two hundred.
+Eight sequences of fifty operations on each kind of database; `make torture` runs two hundred.
 """
 
 import os
@@ -12,7 +12,7 @@ from tests.support.authme_database import DatabaseKind
 from tests.support.random_services import services_opener
 from tests.support.random_stack import live_through
 
-SEQUENCES = 20
+SEQUENCES = 8
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 
 
@@ -22,4 +22,4 @@ def test_the_players_table_changes_only_where_it_may(
     server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
     operations = live_through(services_opener(tmp_path, server), SEQUENCES, SEED)
     print(f"{operations} operations, COMPANION_TEST_SEED={SEED}")
-    assert operations >= 1000
+    assert operations >= 400

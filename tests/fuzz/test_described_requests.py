@@ -31,7 +31,7 @@ from tests.support.contract import document
 from tests.support.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
-REQUESTS = int(os.environ.get("COMPANION_FUZZ_REQUESTS", "2000"))
+REQUESTS = int(os.environ.get("COMPANION_FUZZ_REQUESTS", "1000"))
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 STREAMS = {"/events"}  # never end; tests/api/test_events.py is theirs
 

@@ -7,10 +7,12 @@ alice         a user who waits for her review; `make_user` makes others
 olivia        an approved user; `operators` has her name, and whom a test adds
 caller        who sends the requests
 tokens        access tokens as app.py wires them; `make_tokens` makes them with other keys
+services      the services on `authme_table`, at their first start; `make_services` makes them with another config
 """
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
@@ -26,9 +28,12 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, open_database
 from regsvc.database.models import APPROVED, PENDING, User, bind_models
 from tests.support.authme_database import DatabaseKind
+from tests.support.authme_tables import AuthMeTable
 from tests.support.database_fixtures import KEY, InParallel, MakeTokens, MakeUser
+from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
+from tests.support.services import MakeServices, ServiceHarness, open_services
 
 
 @pytest.fixture
@@ -141,3 +146,22 @@ def tokens(make_tokens: MakeTokens) -> Tokens:
 @pytest.fixture
 def olivia(make_user: MakeUser) -> User:
     return make_user("Olivia", status=APPROVED, language="zh")
+
+
+@pytest.fixture
+def make_services(
+    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
+) -> Iterator[MakeServices]:
+    with ExitStack() as exit_stack:
+
+        def make(**given: object) -> ServiceHarness:
+            services = open_services(game_server, authme_table, clock, tmp_path / "state", **given)
+            exit_stack.callback(lambda: services.close())
+            return services
+
+        yield make
+
+
+@pytest.fixture
+def services(make_services: MakeServices) -> ServiceHarness:
+    return make_services()

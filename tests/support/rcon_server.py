@@ -18,7 +18,7 @@ from tests.support.ports import free_port
 
 HOST = "127.0.0.1"
 PASSWORD = "the-consoles-password"
-WAIT = 10.0  # seconds until a test fails
+WAIT = 60.0  # seconds until a test fails
 
 _BIGGEST_PACKET = 1460
 _PIECE = 4096

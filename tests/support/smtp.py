@@ -15,7 +15,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from tests.support.ports import free_port
 
 HOST = "127.0.0.1"
-WAIT = 10.0  # seconds a test waits for a mail before it fails
+WAIT = 60.0  # seconds a test waits for a mail before it fails
 
 ACCEPTED = "250 OK"
 REFUSED = "550 5.1.1 No such mailbox"

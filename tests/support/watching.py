@@ -8,13 +8,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.daemon import Daemon
 
-PATIENCE = 15.0  # seconds
+TIMEOUT = 60.0  # seconds
 T = TypeVar("T")
 
 
 def ask_until(ask: Callable[[], T], is_so: Callable[[T], bool]) -> T:
     """The first answer that is so; AssertionError with the last one when none is for some seconds."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not is_so(answer := ask()):
         assert time.monotonic() < deadline, f"the last answer was {answer}"
     return answer

@@ -15,7 +15,7 @@ from tests.support.ports import free_port
 
 HOST = "127.0.0.1"
 PATH = "/hooks/a-secret-token"
-WAIT = 10.0  # seconds a test waits for a call before it fails
+WAIT = 60.0  # seconds a test waits for a call before it fails
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""What an answer costs tells nobody whether an account exists: the same statements, the same hashes.
+
+Work is counted, not timed: seconds would depend on what else the machine does.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import peewee
+import pytest
+
+from plugin_bridge.hashers import HASHERS
+from regsvc.core.errors import BadCredentials
+from tests.support.services import CALLER, MakeServices, ServiceHarness
+
+NO_LIMIT = ["100000 per minute"]
+FEW = 2
+"""Statements by which the work for two addresses may differ: well below what a network hides."""
+LIMITS = {f"verification__limits_{of}": NO_LIMIT for of in ("per_address", "per_client", "total")}
+
+
+@dataclass
+class Work:
+    """Statements, without their values, and passwords compared with a hash."""
+
+    statements: list[str] = field(default_factory=list)
+    hashes: int = 0
+
+
+@pytest.fixture
+def services(make_services: MakeServices) -> ServiceHarness:
+    services = make_services(**LIMITS)
+    for name in ("Pete", "Ada", "Rick", "Bert"):
+        services.register(name)
+    services.decide("approve", "Ada")
+    services.decide("reject", "Rick")
+    services.decide("ban", "Bert")
+    services.authme.register("Ulla", "ullas-secret", email="ulla@example.org")  # an address that she never proved
+    services.sync()
+    return services
+
+
+@contextmanager
+def counted() -> Iterator[Work]:
+    """Count what happens inside, on every thread."""
+    work = Work()
+    hasher = type(HASHERS["SHA256"])
+    execute_sql: Any = peewee.Database.execute_sql
+    matches = hasher._matches
+
+    def execute(database: peewee.Database, sql: str, *args: Any, **kwargs: Any) -> Any:
+        work.statements.append(re.sub(r"\d+", "n", sql))
+        return execute_sql(database, sql, *args, **kwargs)
+
+    def match(*args: Any) -> bool:
+        work.hashes += 1
+        return matches(*args)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(peewee.Database, "execute_sql", execute)
+        patched.setattr(hasher, "_matches", match)
+        yield work
+
+
+def work_of(call: Callable[[], Awaitable[object]]) -> Work:
+    with counted() as work:
+        asyncio.run(call())  # type: ignore[arg-type]
+    return work
+
+
+RESIDENTS = ("fred", "pete", "ada", "rick", "bert", "ulla")
+"""Free, pending, approved, rejected, banned, and of a player who never proved it."""
+
+
+# R3
+def test_a_code_costs_the_same_statements_for_every_address(services: ServiceHarness) -> None:
+    register = services.app.registration
+    work_of(lambda: register.send_code("first@example.org", "register", CALLER))  # makes the counters of all
+    work = {
+        name: work_of(lambda name=name: register.send_code(f"{name}@example.org", "register", CALLER))  # type: ignore[misc]
+        for name in RESIDENTS
+    }
+    counts = {name: len(done.statements) for name, done in work.items()}
+    assert counts["fred"] > 0
+    assert max(counts.values()) - min(counts.values()) <= FEW, counts
+
+
+# R3
+def test_a_forgotten_password_costs_the_same_statements_for_every_address(services: ServiceHarness) -> None:
+    changes = services.app.password_changes
+    work_of(lambda: changes.forgot("first@example.org", CALLER))  # makes the counters of all
+    work = {
+        name: work_of(lambda name=name: changes.forgot(f"{name}@example.org", CALLER))  # type: ignore[misc]
+        for name in RESIDENTS
+    }
+    counts = {name: len(done.statements) for name, done in work.items()}
+    assert counts["fred"] > 0
+    assert max(counts.values()) - min(counts.values()) <= FEW, counts
+
+
+def failed_login(services: ServiceHarness, name: str) -> Work:
+    async def log_in() -> None:
+        with pytest.raises(BadCredentials):
+            await services.app.logins.log_in(name, "a-wrong-password", "user", CALLER)
+
+    return work_of(log_in)
+
+
+@pytest.mark.parametrize("name", ["Pete", "Ada", "Nobody", "pete@example.org", "nobody@example.org", "Without"])
+def test_a_failed_login_costs_one_hash_for_every_name(services: ServiceHarness, name: str) -> None:
+    services.register("Without", password=None)
+    assert failed_login(services, name).hashes == 1
+
+
+def test_a_failed_login_costs_as_much_sql_for_an_unknown_name(services: ServiceHarness) -> None:
+    failed_login(services, "Fred")  # whatever is only done once
+    known, unknown = failed_login(services, "Pete"), failed_login(services, "Nobody")
+    assert abs(len(known.statements) - len(unknown.statements)) <= FEW, (known.statements, unknown.statements)
