@@ -34,8 +34,8 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Machine
-from regsvc.doctor.facts.running_daemon import RunningCompanion
+from regsvc.doctor.facts.host import Host
+from regsvc.doctor.facts.running_daemon import RunningDaemon
 from regsvc.notifications.delivery import DeliveryWorkers
 from regsvc.notifications.mail.backends import MailPostponed, MailRefused, MailServerAway
 from regsvc.notifications.mail.history import MailList
@@ -290,8 +290,8 @@ class App:
     def _gather_facts(self) -> Facts:
         """What the doctor begins with. On the event loop."""
         config, report = self.services.config, self.sync.last_report
-        is_braked = report is not None and report.held_back is not None
-        return Facts(config, Machine(now=self.context.now), RunningCompanion(config.address(), True, is_braked))
+        has_held_back_changes = report is not None and report.held_back is not None
+        return Facts(config, Host(now=self.context.now), RunningDaemon(config.address(), True, has_held_back_changes))
 
     def take_over(self, config: Config) -> None:
         """Go on with a config that differs in keys of `regsvc.runtime.reload.RELOADABLE` alone. On the event loop."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from regsvc.config.sections import Config, ConfigError
 from regsvc.doctor.checkup import examine
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Machine
+from regsvc.doctor.facts.host import Host
 from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
 
 
@@ -20,7 +20,7 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool) -> int:
         config = read_config()
     except ConfigError as error:
         config = error
-    checkup = examine(Facts(config, Machine()))
+    checkup = examine(Facts(config, Host()))
     has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print(as_json(checkup) if is_json else as_text(checkup, has_colours=has_colours))
     return EXIT_STATUS[checkup.verdict]

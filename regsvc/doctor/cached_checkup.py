@@ -10,7 +10,7 @@ from regsvc.core.clock import Clock
 from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 
-FRESH: Final = timedelta(minutes=1)
+MAX_AGE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -30,27 +30,27 @@ class CachedCheckup:
         now: Clock,
         *,
         examine: Callable[[Facts], Checkup] = examine,
-        fresh: timedelta = FRESH,
+        max_age: timedelta = MAX_AGE,
     ) -> None:
-        """`gather`: what is known at this moment, before anything was looked up. A checkup younger than `fresh` is
+        """`gather`: what is known at this moment, before anything was looked up. A checkup younger than `max_age` is
         good enough for whoever does not want a new one.
         """
         self._gather = gather
         self._now = now
         self._examine = examine
-        self._fresh = fresh.total_seconds()
-        self._visit: asyncio.Task[CheckupResult] | None = None
-        self._is_old_at = 0.0  # on the loop's clock
+        self._max_age = max_age.total_seconds()
+        self._task: asyncio.Task[CheckupResult] | None = None
+        self._expires_at = 0.0  # on the loop's clock
 
-    async def ask(self, *, wants_new: bool = False) -> CheckupResult:
+    async def get(self, *, force: bool = False) -> CheckupResult:
         """What a checkup says: that under way, the last one, or a new one. It may take some seconds."""
-        visit = self._visit
-        if visit is None or (visit.done() and (wants_new or asyncio.get_running_loop().time() >= self._is_old_at)):
-            self._is_old_at = 0.0  # one that fails is not remembered
-            visit = self._visit = asyncio.create_task(self._look(), name="doctor")
-        return await asyncio.shield(visit)
+        task = self._task
+        if task is None or (task.done() and (force or asyncio.get_running_loop().time() >= self._expires_at)):
+            self._expires_at = 0.0  # one that fails is not remembered
+            task = self._task = asyncio.create_task(self._look(), name="doctor")
+        return await asyncio.shield(task)
 
     async def _look(self) -> CheckupResult:
         checkup = await asyncio.to_thread(self._examine, self._gather())
-        self._is_old_at = asyncio.get_running_loop().time() + self._fresh
+        self._expires_at = asyncio.get_running_loop().time() + self._max_age
         return CheckupResult(checkup, self._now())

@@ -59,19 +59,19 @@ class Checkup:
 def examine(facts: Facts) -> Checkup:
     """One round of all checks. Blocking: some seconds at most, where a database does not answer."""
     found: dict[Severity, list[Finding]] = {severity: [] for severity in Severity}
-    untold: list[str] = []
+    not_examined: list[str] = []
     for check in CHECKS:
         try:
             found[check.severity] += check.list_findings(facts)
         except FactUnavailable as reason:
-            untold.append(str(reason))
+            not_examined.append(str(reason))
         except Exception as error:  # what one check stumbles over must not keep the others from telling
-            untold.append(f"what a bug of the doctor's own hides ({_place_of(error)})")
+            not_examined.append(f"what a bug of the doctor's own hides ({_location_of(error)})")
     findings = tuple(chain.from_iterable(found.values()))
-    return Checkup(findings, tuple(dict.fromkeys(reason for reason in untold if reason)))
+    return Checkup(findings, tuple(dict.fromkeys(reason for reason in not_examined if reason)))
 
 
-def _place_of(error: Exception) -> str:
+def _location_of(error: Exception) -> str:
     """Where it was raised, without its message, which may quote a secret."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"

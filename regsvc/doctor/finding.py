@@ -41,7 +41,7 @@ class Finding:
     where: str
 
 
-Examination = Callable[[Facts], Iterator[str | Symptom]]
+CheckFunction = Callable[[Facts], Iterator[str | Symptom]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Check:
     why: str
     do: str
     place: FixLocation
-    examine: Examination
+    examine: CheckFunction
 
     def list_findings(self, facts: Facts) -> list[Finding]:
         """All findings of this kind; raises `FactUnavailable`."""
@@ -62,17 +62,17 @@ class Check:
 
     def _finding(self, told: str | Symptom, facts: Facts) -> Finding:
         symptom = Symptom(told) if isinstance(told, str) else told
-        where = facts.name_of(self.place) if symptom.where is None else symptom.where
+        where = facts.describe(self.place) if symptom.where is None else symptom.where
         title = symptom.title if symptom.title.endswith((".", "?", "…")) else f"{symptom.title}."
         return Finding(self.id, self.severity, title, self.why, symptom.do or self.do, where)
 
 
 def check(
     id: str, severity: Severity, *, means: str, why: str, do: str, where: FixLocation
-) -> Callable[[Examination], Check]:
+) -> Callable[[CheckFunction], Check]:
     """Declare a check; the function below it yields a sentence, or a `Symptom`, for each time that it is so."""
 
-    def declare(examine: Examination) -> Check:
+    def declare(examine: CheckFunction) -> Check:
         return Check(id, severity, means, why, do, where, examine)
 
     return declare

@@ -16,7 +16,7 @@ EXIT_STATUS: Final[Mapping[str, int]] = {"fine": 0, Severity.RISKY: 1, Severity.
 _WIDEST: Final = 110
 _NARROWEST: Final = 50
 _COLOURS: Final[Mapping[str, str]] = {"fine": "\033[32m", Severity.RISKY: "\033[33m", Severity.BROKEN: "\033[31m"}
-_PLAIN: Final = "\033[0m"
+_RESET: Final = "\033[0m"
 
 
 def as_json(checkup: Checkup) -> str:
@@ -68,4 +68,4 @@ def _wrapped(text: str, indent: str, width: int) -> str:
 
 
 def _coloured(word: str, verdict: str, has_colours: bool) -> str:
-    return f"{_COLOURS[verdict]}{word}{_PLAIN}" if has_colours else word
+    return f"{_COLOURS[verdict]}{word}{_RESET}" if has_colours else word

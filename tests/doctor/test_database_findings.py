@@ -74,7 +74,7 @@ def test_the_password_is_wrong(doctor_case: DoctorCase) -> None:
 def test_a_database_that_does_not_answer_is_not_waited_for(
     doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "_PATIENCE", 0.0)
+    monkeypatch.setattr(databases, "_TIMEOUT", 0.0)
     assert "in time" in doctor_case.only_finding("database.away").title
 
 
@@ -200,11 +200,11 @@ def test_our_tables_cannot_be_on_another_server_than_authmes(doctor_case: Doctor
 
 
 @pytest.mark.parametrize(
-    ("home", "word"), [("moved to: sqlite:x", "was moved to: sqlite:x"), ("copying to: here", "interrupted")]
+    ("location", "word"), [("moved to: sqlite:x", "was moved to: sqlite:x"), ("copying to: here", "interrupted")]
 )
-def test_everything_was_moved_away(doctor_case: DoctorCase, home: str, word: str) -> None:
+def test_everything_was_moved_away(doctor_case: DoctorCase, location: str, word: str) -> None:
     doctor_case.start_once()
-    doctor_case.our_database.execute("UPDATE regsvc_installation SET home = ?", (home,))
+    doctor_case.our_database.execute("UPDATE regsvc_installation SET home = ?", (location,))
     assert word in doctor_case.only_finding("database.elsewhere").title
 
 
@@ -228,7 +228,7 @@ def test_a_second_companion_has_a_key_of_its_own(doctor_case: DoctorCase) -> Non
 
 @pytest.mark.parametrize("seconds", [-60, 60])
 def test_the_clocks_differ(doctor_case: DoctorCase, seconds: int) -> None:
-    doctor_case.change_machine(now=lambda: datetime.now(UTC) + timedelta(seconds=seconds))
+    doctor_case.change_host(now=lambda: datetime.now(UTC) + timedelta(seconds=seconds))
     assert ("ahead of" in doctor_case.only_finding("database.clock").title) == (seconds < 0)
 
 

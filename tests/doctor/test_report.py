@@ -9,8 +9,8 @@ from regsvc.config.sections import Config
 from regsvc.doctor import checkup
 from regsvc.doctor.checkup import CHECKS, Checkup
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.facts.host import Machine
-from regsvc.doctor.finding import Check, Examination, Finding, Severity, check
+from regsvc.doctor.facts.host import Host
+from regsvc.doctor.finding import Check, CheckFunction, Finding, Severity, check
 from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
 
 RISKY = Finding("a.risk", Severity.RISKY, "The door is open.", "Anybody comes in.", "Close it.", "/door: is_open: no")
@@ -94,12 +94,12 @@ def test_a_check_that_stumbles_does_not_silence_the_others(monkeypatch: pytest.M
     def see(facts: Facts) -> Iterator[str]:
         yield "This is so"
 
-    def declare(id: str, examination: Examination) -> Check:
+    def declare(id: str, examination: CheckFunction) -> Check:
         return check(id, Severity.RISKY, means="M.", why="W.", do="D.", where=FixLocation(Source.MACHINE))(examination)
 
     broken, sound = declare("a.broken", stumble), declare("a.sound", see)
     monkeypatch.setattr(checkup, "CHECKS", (broken, sound))
-    told = checkup.examine(Facts(Config(), Machine()))
+    told = checkup.examine(Facts(Config(), Host()))
     assert [finding.title for finding in told.findings] == ["This is so."]
     [reason] = told.not_examined
     assert "ValueError at test_report.py" in reason

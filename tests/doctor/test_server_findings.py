@@ -16,14 +16,14 @@ def test_the_port_is_open_to_the_world(doctor_case: DoctorCase) -> None:
 
 @pytest.mark.parametrize("answer", [b"<html>It works!</html>", None, b"[1]"], ids=["a web server", "junk", "JSON"])
 def test_the_port_is_taken(doctor_case: DoctorCase, answer: bytes | None) -> None:
-    doctor_case.change_machine(fetch=lambda url: answer)
+    doctor_case.change_host(fetch=lambda url: answer)
     assert "http://127.0.0.1:8080" in doctor_case.only_finding("server.port_taken").title
 
 
 def test_a_companion_that_runs_is_none_of_these(doctor_case: DoctorCase) -> None:
     ready = {"success": True, "status": "ready", "bridge": "up", "braked": False, "oldestMailSeconds": None}
     for vitals in (ready, {"success": False, "code": "database_away"}):
-        doctor_case.change_machine(fetch=lambda url, told=vitals: json.dumps(told).encode())
+        doctor_case.change_host(fetch=lambda url, told=vitals: json.dumps(told).encode())
         assert doctor_case.findings() == []
 
 

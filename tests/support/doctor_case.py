@@ -9,7 +9,7 @@ from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Machine, NobodyListens
+from regsvc.doctor.facts.host import Host, PortClosed
 from regsvc.doctor.finding import Finding
 from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
 from tests.support.authme_tables import AuthMeTable
@@ -19,27 +19,27 @@ from tests.support.game_server import GameServer
 RCON_PASSWORD = "a long one, 5f1c0e"
 
 
-def nobody_listens(url: str) -> bytes | None:
-    raise NobodyListens
+def port_closed(url: str) -> bytes | None:
+    raise PortClosed
 
 
-HEALTHY_MACHINE = Machine(
+HEALTHY_HOST = Host(
     user_id=lambda: 1000,
     free_bytes=lambda folder: 10**12,
     find_public_address=lambda: None,
-    is_answered=lambda host, port: False,
-    fetch=nobody_listens,
+    accepts_connections=lambda host, port: False,
+    fetch=port_closed,
 )
 
 
 class DoctorCase:
-    """A game server, AuthMe's table and a config of ours. `sections` is the config, `machine` what the doctor asks."""
+    """A game server, AuthMe's table and a config of ours. `sections` is the config, `host` what the doctor asks."""
 
     def __init__(self, directory: Path, game: GameServer, table: AuthMeTable) -> None:
         self.directory = directory
         self.game = game
         self.table = table
-        self.machine = HEALTHY_MACHINE
+        self.host = HEALTHY_HOST
         self.state_dir = directory / "state"
         self.config_file = directory / "companion.toml"
         self.config_mode = 0o600
@@ -62,9 +62,9 @@ class DoctorCase:
         """Change keys of our config; None takes one out."""
         self.sections.setdefault(section, {}).update(keys)
 
-    def change_machine(self, **changes: Any) -> None:
+    def change_host(self, **changes: Any) -> None:
         """Replace what the doctor asks of the machine."""
-        self.machine = replace(self.machine, **changes)
+        self.host = replace(self.host, **changes)
 
     def read_config(self) -> Config:
         """The config as the process reads it. Raises `ConfigError`."""
@@ -85,7 +85,7 @@ class DoctorCase:
             config = self.read_config()
         except ConfigError as error:
             config = error
-        checkup = examine(Facts(config, self.machine))
+        checkup = examine(Facts(config, self.host))
         assert not any("a bug of" in reason for reason in checkup.not_examined), checkup.not_examined
         return checkup
 

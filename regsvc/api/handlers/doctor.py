@@ -18,7 +18,7 @@ class DoctorHandler(ApiHandler):
 
         Of the config it tells as it is in force, whatever was written to the file since.
         """
-        examined = await self.services.doctor.ask(wants_new=query.fresh)
+        examined = await self.services.doctor.get(force=query.fresh)
         checkup = examined.checkup
         return CheckupReply(
             verdict=cast(Verdict, checkup.verdict),

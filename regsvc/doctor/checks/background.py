@@ -5,17 +5,17 @@ from datetime import timedelta
 from typing import Final
 
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.facts.own_tables import Waiting
+from regsvc.doctor.facts.own_tables import PlayerSample
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
-_LONG: Final = timedelta(minutes=15)
-_ERRANDS: Final = {
+_STUCK_AFTER: Final = timedelta(minutes=15)
+_MESSAGE_NAMES: Final = {
     "mail": ("mail", "mails"),
     "webhook": ("call of the webhook", "calls of the webhook"),
     "rcon": ("command to the game's console", "commands to the game's console"),
 }
 """By kind: one, and several."""
-_ONLY_MEND: Final = "Look at why (last_error), and mend it. These are not sent again; what comes next is."
+_FIX_CAUSE: Final = "Look at why (last_error), and mend it. These are not sent again; what comes next is."
 
 
 @check(
@@ -26,12 +26,12 @@ _ONLY_MEND: Final = "Look at why (last_error), and mend it. These are not sent a
     do="Look at companion sync --plan. If it is meant: companion sync --allow-mass-changes",
     where=FixLocation(Source.OURS, "[sync] max_changes"),
 )
-def sync_is_braked(facts: Facts) -> Iterator[str]:
-    running = facts.running
-    if running is not None and running.is_ours:
-        if running.is_braked:
+def changes_are_held_back(facts: Facts) -> Iterator[str]:
+    running_daemon = facts.running_daemon
+    if running_daemon is not None and running_daemon.is_ours:
+        if running_daemon.has_held_back_changes:
             yield "The sync has left out removals, locks or typed changes: too many at once."
-    elif facts.own_tables.is_braked_at_rest:
+    elif facts.own_tables.last_run_held_back_changes:
         yield "The last run of the sync left out removals, locks or typed changes: too many at once."
 
 
@@ -71,11 +71,11 @@ def players_are_disputed(facts: Facts) -> Iterator[str]:
     do="Look at why (last_error), mend it, and send mails again (the page of mails, or POST /api/admin/mails/resend).",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'failed'"),
 )
-def errands_failed(facts: Facts) -> Iterator[Symptom]:
+def messages_failed(facts: Facts) -> Iterator[Symptom]:
     for kind, count in sorted(facts.own_tables.failed.items()):
-        one, several = _ERRANDS.get(kind, (f"{kind} errand", f"{kind} errands"))
+        one, several = _MESSAGE_NAMES.get(kind, (f"{kind} errand", f"{kind} errands"))
         title = f"{count} {one} was given up." if count == 1 else f"{count} {several} were given up."
-        yield Symptom(title, do=None if kind == "mail" else _ONLY_MEND)
+        yield Symptom(title, do=None if kind == "mail" else _FIX_CAUSE)
 
 
 @check(
@@ -86,18 +86,18 @@ def errands_failed(facts: Facts) -> Iterator[Symptom]:
     do="See that the companion runs, and try: companion mail-test ADDRESS",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'waiting'"),
 )
-def errands_are_stuck(facts: Facts) -> Iterator[str]:
-    oldest_at = facts.own_tables.oldest_errand_at
-    if oldest_at is not None and facts.machine.now() - oldest_at > _LONG:
-        where = "" if facts.running else ", and no companion runs here"
+def messages_are_stuck(facts: Facts) -> Iterator[str]:
+    oldest_at = facts.own_tables.oldest_message_at
+    if oldest_at is not None and facts.host.now() - oldest_at > _STUCK_AFTER:
+        where = "" if facts.running_daemon else ", and no companion runs here"
         yield f"The oldest waits since {oldest_at:%Y-%m-%d %H:%M} UTC{where}."
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *(sync_is_braked, conflicts_wait, players_are_disputed, errands_failed, errands_are_stuck),
+    *(changes_are_held_back, conflicts_wait, players_are_disputed, messages_failed, messages_are_stuck),
 )
 
 
-def _some(players: Waiting) -> str:
+def _some(players: PlayerSample) -> str:
     more = ", …" if players.count > len(players.examples) else ""
     return f"{', '.join(players.examples)}{more}"

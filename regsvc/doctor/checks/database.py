@@ -12,7 +12,7 @@ from regsvc.core.addresses import is_loopback
 from regsvc.database.location import COPYING, MOVED, WrongDatabase, check_recorded_location, read_recorded_location
 from regsvc.database.migrator import list_migrations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.facts.readonly_db import Unreadable
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _TOLERANCE: Final = timedelta(seconds=10)
@@ -30,15 +30,15 @@ _GRANT: Final = FixLocation(Source.DATABASE, "GRANT")
 )
 def database_is_away(facts: Facts) -> Iterator[Symptom]:
     problem = facts.databases.ours
-    if not isinstance(problem, Unreadable):
+    if not isinstance(problem, DatabaseUnreadable):
         return
-    if not isinstance(facts.home.database, MySQLDatabase):
+    if not isinstance(facts.location.database, MySQLDatabase):
         do = "Let the companion's user read and write the file. If it is damaged, restore a backup of it."
-        yield Symptom(f"{facts.own_file} cannot be used: {problem}.", do, str(facts.own_file))
+        yield Symptom(f"{facts.own_sqlite_file} cannot be used: {problem}.", do, str(facts.own_sqlite_file))
         return
     is_authmes = facts.is_shared and facts.config.database.url == "auto"
     keys = FixLocation(Source.AUTHME, "DataSource") if is_authmes else FixLocation(Source.OURS, "[database] url")
-    yield Symptom(f"{facts.home.name} cannot be used: {problem}.", where=facts.name_of(keys))
+    yield Symptom(f"{facts.location.name} cannot be used: {problem}.", where=facts.describe(keys))
 
 
 @check(
@@ -51,7 +51,7 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
 )
 def database_is_read_only(facts: Facts) -> Iterator[str]:
     if facts.ours.is_read_only:
-        yield f"{facts.home.name} takes no changes (read_only)."
+        yield f"{facts.location.name} takes no changes (read_only)."
 
 
 @check(
@@ -118,22 +118,22 @@ def schema_is_too_new(facts: Facts) -> Iterator[str]:
     do="Do what the sentence says.",
     where=FixLocation(Source.OURS, "[database] url"),
 )
-def home_is_elsewhere(facts: Facts) -> Iterator[str]:
-    if facts.home_problem is not None and not (facts.has_authme and facts.authme.backend == Backend.POSTGRESQL):
-        yield facts.home_problem
+def location_is_wrong(facts: Facts) -> Iterator[str]:
+    if facts.location_problem is not None and not (facts.has_authme and facts.authme.backend == Backend.POSTGRESQL):
+        yield facts.location_problem
         return
     state_dir = facts.state_dir
     try:
-        check_recorded_location(state_dir, facts.home)
+        check_recorded_location(state_dir, facts.location)
         recorded = read_recorded_location(state_dir)
     except WrongDatabase as error:
         yield str(error)
         return
     tables = facts.own_tables
-    if tables.home.startswith(MOVED):
-        yield f"Everything in {facts.home.name} was {tables.home}. Set database.url to that place."
-    elif tables.home.startswith(COPYING):
-        yield f"A move into {facts.home.name} was interrupted. Run it again, or set database.url to the old place."
+    if tables.recorded_location.startswith(MOVED):
+        yield f"Everything in {facts.location.name} was {tables.recorded_location}. Set database.url to that place."
+    elif tables.recorded_location.startswith(COPYING):
+        yield f"A move into {facts.location.name} was interrupted. Run it again, or set database.url to the old place."
     elif recorded is not None and tables.installation_id not in (None, recorded["installation_id"]):
         yield "The database belongs to another installation than the state directory: restore the one that does."
 
@@ -201,7 +201,7 @@ def connection_is_plain(facts: Facts) -> Iterator[str]:
 
 CHECKS: Final[tuple[Check, ...]] = (
     *(database_is_away, database_is_read_only, rights_are_missing, triggers_are_missing, views_are_missing),
-    *(schema_is_too_new, home_is_elsewhere, key_is_another),
+    *(schema_is_too_new, location_is_wrong, key_is_another),
     *(clocks_differ, password_is_the_default, connection_is_plain),
 )
 

@@ -49,7 +49,7 @@ def operators_are_unreadable(facts: Facts) -> Iterator[str]:
     do="Make somebody an operator (/op NAME in the game), or name operators in our config.",
     where=FixLocation(Source.OURS, '[game] operators = ["NAME"]'),
 )
-def nobody_is_operator(facts: Facts) -> Iterator[str]:
+def operators_are_missing(facts: Facts) -> Iterator[str]:
     needed = facts.config.auth.min_operator_level
     levels = facts.operator_levels
     if not levels:
@@ -120,8 +120,8 @@ def rcon_is_exposed(facts: Facts) -> Iterator[str]:
     properties = facts.properties
     if not properties.rcon_enabled:
         return
-    address = properties.server_ip or facts.machine.find_public_address()
-    if address and _is_public(address) and facts.machine.is_answered(address, properties.rcon_port):
+    address = properties.server_ip or facts.host.find_public_address()
+    if address and _is_public(address) and facts.host.accepts_connections(address, properties.rcon_port):
         yield f"RCON answers at {address}:{properties.rcon_port}."
 
 
@@ -166,7 +166,7 @@ def mode_is_offline_without_authme(facts: Facts) -> Iterator[str]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *(directory_is_missing, operators_are_unreadable, nobody_is_operator, properties_are_unreadable),
+    *(directory_is_missing, operators_are_unreadable, operators_are_missing, properties_are_unreadable),
     *(rcon_is_off, rcon_password_is_weak, rcon_is_exposed, rcon_is_far_away),
     *(mode_is_online, mode_is_offline_without_authme),
 )

@@ -9,8 +9,8 @@ from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _BETTER: Final = "BCRYPT, ARGON2 or PBKDF2"
-_CHANGE: Final = FixLocation(Source.AUTHME, f"{PASSWORD_HASH_KEY}: BCRYPT")
-_KEEP_OLD: Final = (
+_SETTING: Final = FixLocation(Source.AUTHME, f"{PASSWORD_HASH_KEY}: BCRYPT")
+_MIGRATE_HASHES: Final = (
     f"Choose {_BETTER} and put the old one into {LEGACY_HASHES_KEY}: nobody needs a new password, "
     "each is hashed anew at its next use."
 )
@@ -26,7 +26,7 @@ _FEWEST_PBKDF2_ROUNDS: Final = 10_000
 _BCRYPT_KEY: Final = "ExternalBoardOptions.bCryptLog2Round"
 _PBKDF2_KEY: Final = "settings.security.pbkdf2Rounds"
 # What AuthMe's own config begins with.
-_USUAL: Final = {_BCRYPT_KEY: 12, _PBKDF2_KEY: 10_000, "settings.security.doubleMD5SaltLength": 8}
+_DEFAULTS: Final = {_BCRYPT_KEY: 12, _PBKDF2_KEY: 10_000, "settings.security.doubleMD5SaltLength": 8}
 _PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
 
 
@@ -36,7 +36,7 @@ _PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
     means="AuthMe does not know the algorithm that passwordHash names.",
     why="It says nothing of it and hashes new passwords with SHA256. Hashes of the named kind do not verify any more.",
     do=f"Name one that AuthMe has, such as {_BETTER}.",
-    where=_CHANGE,
+    where=_SETTING,
 )
 def algorithm_is_unknown(facts: Facts) -> Iterator[str]:
     for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
@@ -53,8 +53,8 @@ def algorithm_is_unknown(facts: Facts) -> Iterator[str]:
     Severity.RISKY,
     means="AuthMe no longer makes hashes with the configured algorithm: MD5, SHA1, SHA512 or DOUBLEMD5.",
     why="AuthMe rewrites its config when it starts, and uses SHA256. Hashes without a salt are looked up in lists.",
-    do=_KEEP_OLD,
-    where=_CHANGE,
+    do=_MIGRATE_HASHES,
+    where=_SETTING,
 )
 def algorithm_is_deprecated(facts: Facts) -> Iterator[str]:
     for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
@@ -68,14 +68,14 @@ def algorithm_is_deprecated(facts: Facts) -> Iterator[str]:
     means="No other program can hash as AuthMe is told to: TWO_FACTOR, CUSTOM, PLAINTEXT, or a cost out of bounds.",
     why="The companion does not start (exit status 78): nobody could log in with a password that it wrote.",
     do=f"Choose {_BETTER}, with a usual cost.",
-    where=_CHANGE,
+    where=_SETTING,
 )
 def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
-    reason = _why_impossible(facts.authme)
+    reason = _unusable_reason(facts.authme)
     if reason is None:
         return
     key = reason.partition(" ")[0]
-    if key in _USUAL:
+    if key in _DEFAULTS:
         yield Symptom(reason, do="Go back to AuthMe's default.", where=_at(facts, key))
     else:
         yield reason
@@ -101,7 +101,7 @@ def salt_has_no_column(facts: Facts) -> Iterator[str]:
     means="The algorithm is a forum's (PHPBB, WORDPRESS, IPB4, XFBCRYPT): AuthMe's table is the forum's own.",
     why="Passwords are verified, but no player is ever added: a user of the forum has more rows than we know to write.",
     do="Let players register in the forum, or give AuthMe a table of its own and another algorithm.",
-    where=_CHANGE,
+    where=_SETTING,
 )
 def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
     hasher = find_hasher(facts.authme.password_hash)
@@ -114,8 +114,8 @@ def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
     Severity.RISKY,
     means="The algorithm is weak: a few rounds of MD5 or SHA-1, or no salt.",
     why="Who gets hold of the table has most of the passwords within hours.",
-    do=_KEEP_OLD,
-    where=_CHANGE,
+    do=_MIGRATE_HASHES,
+    where=_SETTING,
 )
 def algorithm_is_weak(facts: Facts) -> Iterator[str]:
     if facts.authme.password_hash in _WEAK:
@@ -128,7 +128,7 @@ def algorithm_is_weak(facts: Facts) -> Iterator[str]:
     means="The algorithm is a good one, but its cost is set too low.",
     why="The cost is what makes guessing slow for whoever gets hold of the table.",
     do="Raise it to AuthMe's default. Hashes that are there keep theirs until the password changes.",
-    where=FixLocation(Source.AUTHME, ", ".join(f"{key}: {_USUAL[key]}" for key in (_BCRYPT_KEY, _PBKDF2_KEY))),
+    where=FixLocation(Source.AUTHME, ", ".join(f"{key}: {_DEFAULTS[key]}" for key in (_BCRYPT_KEY, _PBKDF2_KEY))),
 )
 def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
@@ -186,8 +186,8 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def _at(facts: Facts, key: str) -> str:
-    """The key of `_USUAL`, with the value it should have."""
-    return facts.name_of(FixLocation(Source.AUTHME, f"{key}: {_USUAL[key]}"))
+    """The key of `_DEFAULTS`, with the value it should have."""
+    return facts.describe(FixLocation(Source.AUTHME, f"{key}: {_DEFAULTS[key]}"))
 
 
 def _ignored(authme: AuthMeConfig, key: str) -> list[str]:
@@ -195,7 +195,7 @@ def _ignored(authme: AuthMeConfig, key: str) -> list[str]:
     return [ignored.written for ignored in authme.ignored if ignored.key == key]
 
 
-def _why_impossible(authme: AuthMeConfig) -> str | None:
+def _unusable_reason(authme: AuthMeConfig) -> str | None:
     """Without hashing anything: the dearest algorithm takes seconds."""
     hasher = find_hasher(authme.password_hash)
     try:

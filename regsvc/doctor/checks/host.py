@@ -10,9 +10,9 @@ from plugin_bridge.authme.config import Backend
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
-_LITTLE: Final = 256 * 1024 * 1024
+_MIN_FREE: Final = 256 * 1024 * 1024
 _MEBIBYTE: Final = 1024 * 1024
-_WRITTEN_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_RELEASED_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _TOLERANCE: Final = timedelta(minutes=5)
 
 
@@ -25,8 +25,8 @@ _TOLERANCE: Final = timedelta(minutes=5)
     do="Run both as the companion's user (User= in the unit; sudo -u USER companion doctor).",
     where=FixLocation(Source.MACHINE, "systemd/companion.service, User="),
 )
-def we_are_root(facts: Facts) -> Iterator[str]:
-    if facts.machine.user_id() == 0:
+def process_is_root(facts: Facts) -> Iterator[str]:
+    if facts.host.user_id() == 0:
         yield "This runs as root."
 
 
@@ -46,7 +46,7 @@ def state_dir_is_read_only(facts: Facts) -> Iterator[str]:
     elif not os.access(there, os.R_OK | os.W_OK | os.X_OK):
         yield f"We may not write to {there}."
     else:
-        yield from _database_that_is_read_only(facts)
+        yield from _unwritable_database(facts)
 
 
 @check(
@@ -63,8 +63,8 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
         folders.append(facts.authme.sqlite_file.parent)
     disks = {_nearest(folder).stat().st_dev: _nearest(folder) for folder in reversed(folders)}
     for folder in disks.values():
-        free = facts.machine.free_bytes(folder)
-        if free < _LITTLE:
+        free = facts.host.free_bytes(folder)
+        if free < _MIN_FREE:
             yield Symptom(f"{free // _MEBIBYTE} MiB are left where {folder} is.", where=str(folder))
 
 
@@ -77,8 +77,8 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     where=FixLocation(Source.MACHINE, "timedatectl"),
 )
 def clock_is_wrong(facts: Facts) -> Iterator[str]:
-    now = facts.machine.now()
-    if now < _WRITTEN_AT:
+    now = facts.host.now()
+    if now < _RELEASED_AT:
         yield f"The clock says {now:%Y-%m-%d %H:%M} UTC."
         return
     newest = facts.own_tables.newest_entry_at
@@ -86,7 +86,7 @@ def clock_is_wrong(facts: Facts) -> Iterator[str]:
         yield f"The clock says {now:%Y-%m-%d %H:%M} UTC, and our log has an entry of {newest:%Y-%m-%d %H:%M}."
 
 
-CHECKS: Final[tuple[Check, ...]] = (we_are_root, state_dir_is_read_only, disk_is_almost_full, clock_is_wrong)
+CHECKS: Final[tuple[Check, ...]] = (process_is_root, state_dir_is_read_only, disk_is_almost_full, clock_is_wrong)
 
 
 def _nearest(folder: Path) -> Path:
@@ -97,9 +97,9 @@ def _nearest(folder: Path) -> Path:
     return path
 
 
-def _database_that_is_read_only(facts: Facts) -> Iterator[str]:
+def _unwritable_database(facts: Facts) -> Iterator[str]:
     try:
-        file = facts.own_file
+        file = facts.own_sqlite_file
     except FactUnavailable:
         return
     if not file.parent.is_dir() and file.parent.absolute() != facts.config.server.state_dir.absolute():

@@ -18,9 +18,9 @@ _SET_UP: Final = "Name a mail server and an account there; then try it with: com
     do=_SET_UP,
     where=_SMTP,
 )
-def nobody_can_register(facts: Facts) -> Iterator[str]:
+def registration_needs_mail(facts: Facts) -> Iterator[str]:
     if facts.config.registration.open and not facts.sends_mail:
-        yield _why_off(facts)
+        yield _mail_off_reason(facts)
 
 
 @check(
@@ -31,9 +31,9 @@ def nobody_can_register(facts: Facts) -> Iterator[str]:
     do=_SET_UP,
     where=_SMTP,
 )
-def nobody_gets_links(facts: Facts) -> Iterator[str]:
+def password_links_need_mail(facts: Facts) -> Iterator[str]:
     if not facts.config.registration.open and not facts.sends_mail:
-        yield _why_off(facts)
+        yield _mail_off_reason(facts)
 
 
 @check(
@@ -44,15 +44,15 @@ def nobody_gets_links(facts: Facts) -> Iterator[str]:
     do=_SET_UP,
     where=_SMTP,
 )
-def mails_stay_here(facts: Facts) -> Iterator[str]:
+def mails_go_to_files(facts: Facts) -> Iterator[str]:
     if facts.config.mail.backend == "folder":
         yield f"Mails are written to {facts.config.mail.folder}."
 
 
-CHECKS: Final[tuple[Check, ...]] = (nobody_can_register, nobody_gets_links, mails_stay_here)
+CHECKS: Final[tuple[Check, ...]] = (registration_needs_mail, password_links_need_mail, mails_go_to_files)
 
 
-def _why_off(facts: Facts) -> str:
+def _mail_off_reason(facts: Facts) -> str:
     if facts.config.mail.backend == "off":
         return 'mail.backend is "off".'
     return 'mail.backend is "auto", and AuthMe has no mail account of its own (Email.mailAccount, Email.mailPassword).'

@@ -11,9 +11,9 @@ from regsvc.doctor.finding import Check, Severity, Symptom, check
 _NAME_KEY: Final = "settings.restrictions.allowedNicknameCharacters"
 _LENGTH_KEY: Final = "settings.restrictions.maxNicknameLength"
 _PASSWORD_KEY: Final = "settings.restrictions.allowedPasswordCharacters"  # noqa: S105 - a key of AuthMe's
-_SIMPLE: Final = {_NAME_KEY: "[a-zA-Z0-9_]*", _PASSWORD_KEY: "[!-~]*"}
+_SUGGESTED_PATTERNS: Final = {_NAME_KEY: "[a-zA-Z0-9_]*", _PASSWORD_KEY: "[!-~]*"}
 # What hosts allow beyond letters and digits, tried one by one in the middle of a name or a password.
-_TRIED: Final = (*"""_-.+*~!?#$%&/\\|:;,'"`^<>=()[]{}@ """, "é", "ß", "ж", "字")
+_PROBE_CHARACTERS: Final = (*"""_-.+*~!?#$%&/\\|:;,'"`^<>=()[]{}@ """, "é", "ß", "ж", "字")
 _LONGEST_BEDROCK_NAME: Final = 16  # Floodgate cuts prefix and name there
 
 
@@ -23,13 +23,13 @@ _LONGEST_BEDROCK_NAME: Final = 16  # Floodgate cuts prefix and name there
     means="A regular expression of AuthMe's config is invalid, or only Java understands it.",
     why="The web allows everything then, and so does AuthMe where the expression is invalid to it, too.",
     do="Write a simple one: one set of characters, repeated.",
-    where=FixLocation(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SIMPLE.items())),
+    where=FixLocation(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SUGGESTED_PATTERNS.items())),
 )
 def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
     for key, pattern in ((_NAME_KEY, authme.name_rule.pattern), (_PASSWORD_KEY, authme.password_rule.pattern)):
         if pattern is ANYTHING:
-            where = facts.name_of(FixLocation(Source.AUTHME, f"{key}: '{_SIMPLE[key]}'"))
+            where = facts.describe(FixLocation(Source.AUTHME, f"{key}: '{_SUGGESTED_PATTERNS[key]}'"))
             yield Symptom(f"{key} cannot be used as a regular expression.", where=where)
 
 
@@ -43,7 +43,7 @@ def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
 )
 def names_differ(facts: Facts) -> Iterator[str]:
     ours = facts.config.registration.username_regex
-    refused = _taken_here_alone(ours, facts.authme.name_rule.pattern)
+    refused = _accepted_only_by_us(ours, facts.authme.name_rule.pattern)
     if refused:
         yield f"registration.username_regex takes names with {refused}, and AuthMe's {_NAME_KEY} does not."
 
@@ -58,7 +58,7 @@ def names_differ(facts: Facts) -> Iterator[str]:
 )
 def passwords_differ(facts: Facts) -> Iterator[str]:
     ours = facts.config.registration.password_regex
-    refused = _taken_here_alone(ours, facts.authme.password_rule.pattern)
+    refused = _accepted_only_by_us(ours, facts.authme.password_rule.pattern)
     if refused:
         yield f"registration.password_regex takes passwords with {refused}, and AuthMe's {_PASSWORD_KEY} does not."
 
@@ -114,12 +114,12 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-def _taken_here_alone(ours: str, theirs: JavaPattern) -> str:
+def _accepted_only_by_us(ours: str, theirs: JavaPattern) -> str:
     """The characters that our expression takes and AuthMe's does not; "" for none, or without one of ours."""
     if not ours:
         return ""
     pattern = compile_java_pattern(ours, "ours")
-    words = {character: f"abcd12{character}345" for character in _TRIED}
+    words = {character: f"abcd12{character}345" for character in _PROBE_CHARACTERS}
     refused = [name for name, word in words.items() if pattern.matches(word) and not theirs.matches(word)]
     return " or ".join("a space" if character == " " else character for character in refused)
 

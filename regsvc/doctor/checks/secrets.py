@@ -8,7 +8,7 @@ from plugin_bridge.authme.config import Backend
 from regsvc.auth.keys import UnusableKey
 from regsvc.config.loader import warn_of_shown_secrets
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.facts.host import is_open_to_everybody
+from regsvc.doctor.facts.host import is_world_readable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 
@@ -48,7 +48,7 @@ def key_is_unusable(facts: Facts) -> Iterator[str]:
 )
 def game_file_is_open(facts: Facts) -> Iterator[Symptom]:
     for file, held in _list_files_with_secrets(facts):
-        if is_open_to_everybody(file):
+        if is_world_readable(file):
             yield Symptom(f"Everybody on this machine may read {held} in {file}.", where=f"chmod o-r {file}")
 
 
@@ -61,8 +61,8 @@ def game_file_is_open(facts: Facts) -> Iterator[Symptom]:
     where=FixLocation(Source.OURS, "[server] state_dir: chmod 700"),
 )
 def own_database_is_open(facts: Facts) -> Iterator[Symptom]:
-    file = facts.own_file
-    if is_open_to_everybody(file):
+    file = facts.own_sqlite_file
+    if is_world_readable(file):
         yield Symptom(f"Everybody on this machine may read {file}.", where=f"chmod 700 {file.absolute().parent}")
 
 

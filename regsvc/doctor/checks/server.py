@@ -9,7 +9,7 @@ from regsvc.core.addresses import is_loopback, trusted_networks
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
-_BEHIND_A_PROXY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
+_LISTEN_LOCALLY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
 
 
 @check(
@@ -19,7 +19,7 @@ _BEHIND_A_PROXY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
     why="Passwords cross the network in clear, and whoever reaches the port goes past the proxy.",
     do="Listen on 127.0.0.1 with a web server with TLS in front, or set server.tls_cert_file. "
     "If the proxy is another machine, name it in http.trusted_proxies.",
-    where=_BEHIND_A_PROXY,
+    where=_LISTEN_LOCALLY,
 )
 def port_is_exposed(facts: Facts) -> Iterator[str]:
     server, proxies = facts.config.server, facts.config.http.trusted_proxies
@@ -38,9 +38,9 @@ def port_is_exposed(facts: Facts) -> Iterator[str]:
     where=FixLocation(Source.OURS, "[server] port"),
 )
 def port_is_taken(facts: Facts) -> Iterator[str]:
-    running = facts.running
-    if running is not None and not running.is_ours:
-        yield f"What answers at {running.address} is not a companion."
+    running_daemon = facts.running_daemon
+    if running_daemon is not None and not running_daemon.is_ours:
+        yield f"What answers at {running_daemon.address} is not a companion."
 
 
 @check(

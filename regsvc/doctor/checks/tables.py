@@ -5,19 +5,19 @@ from typing import Final
 
 from plugin_bridge.authme.config import Backend
 from plugin_bridge.authme.players import NO_EMAIL
-from regsvc.doctor.facts.databases import lacking_file_rights
+from regsvc.doctor.facts.databases import unwritable_paths
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.player_table import PlayerColumn
-from regsvc.doctor.facts.readonly_db import Unreadable
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 # Columns an INSERT of ours fills; `email` is left to its default where there is none.
-_FILLED: Final = ("username", "realname", "password", "salt", "register_date", "register_ip")
+_INSERTED_COLUMNS: Final = ("username", "realname", "password", "salt", "register_date", "register_ip")
 # Columns that old versions of AuthMe do not make.
-_MAY_BE_ABSENT: Final = frozenset({"premium_uuid", "totp"})
-_TEXTS: Final = ("username", "realname", "email")
+_OPTIONAL_COLUMNS: Final = frozenset({"premium_uuid", "totp"})
+_TEXT_COLUMNS: Final = ("username", "realname", "email")
 _UTF8: Final = ("utf8", "utf8mb3", "utf8mb4")
-_MOST_NAMES: Final = 3
+_MAX_NAMES: Final = 3
 
 
 @check(
@@ -45,7 +45,7 @@ def table_is_missing(facts: Facts) -> Iterator[str]:
 )
 def file_is_unreadable(facts: Facts) -> Iterator[Symptom]:
     problem = facts.databases.players
-    if isinstance(problem, Unreadable) and facts.databases.ours is not problem:
+    if isinstance(problem, DatabaseUnreadable) and facts.databases.ours is not problem:
         yield Symptom(f"{_file_or_schema(facts)} cannot be read: {problem}.", where=_file_or_schema(facts))
 
 
@@ -61,7 +61,7 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
     if authme.backend == Backend.SQLITE:
         if facts.players.table is not None:
-            for path in lacking_file_rights(authme.sqlite_file):
+            for path in unwritable_paths(authme.sqlite_file):
                 yield Symptom(f"We may not write to {path}.", where=str(path))
         return
     missing = facts.players.missing_rights
@@ -82,9 +82,9 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
     table, columns = facts.player_table, facts.authme.columns
     for field in columns.__dataclass_fields__:
         name = str(getattr(columns, field))
-        if name and field not in _MAY_BE_ABSENT and table.find(name) is None:
+        if name and field not in _OPTIONAL_COLUMNS and table.find(name) is None:
             key = columns.__dataclass_fields__[field].metadata["key"]
-            where = facts.name_of(FixLocation(Source.AUTHME, f"{key}: {name}"))
+            where = facts.describe(FixLocation(Source.AUTHME, f"{key}: {name}"))
             yield Symptom(f"AuthMe's table {facts.authme.table} has no column {name}.", where=where)
 
 
@@ -98,11 +98,11 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
 )
 def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
     columns, table = facts.authme.columns, facts.player_table
-    filled = {str(getattr(columns, name)).lower() for name in _FILLED}
+    filled = {str(getattr(columns, name)).lower() for name in _INSERTED_COLUMNS}
     if any(name and table.find(name) is None for name in filled):
         return  # under another name than the config has, which is told: it may well be this column
     for column in table.columns.values():
-        must_be_filled = not column.is_nullable and column.default is None and not column.fills_itself
+        must_be_filled = not column.is_nullable and column.default is None and not column.is_generated
         if must_be_filled and column.name.lower() not in filled:
             where = f"ALTER TABLE {facts.authme.table}: {column.name}"
             yield Symptom(f"The column {column.name} is NOT NULL without a default.", where=where)
@@ -131,7 +131,7 @@ def ids_are_used_up(facts: Facts) -> Iterator[Symptom]:
 def ids_will_end(facts: Facts) -> Iterator[Symptom]:
     if not list(ids_are_used_up.examine(facts)):
         yield from _ids(
-            facts, "The column {name} in AuthMe's table ends at {highest}, and stands at {next}.", share=0.9
+            facts, "The column {name} in AuthMe's table ends at {max_value}, and stands at {next}.", share=0.9
         )
 
 
@@ -174,7 +174,7 @@ def table_is_not_innodb(facts: Facts) -> Iterator[Symptom]:
     where=FixLocation(Source.DATABASE, "ALTER TABLE … CONVERT TO CHARACTER SET utf8mb4"),
 )
 def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
-    found = (facts.player_table.find(str(getattr(facts.authme.columns, name))) for name in _TEXTS)
+    found = (facts.player_table.find(str(getattr(facts.authme.columns, name))) for name in _TEXT_COLUMNS)
     narrow = [column for column in found if column is not None and _is_narrow(column)]
     if narrow:
         names = ", ".join(f"{column.name} ({column.charset})" for column in narrow)
@@ -193,7 +193,7 @@ def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
 )
 def accents_are_lost(facts: Facts) -> Iterator[str]:
     allows_accents = facts.authme.name_rule.pattern.matches("Jérôme")
-    if allows_accents and facts.players.takes_accents_for_letters:
+    if allows_accents and facts.players.ignores_accents:
         username = facts.player_table.find(facts.authme.columns.username)
         yield f"To the column username ({username.collation if username else None}) Jérôme and Jerome are one name."
 
@@ -208,7 +208,7 @@ def accents_are_lost(facts: Facts) -> Iterator[str]:
     where=FixLocation(Source.DATABASE, "UPDATE … SET username = LOWER(username)"),
 )
 def names_are_mixed_case(facts: Facts) -> Iterator[str]:
-    names = facts.player_rows.mixed_case
+    names = facts.player_row_counts.mixed_case
     if names:
         yield f"{_at_least(names)} in AuthMe's table: {_some(names)}"
 
@@ -222,7 +222,7 @@ def names_are_mixed_case(facts: Facts) -> Iterator[str]:
     where=FixLocation(Source.DATABASE, "AuthMe's table"),
 )
 def names_are_there_twice(facts: Facts) -> Iterator[str]:
-    names = facts.player_rows.twice
+    names = facts.player_row_counts.twice
     if names:
         stand = "name stands" if len(names) == 1 else "names stand"
         yield f"{len(names)} {stand} in AuthMe's table more than once, in different case: {_some(names)}"
@@ -237,7 +237,7 @@ def names_are_there_twice(facts: Facts) -> Iterator[str]:
     where=FixLocation(Source.DATABASE, "the columns of the registration date and the last login"),
 )
 def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
-    rows = facts.player_rows
+    rows = facts.player_row_counts
     told_as_purged = rows.old - rows.undated if facts.authme.purges_by_itself else 0
     count = rows.in_seconds - told_as_purged
     if count > 0:
@@ -253,8 +253,8 @@ def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
     where=FixLocation(Source.AUTHME, "Purge.useAutoPurge: false"),
 )
 def players_are_purged(facts: Facts) -> Iterator[str]:
-    if facts.authme.purges_by_itself and facts.player_rows.old:
-        count = facts.player_rows.old
+    if facts.authme.purges_by_itself and facts.player_row_counts.old:
+        count = facts.player_row_counts.old
         days = facts.authme.purges_after_days
         yield f"{count} {_have_no_date(count)} that AuthMe can use, and it deletes who was away for {days} days."
 
@@ -276,13 +276,13 @@ def _ids(facts: Facts, title: str, *, share: float) -> Iterator[Symptom]:
     """Where this share of the numbers is used up."""
     table = facts.player_table
     column = table.find(facts.authme.columns.id)
-    if column is None or column.highest is None or not column.fills_itself or table.next_id is None:
+    if column is None or column.max_value is None or not column.is_generated or table.next_id is None:
         return
-    if table.next_id - 1 >= column.highest * share:
+    if table.next_id - 1 >= column.max_value * share:
         name = column.name
         place = f"`{facts.authme.database}`.`{facts.authme.table}`"
         where = f"ALTER TABLE {place} MODIFY `{name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
-        yield Symptom(title.format(name=name, highest=column.highest, next=table.next_id), where=where)
+        yield Symptom(title.format(name=name, max_value=column.max_value, next=table.next_id), where=where)
 
 
 def _is_narrow(column: PlayerColumn) -> bool:
@@ -299,5 +299,5 @@ def _have_no_date(count: int) -> str:
 
 
 def _some(names: tuple[str, ...]) -> str:
-    more = ", …" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    more = ", …" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more

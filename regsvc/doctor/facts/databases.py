@@ -17,14 +17,14 @@ from regsvc.core.clock import Clock
 from regsvc.database.location import DatabaseLocation
 from regsvc.doctor.facts import own_tables, rights
 from regsvc.doctor.facts.own_tables import OwnTables
-from regsvc.doctor.facts.player_table import PlayerTable, look_at_table, place_of, tells_apart, with_rows
-from regsvc.doctor.facts.readonly_db import MySqlReading, SqliteReading, Unreadable
+from regsvc.doctor.facts.player_table import PlayerTable, inspect_table, sql_name, distinguishes, with_row_counts
+from regsvc.doctor.facts.readonly_db import ReadOnlyMySql, ReadOnlySqlite, DatabaseUnreadable
 
 T = TypeVar("T")
 
-_PATIENCE: Final = 4.0  # seconds for all of it, names that DNS does not know included
+_TIMEOUT: Final = 4.0  # seconds for all of it, names that DNS does not know included
 # What is written to AuthMe's table; those that it lacks are left out.
-_WRITTEN: Final = ("username", "realname", "password", "salt", "email", "register_date", "register_ip", "has_session")
+_WRITTEN_COLUMNS: Final = ("username", "realname", "password", "salt", "email", "register_date", "register_ip", "has_session")
 
 
 @dataclass(frozen=True)
@@ -49,114 +49,114 @@ class AuthMeDatabase:
 
     table: PlayerTable | None
     missing_rights: tuple[str, ...] = ()
-    takes_accents_for_letters: bool = False
+    ignores_accents: bool = False
 
 
 @dataclass(frozen=True)
 class Databases:
-    """`Unreadable` in place of a side says why it is not known."""
+    """`DatabaseUnreadable` in place of a side says why it is not known."""
 
-    ours: OurDatabase | Unreadable
-    players: AuthMeDatabase | Unreadable | None
+    ours: OurDatabase | DatabaseUnreadable
+    players: AuthMeDatabase | DatabaseUnreadable | None
 
 
-def look_at_databases(
-    home: DatabaseLocation, authme: AuthMeConfig | None, now: Clock, *, is_inside: bool = False
+def inspect_databases(
+    location: DatabaseLocation, authme: AuthMeConfig | None, now: Clock, *, in_process: bool = False
 ) -> Databases:
-    """Both sides. `authme` None: there is no AuthMe, and no player side. `is_inside`: this process works on them."""
-    ours = _within(_PATIENCE, lambda: _look_at_ours(home, now, is_inside))
+    """Both sides. `authme` None: there is no AuthMe, and no player side. `in_process`: this process works on them."""
+    ours = _within(_TIMEOUT, lambda: _inspect_ours(location, now, in_process))
     if authme is None:
         return Databases(ours, None)
-    if isinstance(ours, Unreadable) and authme.backend != Backend.SQLITE:
+    if isinstance(ours, DatabaseUnreadable) and authme.backend != Backend.SQLITE:
         return Databases(ours, ours)  # it is the same server
-    return Databases(ours, _within(_PATIENCE, lambda: _look_at_players(home, authme, is_inside)))
+    return Databases(ours, _within(_TIMEOUT, lambda: _inspect_authme(location, authme, in_process)))
 
 
-def lacking_file_rights(file: Path) -> list[Path]:
+def unwritable_paths(file: Path) -> list[Path]:
     """Of AuthMe's SQLite file and its folder, which holds the journal, those we may not write."""
     return [path for path in (file, file.parent) if not os.access(path, os.W_OK)]
 
 
-def _look_at_ours(home: DatabaseLocation, now: Clock, is_inside: bool) -> OurDatabase:
-    if not isinstance(home.database, MySQLDatabase):
-        file = Path(home.database.database)
+def _inspect_ours(location: DatabaseLocation, now: Clock, in_process: bool) -> OurDatabase:
+    if not isinstance(location.database, MySQLDatabase):
+        file = Path(location.database.database)
         if not _is_there(file):
             return OurDatabase(None)
-        with closing(SqliteReading(file, is_inside=is_inside)) as reading:
-            return OurDatabase(own_tables.look_at_own_tables(reading))
-    with closing(MySqlReading(home.database)) as server:
+        with closing(ReadOnlySqlite(file, in_process=in_process)) as database:
+            return OurDatabase(own_tables.inspect_own_tables(database))
+    with closing(ReadOnlyMySql(location.database)) as server:
         difference, login = own_tables.clock_difference(server, now()), rights.current_login(server)
         try:
-            side = _look_at_schema(server)
-        except Unreadable as error:
+            side = _inspect_schema(server)
+        except DatabaseUnreadable as error:
             if error.code != rights.READ_ONLY_SERVER:
                 raise
             side = OurDatabase(None, is_read_only=True)
         return replace(side, clock_difference=difference, login=login)
 
 
-def _look_at_schema(reading: MySqlReading) -> OurDatabase:
-    missing = rights.missing_schema_rights(reading)
+def _inspect_schema(database: ReadOnlyMySql) -> OurDatabase:
+    missing = rights.missing_schema_rights(database)
     if "SELECT" in missing:
         return OurDatabase(None, tuple(missing))
-    tables = own_tables.look_at_own_tables(reading)
-    triggers = own_tables.list_missing_triggers(reading)
-    views = own_tables.list_missing_views(reading)
+    tables = own_tables.inspect_own_tables(database)
+    triggers = own_tables.list_missing_triggers(database)
+    views = own_tables.list_missing_views(database)
     # what does not stand there yet may come with the first start
-    if tables is None and rights.may_make_triggers(reading):
+    if tables is None and rights.can_create_triggers(database):
         triggers = []
-    if tables is None and rights.may_make_views(reading):
+    if tables is None and rights.can_create_views(database):
         views = []
     return OurDatabase(tables, tuple(missing), tuple(triggers), tuple(views))
 
 
-def _look_at_players(home: DatabaseLocation, authme: AuthMeConfig, is_inside: bool) -> AuthMeDatabase:
+def _inspect_authme(location: DatabaseLocation, authme: AuthMeConfig, in_process: bool) -> AuthMeDatabase:
     if authme.backend == Backend.SQLITE:
         if not _is_there(authme.sqlite_file):
             return AuthMeDatabase(None)
-        with closing(SqliteReading(authme.sqlite_file, is_inside=is_inside)) as reading:
-            found = look_at_table(reading, None, authme.table)
-            return AuthMeDatabase(found and with_rows(reading, None, authme.table, authme.columns, found))
-    assert isinstance(home.database, MySQLDatabase)
-    with closing(MySqlReading(home.database)) as server:
-        return _look_at_shared_table(server, authme)
+        with closing(ReadOnlySqlite(authme.sqlite_file, in_process=in_process)) as database:
+            found = inspect_table(database, None, authme.table)
+            return AuthMeDatabase(found and with_row_counts(database, None, authme.table, authme.columns, found))
+    assert isinstance(location.database, MySQLDatabase)
+    with closing(ReadOnlyMySql(location.database)) as server:
+        return _inspect_shared_table(server, authme)
 
 
-def _look_at_shared_table(reading: MySqlReading, authme: AuthMeConfig) -> AuthMeDatabase:
-    table = look_at_table(reading, authme.database, authme.table)
-    missing = _missing_row_rights(reading, table, authme)
+def _inspect_shared_table(database: ReadOnlyMySql, authme: AuthMeConfig) -> AuthMeDatabase:
+    table = inspect_table(database, authme.database, authme.table)
+    missing = _missing_row_rights(database, table, authme)
     if table is not None and "SELECT" not in missing:
-        table = with_rows(reading, authme.database, authme.table, authme.columns, table)
+        table = with_row_counts(database, authme.database, authme.table, authme.columns, table)
     username = None if table is None else table.find(authme.columns.username)
-    takes_accents = username is not None and not tells_apart(reading, username, "é", "e")
+    takes_accents = username is not None and not distinguishes(database, username, "é", "e")
     return AuthMeDatabase(table, tuple(missing), takes_accents)
 
 
-def _missing_row_rights(reading: MySqlReading, table: PlayerTable | None, authme: AuthMeConfig) -> list[str]:
+def _missing_row_rights(database: ReadOnlyMySql, table: PlayerTable | None, authme: AuthMeConfig) -> list[str]:
     """All that the login lacks; the table may be hidden from it altogether. Empty where there is no table."""
-    named = [getattr(authme.columns, name) for name in _WRITTEN]
+    named = [getattr(authme.columns, name) for name in _WRITTEN_COLUMNS]
     present = [name for name in named if name and table is not None and table.find(name)]
-    place = place_of(authme.database, authme.table)
+    place = sql_name(authme.database, authme.table)
     try:
-        return rights.missing_row_rights(reading, place, present or [authme.columns.username])
-    except Unreadable as error:
+        return rights.missing_row_rights(database, place, present or [authme.columns.username])
+    except DatabaseUnreadable as error:
         if error.code in (rights.NO_SUCH_TABLE, rights.NO_SUCH_COLUMN, rights.READ_ONLY_SERVER):
             return []
         raise
 
 
 def _is_there(file: Path) -> bool:
-    """Raises `Unreadable` where that may not be seen."""
+    """Raises `DatabaseUnreadable` where that may not be seen."""
     try:
         file.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise Unreadable(str(error.strerror)) from error
+        raise DatabaseUnreadable(str(error.strerror)) from error
     return True
 
 
-def _within(patience: float, look: Callable[[], T]) -> T | Unreadable:
+def _within(patience: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
     """What it finds, or why it does not; a database, or a DNS, that is not heard of is left behind."""
     outcome: SimpleQueue[T | Exception] = SimpleQueue()
 
@@ -170,7 +170,7 @@ def _within(patience: float, look: Callable[[], T]) -> T | Unreadable:
     try:
         found = outcome.get(timeout=patience)
     except Empty:
-        return Unreadable("it does not answer in time")
-    if isinstance(found, Exception) and not isinstance(found, Unreadable):
+        return DatabaseUnreadable("it does not answer in time")
+    if isinstance(found, Exception) and not isinstance(found, DatabaseUnreadable):
         raise found
     return found

@@ -25,13 +25,13 @@ from plugin_bridge.server.files import (
 from regsvc.auth.keys import UnusableKey, find_installation_key
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
-from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, look_at_databases
-from regsvc.doctor.facts.host import Machine
+from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
+from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.own_tables import OwnTables
-from regsvc.doctor.facts.player_rows import PlayerRows
+from regsvc.doctor.facts.player_row_counts import PlayerRowCounts
 from regsvc.doctor.facts.player_table import PlayerTable
-from regsvc.doctor.facts.readonly_db import Unreadable
-from regsvc.doctor.facts.running_daemon import RunningCompanion, find_running
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
+from regsvc.doctor.facts.running_daemon import RunningDaemon, find_running_daemon
 
 
 class Source(StrEnum):
@@ -62,12 +62,12 @@ E = TypeVar("E", bound=Exception)
 
 
 class Facts:
-    """`config` is the config, or what is wrong with it; `inside`: the companion that looks at itself."""
+    """`config` is the config, or what is wrong with it; `current_daemon`: the companion that looks at itself."""
 
-    def __init__(self, config: Config | ConfigError, machine: Machine, inside: RunningCompanion | None = None) -> None:
+    def __init__(self, config: Config | ConfigError, host: Host, current_daemon: RunningDaemon | None = None) -> None:
         self._config = config
-        self.machine = machine
-        self._inside = inside
+        self.host = host
+        self._current_daemon = current_daemon
 
     # --- our config ---
 
@@ -82,7 +82,7 @@ class Facts:
             raise FactUnavailable("everything that the config tells of: it is broken")
         return self._config
 
-    def name_of(self, place: FixLocation) -> str:
+    def describe(self, place: FixLocation) -> str:
         """The place in the words of this installation: with the file's own name where it is known."""
         file = None if self.config_problems else self._file_of(place.source)
         name = str(file or place.source)
@@ -102,7 +102,7 @@ class Facts:
 
     @cached_property
     def _authme(self) -> AuthMeConfig | ConfigError | None:
-        return _tried(lambda: read_authme(self.config), ConfigError)
+        return _result_or_error(lambda: read_authme(self.config), ConfigError)
 
     @property
     def authme_problem(self) -> str | None:
@@ -125,7 +125,7 @@ class Facts:
     @cached_property
     def _properties(self) -> ServerProperties | ServerFileError | None:
         path = self.config.game.server_properties_path
-        return None if path is None else _tried(lambda: read_server_properties(path), ServerFileError)
+        return None if path is None else _result_or_error(lambda: read_server_properties(path), ServerFileError)
 
     @property
     def properties_problem(self) -> str | None:
@@ -140,7 +140,7 @@ class Facts:
     @cached_property
     def _operators(self) -> dict[str, int] | ServerFileError:
         path = self.config.game.ops_path
-        return {} if path is None else _tried(lambda: read_operators(path), ServerFileError)
+        return {} if path is None else _result_or_error(lambda: read_operators(path), ServerFileError)
 
     @property
     def operators_problem(self) -> str | None:
@@ -159,10 +159,10 @@ class Facts:
     @property
     def state_dir(self) -> Path:
         """Raises `FactUnavailable` where we may not look into it."""
-        self._need_state_dir()
+        self._require_state_dir()
         return self.config.server.state_dir
 
-    def _need_state_dir(self) -> None:
+    def _require_state_dir(self) -> None:
         folder = self.config.server.state_dir
         if folder.exists() and not folder.is_dir():
             raise FactUnavailable("the state directory: it is not a folder")
@@ -170,35 +170,35 @@ class Facts:
             raise FactUnavailable("the state directory: we may not look into it")
 
     @cached_property
-    def _home(self) -> DatabaseLocation | ConfigError:
-        return _tried(lambda: resolve_location(self.config, self.authme if self.has_authme else None), ConfigError)
+    def _location(self) -> DatabaseLocation | ConfigError:
+        return _result_or_error(lambda: resolve_location(self.config, self.authme if self.has_authme else None), ConfigError)
 
     @property
-    def home_problem(self) -> str | None:
+    def location_problem(self) -> str | None:
         """Why it is not known which database is ours."""
-        return str(self._home) if isinstance(self._home, ConfigError) else None
+        return str(self._location) if isinstance(self._location, ConfigError) else None
 
     @property
-    def home(self) -> DatabaseLocation:
-        if isinstance(self._home, ConfigError):
+    def location(self) -> DatabaseLocation:
+        if isinstance(self._location, ConfigError):
             raise FactUnavailable("the databases: it is not known which one is ours")
-        return self._home
+        return self._location
 
     @property
     def server_database(self) -> MySQLDatabase:
         """Our database, if it is on a server."""
-        database: Database = self.home.database
+        database: Database = self.location.database
         if not isinstance(database, MySQLDatabase):
             raise FactUnavailable
         return database
 
     @property
-    def own_file(self) -> Path:
+    def own_sqlite_file(self) -> Path:
         """Our own SQLite file, there or not."""
-        database: Database = self.home.database
+        database: Database = self.location.database
         if isinstance(database, MySQLDatabase):
             raise FactUnavailable
-        self._need_state_dir()  # where it is, as a rule
+        self._require_state_dir()  # where it is, as a rule
         return Path(database.database)
 
     @property
@@ -210,7 +210,7 @@ class Facts:
     def installation_key(self) -> bytes | UnusableKey | None:
         """The key codes and links derive from, or what is wrong with our keys; None: the first start makes it."""
         auth, state_dir = self.config.auth, self.state_dir
-        return _tried(lambda: find_installation_key(auth, state_dir), UnusableKey)
+        return _result_or_error(lambda: find_installation_key(auth, state_dir), UnusableKey)
 
     @property
     def sends_mail(self) -> bool:
@@ -221,23 +221,23 @@ class Facts:
         return backend != "off"
 
     @cached_property
-    def running(self) -> RunningCompanion | None:
+    def running_daemon(self) -> RunningDaemon | None:
         """The companion that serves at this moment; None if none does."""
-        return self._inside or find_running(self.config, self.machine)
+        return self._current_daemon or find_running_daemon(self.config, self.host)
 
     # --- the databases ---
 
     @cached_property
     def databases(self) -> Databases:
-        if not isinstance(self.home.database, MySQLDatabase):
-            self._need_state_dir()
+        if not isinstance(self.location.database, MySQLDatabase):
+            self._require_state_dir()
         authme = self.authme if self.has_authme else None
-        return look_at_databases(self.home, authme, self.machine.now, is_inside=self._inside is not None)
+        return inspect_databases(self.location, authme, self.host.now, in_process=self._current_daemon is not None)
 
     @property
     def ours(self) -> OurDatabase:
         side = self.databases.ours
-        if isinstance(side, Unreadable):
+        if isinstance(side, DatabaseUnreadable):
             raise FactUnavailable("our own tables: the database cannot be read")
         return side
 
@@ -257,7 +257,7 @@ class Facts:
     @property
     def players(self) -> AuthMeDatabase:
         side = self.databases.players
-        if isinstance(side, Unreadable):
+        if isinstance(side, DatabaseUnreadable):
             raise FactUnavailable("AuthMe's table and the rights on it: its database cannot be read")
         if side is None:
             raise FactUnavailable
@@ -272,7 +272,7 @@ class Facts:
         return table
 
     @property
-    def player_rows(self) -> PlayerRows:
+    def player_row_counts(self) -> PlayerRowCounts:
         rows = self.player_table.rows
         if rows is None:
             raise FactUnavailable(
@@ -281,7 +281,7 @@ class Facts:
         return rows
 
 
-def _tried(look: Callable[[], T], problem: type[E]) -> T | E:
+def _result_or_error(look: Callable[[], T], problem: type[E]) -> T | E:
     """What a function returns, or the exception of this kind that it raises."""
     try:
         return look()

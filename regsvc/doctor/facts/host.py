@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 from regsvc.core import clock
 from regsvc.core.clock import Clock
 
-_PATIENCE: Final = 0.5  # seconds, for a port of this machine
+_TIMEOUT: Final = 0.5  # seconds, for a port of this machine
 _MAX_ANSWER: Final = 64 * 1024
-_SOMEWHERE_ELSE: Final = ("192.0.2.1", 9)  # for documentation: nothing is ever sent there
+_PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # for documentation: nothing is ever sent there
 
 
-class NobodyListens(Exception):
+class PortClosed(Exception):
     """The port is free."""
 
 
@@ -34,17 +34,17 @@ def find_public_address() -> str | None:
     """The address this machine has on the internet; None behind a router of its own. No packet is sent."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect(_SOMEWHERE_ELSE)
+            probe.connect(_PROBE_ADDRESS)
             address = str(probe.getsockname()[0])
     except OSError:
         return None
     return address if ip_address(address).is_global else None
 
 
-def is_answered(host: str, port: int) -> bool:
+def accepts_connections(host: str, port: int) -> bool:
     """Whether somebody takes connections there."""
     try:
-        socket.create_connection((host, port), _PATIENCE).close()
+        socket.create_connection((host, port), _TIMEOUT).close()
     except OSError:
         return False
     return True
@@ -53,7 +53,7 @@ def is_answered(host: str, port: int) -> bool:
 def fetch(url: str) -> bytes | None:
     """What a web server on this machine answers, whatever its status; None if it does not speak HTTP.
 
-    Raises `NobodyListens`.
+    Raises `PortClosed`.
     """
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 0
@@ -62,21 +62,21 @@ def fetch(url: str) -> bytes | None:
         trusting = ssl.create_default_context()
         trusting.check_hostname = False  # it is our own, under the name of this machine
         trusting.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(host, port, timeout=_PATIENCE, context=trusting)
+        connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT, context=trusting)
     else:
-        connection = http.client.HTTPConnection(host, port, timeout=_PATIENCE)
+        connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
     try:
         connection.request("GET", parts.path)
         return connection.getresponse().read(_MAX_ANSWER)
     except ConnectionRefusedError:
-        raise NobodyListens from None
+        raise PortClosed from None
     except (OSError, http.client.HTTPException):
         return None
     finally:
         connection.close()
 
 
-def is_open_to_everybody(file: Path) -> bool:
+def is_world_readable(file: Path) -> bool:
     """Whether every user of this machine may read the file: it, and every folder on the way to it."""
     try:
         path = file.resolve(strict=True)
@@ -87,12 +87,12 @@ def is_open_to_everybody(file: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Machine:
+class Host:
     """All of it. Each may be replaced by whoever wants another machine."""
 
     now: Clock = clock.now
     user_id: Callable[[], int] = os.geteuid
     free_bytes: Callable[[Path], int] = free_bytes
     find_public_address: Callable[[], str | None] = find_public_address
-    is_answered: Callable[[str, int], bool] = is_answered
+    accepts_connections: Callable[[str, int], bool] = accepts_connections
     fetch: Callable[[str], bytes | None] = fetch

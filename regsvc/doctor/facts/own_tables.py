@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from regsvc.database.migrator import list_migrations
 from regsvc.database.models import UtcDateTimeField
-from regsvc.doctor.facts.readonly_db import Reading, Row, Unreadable
+from regsvc.doctor.facts.readonly_db import ReadOnlyDatabase, Row, DatabaseUnreadable
 
 _NO_SUCH_TABLE: Final = 1146
-_MOST_NAMES: Final = 3
+_MAX_NAMES: Final = 3
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PlayerSample:
     """`count` of something, and a few words for each kind of it."""
 
     count: int
@@ -24,77 +24,77 @@ class Waiting:
 
 @dataclass(frozen=True)
 class OwnTables:
-    """What stands there. Before the first start has ended `home` is "", `installation_id` and `key_fingerprint` None.
+    """What stands there. Before the first start has ended `location` is "", `installation_id` and `key_fingerprint` None.
 
-    `newest_entry_at`: of the audit log. `failed`: errands that were given up, by kind. `is_braked_at_rest`: the last
+    `newest_entry_at`: of the audit log. `failed`: errands that were given up, by kind. `last_run_held_back_changes`: the last
     thing the sync wrote down is that it left something out.
     """
 
     newest_migration: int
-    home: str
+    recorded_location: str
     installation_id: str | None
     key_fingerprint: str | None
     newest_entry_at: datetime | None
-    conflicts: Waiting
+    conflicts: PlayerSample
     """Players who wait for a decision of ours."""
-    disputed: Waiting
+    disputed: PlayerSample
     """Players of whom something stands differently on both sides: an e-mail, the case of the name."""
     failed: Mapping[str, int]
-    oldest_errand_at: datetime | None
-    is_braked_at_rest: bool
+    oldest_message_at: datetime | None
+    last_run_held_back_changes: bool
 
 
-def look_at_own_tables(reading: Reading) -> OwnTables | None:
-    """None before the first start has made them. Raises `Unreadable`."""
+def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
+    """None before the first start has made them. Raises `DatabaseUnreadable`."""
     try:
-        newest = reading.value("SELECT MAX(number) AS number FROM regsvc_migration")
-    except Unreadable as error:
+        newest = database.value("SELECT MAX(number) AS number FROM regsvc_migration")
+    except DatabaseUnreadable as error:
         if error.code == _NO_SUCH_TABLE or "no such table" in str(error):
             return None
         raise
     if newest is None:
         return None
     installation = (
-        reading.row("SELECT home, installation_id, key_fingerprint FROM regsvc_installation WHERE id = 1") or {}
+        database.row("SELECT home, installation_id, key_fingerprint FROM regsvc_installation WHERE id = 1") or {}
     )
-    last_sync = reading.row(
+    last_sync = database.row(
         "SELECT action FROM regsvc_audit WHERE action IN ('sync.run', 'sync.braked') ORDER BY id DESC LIMIT 1"
     )
-    failed = reading.rows("SELECT kind, COUNT(*) AS n FROM regsvc_outbox WHERE outcome = 'failed' GROUP BY kind")
-    oldest = reading.value("SELECT MIN(created_at) AS at FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL")
+    failed = database.rows("SELECT kind, COUNT(*) AS n FROM regsvc_outbox WHERE outcome = 'failed' GROUP BY kind")
+    oldest = database.value("SELECT MIN(created_at) AS at FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL")
     return OwnTables(
         newest_migration=int(newest),
-        home=str(installation.get("home", "")),
+        recorded_location=str(installation.get("home", "")),
         installation_id=installation.get("installation_id"),
         key_fingerprint=installation.get("key_fingerprint"),
-        newest_entry_at=_moment(reading.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
-        conflicts=_players(reading, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
-        disputed=_players(reading, "plugin_state = 'conflict' AND conflict IS NOT NULL"),
+        newest_entry_at=_moment(database.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
+        conflicts=_players(database, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
+        disputed=_players(database, "plugin_state = 'conflict' AND conflict IS NOT NULL"),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
-        oldest_errand_at=_moment(oldest),
-        is_braked_at_rest=last_sync is not None and last_sync["action"] == "sync.braked",
+        oldest_message_at=_moment(oldest),
+        last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
     )
 
 
-def clock_difference(reading: Reading, now: datetime) -> timedelta:
-    """How far the database's clock is ahead of ours. SQLite has ours. Raises `Unreadable`."""
-    if reading.is_sqlite:
+def clock_difference(database: ReadOnlyDatabase, now: datetime) -> timedelta:
+    """How far the database's clock is ahead of ours. SQLite has ours. Raises `DatabaseUnreadable`."""
+    if database.is_sqlite:
         return timedelta(0)
-    theirs = _moment(reading.value("SELECT UTC_TIMESTAMP(3) AS at"))
+    theirs = _moment(database.value("SELECT UTC_TIMESTAMP(3) AS at"))
     return timedelta(0) if theirs is None else theirs - now
 
 
-def list_missing_triggers(reading: Reading) -> list[str]:
+def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
     """Of those our migrations make; a login without the right to make any does not see any either."""
-    rows = reading.rows(
+    rows = database.rows(
         "SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = DATABASE()"
     )
     return sorted(_names_in_migrations("TRIGGER") - _names(rows))
 
 
-def list_missing_views(reading: Reading) -> list[str]:
+def list_missing_views(database: ReadOnlyDatabase) -> list[str]:
     """Of those our migrations make."""
-    rows = reading.rows("SELECT table_name AS name FROM information_schema.views WHERE table_schema = DATABASE()")
+    rows = database.rows("SELECT table_name AS name FROM information_schema.views WHERE table_schema = DATABASE()")
     return sorted(_names_in_migrations("VIEW") - _names(rows))
 
 
@@ -112,11 +112,11 @@ def _names(rows: list[Row]) -> set[str]:
     return {str(row["name"]) for row in rows}
 
 
-def _players(reading: Reading, condition: str) -> Waiting:
+def _players(database: ReadOnlyDatabase, condition: str) -> PlayerSample:
     where = f"FROM regsvc_player WHERE {condition}"
-    count = int(reading.value(f"SELECT COUNT(*) AS n {where}"))
-    rows = reading.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {_MOST_NAMES}")
-    return Waiting(count, tuple(str(row["name"]) for row in rows))
+    count = int(database.value(f"SELECT COUNT(*) AS n {where}"))
+    rows = database.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {_MAX_NAMES}")
+    return PlayerSample(count, tuple(str(row["name"]) for row in rows))
 
 
 def _moment(value: Any) -> datetime | None:

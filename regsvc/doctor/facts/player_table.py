@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from plugin_bridge.authme.config import ColumnNames
-from regsvc.doctor.facts.player_rows import PlayerRows, look_at_rows
-from regsvc.doctor.facts.readonly_db import Reading, Row, Unreadable
+from regsvc.doctor.facts.player_row_counts import PlayerRowCounts, count_rows
+from regsvc.doctor.facts.readonly_db import ReadOnlyDatabase, Row, DatabaseUnreadable
 
 _WORD: Final = re.compile(r"\w+")
 _BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}
@@ -23,10 +23,10 @@ class PlayerColumn:
     name: str
     is_nullable: bool
     default: str | None
-    fills_itself: bool = False
+    is_generated: bool = False
     charset: str | None = None
     collation: str | None = None
-    highest: int | None = None
+    max_value: int | None = None
     """The highest number it can hold, where that is known and not far away."""
 
 
@@ -39,7 +39,7 @@ class PlayerTable:
 
     engine: str | None
     columns: Mapping[str, PlayerColumn]
-    rows: PlayerRows | None
+    rows: PlayerRowCounts | None
     next_id: int | None = None
 
     def find(self, name: str) -> PlayerColumn | None:
@@ -47,54 +47,54 @@ class PlayerTable:
         return self.columns.get(name.lower())
 
 
-def look_at_table(reading: Reading, schema: str | None, table: str) -> PlayerTable | None:
+def inspect_table(database: ReadOnlyDatabase, schema: str | None, table: str) -> PlayerTable | None:
     """The table without its rows; None if there is none, or it may not be seen.
 
-    The names have been checked to be plain words. `schema` None: the connection's own, or SQLite. Raises `Unreadable`.
+    The names have been checked to be plain words. `schema` None: the connection's own, or SQLite. Raises `DatabaseUnreadable`.
     """
-    if reading.is_sqlite:
-        columns, told = _sqlite_columns(reading, table), None
+    if database.is_sqlite:
+        columns, told = _sqlite_columns(database, table), None
     else:
-        columns, told = _mysql_columns(reading, schema, table), _mysql_table(reading, schema, table)
+        columns, told = _mysql_columns(database, schema, table), _mysql_table(database, schema, table)
     if not columns:
         return None
     engine, next_id = (told["engine"], told["next_id"]) if told is not None else (None, None)
     return PlayerTable(engine, {column.name.lower(): column for column in columns}, None, next_id)
 
 
-def with_rows(reading: Reading, schema: str | None, name: str, columns: ColumnNames, table: PlayerTable) -> PlayerTable:
-    """The same with its rows, unless they are too many or have no names. Raises `Unreadable`."""
+def with_row_counts(database: ReadOnlyDatabase, schema: str | None, name: str, columns: ColumnNames, table: PlayerTable) -> PlayerTable:
+    """The same with its rows, unless they are too many or have no names. Raises `DatabaseUnreadable`."""
     if table.find(columns.username) is None:
         return table
     times = [name for name in (columns.register_date, columns.last_login) if table.find(name)]
-    return replace(table, rows=look_at_rows(reading, place_of(schema, name), columns.username, times))
+    return replace(table, rows=count_rows(database, sql_name(schema, name), columns.username, times))
 
 
-def place_of(schema: str | None, table: str) -> str:
+def sql_name(schema: str | None, table: str) -> str:
     """The table's name in SQL. Backticks quote on SQLite, too."""
     return f"`{schema}`.`{table}`" if schema else f"`{table}`"
 
 
-def _sqlite_columns(reading: Reading, table: str) -> list[PlayerColumn]:
+def _sqlite_columns(database: ReadOnlyDatabase, table: str) -> list[PlayerColumn]:
     return [
         PlayerColumn(
             name=row["name"],
             is_nullable=not row["notnull"],
             default=row["dflt_value"],
-            fills_itself=bool(row["pk"]),
+            is_generated=bool(row["pk"]),
         )
-        for row in reading.rows(f"PRAGMA table_info(`{table}`)")
+        for row in database.rows(f"PRAGMA table_info(`{table}`)")
     ]
 
 
-def _mysql_table(reading: Reading, schema: str | None, table: str) -> Row | None:
-    return reading.row(
+def _mysql_table(database: ReadOnlyDatabase, schema: str | None, table: str) -> Row | None:
+    return database.row(
         f"SELECT engine AS engine, auto_increment AS next_id FROM information_schema.tables {_OF_TABLE}", schema, table
     )
 
 
-def _mysql_columns(reading: Reading, schema: str | None, table: str) -> list[PlayerColumn]:
-    rows = reading.rows(
+def _mysql_columns(database: ReadOnlyDatabase, schema: str | None, table: str) -> list[PlayerColumn]:
+    rows = database.rows(
         "SELECT column_name AS name, is_nullable AS is_nullable, column_default AS dflt, extra AS extra,"
         " character_set_name AS charset, collation_name AS collation, column_type AS kind"
         f" FROM information_schema.columns {_OF_TABLE}",
@@ -106,29 +106,29 @@ def _mysql_columns(reading: Reading, schema: str | None, table: str) -> list[Pla
             name=row["name"],
             is_nullable=row["is_nullable"] == "YES",
             default=row["dflt"],
-            fills_itself="auto_increment" in row["extra"].lower() or "generated" in row["extra"].lower(),
+            is_generated="auto_increment" in row["extra"].lower() or "generated" in row["extra"].lower(),
             charset=row["charset"],
             collation=row["collation"],
-            highest=_highest(str(row["kind"]).lower()),
+            max_value=_max_value(str(row["kind"]).lower()),
         )
         for row in rows
     ]
 
 
-def _highest(kind: str) -> int | None:
+def _max_value(kind: str) -> int | None:
     """Of a type such as `mediumint(8) unsigned`."""
     bits = _BITS.get(kind.partition("(")[0].partition(" ")[0])
     return None if bits is None else (1 << (bits if "unsigned" in kind else bits - 1)) - 1
 
 
-def tells_apart(reading: Reading, column: PlayerColumn, one: str, other: str) -> bool:
+def distinguishes(database: ReadOnlyDatabase, column: PlayerColumn, one: str, other: str) -> bool:
     """Whether the column takes these for two different texts; True where the database does not answer."""
-    if column.charset is None or column.collation is None or reading.is_sqlite:
+    if column.charset is None or column.collation is None or database.is_sqlite:
         return True
     if not _WORD.fullmatch(column.charset) or not _WORD.fullmatch(column.collation):
         return True
     converted = f"CONVERT(? USING {column.charset})"
     try:
-        return not reading.value(f"SELECT {converted} COLLATE {column.collation} = {converted} AS same", one, other)
-    except Unreadable:
+        return not database.value(f"SELECT {converted} COLLATE {column.collation} = {converted} AS same", one, other)
+    except DatabaseUnreadable:
         return True

@@ -21,11 +21,11 @@ Row = dict[str, Any]
 _CONNECT_TIMEOUT: Final = 1.0  # seconds
 _ANSWER_TIMEOUT: Final = 1.5
 _LOCK_TIMEOUT: Final = 0.5
-_CUT_OFF: Final = {1969, 3024, 1317}  # MariaDB's word for it, MySQL's, and what an old one says
-_BEFORE_MYSQL: Final = "SET SESSION lock_wait_timeout = 1"  # whoever holds a lock on a table's shape is not waited for
+_TIMEOUT_CODES: Final = {1969, 3024, 1317}  # MariaDB's word for it, MySQL's, and what an old one says
+_LOCK_WAIT_TIMEOUT: Final = "SET SESSION lock_wait_timeout = 1"  # whoever holds a lock on a table's shape is not waited for
 
 
-class Unreadable(Exception):
+class DatabaseUnreadable(Exception):
     """The database cannot be reached, or does not answer this. `str()` is what it says, without any secret.
 
     `code` is MySQL's number of the error, 0 where there is none.
@@ -36,12 +36,12 @@ class Unreadable(Exception):
         self.code = code
 
 
-class StatementCutOff(Unreadable):
-    """It took longer than `MySqlReading.cut_off_after` allows."""
+class StatementTimeout(DatabaseUnreadable):
+    """It took longer than `ReadOnlyMySql.statement_timeout` allows."""
 
 
-class Reading(ABC):
-    """A connection for looking. Statements have `?` for a value. Raises `Unreadable`; close it."""
+class ReadOnlyDatabase(ABC):
+    """A connection for looking. Statements have `?` for a value. Raises `DatabaseUnreadable`; close it."""
 
     is_sqlite: bool
 
@@ -62,21 +62,21 @@ class Reading(ABC):
         return None if row is None else next(iter(row.values()))
 
 
-class SqliteReading(Reading):
+class ReadOnlySqlite(ReadOnlyDatabase):
     """A file, opened read-only: nothing is made, not even a journal."""
 
     is_sqlite = True
 
-    def __init__(self, file: Path, *, is_inside: bool = False) -> None:
-        """`is_inside`: we may be at work on the file ourselves, elsewhere in this process. Raises `Unreadable`."""
+    def __init__(self, file: Path, *, in_process: bool = False) -> None:
+        """`in_process`: we may be at work on the file ourselves, elsewhere in this process. Raises `DatabaseUnreadable`."""
         # With a journal beside it somebody is at work; without one the file is whole, and need not be locked:
         # a lock in WAL mode would leave two files behind.
-        is_at_rest = not is_inside and not file.with_name(f"{file.name}-wal").exists()
+        is_at_rest = not in_process and not file.with_name(f"{file.name}-wal").exists()
         uri = f"file:{quote(str(file.absolute()))}?mode=ro{'&immutable=1' if is_at_rest and _is_wal(file) else ''}"
         try:
             self._connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)
         except sqlite3.Error as error:
-            raise Unreadable(str(error)) from error
+            raise DatabaseUnreadable(str(error)) from error
         self._connection.row_factory = sqlite3.Row
 
     def rows(self, sql: str, *values: object) -> list[Row]:
@@ -84,19 +84,19 @@ class SqliteReading(Reading):
             with closing(self._connection.execute(sql, values)) as cursor:
                 return [dict(row) for row in cursor]
         except sqlite3.Error as error:
-            raise Unreadable(str(error)) from error
+            raise DatabaseUnreadable(str(error)) from error
 
     def close(self) -> None:
         self._connection.close()
 
 
-class MySqlReading(Reading):
+class ReadOnlyMySql(ReadOnlyDatabase):
     """A schema, with the login, and over the connection, that the companion uses itself."""
 
     is_sqlite = False
 
     def __init__(self, database: MySQLDatabase) -> None:
-        """Raises `Unreadable`."""
+        """Raises `DatabaseUnreadable`."""
         given = {
             **database.connect_params,
             "connect_timeout": _CONNECT_TIMEOUT,
@@ -109,7 +109,7 @@ class MySqlReading(Reading):
             )
         except (pymysql.MySQLError, OSError, RuntimeError) as error:  # the last is what PyMySQL has no package for
             raise _unreadable(error) from error
-        self.rows(_BEFORE_MYSQL)
+        self.rows(_LOCK_WAIT_TIMEOUT)
         version = str(self.value("SELECT VERSION() AS version"))
         self._is_mariadb = "MariaDB" in version
         if not self._is_mariadb and not version.startswith("5."):  # MySQL 8 tells figures of tables a day old
@@ -124,8 +124,8 @@ class MySqlReading(Reading):
             raise _unreadable(error) from error
 
     @contextmanager
-    def cut_off_after(self, seconds: float) -> Iterator[None]:
-        """No statement within takes longer: `StatementCutOff` then."""
+    def statement_timeout(self, seconds: float) -> Iterator[None]:
+        """No statement within takes longer: `StatementTimeout` then."""
         if self._is_mariadb:
             name, limit = "max_statement_time", str(seconds)
         else:
@@ -152,7 +152,7 @@ def _is_wal(file: Path) -> bool:
         return False
 
 
-def _unreadable(error: Exception) -> Unreadable:
+def _unreadable(error: Exception) -> DatabaseUnreadable:
     code, said = (*error.args, "")[:2] if error.args and isinstance(error.args[0], int) else (0, str(error))
-    kind = StatementCutOff if code in _CUT_OFF else Unreadable
+    kind = StatementTimeout if code in _TIMEOUT_CODES else DatabaseUnreadable
     return kind(str(said) or type(error).__name__, code)

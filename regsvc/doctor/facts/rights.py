@@ -11,19 +11,19 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from regsvc.doctor.facts.readonly_db import Reading, Unreadable
+from regsvc.doctor.facts.readonly_db import ReadOnlyDatabase, DatabaseUnreadable
 
 NO_SUCH_TABLE: Final = 1146
 NO_SUCH_COLUMN: Final = 1054
 READ_ONLY_SERVER: Final = 1290
 
 
-_NO_RIGHT: Final = {1044, 1142, 1143, 1227, 1370, 1419}  # the last: binary logging lets only SUPER make triggers
-_SAYS_NOTHING: Final = {0, 2006, 2013, NO_SUCH_TABLE, NO_SUCH_COLUMN, READ_ONLY_SERVER}  # the first: connection lost
+_DENIED_CODES: Final = {1044, 1142, 1143, 1227, 1370, 1419}  # the last: binary logging lets only SUPER make triggers
+_INCONCLUSIVE_CODES: Final = {0, 2006, 2013, NO_SUCH_TABLE, NO_SUCH_COLUMN, READ_ONLY_SERVER}  # the first: connection lost
 
 
 # MySQL's name of the right → a statement that needs it and cannot succeed.
-_IN_SCHEMA: Final[Mapping[str, str]] = {
+_SCHEMA_RIGHTS: Final[Mapping[str, str]] = {
     "SELECT": "EXPLAIN SELECT 1 FROM {missing}",
     "INSERT": "EXPLAIN INSERT INTO {missing} VALUES (1)",
     "UPDATE": "EXPLAIN UPDATE {missing} SET x = 1",
@@ -36,10 +36,10 @@ _TRIGGER: Final = "CREATE TRIGGER {probe} BEFORE INSERT ON {missing} FOR EACH RO
 _VIEW: Final = "CREATE VIEW {probe} AS SELECT 1 FROM {missing}"
 
 
-def missing_row_rights(reading: Reading, place: str, columns: Iterable[str]) -> list[str]:
+def missing_row_rights(database: ReadOnlyDatabase, place: str, columns: Iterable[str]) -> list[str]:
     """Which of SELECT, INSERT, UPDATE and DELETE the login lacks on the table, for these columns of it.
 
-    Raises `Unreadable`, too where there is no such table.
+    Raises `DatabaseUnreadable`, too where there is no such table.
     """
     quoted = [f"`{name}`" for name in columns]
     listed, assigned = ", ".join(quoted), ", ".join(f"{name} = NULL" for name in quoted)
@@ -50,47 +50,47 @@ def missing_row_rights(reading: Reading, place: str, columns: Iterable[str]) -> 
         "UPDATE": f"EXPLAIN UPDATE {place} SET {assigned} WHERE 1 = 0",
         "DELETE": f"EXPLAIN DELETE FROM {place} WHERE 1 = 0",
     }
-    return [right for right, statement in statements.items() if not _is_allowed(reading, statement)]
+    return [right for right, statement in statements.items() if not _is_allowed(database, statement)]
 
 
-def missing_schema_rights(reading: Reading) -> list[str]:
-    """Which of those that our own tables need the login lacks in its schema. Raises `Unreadable`."""
-    return [right for right, statement in _IN_SCHEMA.items() if not _may(reading, statement)]
+def missing_schema_rights(database: ReadOnlyDatabase) -> list[str]:
+    """Which of those that our own tables need the login lacks in its schema. Raises `DatabaseUnreadable`."""
+    return [right for right, statement in _SCHEMA_RIGHTS.items() if not _may(database, statement)]
 
 
-def current_login(reading: Reading) -> str:
-    """Who we are, as a GRANT names it: `'authme'@'%'`. Raises `Unreadable`."""
-    user, _at, host = str(reading.value("SELECT CURRENT_USER() AS login")).rpartition("@")
+def current_login(database: ReadOnlyDatabase) -> str:
+    """Who we are, as a GRANT names it: `'authme'@'%'`. Raises `DatabaseUnreadable`."""
+    user, _at, host = str(database.value("SELECT CURRENT_USER() AS login")).rpartition("@")
     return f"'{user}'@'{host}'"
 
 
-def may_make_triggers(reading: Reading) -> bool:
-    """Raises `Unreadable`."""
-    return _may(reading, _TRIGGER)
+def can_create_triggers(database: ReadOnlyDatabase) -> bool:
+    """Raises `DatabaseUnreadable`."""
+    return _may(database, _TRIGGER)
 
 
-def may_make_views(reading: Reading) -> bool:
-    """Raises `Unreadable`."""
-    return _may(reading, _VIEW)
+def can_create_views(database: ReadOnlyDatabase) -> bool:
+    """Raises `DatabaseUnreadable`."""
+    return _may(database, _VIEW)
 
 
-def _may(reading: Reading, statement: str) -> bool:
+def _may(database: ReadOnlyDatabase, statement: str) -> bool:
     number = secrets.token_hex(8)  # so that nobody has a table of this name
     names = {"probe": f"`regsvc_probe_{number}`", "missing": f"`regsvc_none_{number}`"}
     try:
-        return _is_allowed(reading, statement.format(**names))
-    except Unreadable as error:
+        return _is_allowed(database, statement.format(**names))
+    except DatabaseUnreadable as error:
         if error.code == NO_SUCH_TABLE:
             return True
         raise
 
 
-def _is_allowed(reading: Reading, statement: str) -> bool:
-    """Raises `Unreadable` where the answer says nothing of rights."""
+def _is_allowed(database: ReadOnlyDatabase, statement: str) -> bool:
+    """Raises `DatabaseUnreadable` where the answer says nothing of rights."""
     try:
-        reading.rows(statement)
-    except Unreadable as error:
-        if error.code in _SAYS_NOTHING:
+        database.rows(statement)
+    except DatabaseUnreadable as error:
+        if error.code in _INCONCLUSIVE_CODES:
             raise
-        return error.code not in _NO_RIGHT  # whatever else is wrong with it was found after the rights
+        return error.code not in _DENIED_CODES  # whatever else is wrong with it was found after the rights
     return True

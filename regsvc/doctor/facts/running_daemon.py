@@ -5,30 +5,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from regsvc.config.sections import Config
-from regsvc.doctor.facts.host import Machine, NobodyListens
+from regsvc.doctor.facts.host import Host, PortClosed
 
-_VITALS = "/health/ready"
+_READY_PATH = "/health/ready"
 
 
 @dataclass(frozen=True)
-class RunningCompanion:
-    """`is_ours` False: another program has our port. `is_braked`: its sync left something out."""
+class RunningDaemon:
+    """`is_ours` False: another program has our port. `has_held_back_changes`: its sync left something out."""
 
     address: str
     is_ours: bool
-    is_braked: bool = False
+    has_held_back_changes: bool = False
 
 
-def find_running(config: Config, machine: Machine) -> RunningCompanion | None:
+def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
     """Whoever listens on our port; None if nobody does, or if any free port will do."""
     if config.server.port == 0:
         return None
     address = config.address()
     try:
-        vitals = _parse(machine.fetch(address + _VITALS))
-    except NobodyListens:
+        vitals = _parse(host.fetch(address + _READY_PATH))
+    except PortClosed:
         return None
-    return RunningCompanion(address, "success" in vitals, vitals.get("braked") is True)
+    return RunningDaemon(address, "success" in vitals, vitals.get("braked") is True)
 
 
 def _parse(answer: bytes | None) -> dict[str, Any]:

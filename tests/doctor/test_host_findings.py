@@ -31,7 +31,7 @@ def closed(doctor_case: DoctorCase) -> None:
 
 
 def test_we_are_root(doctor_case: DoctorCase) -> None:
-    doctor_case.change_machine(user_id=lambda: 0)
+    doctor_case.change_host(user_id=lambda: 0)
     doctor_case.only_finding("machine.root")
 
 
@@ -71,12 +71,12 @@ def test_our_database_is_read_only(doctor_case: DoctorCase, monkeypatch: pytest.
 
 
 def test_the_disk_is_almost_full(doctor_case: DoctorCase) -> None:
-    doctor_case.change_machine(free_bytes=lambda folder: 10 * MEBIBYTE)
+    doctor_case.change_host(free_bytes=lambda folder: 10 * MEBIBYTE)
     assert doctor_case.only_finding("machine.disk_low").title.startswith("10 MiB are left")
 
 
 def test_the_clock_has_stopped_long_ago(doctor_case: DoctorCase) -> None:
-    doctor_case.change_machine(now=lambda: datetime(1970, 1, 1, tzinfo=UTC))
+    doctor_case.change_host(now=lambda: datetime(1970, 1, 1, tzinfo=UTC))
     assert "1970" in doctor_case.only_finding("machine.clock").title
 
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from plugin_bridge.authme.players import OLDEST_MS
-from regsvc.doctor.facts.readonly_db import MySqlReading, Reading, Row, StatementCutOff
+from regsvc.doctor.facts.readonly_db import ReadOnlyMySql, ReadOnlyDatabase, Row, StatementTimeout
 
-_PATIENCE: Final = 1.0  # seconds, for going through all rows
+_TIMEOUT: Final = 1.0  # seconds, for going through all rows
 _PAGE: Final = 10_000  # rows; a page holds AuthMe's SQLite file for some milliseconds
-_MOST_NAMES: Final = 100
+_MAX_NAMES: Final = 100
 
 
 @dataclass(frozen=True)
-class PlayerRows:
+class PlayerRowCounts:
     """All rows in figures.
 
     `mixed_case`: names that are not in lower case and stand alone; `twice`: those whose lower-case name has another row
@@ -31,14 +31,14 @@ class PlayerRows:
     in_seconds: int
 
 
-def look_at_rows(reading: Reading, place: str, username: str, times: list[str]) -> PlayerRows | None:
+def count_rows(database: ReadOnlyDatabase, place: str, username: str, times: list[str]) -> PlayerRowCounts | None:
     """None when it takes too long. `place` is the table in SQL, `times` its columns with a time in milliseconds.
 
-    Raises `Unreadable`.
+    Raises `DatabaseUnreadable`.
     """
-    if isinstance(reading, MySqlReading):
-        return _rows_in_mysql(reading, place, username, times)
-    return _rows_in_sqlite(reading, place, username, times)
+    if isinstance(database, ReadOnlyMySql):
+        return _rows_in_mysql(database, place, username, times)
+    return _rows_in_sqlite(database, place, username, times)
 
 
 def _newest(times: list[str]) -> str:
@@ -62,37 +62,37 @@ def _figures(times: list[str], *, is_sqlite: bool) -> str:
     return selected
 
 
-def _rows_in_mysql(reading: MySqlReading, place: str, username: str, times: list[str]) -> PlayerRows | None:
+def _rows_in_mysql(database: ReadOnlyMySql, place: str, username: str, times: list[str]) -> PlayerRowCounts | None:
     is_mixed = f"BINARY `{username}` <> BINARY LOWER(`{username}`)"
     try:
-        with reading.cut_off_after(_PATIENCE):
-            mixed = reading.rows(f"SELECT `{username}` AS name FROM {place} WHERE {is_mixed} LIMIT {_MOST_NAMES}")
-            sums = reading.row(f"SELECT {_figures(times, is_sqlite=False)} FROM {place}") or {}
-    except StatementCutOff:
+        with database.statement_timeout(_TIMEOUT):
+            mixed = database.rows(f"SELECT `{username}` AS name FROM {place} WHERE {is_mixed} LIMIT {_MAX_NAMES}")
+            sums = database.row(f"SELECT {_figures(times, is_sqlite=False)} FROM {place}") or {}
+    except StatementTimeout:
         return None
     names = [str(row["name"]) for row in mixed]
-    return _summed(names, _list_twice(reading, place, username, names), [sums])
+    return _summed(names, _list_twice(database, place, username, names), [sums])
 
 
-def _rows_in_sqlite(reading: Reading, place: str, username: str, times: list[str]) -> PlayerRows | None:
-    ends_at = time.monotonic() + _PATIENCE
+def _rows_in_sqlite(database: ReadOnlyDatabase, place: str, username: str, times: list[str]) -> PlayerRowCounts | None:
+    ends_at = time.monotonic() + _TIMEOUT
     names: list[str] = []
     pages: list[Row] = []
-    for page in _pages(reading, place, username, times):
+    for page in _pages(database, place, username, times):
         if time.monotonic() > ends_at:
             return None
         pages.append(page)
-        if page["mixed"] and len(names) < _MOST_NAMES:
-            names += _mixed_names(reading, place, username, page)
-    return _summed(names, _list_twice(reading, place, username, names), pages)
+        if page["mixed"] and len(names) < _MAX_NAMES:
+            names += _mixed_names(database, place, username, page)
+    return _summed(names, _list_twice(database, place, username, names), pages)
 
 
-def _pages(reading: Reading, place: str, username: str, times: list[str]) -> Iterator[Row]:
+def _pages(database: ReadOnlyDatabase, place: str, username: str, times: list[str]) -> Iterator[Row]:
     """The figures of some thousand rows at a time; `first` and `last` are the page's ends."""
     last = 0
     columns = "".join(f", `{name}`" for name in times)
     while True:
-        page = reading.row(
+        page = database.row(
             f"SELECT {_figures(times, is_sqlite=True)}, MIN(rowid) AS first, MAX(rowid) AS last,"
             f" SUM(`{username}` <> LOWER(`{username}`)) AS mixed FROM (SELECT rowid AS rowid, `{username}`{columns}"
             f" FROM {place} WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE})",
@@ -104,34 +104,34 @@ def _pages(reading: Reading, place: str, username: str, times: list[str]) -> Ite
         last = page["last"]
 
 
-def _mixed_names(reading: Reading, place: str, username: str, page: Row) -> list[str]:
-    rows = reading.rows(
+def _mixed_names(database: ReadOnlyDatabase, place: str, username: str, page: Row) -> list[str]:
+    rows = database.rows(
         f"SELECT `{username}` AS name FROM {place} WHERE rowid BETWEEN ? AND ?"
-        f" AND `{username}` <> LOWER(`{username}`) LIMIT {_MOST_NAMES}",
+        f" AND `{username}` <> LOWER(`{username}`) LIMIT {_MAX_NAMES}",
         page["first"],
         page["last"],
     )
     return [str(row["name"]) for row in rows]
 
 
-def _list_twice(reading: Reading, place: str, username: str, names: list[str]) -> list[str]:
+def _list_twice(database: ReadOnlyDatabase, place: str, username: str, names: list[str]) -> list[str]:
     """Those of these names that are not the only row of their lower-case name."""
     keys = [name.lower() for name in names]
     if not names:
         return []
     marks = ", ".join("?" for _name in names)
-    rows = reading.rows(f"SELECT `{username}` AS name FROM {place} WHERE `{username}` IN ({marks})", *keys)
+    rows = database.rows(f"SELECT `{username}` AS name FROM {place} WHERE `{username}` IN ({marks})", *keys)
     lower = {str(row["name"]) for row in rows}
     return [name for name in names if name.lower() in lower or keys.count(name.lower()) > 1]
 
 
-def _summed(names: list[str], twice: list[str], sums: list[Row]) -> PlayerRows:
+def _summed(names: list[str], twice: list[str], sums: list[Row]) -> PlayerRowCounts:
     def total(figure: str) -> int:
         return sum(int(page.get(figure) or 0) for page in sums)
 
-    return PlayerRows(
-        mixed_case=tuple(name for name in names if name not in twice)[:_MOST_NAMES],
-        twice=tuple(twice)[:_MOST_NAMES],
+    return PlayerRowCounts(
+        mixed_case=tuple(name for name in names if name not in twice)[:_MAX_NAMES],
+        twice=tuple(twice)[:_MAX_NAMES],
         undated=total("undated"),
         old=total("old"),
         in_seconds=total("in_seconds"),

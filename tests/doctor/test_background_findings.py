@@ -26,7 +26,7 @@ def started(doctor_case: DoctorCase) -> None:
 def vitals(doctor_case: DoctorCase, *, braked: bool) -> None:
     """A companion runs, and says this."""
     told = json.dumps({"success": True, "braked": braked}).encode()
-    doctor_case.change_machine(fetch=lambda url: told)
+    doctor_case.change_host(fetch=lambda url: told)
 
 
 def test_the_sync_that_runs_is_braked(doctor_case: DoctorCase) -> None:

@@ -16,8 +16,8 @@ from regsvc.core import clock
 from regsvc.doctor.cached_checkup import CachedCheckup, CheckupResult
 from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Machine
-from regsvc.doctor.facts.running_daemon import RunningCompanion
+from regsvc.doctor.facts.host import Host
+from regsvc.doctor.facts.running_daemon import RunningDaemon
 from tests.support.authme_database import SqliteFile
 from tests.support.doctor_case import DoctorCase
 
@@ -38,9 +38,9 @@ class SlowLook:
         return FINE
 
 
-def gather(doctor_case: DoctorCase, *, is_braked: bool = False) -> Facts:
+def gather(doctor_case: DoctorCase, *, has_held_back_changes: bool = False) -> Facts:
     return Facts(
-        doctor_case.read_config(), doctor_case.machine, RunningCompanion("http://127.0.0.1:1", True, is_braked)
+        doctor_case.read_config(), doctor_case.host, RunningDaemon("http://127.0.0.1:1", True, has_held_back_changes)
     )
 
 
@@ -49,14 +49,14 @@ def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: DoctorCase
 
     async def story() -> list[CheckupResult]:
         doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look)
-        asking = [asyncio.create_task(doctor.ask(wants_new=bool(number % 2))) for number in range(6)]
+        asking = [asyncio.create_task(doctor.get(force=bool(number % 2))) for number in range(6)]
         asking[0].cancel()  # who leaves does not take it away from the others
         await asyncio.sleep(0)
         look.may_end.set()
         told = await asyncio.gather(*asking[1:])
-        told.append(await doctor.ask())
+        told.append(await doctor.get())
         assert look.begun == 1
-        told.append(await doctor.ask(wants_new=True))
+        told.append(await doctor.get(force=True))
         return told
 
     told = asyncio.run(story())
@@ -70,9 +70,9 @@ def test_an_old_one_is_not_good_enough(doctor_case: DoctorCase) -> None:
     look.may_end.set()
 
     async def story() -> None:
-        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look, fresh=timedelta(0))
-        await doctor.ask()
-        await doctor.ask()
+        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look, max_age=timedelta(0))
+        await doctor.get()
+        await doctor.get()
 
     asyncio.run(story())
     assert look.begun == 2
@@ -89,10 +89,10 @@ def test_one_that_fails_is_forgotten(doctor_case: DoctorCase) -> None:
 
     async def story() -> None:
         doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=stumble)
-        await doctor.ask()
+        await doctor.get()
         with pytest.raises(ZeroDivisionError):
-            await doctor.ask(wants_new=True)
-        await doctor.ask()
+            await doctor.get(force=True)
+        await doctor.get()
 
     asyncio.run(story())
     assert outcomes == []
@@ -123,7 +123,7 @@ def another_process_writes(file: Path) -> bool:
 
 def test_it_knows_what_stands_in_no_table(doctor_case: DoctorCase) -> None:
     doctor_case.start_once()
-    assert [finding.id for finding in examine(gather(doctor_case, is_braked=True)).findings] == ["sync.braked"]
+    assert [finding.id for finding in examine(gather(doctor_case, has_held_back_changes=True)).findings] == ["sync.braked"]
     assert examine(gather(doctor_case)).findings == ()
 
 
@@ -132,5 +132,5 @@ def test_it_finds_what_the_command_finds(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({"DataSource.caching": True})
     doctor_case.change("server", base_url="")
     assert examine(gather(doctor_case)) == doctor_case.examine()
-    as_root = examine(Facts(doctor_case.read_config(), Machine(), RunningCompanion("", True)))
+    as_root = examine(Facts(doctor_case.read_config(), Host(), RunningDaemon("", True)))
     assert ("machine.root" in {finding.id for finding in as_root.findings}) == (os.geteuid() == 0)
