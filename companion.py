@@ -19,7 +19,7 @@ from regsvc.cli.serve import CANNOT_START, Daemon
 from regsvc.config.loader import find_config_file, load_config
 from regsvc.config.sections import Config
 from regsvc.runtime.logs import set_up_logging
-from regsvc.runtime.state_lock import sharing_state
+from regsvc.runtime.state_lock import shared_state_lock
 
 log = logging.getLogger("companion")
 
@@ -73,7 +73,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {why}", file=sys.stderr)
         return EX_PORT_IN_USE if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]
-    with sharing_state(config.server.state_dir):
+    with shared_state_lock(config.server.state_dir):
         app = App(context, config.base_url(port))
         try:
             await Daemon(app, read_config).run(sockets, config.address(port))

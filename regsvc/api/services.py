@@ -28,7 +28,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.health import Health
 from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.plugin_version import InstalledPlugin
+from regsvc.runtime.plugin_version import PluginVersionCache
 from regsvc.runtime.updates import Updates
 from regsvc.sync.service import SyncService
 from regsvc.users.user_details import UserDetailsLoader
@@ -88,7 +88,7 @@ class Services:
     health: Health
     metrics: Metrics
     updates: Updates
-    plugin: InstalledPlugin
+    plugin: PluginVersionCache
     game_status: GameStatus
     doctor: CachedCheckup
     events: EventStreams

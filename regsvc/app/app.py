@@ -47,7 +47,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import EventLog
 from regsvc.runtime.health import Health
 from regsvc.runtime.loop_lag import LoopLag
-from regsvc.runtime.metrics import Metrics, ProcessFigures, QueueFigures
+from regsvc.runtime.metrics import Metrics, ProcessCollector, QueueCollector
 from regsvc.sync.lease import SyncLease, instance_id
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Policy
@@ -106,7 +106,7 @@ class App:
         self.metrics, self.loop_lag, self.deliveries = Metrics(), LoopLag(), DeliveryWorkers()
         self.mail_parts = mail_parts = wire_mail(context, self.worker, base_url, self.metrics, self.deliveries)
         self.password_parts = password_parts = wire_passwords(context)
-        self.metrics.watch(ProcessFigures(), QueueFigures(self.worker, password_parts.pool, self.loop_lag))
+        self.metrics.register(ProcessCollector(), QueueCollector(self.worker, password_parts.pool, self.loop_lag))
         self.auth_parts = auth_parts = _wire_auth(context)
 
         sync_records = SyncRecords(database, now)
@@ -154,7 +154,7 @@ class App:
     def _follow_run(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
         self.mail_parts.mails.wake()
-        self.events.follow_run(report)
+        self.events.publish_run(report)
 
     def _follow_change(self) -> None:
         self.deliveries.wake()
@@ -293,7 +293,7 @@ class App:
         has_held_back_changes = report is not None and report.held_back is not None
         return Facts(config, Host(now=self.context.now), RunningDaemon(config.address(), True, has_held_back_changes))
 
-    def take_over(self, config: Config) -> None:
+    def apply_config(self, config: Config) -> None:
         """Go on with a config that differs in keys of `regsvc.runtime.reload.RELOADABLE` alone. On the event loop."""
         self.login_limits.login_limits = config.auth.login_limits
         self.services.status_limits.status_limit = config.http.status_limit

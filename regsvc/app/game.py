@@ -9,10 +9,10 @@ from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.app.context import AppContext
 from regsvc.config.sections import Config
 from regsvc.core.game_address import GameAddress, find_game_address
-from regsvc.runtime.game_status import ASK_EVERY, GameStatus
+from regsvc.runtime.game_status import PING_INTERVAL, GameStatus
 from regsvc.runtime.jobs import Job
-from regsvc.runtime.plugin_version import InstalledPlugin
-from regsvc.runtime.updates import LOOK_EVERY, Product, UpdateFeed, Updates
+from regsvc.runtime.plugin_version import PluginVersionCache
+from regsvc.runtime.updates import POLL_INTERVAL, Product, UpdateFeed, Updates
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class GameParts:
     """Nobody here makes a request wait."""
 
     updates: Updates
-    plugin: InstalledPlugin
+    plugin: PluginVersionCache
     game_status: GameStatus
     has_game: bool
     """Whether the config tells where the game server is."""
@@ -31,9 +31,13 @@ class GameParts:
         """What is to be done by the clock; what is switched off is not in it."""
         jobs = []
         if self.updates.is_enabled:
-            jobs.append(Job("updates", LOOK_EVERY, self.updates.look_if_due, is_due_at_start=True, is_cut_at_stop=True))
+            jobs.append(
+                Job("updates", POLL_INTERVAL, self.updates.check_if_due, runs_at_start=True, cancel_on_stop=True)
+            )
         if self.has_game:
-            jobs.append(Job("game status", ASK_EVERY, self.game_status.ask, is_due_at_start=True, is_cut_at_stop=True))
+            jobs.append(
+                Job("game status", PING_INTERVAL, self.game_status.refresh, runs_at_start=True, cancel_on_stop=True)
+            )
         return jobs
 
 
@@ -44,7 +48,7 @@ def wire_game(context: AppContext) -> GameParts:
     find_address = partial(find_game_address, game.address, game.server_properties_path)
     return GameParts(
         updates=Updates(_feeds(config), max(config.updates.every, timedelta(minutes=1)), now),
-        plugin=InstalledPlugin(PluginJar(plugins).find_version),
+        plugin=PluginVersionCache(PluginJar(plugins).find_version),
         game_status=GameStatus(find_address, now),
         has_game=bool(game.address) or game.directory is not None,
         find_game_address=find_address,

@@ -19,7 +19,7 @@ from regsvc.cli.users import add_user_commands, run_user_command
 from regsvc.config.sections import Config
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import error_sentence, is_unreachable
-from regsvc.runtime.state_lock import StateInUse, owning_state
+from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
 
 DESCRIPTION = "Registration and administration beside a Minecraft server."
 COMMANDS = {
@@ -167,7 +167,7 @@ def _release(app: App) -> int:
     if not app.context.location.players.is_enabled:
         print(f"companion: {_NO_AUTHME}: nobody can be unlocked", file=sys.stderr)
         return 1
-    with owning_state(app.context.config.server.state_dir):  # a daemon would lock them again
+    with exclusive_state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
         unlocked, hopeless = app.unlock_all.run()
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:

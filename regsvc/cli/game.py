@@ -25,8 +25,8 @@ def _updates(room: GameParts) -> int:
     if not room.updates.is_enabled:
         print("nobody is asked: updates.enabled is false")
         return 0
-    failures = asyncio.run(room.updates.look())
-    installed: dict[Product, str | None] = {"companion": __version__, "plugin": asyncio.run(room.plugin.version())}
+    failures = asyncio.run(room.updates.check())
+    installed: dict[Product, str | None] = {"companion": __version__, "plugin": asyncio.run(room.plugin.get())}
     for product, current in installed.items():
         newest = _newest(room, product, current, failures.get(product))
         print(f"{_NAMES[product]}: {current or 'unknown'} here, {newest}")
@@ -55,7 +55,7 @@ def _game_status(room: GameParts) -> int:
     if not room.has_game:
         print("the config does not tell where the game server is: set game.directory or game.address")
         return 1
-    status = asyncio.run(room.game_status.ask()).status
+    status = asyncio.run(room.game_status.refresh()).status
     if status is None:
         print(f"silent: {_why_silent(room)}")
         return 1

@@ -26,7 +26,7 @@ from regsvc.database.engine import cannot_write, error_sentence
 from regsvc.database.location import WrongDatabase
 from regsvc.database.migrator import SchemaTooNew
 from regsvc.notifications.mail.templates import BrokenTemplate
-from regsvc.runtime.game_files import LOOK_EVERY, GameWatch, GameWatchFigures
+from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher, RestartCollector
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.reload import Reloader
@@ -60,9 +60,9 @@ class Daemon:
         pages = [*HEALTH, *METRICS, *PAGES, *DOCS, *CHAT_PAGE]
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # the last to be asked
         self._application = make_application(app.services, pages=pages)
-        self._reloader = Reloader(app.context.config, read_config, self._take_over)
-        self._game_watch = GameWatch(app.context.config, app.context.authme, self._apply_authme_config)
-        app.metrics.watch(GameWatchFigures(self._game_watch))
+        self._reloader = Reloader(app.context.config, read_config, self._apply_config)
+        self._game_files = GameFileWatcher(app.context.config, app.context.authme, self._apply_authme_config)
+        app.metrics.register(RestartCollector(self._game_files))
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()
         self._refusal: Exception | None = None
@@ -98,15 +98,15 @@ class Daemon:
     def _listen_to_signals(self) -> None:
         # a closed terminal hangs up too, and means that its user has left
         has_terminal = sys.stdin is not None and sys.stdin.isatty()
-        on_hang_up = self._stop.set if has_terminal else self._reloader.tell
+        on_hang_up = self._stop.set if has_terminal else self._reloader.request_reload
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stop.set)
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, on_hang_up)
 
-    def _take_over(self, config: Config) -> None:
+    def _apply_config(self, config: Config) -> None:
         set_up_logging(config.log)
-        self._app.take_over(config)
+        self._app.apply_config(config)
         self._application.services = self._app.services
 
     def _apply_authme_config(self, authme: AuthMeConfig) -> None:
@@ -165,11 +165,11 @@ class Daemon:
             notify("WATCHDOG=1")
 
         jobs = [
-            Job("sync", app.context.config.sync.every, app.sync.run, is_due_at_start=True),
+            Job("sync", app.context.config.sync.every, app.sync.run, runs_at_start=True),
             Job("purge", timedelta(hours=1), purge),
             Job("retention", timedelta(hours=6), retention),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
-            Job("game files", LOOK_EVERY, self._game_watch.look),
+            Job("game files", POLL_INTERVAL, self._game_files.poll),
             *app.game_parts.list_jobs(),
         ]
         interval = watchdog_interval()

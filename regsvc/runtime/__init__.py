@@ -1,1 +1,1 @@
-"""The running process: jobs, reload, health, metrics, live events."""
+"""The running process: jobs, config reload, health, metrics, live events and watchers of the game server."""

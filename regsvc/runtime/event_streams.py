@@ -1,7 +1,7 @@
-"""Admins who listen: each gets what happens from now on, for as long as the session stands.
+"""Live event streams for admins: each client receives new events for as long as its session is valid.
 
-Events are found by looking into the audit log every other second while somebody listens, and at once when something was
-changed here. So nothing is missed that another process, the sync or a person with SQL did.
+While at least one client listens, the audit log is polled every two seconds, and at once after a change made in this
+process. Polling the log means that changes by another process, by the sync or by hand-typed SQL are not missed.
 """
 
 import asyncio
@@ -16,84 +16,85 @@ from regsvc.core.caller import Session
 from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
-from regsvc.runtime.events import Event, EventLog, Tail, event_of_run
+from regsvc.runtime.events import Event, EventLog, Tail, event_from_run
 from regsvc.sync.report import SyncReport
 
 log = logging.getLogger(__name__)
 
 MAX_STREAMS: Final = 50
 MAX_STREAMS_PER_ADMIN: Final = 5
-MAX_REPEATED: Final = 500
-"""How many events somebody who comes back is told of what happened meanwhile; the newest count."""
-MAX_WAITING: Final = 10_000
-"""Events for one listener who does not read them; one more, and the stream ends."""
-MAX_AT_ONCE: Final = 200
-"""Events in one chunk."""
-HEART_BEAT: Final = timedelta(seconds=20)
-LOOK_EVERY: Final = timedelta(seconds=2)
-CHECK_EVERY: Final = timedelta(seconds=5)
-"""How often it is looked whether a listener's session still stands."""
+MAX_REPLAYED: Final = 500
+"""Missed events sent to a client that reconnects; of more, the newest."""
+MAX_QUEUED: Final = 10_000
+"""Unread events per client; one more ends the stream."""
+MAX_PER_CHUNK: Final = 200
+HEARTBEAT_INTERVAL: Final = timedelta(seconds=20)
+POLL_INTERVAL: Final = timedelta(seconds=2)
+SESSION_CHECK_INTERVAL: Final = timedelta(seconds=5)
 
-# A transaction may be open for a while after it took its id, and ids behind it become visible before.
-_LATE: Final = 10.0  # seconds
-_GREETING: Final = b"retry: 3000\n\n"
-_BEAT: Final = b": still here\n\n"
+# A transaction may stay open for a while after it took its id, so higher ids can become visible before it.
+_COMMIT_DELAY: Final = 10.0  # seconds
+_PREAMBLE: Final = b"retry: 3000\n\n"
+_HEARTBEAT: Final = b": still here\n\n"
 
 IsStillAdmin = Callable[[Session], bool]
 
 
 class EventStream:
-    """What one listener is told. For the event loop alone."""
+    """The queue of events for one client. Use on the event loop only."""
 
-    def __init__(self, session: Session, max_waiting: int) -> None:
+    def __init__(self, session: Session, max_queued: int) -> None:
         self.session = session
-        self._max_waiting = max_waiting
-        self._waiting: deque[Event] = deque()
-        self._repeated: frozenset[int | None] = frozenset()
-        self._something_happened = asyncio.Event()
+        self._max_queued = max_queued
+        self._queue: deque[Event] = deque()
+        self._replayed: frozenset[int | None] = frozenset()
+        self._has_news = asyncio.Event()
         self.is_closed = False
         self.on_close: Callable[[], None] = lambda: None
-        """Called once; for whoever waits for the listener and not for the stream."""
+        """Called once, so that a writer blocked on a slow client can be interrupted."""
 
-    def offer(self, event: Event) -> None:
-        """Tell this next. Ends the stream of somebody who has not read too many."""
-        if event.id is not None and event.id in self._repeated:
+    def push(self, event: Event) -> None:
+        """Queue an event. Closes the stream of a client that has too many unread ones."""
+        if event.id is not None and event.id in self._replayed:
             return
-        if len(self._waiting) >= self._max_waiting:
-            log.info("a listener does not read its events: %s", self.session.username)
+        if len(self._queue) >= self._max_queued:
+            log.info("closing the event stream of %s: the client does not read its events", self.session.username)
             self.close()
             return
-        self._waiting.append(event)
-        self._something_happened.set()
+        self._queue.append(event)
+        self._has_news.set()
 
-    def repeat(self, missed: Iterable[Event]) -> None:
-        """Tell these before everything else, and none of them twice."""
+    def replay(self, missed: Iterable[Event]) -> None:
+        """Put missed events before the queued ones, without sending any of them twice."""
         events = tuple(missed)
-        self._repeated = frozenset(event.id for event in events)
-        news = [event for event in self._waiting if event.id is None or event.id not in self._repeated]
-        self._waiting = deque((*events, *news))
-        self._something_happened.set()
+        self._replayed = frozenset(event.id for event in events)
+        queued = [event for event in self._queue if event.id is None or event.id not in self._replayed]
+        self._queue = deque((*events, *queued))
+        self._has_news.set()
 
     def close(self) -> None:
-        """Say nothing more."""
+        """End the stream; queued events are dropped."""
         if not self.is_closed:
             self.is_closed = True
-            self._something_happened.set()
+            self._has_news.set()
             self.on_close()
 
-    async def wait(self, seconds: float) -> bytes:
-        """What there is to tell, if need be after a while; empty when nothing happened."""
-        if not self._waiting:
-            self._something_happened.clear()
+    async def next_chunk(self, seconds: float) -> bytes:
+        """Return the queued events, encoded, waiting at most `seconds` for the first; empty if there were none."""
+        if not self._queue:
+            self._has_news.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._something_happened.wait(), seconds)
+                await asyncio.wait_for(self._has_news.wait(), seconds)
         if self.is_closed:
             return b""
-        return b"".join(self._waiting.popleft().encode() for _turn in range(min(len(self._waiting), MAX_AT_ONCE)))
+        return b"".join(self._queue.popleft().encode() for _turn in range(min(len(self._queue), MAX_PER_CHUNK)))
 
 
 class EventStreams:
-    """All listeners of this process, and the one look into the log they share. For the event loop, but for `wake`."""
+    """All event streams of this process, sharing one poller of the audit log.
+
+    Use on the event loop only, except for `wake`.
+    """
 
     def __init__(
         self,
@@ -101,162 +102,162 @@ class EventStreams:
         event_log: EventLog,
         is_still_admin: IsStillAdmin,
         *,
-        heart_beat: timedelta = HEART_BEAT,
-        look_every: timedelta = LOOK_EVERY,
-        check_every: timedelta = CHECK_EVERY,
-        max_waiting: int = MAX_WAITING,
+        heartbeat_interval: timedelta = HEARTBEAT_INTERVAL,
+        poll_interval: timedelta = POLL_INTERVAL,
+        session_check_interval: timedelta = SESSION_CHECK_INTERVAL,
+        max_queued: int = MAX_QUEUED,
     ) -> None:
-        """`is_still_admin` is a rule."""
+        """`is_still_admin` blocks; it runs on the worker."""
         self._worker = worker
         self._log = event_log
         self._is_still_admin = is_still_admin
-        self._heart_beat = heart_beat.total_seconds()
-        self._look_every = look_every.total_seconds()
-        self._check_every = check_every.total_seconds()
-        self._max_waiting = max_waiting
+        self._heartbeat_interval = heartbeat_interval.total_seconds()
+        self._poll_interval = poll_interval.total_seconds()
+        self._session_check_interval = session_check_interval.total_seconds()
+        self._max_queued = max_queued
         self._streams: set[EventStream] = set()
-        self._places: Counter[int] = Counter()  # taken, by user
+        self._open_by_user: Counter[int] = Counter()
         self._tail = _TailReader()
-        self._look = asyncio.Lock()
-        self._news = asyncio.Event()
-        self._follower: asyncio.Task[None] | None = None
+        self._read_lock = asyncio.Lock()
+        self._wakeup = asyncio.Event()
+        self._poller: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
-    # --- For listeners ---
+    # --- For clients ---
 
     @contextlib.asynccontextmanager
     async def listen(self, session: Session, last_event_id: int | None) -> AsyncIterator[EventStream]:
-        """A stream of everything that happens inside; first, what happened after `last_event_id`.
+        """Open a stream of new events, preceded by those after `last_event_id` (None: no replay).
 
-        Raises `TooManyStreams`, and `DatabaseUnavailable` while nobody knows what happens.
+        Raises `TooManyStreams`, and `DatabaseUnavailable` while the audit log cannot be read.
         """
-        self._take_place(session)
-        stream = EventStream(session, self._max_waiting)
+        self._reserve_slot(session)
+        stream = EventStream(session, self._max_queued)
         try:
-            await self._begin(stream)
+            await self._subscribe(stream)
             if last_event_id is not None:
-                stream.repeat(await self._worker.run(self._log.list_newest, last_event_id, MAX_REPEATED))
+                stream.replay(await self._worker.run(self._log.list_newest, last_event_id, MAX_REPLAYED))
             if self._is_closed:
                 stream.close()
             yield stream
         finally:
             self._streams.discard(stream)
-            self._places[session.user_id] -= 1
-            self._places += Counter()  # forgets those who have none left
+            self._open_by_user[session.user_id] -= 1
+            self._open_by_user += Counter()  # drops the zero counts
 
     async def chunks(self, stream: EventStream) -> AsyncIterator[bytes]:
-        """What to send, as it comes: events, and a sign of life when there are none. Ends with the session."""
+        """Yield the bytes to send: events as they come, and a heartbeat when there are none. Ends with the session."""
         now = asyncio.get_running_loop().time
-        beat_at, check_at = now() + self._heart_beat, now() + self._check_every
-        yield _GREETING
+        heartbeat_at, check_at = now() + self._heartbeat_interval, now() + self._session_check_interval
+        yield _PREAMBLE
         while not stream.is_closed:
-            told = await stream.wait(max(0.0, min(beat_at, check_at) - now()))
-            if told or now() >= check_at:  # whose session has ended is told nothing more
-                if not await self._may_listen(stream.session):
+            events = await stream.next_chunk(max(0.0, min(heartbeat_at, check_at) - now()))
+            if events or now() >= check_at:  # nothing is sent after the session has ended
+                if not await self._has_valid_session(stream.session):
                     return
-                check_at = now() + self._check_every
-            if told or now() >= beat_at:
-                yield told or _BEAT
-                beat_at = now() + self._heart_beat
+                check_at = now() + self._session_check_interval
+            if events or now() >= heartbeat_at:
+                yield events or _HEARTBEAT
+                heartbeat_at = now() + self._heartbeat_interval
 
-    # --- For those who change something ---
+    # --- For whatever changes something ---
 
     def wake(self) -> None:
-        """Look into the log now. From any thread, after the transaction that changed something."""
+        """Poll the log now. Call after the transaction that changed something; safe from any thread."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has just been closed
-                self._loop.call_soon_threadsafe(self._news.set)
+                self._loop.call_soon_threadsafe(self._wakeup.set)
 
-    def follow_run(self, report: SyncReport) -> None:
-        """Tell of a run of the sync. One that changed something stands in the log."""
+    def publish_run(self, report: SyncReport) -> None:
+        """Publish a sync run. One that changed something is in the audit log and is published from there."""
         if report.has_effects:
             self.wake()
         else:
-            self._tell([event_of_run(report)])
+            self._publish([event_from_run(report)])
 
     def close(self) -> None:
-        """End all streams, and every one that is opened from now on."""
+        """End all streams, and every one opened later."""
         self._is_closed = True
         for stream in self._streams:
             stream.close()
 
-    # --- Inside ---
+    # --- Internals ---
 
-    def _take_place(self, session: Session) -> None:
-        is_full = self._places.total() >= MAX_STREAMS
-        if is_full or self._places[session.user_id] >= MAX_STREAMS_PER_ADMIN:
+    def _reserve_slot(self, session: Session) -> None:
+        is_full = self._open_by_user.total() >= MAX_STREAMS
+        if is_full or self._open_by_user[session.user_id] >= MAX_STREAMS_PER_ADMIN:
             raise TooManyStreams
-        self._places[session.user_id] += 1
+        self._open_by_user[session.user_id] += 1
 
-    async def _begin(self, stream: EventStream) -> None:
-        """Let the stream hear all that is not in the log yet."""
-        async with self._look:
+    async def _subscribe(self, stream: EventStream) -> None:
+        """Add the stream at the current end of the log, and start the poller if it is not running."""
+        async with self._read_lock:
             if self._is_idle:
-                self._tail.begin(await self._worker.run(self._log.newest_id))
+                self._tail.reset(await self._worker.run(self._log.newest_id))
             else:
                 await self._read()
             self._streams.add(stream)
             if self._is_idle:
                 self._loop = asyncio.get_running_loop()
-                self._follower = asyncio.create_task(self._follow(), name="events")
+                self._poller = asyncio.create_task(self._poll(), name="events")
 
     @property
     def _is_idle(self) -> bool:
-        return self._follower is None or self._follower.done()
+        return self._poller is None or self._poller.done()
 
-    async def _follow(self) -> None:
+    async def _poll(self) -> None:
         while self._streams:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), self._look_every)
-            self._news.clear()
+                await asyncio.wait_for(self._wakeup.wait(), self._poll_interval)
+            self._wakeup.clear()
             try:
-                async with self._look:
+                async with self._read_lock:
                     await self._read()
-            except Refusal as refusal:  # what happened while the database was away is told when it is back
-                log.debug("events wait: %s", refusal.code)
+            except Refusal as refusal:  # events of a database outage are published when it is over
+                log.debug("events are delayed: %s", refusal.code)
             except Exception as bug:
-                log.error("events cannot be read: %s", describe_exception(bug))
+                log.error("cannot read events from the audit log: %s", describe_exception(bug))
 
     async def _read(self) -> None:
-        self._tell(self._tail.take(await self._worker.run(self._log.read_tail, self._tail.floor)))
+        self._publish(self._tail.new_events(await self._worker.run(self._log.read_tail, self._tail.settled_id)))
 
-    def _tell(self, events: Iterable[Event]) -> None:
+    def _publish(self, events: Iterable[Event]) -> None:
         for event in events:
             for stream in self._streams:
-                stream.offer(event)
+                stream.push(event)
 
-    async def _may_listen(self, session: Session) -> bool:
-        """While the database is away nobody knows; whoever comes back then is told so."""
+    async def _has_valid_session(self, session: Session) -> bool:
+        """Return False also while the database is away: a client that reconnects gets the proper error."""
         try:
             return await self._worker.run(self._is_still_admin, session)
         except Refusal as refusal:
-            log.debug("a stream of events ends: %s", refusal.code)
+            log.debug("closing an event stream: %s", refusal.code)
             return False
 
 
 class _TailReader:
-    """Which entries were seen. Ids become visible out of order, so the newest seconds are read again each time."""
+    """Tracks which entries were published. Ids become visible out of order, so the last seconds are read again."""
 
     def __init__(self) -> None:
-        self._marks: deque[tuple[float, int]] = deque()  # when the log was how long
-        self._seen: set[int] = set()
-        self.floor = 0
-        """Everything up to this id is over."""
+        self._checkpoints: deque[tuple[float, int]] = deque()  # loop time, newest id at that time
+        self._published: set[int] = set()
+        self.settled_id = 0
+        """No entry up to this id can appear any more."""
 
-    def begin(self, newest_id: int) -> None:
-        """What is in the log by now is history."""
-        self._marks.clear()
-        self._seen.clear()
-        self.floor = newest_id
+    def reset(self, newest_id: int) -> None:
+        """Treat everything up to this id as published."""
+        self._checkpoints.clear()
+        self._published.clear()
+        self.settled_id = newest_id
 
-    def take(self, tail: Tail) -> list[Event]:
-        """The events nobody has been told of."""
-        news = [event for event in tail.events if event.id not in self._seen]
-        self._seen.update(event.id for event in news if event.id is not None)
+    def new_events(self, tail: Tail) -> list[Event]:
+        """Return the events that were not returned before."""
+        news = [event for event in tail.events if event.id not in self._published]
+        self._published.update(event.id for event in news if event.id is not None)
         moment = asyncio.get_running_loop().time()
-        self._marks.append((moment, tail.newest_id))
-        while self._marks and self._marks[0][0] <= moment - _LATE:
-            self.floor = max(self.floor, self._marks.popleft()[1])
-        self._seen = {event_id for event_id in self._seen if event_id > self.floor}
+        self._checkpoints.append((moment, tail.newest_id))
+        while self._checkpoints and self._checkpoints[0][0] <= moment - _COMMIT_DELAY:
+            self.settled_id = max(self.settled_id, self._checkpoints.popleft()[1])
+        self._published = {event_id for event_id in self._published if event_id > self.settled_id}
         return news

@@ -1,4 +1,4 @@
-"""What happens to users and in the sync, read from the audit log: whoever did it, in whatever process, stands there."""
+"""Events of users and the sync, read from the audit log, which holds them whatever process caused them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from regsvc.sync.report import SyncReport
 
 SYNC_FINISHED: Final = "sync_finished"
 
-NAMES: Final[Mapping[str, str]] = {
+EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.registered": "user_registered",
     "user.approved": "user_approved",
     "user.rejected": "user_rejected",
@@ -22,46 +22,46 @@ NAMES: Final[Mapping[str, str]] = {
     "user.deleted": "user_deleted",
     "sync.run": SYNC_FINISHED,
 }
-"""The event that an audit entry of each action becomes; other entries are none."""
+"""Audit action → event name. Other actions are not events."""
 
-_NUMBERS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
-_GONE: Final = "deleted"
+_SYNC_COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
+_DELETED: Final = "deleted"
 _PAGE: Final = 500
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened. `id` is the audit entry's; None: none was left, since nothing was changed."""
+    """One event. `id` is the audit entry's, None for a sync run that changed nothing and left no entry."""
 
     id: int | None
     name: str
     data: Mapping[str, object]
 
     def encode(self) -> bytes:
-        """As a server-sent event."""
+        """Encode as a server-sent event."""
         number = b"" if self.id is None else b"id: %d\n" % self.id
         return number + b"event: %s\ndata: %s\n\n" % (self.name.encode(), msgspec.json.encode(self.data))
 
 
 @dataclass(frozen=True)
 class Tail:
-    """The end of the log: its newest entry's id (0: it is empty), of whatever kind, and the events asked for."""
+    """The end of the log: the id of its newest entry of any action (0: the log is empty), and the events read."""
 
     newest_id: int
     events: tuple[Event, ...]
 
 
 class EventLog:
-    """Rules that read; each is a few statements on indexes."""
+    """Blocking queries for events; each is a few statements on indexes."""
 
     def newest_id(self) -> int:
-        """Of all entries; 0 while there is none."""
+        """Return the id of the newest entry of any action; 0 if the log is empty."""
         newest: int | None = AuditEntry.select(fn.MAX(AuditEntry.id)).scalar()
         return newest or 0
 
     def read_tail(self, after_id: int) -> Tail:
-        """All events behind this id, oldest first."""
-        newest_id = self.newest_id()  # first, so that nothing up to it is left out of what follows
+        """Return all events after this id, oldest first."""
+        newest_id = self.newest_id()  # read first, so that the events below include everything up to it
         events: list[Event] = []
         last_id = after_id
         while page := self._list(AuditEntry.id > last_id, AuditEntry.id, _PAGE):
@@ -70,22 +70,22 @@ class EventLog:
         return Tail(newest_id, tuple(events))
 
     def list_newest(self, after_id: int, limit: int) -> list[Event]:
-        """At most so many events behind this id, oldest first; of more, the newest."""
+        """Return the newest `limit` events after this id, oldest first."""
         return _events(self._list(AuditEntry.id > after_id, AuditEntry.id.desc(), limit)[::-1])
 
     def _list(self, condition: Any, order: Any, limit: int) -> list[AuditEntry]:
-        is_event = AuditEntry.action.in_(list(NAMES))
+        is_event = AuditEntry.action.in_(list(EVENT_NAMES))
         return list(AuditEntry.select().where(is_event, condition).order_by(order).limit(limit))
 
 
-def event_of_run(report: SyncReport) -> Event:
-    """A run that left no audit entry."""
+def event_from_run(report: SyncReport) -> Event:
+    """Return the event of a run that left no audit entry."""
     ended_at = epoch_ms(report.started_at) + report.duration_ms
     return Event(None, SYNC_FINISHED, _sync_data(report.counts(), "sync", ended_at))
 
 
 def _events(entries: Sequence[AuditEntry]) -> list[Event]:
-    """`status` is the user's as it is by now, not as it was when an older event happened."""
+    """Convert entries. `status` is the user's current one, not the one at the time of the event."""
     keys = {entry.target.lower() for entry in entries if entry.target}
     users = User.select(User.username_key, User.status).where(User.username_key.in_(keys)) if keys else ()
     statuses = {user.username_key: user.status for user in users}
@@ -94,14 +94,14 @@ def _events(entries: Sequence[AuditEntry]) -> list[Event]:
 
 def _event(entry: AuditEntry, statuses: Mapping[str, str]) -> Event:
     at = epoch_ms(entry.created_at)
-    if NAMES[entry.action] == SYNC_FINISHED:
+    if EVENT_NAMES[entry.action] == SYNC_FINISHED:
         counts = {} if entry.detail is None else msgspec.json.decode(entry.detail)
         return Event(entry.id, SYNC_FINISHED, _sync_data(counts, entry.operator, at))
     username = entry.target or ""
-    status = statuses.get(username.lower(), _GONE)
+    status = statuses.get(username.lower(), _DELETED)
     data = {"username": username, "status": status, "at": at, "by": entry.operator}
-    return Event(entry.id, NAMES[entry.action], data)
+    return Event(entry.id, EVENT_NAMES[entry.action], data)
 
 
 def _sync_data(counts: Mapping[str, int], by: str, at: int) -> dict[str, object]:
-    return {**{name: counts.get(name, 0) for name in _NUMBERS}, "at": at, "by": by}
+    return {**{name: counts.get(name, 0) for name in _SYNC_COUNTS}, "at": at, "by": by}

@@ -1,4 +1,4 @@
-"""Notices that the game server's files change while we run: what can be taken over is, and the rest is told once."""
+"""Watcher for AuthMe's config.yml and server.properties: applies what can change at run time, warns about the rest."""
 
 import asyncio
 import logging
@@ -19,9 +19,9 @@ from regsvc.database.location import read_authme
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY: Final = timedelta(seconds=2)
+POLL_INTERVAL: Final = timedelta(seconds=2)
 
-_Stamp = tuple[int, int, int] | None  # None: there is no file, or nobody may look
+_Stamp = tuple[int, int, int] | None  # inode, size, mtime in ns; None: no such file, or it may not be looked at
 _PROPERTY_NAMES: Final = {
     "rcon_enabled": "enable-rcon",
     "rcon_ip": "rcon.ip",
@@ -31,7 +31,7 @@ _PROPERTY_NAMES: Final = {
 _NEVER_READ: Final = (-1, -1, -1)
 
 
-class _Watched:
+class _WatchedFile:
     """A file that may be written at any moment."""
 
     def __init__(self, path: Path | None) -> None:
@@ -39,8 +39,8 @@ class _Watched:
         self._seen: _Stamp = _NEVER_READ
         self._read: _Stamp = _NEVER_READ
 
-    async def is_news(self) -> bool:
-        """Whether it is another one than when this was last true, and is not being written at the moment."""
+    async def has_changed(self) -> bool:
+        """Return whether the file changed since this last returned True, and is not being written right now."""
         stamp = await asyncio.to_thread(_find_stamp, self.path)
         is_settled, self._seen = stamp == self._seen, stamp
         if stamp == self._read or not is_settled:
@@ -49,66 +49,69 @@ class _Watched:
         return True
 
 
-class GameWatch:
-    """AuthMe's config.yml and server.properties; ops.json is looked at by whoever asks for operators.
+class GameFileWatcher:
+    """Follows AuthMe's config.yml and server.properties. (ops.json is read whenever operators are looked up.)
 
-    For the event loop alone; files are read on a thread, and only when they are others than before.
+    Use on the event loop only; files are read on a thread, and only when they changed.
     """
 
-    def __init__(self, config: Config, running: AuthMeConfig | None, take_over: Callable[[AuthMeConfig], None]) -> None:
-        """`take_over` gets what the running config becomes, on the loop; it raises `ConfigError` if that cannot be."""
+    def __init__(
+        self, config: Config, running: AuthMeConfig | None, apply_config: Callable[[AuthMeConfig], None]
+    ) -> None:
+        """`apply_config` receives the new effective config on the loop; it raises `ConfigError` if it is unusable."""
         self._config = config
         self._running = running
-        self._take_over = take_over
+        self._apply_config = apply_config
         self._waiting: tuple[str, ...] = ()
-        self._authme = _Watched(config.authme_config_path)
-        self._server = _Watched(config.game.server_properties_path)
+        self._authme = _WatchedFile(config.authme_config_path)
+        self._server = _WatchedFile(config.game.server_properties_path)
         self._properties = _read_properties(config.game.server_properties_path)
 
     @property
-    def waits_for_restart(self) -> bool:
-        """Whether something has changed that only a restart takes over."""
+    def needs_restart(self) -> bool:
+        """Whether a change is waiting that only a restart can apply."""
         return self._waiting != ()
 
-    async def look(self) -> None:
-        """Once, as a job does every few seconds."""
-        await self._look_at_authme()
-        await self._look_at_properties()
+    async def poll(self) -> None:
+        """Check both files once; a job calls this every few seconds."""
+        await self._poll_authme()
+        await self._poll_properties()
 
-    async def _look_at_authme(self) -> None:
-        if not await self._authme.is_news():
+    async def _poll_authme(self) -> None:
+        if not await self._authme.has_changed():
             return
         try:
             read = await asyncio.to_thread(read_authme, self._config)
             self._compare(read)
         except ConfigError as error:
             for problem in error.problems:
-                log.error("AuthMe's config.yml has changed and cannot be used, what it said before stays: %s", problem)
+                log.error("AuthMe's config.yml has changed but cannot be used; the old values stay: %s", problem)
 
     def _compare(self, read: AuthMeConfig | None) -> None:
         if self._running is None or read is None:
-            self._note_waiting(("whether there is an AuthMe",) if self._running is not read else ())
+            self._set_waiting(("whether there is an AuthMe",) if self._running is not read else ())
             return
         change = plan_change(self._running, read)
         if change.applied:
-            self._take_over(change.config)
+            self._apply_config(change.config)
             self._running = change.config
-            log.info("AuthMe's config.yml has changed, and is followed in: %s", ", ".join(change.applied))
-        self._note_waiting(change.waiting)
+            log.info("AuthMe's config.yml has changed; now in effect: %s", ", ".join(change.applied))
+        self._set_waiting(change.waiting)
 
-    def _note_waiting(self, waiting: tuple[str, ...]) -> None:
+    def _set_waiting(self, waiting: tuple[str, ...]) -> None:
         if waiting and waiting != self._waiting:
-            log.warning(
-                "AuthMe's config.yml has changed, and waits for a restart of the companion in: %s", ", ".join(waiting)
-            )
+            log.warning("AuthMe's config.yml has changed; restart the companion to apply: %s", ", ".join(waiting))
         self._waiting = waiting
 
-    async def _look_at_properties(self) -> None:
-        if not await self._server.is_news():
+    async def _poll_properties(self) -> None:
+        if not await self._server.has_changed():
             return
         read = await asyncio.to_thread(_read_properties, self._server.path)
         if read is None and self._properties is not None:
-            log.warning("server.properties is gone or cannot be read: addresses, the console and UUIDs are not known")
+            log.warning(
+                "server.properties is missing or unreadable: the game's address, RCON and UUIDs are unknown until it "
+                "is back"
+            )
         elif read is not None and self._properties is not None:
             changed = [
                 _PROPERTY_NAMES.get(part.name, part.name.replace("_", "-"))
@@ -116,21 +119,21 @@ class GameWatch:
                 if getattr(read, part.name) != getattr(self._properties, part.name)
             ]
             if changed:
-                log.info("server.properties has changed, and is followed in: %s", ", ".join(changed))
+                log.info("server.properties has changed; now in effect: %s", ", ".join(changed))
         self._properties = read
 
 
-class GameWatchFigures(Collector):
-    """What monitoring can tell a host who does not read logs."""
+class RestartCollector(Collector):
+    """Prometheus collector for `companion_restart_needed`, for hosts who do not read logs."""
 
-    def __init__(self, watch: GameWatch) -> None:
-        self._watch = watch
+    def __init__(self, watcher: GameFileWatcher) -> None:
+        self._watcher = watcher
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "companion_restart_needed",
-            "1: AuthMe's config has changed in a way that only a restart takes over.",
-            self._watch.waits_for_restart,
+            "1: AuthMe's config has changed in a way that needs a restart of the companion.",
+            self._watcher.needs_restart,
         )
 
 

@@ -1,4 +1,4 @@
-"""How the game server is, as it was heard last: a request is told at once and never waits for the game."""
+"""Cached status of the game server: requests get the last known one and never wait for the game."""
 
 import asyncio
 import logging
@@ -15,62 +15,63 @@ from regsvc.core.game_address import GameAddress
 
 log = logging.getLogger(__name__)
 
-ASK_EVERY: Final = timedelta(seconds=30)
-"""While nobody wants to know; so nobody is told what is much older."""
-FRESH: Final = timedelta(seconds=5)
-PATIENCE: Final = timedelta(seconds=3)
+PING_INTERVAL: Final = timedelta(seconds=30)
+"""Between pings without requests, so that the first request after a pause does not get a much older status."""
+MAX_AGE: Final = timedelta(seconds=5)
+TIMEOUT: Final = timedelta(seconds=3)
 
 
 @dataclass(frozen=True)
 class LastStatus:
-    """`status` None: the server is silent, or nobody has asked it yet (`at` is None, too)."""
+    """The result of the last ping. `status` None: no answer, or no ping yet (then `at` is None, too)."""
 
     status: ServerStatus | None = None
     at: datetime | None = None
 
 
 class GameStatus:
-    """Asks the game server, one ping for however many want to know. For the event loop alone."""
+    """Pings the game server, at most once at a time. Use on the event loop only."""
 
     def __init__(
         self,
         find_address: Callable[[], GameAddress | None],
         now: Clock,
         *,
-        fresh: timedelta = FRESH,
-        patience: timedelta = PATIENCE,
+        max_age: timedelta = MAX_AGE,
+        timeout: timedelta = TIMEOUT,
     ) -> None:
-        """`find_address` may block and raise `ServerFileError`. An answer younger than `fresh` is not asked for again,
-        and the server has `patience` to give one.
+        """`find_address` may block and raise `ServerFileError`. `max_age`: how long a result stays fresh.
+
+        `timeout`: how long the server may take to answer a ping.
         """
         self._find_address = find_address
         self._now = now
-        self._fresh = fresh.total_seconds()
-        self._patience = patience.total_seconds()
+        self._max_age = max_age.total_seconds()
+        self._timeout = timeout.total_seconds()
         self._last = LastStatus()
         self._ping: asyncio.Task[LastStatus] | None = None
-        self._is_old_at = 0.0  # on the loop's clock
+        self._expires_at = 0.0  # on the loop's clock
 
-    def last_heard(self) -> LastStatus:
-        """At once; what has become old is asked for, so that whoever comes next is told the news."""
-        if asyncio.get_running_loop().time() >= self._is_old_at:
-            self._begin()
+    def last_status(self) -> LastStatus:
+        """Return the last result at once; if it has expired, start a ping for the next caller."""
+        if asyncio.get_running_loop().time() >= self._expires_at:
+            self._start_ping()
         return self._last
 
-    async def ask(self) -> LastStatus:
-        """Wait for an answer that comes after this call. Whatever may be wrong, the server is silent then."""
-        return await asyncio.shield(self._begin())
+    async def refresh(self) -> LastStatus:
+        """Wait for the ping under way or a new one. Never raises: any problem counts as no answer."""
+        return await asyncio.shield(self._start_ping())
 
-    def _begin(self) -> asyncio.Task[LastStatus]:
-        """The ping under way, or a new one."""
+    def _start_ping(self) -> asyncio.Task[LastStatus]:
+        """Return the ping under way, or a new one."""
         if self._ping is None or self._ping.done():
-            self._ping = asyncio.create_task(self._hear(), name="game-status")
+            self._ping = asyncio.create_task(self._update(), name="game-status")
         return self._ping
 
-    async def _hear(self) -> LastStatus:
+    async def _update(self) -> LastStatus:
         status = await self._find_status()
         self._last = LastStatus(status, self._now())
-        self._is_old_at = asyncio.get_running_loop().time() + self._fresh
+        self._expires_at = asyncio.get_running_loop().time() + self._max_age
         return self._last
 
     async def _find_status(self) -> ServerStatus | None:
@@ -78,9 +79,9 @@ class GameStatus:
             address = await asyncio.to_thread(self._find_address)
             if address is None:
                 return None
-            return await fetch_status(address.host, address.port, self._patience)
+            return await fetch_status(address.host, address.port, self._timeout)
         except (ServerUnreachable, ServerFileError) as error:
-            log.debug("the game server is silent: %s", error)
+            log.debug("the game server does not answer: %s", error)
         except Exception as bug:
-            log.error("asking the game server met a bug: %s", describe_exception(bug))
+            log.error("pinging the game server failed unexpectedly: %s", describe_exception(bug))
         return None

@@ -1,4 +1,4 @@
-"""How we are, for whoever watches: cheap to ask, and without a name or a secret in the answer."""
+"""Health status for probes and monitoring: cheap to compute, and free of names and secrets."""
 
 import asyncio
 import logging
@@ -18,43 +18,43 @@ from regsvc.sync.service import SyncService
 
 log = logging.getLogger(__name__)
 
-_FRESH: Final = timedelta(seconds=1)
-_PATIENCE: Final = timedelta(seconds=3)  # shorter than the time-outs of those who probe us
+_MAX_AGE: Final = timedelta(seconds=1)
+_TIMEOUT: Final = timedelta(seconds=3)  # shorter than the timeouts of common probes
 _RETRY_AFTER: Final = 2
 
 
-class Bridge(StrEnum):
-    """AuthMe's table, as the last run of the sync found it."""
+class BridgeState(StrEnum):
+    """State of AuthMe's table, as the last sync run found it."""
 
     UP = "up"
     AWAY = "away"
     UNKNOWN = "unknown"
-    """There was no run yet."""
+    """No run yet."""
     OFF = "off"
     """There is no AuthMe here."""
 
 
 @dataclass(frozen=True)
 class HealthStatus:
-    """`refusal` is what requests get that need the database; None: we are ready.
+    """`refusal` is the error that requests needing the database get now; None means ready.
 
-    `waiting_mails` and `oldest_mail_age` are None while the database does not tell, the age also when no mail waits.
+    `waiting_mails` and `oldest_mail_age` are None while the database does not answer; the age also if no mail waits.
     """
 
     refusal: Refusal | None
-    bridge: Bridge
-    is_braked: bool
+    bridge: BridgeState
+    has_held_back_changes: bool
     waiting_mails: int | None
     oldest_mail_age: timedelta | None
 
     @property
     def is_ready(self) -> bool:
-        """Whether the database is there and has our tables."""
+        """Whether the database is reachable and has our tables."""
         return self.refusal is None
 
 
 class Health:
-    """Asks the database at most once a second, however many ask us. For the event loop alone."""
+    """Computes the health status, asking the database at most once a second. Use on the event loop only."""
 
     def __init__(
         self,
@@ -64,38 +64,38 @@ class Health:
         now: Clock,
         *,
         is_bridge_on: bool,
-        patience: timedelta = _PATIENCE,
+        timeout: timedelta = _TIMEOUT,
     ) -> None:
-        """`patience` is how long the database may take to answer until it counts as away."""
+        """`timeout`: how long the database may take to answer before it counts as away."""
         self._worker = worker
         self._outbox = outbox
         self._sync = sync
         self._now = now
         self._is_bridge_on = is_bridge_on
-        self._patience = patience
-        self._look: asyncio.Task[Backlog | Refusal] | None = None
-        self._is_fresh_until = 0.0  # on the loop's clock
+        self._timeout = timeout
+        self._query: asyncio.Task[Backlog | Refusal] | None = None
+        self._expires_at = 0.0  # on the loop's clock
 
-    async def vitals(self) -> HealthStatus:
-        """Whatever may be wrong: it is told, never raised."""
+    async def status(self) -> HealthStatus:
+        """Return the current status. Problems are part of the status and never raised."""
         found = await self._backlog()
         backlog = None if isinstance(found, Refusal) else found
         report = self._sync.last_report
         return HealthStatus(
             refusal=found if isinstance(found, Refusal) else None,
             bridge=self._bridge(),
-            is_braked=report is not None and report.held_back is not None,
+            has_held_back_changes=report is not None and report.held_back is not None,
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if backlog is None else self._age(backlog),
         )
 
-    def _bridge(self) -> Bridge:
+    def _bridge(self) -> BridgeState:
         if not self._is_bridge_on:
-            return Bridge.OFF
+            return BridgeState.OFF
         report = self._sync.last_report
         if report is None:
-            return Bridge.UNKNOWN
-        return Bridge.UP if report.away is None else Bridge.AWAY
+            return BridgeState.UNKNOWN
+        return BridgeState.UP if report.away is None else BridgeState.AWAY
 
     def _age(self, backlog: Backlog) -> timedelta | None:
         if backlog.oldest_at is None:
@@ -104,18 +104,18 @@ class Health:
 
     async def _backlog(self) -> Backlog | Refusal:
         moment = asyncio.get_running_loop().time()
-        if self._look is None or (self._look.done() and moment >= self._is_fresh_until):
-            self._look = asyncio.create_task(self._ask_database(), name="health")
-            self._is_fresh_until = moment + _FRESH.total_seconds()
-        look = self._look
-        await asyncio.wait([look], timeout=self._patience.total_seconds())  # leaves it going: others wait for it, too
-        return look.result() if look.done() else DatabaseUnavailable(retry_after=_RETRY_AFTER)
+        if self._query is None or (self._query.done() and moment >= self._expires_at):
+            self._query = asyncio.create_task(self._query_backlog(), name="health")
+            self._expires_at = moment + _MAX_AGE.total_seconds()
+        query = self._query
+        await asyncio.wait([query], timeout=self._timeout.total_seconds())  # does not cancel it: others wait, too
+        return query.result() if query.done() else DatabaseUnavailable(retry_after=_RETRY_AFTER)
 
-    async def _ask_database(self) -> Backlog | Refusal:
+    async def _query_backlog(self) -> Backlog | Refusal:
         try:
             return await self._worker.run(self._outbox.backlog)
         except Refusal as refusal:
             return refusal
-        except PeeweeException as error:  # it is there, but not as we left it
-            log.error("the database does not answer as it should: %s", describe_exception(error))
+        except PeeweeException as error:  # the server answers, but our tables are missing or changed
+            log.error("the database answered unexpectedly: %s", describe_exception(error))
             return DatabaseUnavailable(retry_after=_RETRY_AFTER)

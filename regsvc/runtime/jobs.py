@@ -1,4 +1,4 @@
-"""What happens by the clock: a name, a period, a function. Every job is also a command."""
+"""Periodic jobs: a name, an interval and a function each. Every job is also available as a command."""
 
 import asyncio
 import logging
@@ -16,14 +16,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Job:
-    """`run` never overlaps itself: a tick while it is under way is left out."""
+    """A periodic job. `run` never overlaps itself: a tick during a run is skipped."""
 
     name: str
     every: timedelta
     run: Callable[[], Awaitable[object]]
-    is_due_at_start: bool = False
-    is_cut_at_stop: bool = False
-    """It waits for others, and nothing is lost when it is not waited for."""
+    runs_at_start: bool = False
+    cancel_on_stop: bool = False
+    """Set for a job that waits for other servers and loses nothing when it is cancelled."""
 
 
 class JobRunner:
@@ -32,35 +32,35 @@ class JobRunner:
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
         self._callbacks: list[PeriodicCallback] = []
-        self._under_way: dict[asyncio.Task[None], Job] = {}
+        self._running: dict[asyncio.Task[None], Job] = {}
 
     def start(self) -> None:
-        """Start the clocks; jobs that are due at the start run once now."""
+        """Start the timers; jobs with `runs_at_start` also run once now."""
         for job in self._jobs:
             callback = PeriodicCallback(lambda job=job: self._tick(job), job.every)  # type: ignore[misc]
             callback.start()
             self._callbacks.append(callback)
-            if job.is_due_at_start:
-                self._begin(job)
+            if job.runs_at_start:
+                self._run_now(job)
 
     async def stop(self) -> None:
-        """Stop the clocks and let what is under way end."""
+        """Stop the timers and wait for running jobs, cancelling those with `cancel_on_stop`."""
         for callback in self._callbacks:
             callback.stop()
-        for task, job in self._under_way.items():
-            if job.is_cut_at_stop:
+        for task, job in self._running.items():
+            if job.cancel_on_stop:
                 task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._running, return_exceptions=True)
 
-    def _begin(self, job: Job) -> None:
+    def _run_now(self, job: Job) -> None:
         task = asyncio.create_task(self._tick(job), name=job.name)
-        self._under_way[task] = job
-        task.add_done_callback(self._under_way.pop)
+        self._running[task] = job
+        task.add_done_callback(self._running.pop)
 
     async def _tick(self, job: Job) -> None:
         try:
             await job.run()
-        except Refusal as refusal:  # the database is away, say: the next tick tries again
-            log.warning("%s was put off: %s", job.name, refusal.code)
+        except Refusal as refusal:  # for example while the database is away: the next tick tries again
+            log.warning("job %s was postponed: %s", job.name, refusal.code)
         except Exception as error:
-            log.error("%s failed: %s", job.name, describe_exception(error))
+            log.error("job %s failed: %s", job.name, describe_exception(error))

@@ -1,4 +1,4 @@
-"""What the process writes while it runs: plain lines on a terminal, JSON lines elsewhere."""
+"""Log output: plain lines on a terminal, JSON lines elsewhere."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ from regsvc.core.exceptions import describe_exception
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the frames of an exception."""
+    """Formatter for one JSON object per line: time, level, logger, message, and the frames of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -25,7 +25,7 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """A line for people. An exception is told without its message, which may quote SQL or a secret."""
+    """Formatter for people. Exceptions are logged without their message, which may quote SQL or a secret."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
@@ -36,10 +36,10 @@ class PlainLines(logging.Formatter):
 
 
 def set_up_logging(config: LogSection) -> None:
-    """Write to standard error, as the config says."""
+    """Log to standard error in the configured format and level."""
     is_plain = config.format == "plain" or (config.format == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PlainLines() if is_plain else JsonLines())
     logging.basicConfig(level=config.level.upper(), handlers=[handler], force=True)
-    # at "debug" it writes every statement with its values, hashes among them
+    # at "debug" peewee logs every statement with its values, including hashes
     logging.getLogger("peewee").setLevel(logging.INFO)

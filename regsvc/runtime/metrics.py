@@ -1,4 +1,4 @@
-"""Figures for Prometheus. No name, address, path or secret of anybody is ever a label."""
+"""Metrics for Prometheus. Names, addresses, request paths and secrets are never used as labels."""
 
 import math
 import os
@@ -18,25 +18,25 @@ from regsvc import __version__
 from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import Outcome
-from regsvc.runtime.health import Bridge, HealthStatus
+from regsvc.runtime.health import BridgeState, HealthStatus
 from regsvc.runtime.loop_lag import LoopLag
 from regsvc.sync.report import SyncReport
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
 _BUCKETS: Final = (0.005, 0.02, 0.1, 0.25, 1, 2.5, 10)  # seconds
-_NOT_KNOWN: Final = math.nan
+_UNKNOWN: Final = math.nan
 
-# When each counter began is twice as much to scrape, and nothing that `process_start_time_seconds` does not tell.
+# `_created` series would double the scrape, and say no more than `process_start_time_seconds`.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """Counted from the start of the process on. What may be called from any thread says so."""
+    """All metrics of this process. Methods are for the event loop unless they say otherwise."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        Info("companion_build", "The version that runs.", registry=registry).info({"version": __version__})
+        Info("companion_build", "The running version.", registry=registry).info({"version": __version__})
         self._requests = Counter(
             "companion_http_requests", "Requests answered.", ["route", "method", "status"], registry=registry
         )
@@ -48,71 +48,76 @@ class Metrics:
             registry=registry,
         )
         self._refusals = Counter("companion_http_refusals", "Requests refused, by code.", ["code"], registry=registry)
-        self._mails = Counter("companion_mails", "Mails that are over, by how.", ["outcome"], registry=registry)
+        self._mails = Counter(
+            "companion_mails", "Mails that reached a final outcome, by outcome.", ["outcome"], registry=registry
+        )
         self._webhook_calls = Counter(
-            "companion_webhook_calls", "Webhook calls that are over, by how.", ["outcome"], registry=registry
+            "companion_webhook_calls",
+            "Webhook calls that reached a final outcome, by outcome.",
+            ["outcome"],
+            registry=registry,
         )
         self._console_commands = Counter(
             "companion_console_commands",
-            "Commands for the game's console that are over, by how.",
+            "Console commands that reached a final outcome, by outcome.",
             ["outcome"],
             registry=registry,
         )
         self._sync = _SyncMetrics(registry)
-        self._vitals = _VitalMetrics(registry)
+        self._health = _HealthMetrics(registry)
 
-    def watch(self, *collectors: Collector) -> None:
-        """Ask these at every scrape, too."""
+    def register(self, *collectors: Collector) -> None:
+        """Add collectors to every scrape."""
         for collector in collectors:
             self._registry.register(collector)
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """One answer. `route` is a path of the route table, never one that a visitor made up."""
+        """Count an answered request. `route` is a path from the route table, never one a client made up."""
         self._requests.labels(route, method, status).inc()
         self._durations.labels(route, method).observe(seconds)
 
     def count_refusal(self, code: str) -> None:
-        """One refusal, by its code."""
+        """Count a refused request by its code."""
         self._refusals.labels(code).inc()
 
     def count_mail(self, outcome: Outcome) -> None:
-        """One mail that is over. From any thread."""
+        """Count a mail with a final outcome. Safe from any thread."""
         self._mails.labels(outcome).inc()
 
     def count_webhook_call(self, outcome: Outcome) -> None:
-        """One event that was told, or given up. From any thread."""
+        """Count a webhook call with a final outcome. Safe from any thread."""
         self._webhook_calls.labels(outcome).inc()
 
     def count_console_command(self, outcome: Outcome) -> None:
-        """One command for the game's console that was taken, or given up. From any thread."""
+        """Count a console command with a final outcome. Safe from any thread."""
         self._console_commands.labels(outcome).inc()
 
     def count_sync(self, report: SyncReport) -> None:
-        """One run of the sync that came to its end."""
+        """Count a finished sync run."""
         self._sync.count(report)
 
-    def text(self, vitals: HealthStatus) -> bytes:
-        """Everything, as Prometheus reads it (`CONTENT_TYPE`)."""
-        self._vitals.set(vitals)
+    def text(self, status: HealthStatus) -> bytes:
+        """Return all metrics in Prometheus' text format (`CONTENT_TYPE`)."""
+        self._health.set(status)
         return generate_latest(self._registry)
 
 
 class _SyncMetrics:
-    """What the runs of this process did."""
+    """Sync runs of this process."""
 
     _CHANGES = ("adopted", "provisioned", "updated", "locked", "restored", "removed")
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._seconds = Summary("companion_sync_seconds", "Runs of the sync and how long they took.", registry=registry)
+        self._seconds = Summary("companion_sync_seconds", "Sync runs and their duration.", registry=registry)
         self._succeeded_at = Gauge(
             "companion_sync_last_success_timestamp_seconds",
-            "When a run last ended with AuthMe's table there; 0: never.",
+            "Time of the last run that could read AuthMe's table; 0: never.",
             registry=registry,
         )
-        self._scanned = Gauge("companion_sync_scanned", "Players looked at by the last run.", registry=registry)
-        self._conflicts = Gauge("companion_sync_conflicts", "Conflicts the last run found.", registry=registry)
+        self._scanned = Gauge("companion_sync_scanned", "Players examined by the last run.", registry=registry)
+        self._conflicts = Gauge("companion_sync_conflicts", "Conflicts found by the last run.", registry=registry)
         self._changes = Counter(
-            "companion_sync_changes", "Names changed, by what was done.", ["kind"], registry=registry
+            "companion_sync_changes", "Changed names, by kind of change.", ["kind"], registry=registry
         )
         for kind in self._CHANGES:
             self._changes.labels(kind)
@@ -130,40 +135,42 @@ class _SyncMetrics:
         self._errors.inc(len(report.errors))
 
 
-class _VitalMetrics:
-    """What `/health/ready` tells, as gauges; NaN where it is not known."""
+class _HealthMetrics:
+    """The values of `/health/ready` as gauges; NaN if unknown."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._database = Gauge(
-            "companion_database_up", "1: the database is there and has our tables.", registry=registry
+            "companion_database_up", "1: the database is reachable and has our tables.", registry=registry
         )
         self._bridge = Gauge(
             "companion_bridge_up",
-            "1: AuthMe's table was there at the last run; NaN: no run, no AuthMe.",
+            "1: the last run could read AuthMe's table; NaN: no run yet, or no AuthMe.",
             registry=registry,
         )
-        self._brake = Gauge(
-            "companion_sync_braked", "1: the last run left out what was too much at once.", registry=registry
+        self._held_back = Gauge(
+            "companion_sync_braked",
+            "1: the last run held changes back because there were too many at once.",
+            registry=registry,
         )
-        self._waiting = Gauge("companion_outbox_waiting", "Mails promised and not yet delivered.", registry=registry)
+        self._waiting = Gauge("companion_outbox_waiting", "Mails queued and not yet delivered.", registry=registry)
         self._oldest = Gauge(
-            "companion_outbox_oldest_seconds", "Age of the oldest of these; 0: none waits.", registry=registry
+            "companion_outbox_oldest_seconds", "Age of the oldest waiting mail; 0: none waits.", registry=registry
         )
 
-    def set(self, vitals: HealthStatus) -> None:
-        self._database.set(vitals.is_ready)
-        self._bridge.set({Bridge.UP: 1, Bridge.AWAY: 0}.get(vitals.bridge, _NOT_KNOWN))
-        self._brake.set(vitals.is_braked)
-        if vitals.waiting_mails is None:
-            self._waiting.set(_NOT_KNOWN)
-            self._oldest.set(_NOT_KNOWN)
+    def set(self, status: HealthStatus) -> None:
+        self._database.set(status.is_ready)
+        self._bridge.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.bridge, _UNKNOWN))
+        self._held_back.set(status.has_held_back_changes)
+        if status.waiting_mails is None:
+            self._waiting.set(_UNKNOWN)
+            self._oldest.set(_UNKNOWN)
             return
-        self._waiting.set(vitals.waiting_mails)
-        self._oldest.set(vitals.oldest_mail_age.total_seconds() if vitals.oldest_mail_age else 0)
+        self._waiting.set(status.waiting_mails)
+        self._oldest.set(status.oldest_mail_age.total_seconds() if status.oldest_mail_age else 0)
 
 
-class QueueFigures(Collector):
-    """What waits for a thread, and how late the event loop is."""
+class QueueCollector(Collector):
+    """Collector for work waiting for a thread, and for the lag of the event loop."""
 
     def __init__(self, worker: Worker, hash_pool: HashPool, loop_lag: LoopLag) -> None:
         self._worker = worker
@@ -173,21 +180,23 @@ class QueueFigures(Collector):
     def collect(self) -> Iterator[Metric]:
         pool = self._hash_pool
         yield GaugeMetricFamily("companion_hash_running", "Passwords being hashed now.", pool.running)
-        yield GaugeMetricFamily("companion_hash_waiting", "Passwords that wait to be hashed.", pool.waiting)
-        yield CounterMetricFamily("companion_hash_refused", "Passwords not taken on: too many waited.", pool.refused)
+        yield GaugeMetricFamily("companion_hash_waiting", "Passwords waiting to be hashed.", pool.waiting)
+        yield CounterMetricFamily(
+            "companion_hash_refused", "Passwords refused because too many were waiting.", pool.refused
+        )
         yield GaugeMetricFamily(
-            "companion_worker_waiting", "Requests that wait for a database thread.", self._worker.waiting
+            "companion_worker_waiting", "Requests waiting for a database thread.", self._worker.waiting
         )
         yield GaugeMetricFamily(
             "companion_loop_lag_seconds", "Longest lag of the event loop in the last minute.", self._loop_lag.seconds
         )
 
 
-class ProcessFigures(Collector):
-    """Memory, processor and files of this process, under the names that all Prometheus clients use.
+class ProcessCollector(Collector):
+    """Collector for memory, CPU and open files, under the names that all Prometheus clients use.
 
-    prometheus_client's own collector tells nothing where /proc shows processes only, which is how our systemd unit
-    runs us (`ProcSubset=pid`).
+    prometheus_client's own collector yields nothing where /proc shows processes only, as under our systemd unit
+    (`ProcSubset=pid`).
     """
 
     def __init__(self) -> None:
@@ -205,7 +214,7 @@ class ProcessFigures(Collector):
         try:
             pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
             open_files = sum(1 for _file in Path("/proc/self/fd").iterdir())
-        except OSError:  # no Linux, and hence no such figures
+        except OSError:  # not Linux: these metrics are not available
             return
         yield GaugeMetricFamily(
             "process_resident_memory_bytes", "Resident memory size in bytes.", pages * self._page_bytes

@@ -1,33 +1,33 @@
-"""Which version of AuthMe the game server has, looked up on a thread and seldom."""
+"""Cached lookup of the installed AuthMe version."""
 
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-FRESH: Final = timedelta(seconds=10)
+MAX_AGE: Final = timedelta(seconds=10)
 
 
-class InstalledPlugin:
-    """Remembers what the jar says, however many ask. For the event loop alone."""
+class PluginVersionCache:
+    """Caches the version found in the plugin's jar. Use on the event loop only."""
 
-    def __init__(self, find_version: Callable[[], str | None], fresh: timedelta = FRESH) -> None:
-        """`find_version` looks at files and may block; an answer younger than `fresh` is not looked up again."""
+    def __init__(self, find_version: Callable[[], str | None], max_age: timedelta = MAX_AGE) -> None:
+        """`find_version` reads files and may block; its result is reused for `max_age`."""
         self._find_version = find_version
-        self._fresh = fresh.total_seconds()
-        self._known: str | None = None
-        self._look: asyncio.Task[None] | None = None
-        self._is_old_at = 0.0  # on the loop's clock
+        self._max_age = max_age.total_seconds()
+        self._version: str | None = None
+        self._lookup: asyncio.Task[None] | None = None
+        self._expires_at = 0.0  # on the loop's clock
 
-    async def version(self) -> str | None:
-        """None where it is not known. Only the very first to ask waits for the disk."""
-        is_first = self._look is None
-        if self._look is None or (self._look.done() and asyncio.get_running_loop().time() >= self._is_old_at):
-            self._look = asyncio.create_task(self._look_up(), name="installed-plugin")
-        if is_first or not self._is_old_at:
-            await asyncio.shield(self._look)
-        return self._known
+    async def get(self) -> str | None:
+        """Return the version, None if it is unknown. Only the very first call waits for the disk."""
+        is_first = self._lookup is None
+        if self._lookup is None or (self._lookup.done() and asyncio.get_running_loop().time() >= self._expires_at):
+            self._lookup = asyncio.create_task(self._look_up(), name="installed-plugin")
+        if is_first or not self._expires_at:
+            await asyncio.shield(self._lookup)
+        return self._version
 
     async def _look_up(self) -> None:
-        self._known = await asyncio.to_thread(self._find_version)
-        self._is_old_at = asyncio.get_running_loop().time() + self._fresh
+        self._version = await asyncio.to_thread(self._find_version)
+        self._expires_at = asyncio.get_running_loop().time() + self._max_age

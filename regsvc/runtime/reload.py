@@ -1,4 +1,4 @@
-"""Reading the config again while we run: some keys change at once, the others at the next start."""
+"""Config reload at run time: some keys take effect at once, the others at the next start."""
 
 import asyncio
 import logging
@@ -30,12 +30,15 @@ RELOADABLE: Final = frozenset(
         "log.format",
     }
 )
-"""Keys that are asked for anew at every use, or that `App.take_over` hands on."""
+"""Keys that are read at every use, or that `App.apply_config` passes on."""
 
 
 @dataclass(frozen=True)
 class Reload:
-    """`config` is the running one with what may change; `applied` and `waiting` name the keys that differ."""
+    """A planned reload: `config` is the running one with the reloadable changes.
+
+    `applied` and `waiting` name the keys that differ.
+    """
 
     config: Config
     applied: tuple[str, ...]
@@ -43,7 +46,7 @@ class Reload:
 
 
 def plan_reload(running: Config, read: Config) -> Reload:
-    """What changes at once, and what waits for the next start."""
+    """Compare two configs: which keys change now, and which at the next start."""
     differing = [
         f"{section}.{declared.name}"
         for section in SECTIONS
@@ -67,24 +70,24 @@ def _with_keys(running: Config, read: Config, names: tuple[str, ...]) -> Config:
 
 
 class Reloader:
-    """Reloads one time after the other, whenever it is told to. For the event loop alone."""
+    """Reloads the config on request, one reload at a time. Use on the event loop only."""
 
-    def __init__(self, running: Config, read: Callable[[], Config], take_over: Callable[[Config], None]) -> None:
-        """`read` blocks and raises `ConfigError`; `take_over` gets what the running config becomes."""
+    def __init__(self, running: Config, read: Callable[[], Config], apply_config: Callable[[Config], None]) -> None:
+        """`read` blocks and raises `ConfigError`; `apply_config` receives the new effective config."""
         self._running = running
         self._read = read
-        self._take_over = take_over
-        self._told = asyncio.Event()
+        self._apply_config = apply_config
+        self._requested = asyncio.Event()
 
-    def tell(self) -> None:
-        """Reload soon; several calls before it begins are one."""
-        self._told.set()
+    def request_reload(self) -> None:
+        """Reload soon; requests made before it begins are merged into one."""
+        self._requested.set()
 
     async def run(self) -> None:
-        """Until cancelled. A config that cannot be used is told in the log, and the running one stays."""
+        """Serve requests until cancelled. An unusable config is logged and the running one stays."""
         while True:
-            await self._told.wait()
-            self._told.clear()
+            await self._requested.wait()
+            self._requested.clear()
             try:
                 self._reload(await asyncio.to_thread(self._read))
             except ConfigError as error:
@@ -95,11 +98,11 @@ class Reloader:
 
     def _reload(self, read: Config) -> None:
         before, reload = self._running, plan_reload(self._running, read)
-        self._take_over(reload.config)
+        self._apply_config(reload.config)
         self._running = reload.config
-        log.info("the config was reloaded: %s", ", ".join(reload.applied) or "nothing new")
+        log.info("the config was reloaded: %s", ", ".join(reload.applied) or "nothing has changed")
         if reload.waiting:
-            log.warning("these keys wait for a restart: %s", ", ".join(reload.waiting))
+            log.warning("these keys take effect after a restart: %s", ", ".join(reload.waiting))
         for warning in read.warnings:
             if warning not in before.warnings:
                 log.warning(warning)

@@ -1,4 +1,4 @@
-"""Tells systemd how we are (sd_notify(3)); without systemd nothing happens."""
+"""Service notifications for systemd (sd_notify(3)); without systemd nothing is sent."""
 
 import os
 import socket
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 
 def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Sends `READY=1`, `WATCHDOG=1`, `STOPPING=1`, `STATUS=…` or several of them, one a line.
+    """Send `READY=1`, `WATCHDOG=1`, `STOPPING=1`, `STATUS=…` or several of them, one per line.
 
-    False when nobody listens: no NOTIFY_SOCKET, or its owner has gone, which is no reason for us to go too.
+    Returns False if nothing was sent: there is no NOTIFY_SOCKET, or its owner is gone, which must not stop us.
     """
     address = environment.get("NOTIFY_SOCKET", "")
     if not address:
@@ -16,7 +16,7 @@ def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
     if address.startswith("@"):
         address = "\0" + address[1:]  # the abstract namespace
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-        # A full queue must not stop the event loop.
+        # A full queue must not block the event loop.
         sender.setblocking(False)
         try:
             sender.sendto(state.encode("utf-8"), address)
@@ -26,7 +26,7 @@ def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def watchdog_interval(environment: Mapping[str, str] = os.environ) -> float | None:
-    """Seconds between two `WATCHDOG=1`, half of what systemd allows; None when it does not watch us."""
+    """Return the seconds between two `WATCHDOG=1`, half of what systemd allows; None if there is no watchdog."""
     microseconds = environment.get("WATCHDOG_USEC", "")
     watched_pid = environment.get("WATCHDOG_PID", "")
     is_for_us = not watched_pid or watched_pid == str(os.getpid())

@@ -1,6 +1,6 @@
-"""Whether a daemon works for a state directory: it holds the directory's lock for as long as it lives.
+"""Lock on the state directory: daemons share it, `companion restore` and `migrate --to` take it exclusively.
 
-An advisory lock of the kernel on the directory itself: there is no file to go stale, and a killed process has lost it.
+It is an advisory kernel lock on the directory itself: no lock file can go stale, and a killed process loses the lock.
 """
 
 import errno
@@ -15,45 +15,45 @@ log = logging.getLogger(__name__)
 
 
 class StateInUse(Exception):
-    """Somebody else works for this state directory; `str()` says what to do."""
+    """Another process uses this state directory; `str()` says what to do."""
 
 
 @contextmanager
-def sharing_state(state_dir: Path) -> Iterator[None]:
-    """As daemons do, of which there may be several. Raises `StateInUse` while everything is moved or restored."""
-    taken = _take(
+def shared_state_lock(state_dir: Path) -> Iterator[None]:
+    """Hold the lock as a daemon does; there may be several. Raises `StateInUse` during a migration or restore."""
+    descriptor = _acquire(
         state_dir,
         fcntl.LOCK_SH,
-        f"Everything in {state_dir} is being moved or restored: start when `companion migrate --to` or "
-        "`companion restore` is done.",
+        f"`companion migrate --to` or `companion restore` is running for {state_dir}: start again when it is done.",
     )
     try:
         yield
     finally:
-        _let_go(taken)
+        _release(descriptor)
 
 
 @contextmanager
-def owning_state(state_dir: Path) -> Iterator[None]:
-    """As whoever moves or restores everything. Raises `StateInUse` while a daemon works, or somebody else moves."""
-    taken = _take(
+def exclusive_state_lock(state_dir: Path) -> Iterator[None]:
+    """Hold the lock alone. Raises `StateInUse` while a daemon, a migration or a restore is running."""
+    descriptor = _acquire(
         state_dir,
         fcntl.LOCK_EX,
-        f"A daemon works for {state_dir}: stop it first (systemctl stop companion), nothing may be written meanwhile.",
+        f"A daemon is running for {state_dir}: stop it first (systemctl stop companion), nothing may be written "
+        "meanwhile.",
     )
     try:
         yield
     finally:
-        _let_go(taken)
+        _release(descriptor)
 
 
-def _let_go(descriptor: int | None) -> None:
+def _release(descriptor: int | None) -> None:
     if descriptor is not None:
         os.close(descriptor)
 
 
-def _take(state_dir: Path, kind: int, refusal: str) -> int | None:
-    """The descriptor that holds the lock until it is closed; None where there is no directory to lock."""
+def _acquire(state_dir: Path, kind: int, message: str) -> int | None:
+    """Return the descriptor that holds the lock until it is closed; None if there is no directory to lock."""
     try:
         descriptor = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -64,7 +64,7 @@ def _take(state_dir: Path, kind: int, refusal: str) -> int | None:
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             os.close(descriptor)
-            raise StateInUse(refusal) from None
-        # a network's file system may not lock directories
-        log.warning("%s cannot be locked (%s): nothing tells whether a daemon works for it", state_dir, error.strerror)
+            raise StateInUse(message) from None
+        # a network file system may not support locks on directories
+        log.warning("%s cannot be locked (%s): a running daemon would go unnoticed", state_dir, error.strerror)
     return descriptor

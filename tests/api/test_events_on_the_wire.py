@@ -51,7 +51,7 @@ class Stage:
 
         def tell() -> None:
             for _run in range(count):
-                self.streams.follow_run(report)
+                self.streams.publish_run(report)
 
         self.api.call(tell)
 
@@ -69,7 +69,7 @@ class Stage:
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    made = Stage(heart_beat=timedelta(milliseconds=20))
+    made = Stage(heartbeat_interval=timedelta(milliseconds=20))
     with made.api:
         yield made
 
@@ -101,8 +101,8 @@ def fill(stage: Stage) -> None:
     """Tell so much that nothing more goes out to a listener who takes nothing."""
     before = -1
     [stream] = stage.streams._streams
-    while not (before == len(stream._waiting) - 200 and before > 200):
-        before = len(stream._waiting)
+    while not (before == len(stream._queue) - 200 and before > 200):
+        before = len(stream._queue)
         stage.tell(200)
 
 

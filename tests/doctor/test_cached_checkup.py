@@ -123,7 +123,9 @@ def another_process_writes(file: Path) -> bool:
 
 def test_it_knows_what_stands_in_no_table(doctor_case: DoctorCase) -> None:
     doctor_case.start_once()
-    assert [finding.id for finding in examine(gather(doctor_case, has_held_back_changes=True)).findings] == ["sync.braked"]
+    assert [finding.id for finding in examine(gather(doctor_case, has_held_back_changes=True)).findings] == [
+        "sync.braked"
+    ]
     assert examine(gather(doctor_case)).findings == ()
 
 

@@ -14,19 +14,19 @@ from regsvc.core.errors import DatabaseUnavailable, TooManyStreams
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.runtime import event_streams
-from regsvc.runtime.event_streams import MAX_REPEATED, MAX_STREAMS, MAX_STREAMS_PER_ADMIN
+from regsvc.runtime.event_streams import MAX_REPLAYED, MAX_STREAMS, MAX_STREAMS_PER_ADMIN
 from regsvc.sync.report import SyncReport
 from tests.support.event_harness import (
     NEVER,
-    PATIENCE,
     SOON,
+    TIMEOUT,
     EventHarness,
     add_many,
     events_in,
-    open_hall,
+    open_streams,
     play,
     session_of,
-    sit_down,
+    start_listening,
 )
 from tests.support.manual_clock import ManualClock
 
@@ -43,7 +43,7 @@ def worker(our_database: Database) -> Iterator[Worker]:
 
 @pytest.fixture
 def make_hall(worker: Worker, clock: ManualClock) -> MakeHall:
-    return lambda **options: open_hall(worker, Audit(clock), **options)
+    return lambda **options: open_streams(worker, Audit(clock), **options)
 
 
 def test_a_listener_hears_what_happens_from_now_on(make_hall: MakeHall) -> None:
@@ -52,7 +52,7 @@ def test_a_listener_hears_what_happens_from_now_on(make_hall: MakeHall) -> None:
     async def story() -> None:
         await event_harness.happens(target="Before")
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await event_harness.happens()
             await event_harness.happens("user.banned", "Bob")
             assert await listener.hears(2) == [("user_approved", "Alice"), ("user_banned", "Bob")]
@@ -65,7 +65,7 @@ def test_what_others_do_is_heard_without_being_told(make_hall: MakeHall) -> None
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await event_harness.happens(is_told=False)
             assert await listener.hears(1) == [("user_approved", "Alice")]
 
@@ -73,11 +73,11 @@ def test_what_others_do_is_heard_without_being_told(make_hall: MakeHall) -> None
 
 
 def test_a_change_here_is_heard_at_once(make_hall: MakeHall) -> None:
-    event_harness = make_hall(look_every=NEVER)
+    event_harness = make_hall(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await event_harness.happens()
             assert await listener.hears(1) == [("user_approved", "Alice")]
 
@@ -85,14 +85,14 @@ def test_a_change_here_is_heard_at_once(make_hall: MakeHall) -> None:
 
 
 def test_everybody_hears_it_and_latecomers_only_what_follows(make_hall: MakeHall) -> None:
-    event_harness = make_hall(look_every=NEVER)
+    event_harness = make_hall(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as first:
-            early = await sit_down(event_harness, first)
+            early = await start_listening(event_harness, first)
             await event_harness.happens(target="Before", is_told=False)
             async with event_harness.streams.listen(session_of("Oscar", 2), None) as second:
-                late = await sit_down(event_harness, second)
+                late = await start_listening(event_harness, second)
                 await event_harness.happens(target="After")
                 assert await early.hears(2) == [("user_approved", "Before"), ("user_approved", "After")]
                 assert await late.hears(1) == [("user_approved", "After")]
@@ -106,7 +106,7 @@ def test_a_silence_between_two_listeners_is_history(make_hall: MakeHall) -> None
     async def story() -> None:
         for name in ("Alice", "Bob", "Carol"):
             async with event_harness.streams.listen(session_of(), None) as stream:
-                listener = await sit_down(event_harness, stream)
+                listener = await start_listening(event_harness, stream)
                 await event_harness.happens(target=name)
                 assert await listener.hears(1) == [("user_approved", name)]
             await event_harness.happens(target="Nobody listens")
@@ -114,12 +114,12 @@ def test_a_silence_between_two_listeners_is_history(make_hall: MakeHall) -> None
     play(story)
 
 
-def test_many_may_sit_down_at_the_same_moment(make_hall: MakeHall) -> None:
+def test_many_may_start_listening_at_the_same_moment(make_hall: MakeHall) -> None:
     event_harness = make_hall()
 
     async def listen(number: int, everybody: asyncio.Barrier) -> None:
         async with event_harness.streams.listen(session_of(f"Admin{number}", number), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await everybody.wait()
             assert await listener.hears(1) == [("user_approved", "Alice")]
 
@@ -140,7 +140,7 @@ def test_who_comes_back_is_told_what_was_missed_once(make_hall: MakeHall) -> Non
         for name in ("Alice", "Bob", "Carol"):
             await event_harness.happens(target=name)
         async with event_harness.streams.listen(session_of(), 1) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await event_harness.happens(target="Dave")
             heard = [name for _event, name in await listener.hears(3)]
             assert heard == ["Bob", "Carol", "Dave"]
@@ -150,15 +150,15 @@ def test_who_comes_back_is_told_what_was_missed_once(make_hall: MakeHall) -> Non
 
 def test_what_is_missed_and_happens_is_told_in_order(make_hall: MakeHall) -> None:
     """The others learn of it at the same moment; nobody is told twice."""
-    event_harness = make_hall(look_every=NEVER)
+    event_harness = make_hall(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of("Oscar", 2), None) as other:
-            oscar = await sit_down(event_harness, other)
+            oscar = await start_listening(event_harness, other)
             for name in ("Alice", "Bob"):
                 await event_harness.happens(target=name, is_told=False)
             async with event_harness.streams.listen(session_of(), 0) as stream:
-                listener = await sit_down(event_harness, stream)
+                listener = await start_listening(event_harness, stream)
                 await event_harness.happens(target="Carol")
                 assert [name for _event, name in await listener.hears(3)] == ["Alice", "Bob", "Carol"]
                 assert [name for _event, name in await oscar.hears(3)] == ["Alice", "Bob", "Carol"]
@@ -168,15 +168,15 @@ def test_what_is_missed_and_happens_is_told_in_order(make_hall: MakeHall) -> Non
 
 def test_a_long_absence_is_told_in_part(make_hall: MakeHall, clock: ManualClock) -> None:
     event_harness = make_hall()
-    add_many(MAX_REPEATED + 7, clock)
+    add_many(MAX_REPLAYED + 7, clock)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), 1) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             heard: list[object] = []
-            while len(heard) < MAX_REPEATED:
+            while len(heard) < MAX_REPLAYED:
                 heard += events_in(await listener.chunk())
-            assert len(heard) == MAX_REPEATED
+            assert len(heard) == MAX_REPLAYED
 
     play(story)
 
@@ -188,7 +188,7 @@ def test_an_id_of_another_log_misses_nothing(make_hall: MakeHall, last_event_id:
     async def story() -> None:
         await event_harness.happens(target="Before")
         async with event_harness.streams.listen(session_of(), last_event_id) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await event_harness.happens()
             assert await listener.hears(1) == [("user_approved", "Alice")]
 
@@ -205,13 +205,13 @@ def test_an_entry_that_commits_late_is_heard_late(make_hall: MakeHall, our_datab
         with our_database.connection_context(), our_database.atomic():
             event_harness.audit.record("user.approved", "sql", "Late")
             has_taken_id.set()
-            assert may_commit.wait(PATIENCE)
+            assert may_commit.wait(TIMEOUT)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             dawdling = asyncio.create_task(asyncio.to_thread(dawdle))
-            await asyncio.to_thread(has_taken_id.wait, PATIENCE)
+            await asyncio.to_thread(has_taken_id.wait, TIMEOUT)
             await event_harness.happens(target="Early")
             assert await listener.hears(1) == [("user_approved", "Early")]
             may_commit.set()
@@ -226,17 +226,17 @@ def test_an_entry_that_commits_late_is_heard_late(make_hall: MakeHall, our_datab
 def test_what_is_long_over_is_not_looked_at_again(
     make_hall: MakeHall, monkeypatch: pytest.MonkeyPatch, our_database: Database
 ) -> None:
-    monkeypatch.setattr(event_streams, "_LATE", 0.0)
-    event_harness = make_hall(look_every=NEVER)
+    monkeypatch.setattr(event_streams, "_COMMIT_DELAY", 0.0)
+    event_harness = make_hall(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             for name in ("Alice", "Bob", "Carol"):
                 await event_harness.happens(target=name)
                 assert await listener.hears(1) == [("user_approved", name)]
-            assert event_harness.streams._tail.floor == 3
-            assert not event_harness.streams._tail._seen
+            assert event_harness.streams._tail.settled_id == 3
+            assert not event_harness.streams._tail._published
 
     play(story)
 
@@ -245,12 +245,12 @@ def test_what_is_long_over_is_not_looked_at_again(
 
 
 def test_a_run_without_effects_is_told_too(make_hall: MakeHall, clock: ManualClock) -> None:
-    event_harness = make_hall(look_every=NEVER)
+    event_harness = make_hall(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
-            event_harness.streams.follow_run(SyncReport(clock(), duration_ms=12, scanned=3))
+            listener = await start_listening(event_harness, stream)
+            event_harness.streams.publish_run(SyncReport(clock(), duration_ms=12, scanned=3))
             chunk = await listener.chunk()
         assert chunk.startswith(b"event: sync_finished\ndata: ")
         told = json.loads(chunk.split(b"data: ")[1])
@@ -260,14 +260,14 @@ def test_a_run_without_effects_is_told_too(make_hall: MakeHall, clock: ManualClo
 
 
 def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: ManualClock) -> None:
-    event_harness = make_hall(look_every=NEVER)
+    event_harness = make_hall(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             report = SyncReport(clock(), scanned=3, adopted=1)
             await event_harness.worker.run(event_harness.audit.record, "sync.run", "sync", None, report.counts())
-            event_harness.streams.follow_run(report)
+            event_harness.streams.publish_run(report)
             await event_harness.happens()
             assert await listener.hears(2) == [("sync_finished", None), ("user_approved", "Alice")]
 
@@ -278,11 +278,11 @@ def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: ManualClock
 
 
 def test_a_sign_of_life_comes_when_nothing_else_does(make_hall: MakeHall) -> None:
-    event_harness = make_hall(heart_beat=SOON)
+    event_harness = make_hall(heartbeat_interval=SOON)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             for _beat in range(3):
                 assert await listener.chunk() == b": still here\n\n"
 
@@ -290,11 +290,11 @@ def test_a_sign_of_life_comes_when_nothing_else_does(make_hall: MakeHall) -> Non
 
 
 def test_an_ended_session_ends_the_stream(make_hall: MakeHall) -> None:
-    event_harness = make_hall(check_every=SOON)
+    event_harness = make_hall(session_check_interval=SOON)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             event_harness.banned.add("Olivia")
             await listener.hears_no_more()
 
@@ -306,7 +306,7 @@ def test_whose_session_has_ended_is_told_nothing_more(make_hall: MakeHall) -> No
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             event_harness.banned.add("Olivia")
             await event_harness.happens()
             await listener.hears_no_more()
@@ -315,14 +315,14 @@ def test_whose_session_has_ended_is_told_nothing_more(make_hall: MakeHall) -> No
 
 
 def test_somebody_who_does_not_read_is_left_behind(make_hall: MakeHall) -> None:
-    event_harness = make_hall(max_waiting=5)
+    event_harness = make_hall(max_queued=5)
 
     async def story() -> None:
         async with (
             event_harness.streams.listen(session_of("Sleeper", 2), None) as asleep,
             event_harness.streams.listen(session_of(), None) as stream,
         ):
-            sleeper, listener = await sit_down(event_harness, asleep), await sit_down(event_harness, stream)
+            sleeper, listener = await start_listening(event_harness, asleep), await start_listening(event_harness, stream)
             for number in range(6):
                 await event_harness.happens(target=f"User{number}")
                 await listener.hears(1)
@@ -339,13 +339,13 @@ def test_a_crowd_of_events_comes_in_pieces(make_hall: MakeHall, clock: ManualClo
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await event_harness.worker.run(add_many, 1500, clock)
             event_harness.streams.wake()
             sizes: list[int] = []
             while sum(sizes) < 1500:
                 sizes.append(len(events_in(await listener.chunk())))
-            assert max(sizes) <= event_streams.MAX_AT_ONCE
+            assert max(sizes) <= event_streams.MAX_PER_CHUNK
 
     play(story)
 
@@ -361,7 +361,7 @@ def test_one_admin_listens_in_so_many_places(make_hall: MakeHall) -> None:
                 await open_ones.enter_async_context(event_harness.streams.listen(session_of(), None))
             await open_ones.enter_async_context(event_harness.streams.listen(session_of("Oscar", 2), None))
         async with event_harness.streams.listen(session_of(), None) as stream:
-            await sit_down(event_harness, stream)
+            await start_listening(event_harness, stream)
 
     play(story)
 
@@ -385,11 +385,11 @@ def test_a_stop_ends_every_stream(make_hall: MakeHall) -> None:
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             event_harness.streams.close()
             await listener.hears_no_more()
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await listener.hears_no_more()
 
     play(story)
@@ -405,7 +405,7 @@ def test_without_a_database_nobody_sits_down(make_hall: MakeHall, worker: Worker
                 pass
         worker.is_open = True
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await event_harness.happens()
             await listener.hears(1)
 
@@ -417,7 +417,7 @@ def test_what_happened_while_the_database_was_away_is_told_when_it_is_back(make_
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             await event_harness.happens(is_told=False)
             worker.is_open = False
             event_harness.streams.wake()
@@ -429,11 +429,11 @@ def test_what_happened_while_the_database_was_away_is_told_when_it_is_back(make_
 
 
 def test_a_listener_goes_while_nobody_knows_whether_she_may_stay(make_hall: MakeHall, worker: Worker) -> None:
-    event_harness = make_hall(check_every=SOON)
+    event_harness = make_hall(session_check_interval=SOON)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await sit_down(event_harness, stream)
+            listener = await start_listening(event_harness, stream)
             worker.is_open = False
             await listener.hears_no_more()
         worker.is_open = True

@@ -7,7 +7,7 @@ from peewee import Database
 
 from regsvc.core.clock import epoch_ms
 from regsvc.database.audit import ACTIONS, Audit
-from regsvc.runtime.events import NAMES, EventLog
+from regsvc.runtime.events import EVENT_NAMES, EventLog
 from tests.support.database_fixtures import MakeUser
 from tests.support.event_harness import add_many
 from tests.support.manual_clock import ManualClock
@@ -51,7 +51,9 @@ def test_a_run_of_the_sync_tells_its_numbers(audit: Audit, event_log: EventLog, 
 def test_every_other_entry_is_none(audit: Audit, event_log: EventLog) -> None:
     for action in ACTIONS:
         audit.record(action, "Olivia", "Alice")
-    assert [name for name, _data in told_of(event_log)] == [NAMES[action] for action in ACTIONS if action in NAMES]
+    assert [name for name, _data in told_of(event_log)] == [
+        EVENT_NAMES[action] for action in ACTIONS if action in EVENT_NAMES
+    ]
     assert event_log.newest_id() == len(ACTIONS)
 
 

@@ -10,7 +10,7 @@ from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme
-from regsvc.runtime.game_files import GameWatch
+from regsvc.runtime.game_files import GameFileWatcher
 from tests.support.game_server import GameServer
 
 SETTINGS = """
@@ -33,15 +33,15 @@ class Watching:
         self.taken: list[AuthMeConfig] = []
         self.refuses = False
         config: Config = load_config(None, {}, {"game.directory": str(game.directory)})
-        self.watch = GameWatch(config, read_authme(config), self._take)
+        self.watch = GameFileWatcher(config, read_authme(config), self._take)
         self.look()
 
     def look(self) -> None:
         """As often as it takes until a file that is not written any more is read."""
 
         async def twice() -> None:
-            await self.watch.look()
-            await self.watch.look()
+            await self.watch.poll()
+            await self.watch.poll()
 
         asyncio.run(twice())
 
@@ -68,7 +68,7 @@ def watching(game_server: GameServer, caplog: pytest.LogCaptureFixture) -> Watch
 
 def test_nothing_is_told_while_nothing_changes(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
     watching.write("# AuthMe writes its comments anew at each start\n" + SETTINGS)
-    assert (watching.taken, caplog.messages, watching.watch.waits_for_restart) == ([], [], False)
+    assert (watching.taken, caplog.messages, watching.watch.needs_restart) == ([], [], False)
 
 
 def test_rules_and_hashing_are_taken_over(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
@@ -76,9 +76,9 @@ def test_rules_and_hashing_are_taken_over(watching: Watching, caplog: pytest.Log
     [taken] = watching.taken
     assert (taken.password_hash, taken.password_rule.min_length) == ("BCRYPT", 9)
     assert caplog.messages == [
-        "AuthMe's config.yml has changed, and is followed in: settings.security.passwordHash, the rules for passwords"
+        "AuthMe's config.yml has changed; now in effect: settings.security.passwordHash, the rules for passwords"
     ]
-    assert not watching.watch.waits_for_restart
+    assert not watching.watch.needs_restart
 
 
 def test_another_table_waits_for_a_restart_and_is_told_once(
@@ -91,22 +91,22 @@ def test_another_table_waits_for_a_restart_and_is_told_once(
     watching.write(other.replace("Length: 5", "Length: 9"))
     assert [taken.table for taken in watching.taken] == ["authme"]
     assert not watching.taken[0].hashing.has_salt_column
-    told = [message for message in caplog.messages if "waits for a restart" in message]
+    told = [message for message in caplog.messages if "restart the companion" in message]
     assert told == [
-        "AuthMe's config.yml has changed, and waits for a restart of the companion in: "
+        "AuthMe's config.yml has changed; restart the companion to apply: "
         "DataSource.mySQLPassword, DataSource.mySQLTablename, DataSource.mySQLColumnSalt"
     ]
-    assert watching.watch.waits_for_restart
+    assert watching.watch.needs_restart
     assert "another-secret" not in caplog.text
     watching.write(SETTINGS)
-    assert not watching.watch.waits_for_restart
+    assert not watching.watch.needs_restart
 
 
 def test_a_file_that_is_being_written_is_not_read(watching: Watching) -> None:
     async def look_while_it_grows() -> None:
         for length in range(20, len(SETTINGS), 20):
             watching.file.write_text(SETTINGS[:length], encoding="utf-8")
-            await watching.watch.look()
+            await watching.watch.poll()
 
     asyncio.run(look_while_it_grows())
     assert watching.taken == []
@@ -120,7 +120,7 @@ def test_a_broken_file_changes_nothing_and_is_told_once(
     watching.look()
     assert watching.taken == []
     [told] = caplog.messages
-    assert "cannot be used, what it said before stays" in told
+    assert "cannot be used; the old values stay" in told
     watching.write(SETTINGS.replace("Length: 5", "Length: 9"))
     assert len(watching.taken) == 1
 
@@ -139,15 +139,15 @@ def test_what_cannot_be_taken_over_is_told_and_tried_again_when_it_changes(
 def test_a_file_that_goes_is_told(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
     watching.file.unlink()
     watching.look()
-    assert watching.watch.waits_for_restart
-    assert "waits for a restart of the companion in: whether there is an AuthMe" in caplog.text
+    assert watching.watch.needs_restart
+    assert "restart the companion to apply: whether there is an AuthMe" in caplog.text
 
 
 def test_a_plugin_that_is_installed_later_is_told(game_server: GameServer, caplog: pytest.LogCaptureFixture) -> None:
     watching = Watching(game_server)
     game_server.authme_directory.mkdir(parents=True)
     watching.write(SETTINGS)
-    assert watching.watch.waits_for_restart
+    assert watching.watch.needs_restart
     assert watching.taken == []
 
 
@@ -157,7 +157,7 @@ def test_the_servers_own_file_is_followed_by_name(
     game_server.write_properties(enable_rcon="true", rcon_password="a-secret", online_mode="true")
     watching.look()
     assert caplog.messages == [
-        "server.properties has changed, and is followed in: online-mode, enable-rcon, rcon.password"
+        "server.properties has changed; now in effect: online-mode, enable-rcon, rcon.password"
     ]
     Path(game_server.properties_file).unlink()
     watching.look()

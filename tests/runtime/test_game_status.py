@@ -25,7 +25,7 @@ NEVER_FRESH = timedelta(0)
 
 def status_of(server: MinecraftServer, clock: ManualClock, fresh: timedelta = ALWAYS_FRESH) -> GameStatus:
     address = GameAddress("127.0.0.1", server.port)
-    return GameStatus(lambda: address, clock, fresh=fresh, patience=timedelta(milliseconds=300))
+    return GameStatus(lambda: address, clock, max_age=fresh, timeout=timedelta(milliseconds=300))
 
 
 def run(story: Callable[[], Awaitable[T]]) -> T:
@@ -43,9 +43,9 @@ def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: ManualCloc
         game = status_of(server, clock)
 
         async def story() -> tuple[LastStatus, LastStatus]:
-            first = game.last_heard()
-            await game.ask()
-            return first, game.last_heard()
+            first = game.last_status()
+            await game.refresh()
+            return first, game.last_status()
 
         first, second = run(story)
     assert first == LastStatus(None, None)
@@ -60,10 +60,10 @@ def test_a_thousand_who_ask_make_one_ping(clock: ManualClock) -> None:
 
         async def story() -> None:
             for _request in range(1000):
-                game.last_heard()
-            await asyncio.gather(*(game.ask() for _request in range(100)))
+                game.last_status()
+            await asyncio.gather(*(game.refresh() for _request in range(100)))
             for _request in range(1000):
-                game.last_heard()
+                game.last_status()
 
         run(story)
         assert len(server.handshakes) == 1
@@ -74,12 +74,12 @@ def test_who_is_told_something_old_has_it_asked_anew(clock: ManualClock) -> None
         game = status_of(server, clock, NEVER_FRESH)
 
         async def story() -> tuple[LastStatus, LastStatus]:
-            await game.ask()
+            await game.refresh()
             server.status["players"] = {"online": 17, "max": 20}
             clock.advance(seconds=6)
-            old = game.last_heard()
-            await game.ask()
-            return old, game.last_heard()
+            old = game.last_status()
+            await game.refresh()
+            return old, game.last_status()
 
         old, new = run(story)
     assert old.status is not None
@@ -96,9 +96,9 @@ def test_nobody_waits_for_a_silent_server(clock: ManualClock) -> None:
             loop = asyncio.get_running_loop()
             began = loop.time()
             for _request in range(100):
-                game.last_heard()
+                game.last_status()
                 await asyncio.sleep(0)
-            return loop.time() - began, await game.ask()
+            return loop.time() - began, await game.refresh()
 
         seconds, heard = run(story)
     assert seconds < 0.2
@@ -111,8 +111,8 @@ def test_who_hangs_up_does_not_take_the_answer_from_others(clock: ManualClock) -
         game = status_of(server, clock)
 
         async def story() -> LastStatus:
-            impatient = asyncio.create_task(game.ask())
-            patient = asyncio.create_task(game.ask())
+            impatient = asyncio.create_task(game.refresh())
+            patient = asyncio.create_task(game.refresh())
             await asyncio.sleep(0)
             impatient.cancel()
             return await patient
@@ -122,15 +122,15 @@ def test_who_hangs_up_does_not_take_the_answer_from_others(clock: ManualClock) -
 
 def test_it_comes_and_goes(clock: ManualClock) -> None:
     port = free_port()
-    game = GameStatus(lambda: GameAddress("127.0.0.1", port), clock, fresh=NEVER_FRESH)
-    assert run(game.ask).status is None
+    game = GameStatus(lambda: GameAddress("127.0.0.1", port), clock, max_age=NEVER_FRESH)
+    assert run(game.refresh).status is None
     with MinecraftServer(port=port):
-        assert run(game.ask).status is not None
-    assert run(game.ask).status is None
+        assert run(game.refresh).status is not None
+    assert run(game.refresh).status is None
 
 
 def test_without_an_address_nobody_is_asked(clock: ManualClock) -> None:
-    assert run(GameStatus(lambda: None, clock).ask) == LastStatus(None, clock())
+    assert run(GameStatus(lambda: None, clock).refresh) == LastStatus(None, clock())
 
 
 def test_a_bug_is_told_and_the_server_silent(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
@@ -138,7 +138,7 @@ def test_a_bug_is_told_and_the_server_silent(clock: ManualClock, caplog: pytest.
         raise RuntimeError("hunter2")
 
     with caplog.at_level(logging.ERROR):
-        assert run(GameStatus(find, clock).ask).status is None
+        assert run(GameStatus(find, clock).refresh).status is None
     assert "RuntimeError" in caplog.text
     assert "hunter2" not in caplog.text
 
@@ -209,4 +209,4 @@ def test_a_host_may_tell_neither(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_a_silent_server(clock: ManualClock, tmp_path: Path) -> None:
     game = GameStatus(lambda: find_game_address("", tmp_path / "server.properties"), clock)
-    assert run(game.ask) == LastStatus(None, clock())
+    assert run(game.refresh) == LastStatus(None, clock())

@@ -14,7 +14,7 @@ from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.outbox import Backlog, Outbox
-from regsvc.runtime.health import Bridge, Health, HealthStatus
+from regsvc.runtime.health import BridgeState, Health, HealthStatus
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import ManualClock
 
@@ -56,7 +56,7 @@ def worker(our_database: Database) -> Iterator[Worker]:
 @pytest.fixture
 def health(worker: Worker, outbox: CountedOutbox, clock: ManualClock) -> Health:
     sync: Any = NoSync()
-    return Health(worker, outbox, sync, clock, is_bridge_on=True, patience=timedelta(seconds=5))
+    return Health(worker, outbox, sync, clock, is_bridge_on=True, timeout=timedelta(seconds=5))
 
 
 def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
@@ -64,21 +64,21 @@ def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> N
         loop = asyncio.get_running_loop()
         moment = loop.time()
         loop.time = lambda: moment  # type: ignore[method-assign]  # however slow the machine, it is the same second
-        told = await asyncio.gather(*(health.vitals() for _caller in range(50)))
-        return [*told, await health.vitals()]
+        told = await asyncio.gather(*(health.status() for _caller in range(50)))
+        return [*told, await health.status()]
 
     told = asyncio.run(ask())
 
     assert outbox.asked == 1
-    assert all(vitals.is_ready for vitals in told)
+    assert all(status.is_ready for status in told)
 
 
 def test_it_tells_the_age_of_the_oldest_mail(health: Health, outbox: CountedOutbox, clock: ManualClock) -> None:
     outbox.put("approved", ALICE, "en")
     clock.advance(minutes=7)
-    vitals = asyncio.run(health.vitals())
-    assert (vitals.waiting_mails, vitals.oldest_mail_age) == (1, timedelta(minutes=7))
-    assert (vitals.bridge, vitals.is_braked) == (Bridge.UNKNOWN, False)
+    status = asyncio.run(health.status())
+    assert (status.waiting_mails, status.oldest_mail_age) == (1, timedelta(minutes=7))
+    assert (status.bridge, status.has_held_back_changes) == (BridgeState.UNKNOWN, False)
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_age(
@@ -86,33 +86,33 @@ def test_a_clock_that_was_set_back_makes_no_negative_age(
 ) -> None:
     outbox.put("approved", ALICE, "en")
     clock.advance(minutes=-7)
-    assert asyncio.run(health.vitals()).oldest_mail_age == timedelta(0)
+    assert asyncio.run(health.status()).oldest_mail_age == timedelta(0)
 
 
 def test_a_database_that_does_not_answer_counts_as_away(
     worker: Worker, outbox: CountedOutbox, clock: ManualClock
 ) -> None:
     sync: Any = NoSync()
-    health = Health(worker, outbox, sync, clock, is_bridge_on=False, patience=timedelta(milliseconds=50))
+    health = Health(worker, outbox, sync, clock, is_bridge_on=False, timeout=timedelta(milliseconds=50))
     outbox.may_answer.clear()
 
     async def ask() -> list[HealthStatus]:
         try:
-            return [await health.vitals(), await health.vitals()]
+            return [await health.status(), await health.status()]
         finally:
             outbox.may_answer.set()
 
-    for vitals in asyncio.run(ask()):
-        assert isinstance(vitals.refusal, DatabaseUnavailable)
-        assert vitals.refusal.retry_after
-        assert (vitals.waiting_mails, vitals.oldest_mail_age) == (None, None)
-        assert vitals.bridge is Bridge.OFF
+    for status in asyncio.run(ask()):
+        assert isinstance(status.refusal, DatabaseUnavailable)
+        assert status.refusal.retry_after
+        assert (status.waiting_mails, status.oldest_mail_age) == (None, None)
+        assert status.bridge is BridgeState.OFF
     assert outbox.asked == 1, "the second waited for the same look"
 
 
 def test_before_the_migrations_it_is_not_ready(health: Health, worker: Worker, outbox: CountedOutbox) -> None:
     worker.is_open = False
-    assert isinstance(asyncio.run(health.vitals()).refusal, DatabaseUnavailable)
+    assert isinstance(asyncio.run(health.status()).refusal, DatabaseUnavailable)
     assert outbox.asked == 0
 
 
@@ -120,6 +120,6 @@ def test_a_table_that_is_gone_is_told_and_is_no_crash(
     health: Health, our_database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     our_database.drop_tables([OutboxEntry])
-    vitals = asyncio.run(health.vitals())
-    assert isinstance(vitals.refusal, DatabaseUnavailable)
-    assert "does not answer as it should" in caplog.text
+    status = asyncio.run(health.status())
+    assert isinstance(status.refusal, DatabaseUnavailable)
+    assert "the database answered unexpectedly" in caplog.text

@@ -12,7 +12,7 @@ from regsvc.auth.hashing import HashPool
 from regsvc.core.errors import Overloaded
 from regsvc.database.engine import Worker
 from regsvc.runtime.loop_lag import LoopLag
-from regsvc.runtime.metrics import QueueFigures
+from regsvc.runtime.metrics import QueueCollector
 
 
 class Busy:
@@ -47,12 +47,12 @@ def hash_pool() -> Iterator[HashPool]:
     pool.close()
 
 
-def told(figures: QueueFigures) -> dict[str, float]:
+def told(figures: QueueCollector) -> dict[str, float]:
     return {sample.name: sample.value for metric in figures.collect() for sample in metric.samples}
 
 
 def test_what_waits_is_told(worker: Worker, hash_pool: HashPool, busy: Busy) -> None:
-    figures = QueueFigures(worker, hash_pool, LoopLag())
+    figures = QueueCollector(worker, hash_pool, LoopLag())
 
     async def story() -> dict[str, float]:
         work = [hash_pool.run(busy), hash_pool.run(busy), worker.run(busy), worker.run(busy), worker.run(busy)]

@@ -27,7 +27,7 @@ from tests.support.together import at_once
 Sections = Mapping[str, Mapping[str, Any]]
 RELOADED = "the config was reloaded: "
 NOT_RELOADED = "the config was not reloaded: "
-WAITING = "these keys wait for a restart: "
+WAITING = "these keys take effect after a restart: "
 SECRET = "a-token-that-nobody-may-read"
 APPLICATION = {"username": "Alice", "email": "alice@example.org", "code": "123456"}
 
@@ -123,7 +123,7 @@ def test_what_waits_for_a_restart_is_named_each_time(running: Daemon) -> None:
 
 def test_nothing_new_is_said_to_be_nothing(running: Daemon) -> None:
     change(running, {})
-    assert running.wait_for_log(f"{RELOADED}nothing new")
+    assert running.wait_for_log(f"{RELOADED}nothing has changed")
     assert not [line for line in running.log if WAITING in line]
 
 

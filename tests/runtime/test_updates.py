@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from regsvc import __version__
-from regsvc.runtime.updates import FIRST_PAUSE, MAX_ANSWER_BYTES, FeedUnusable, Published, UpdateFeed, Updates
+from regsvc.runtime.updates import FIRST_RETRY_DELAY, MAX_ANSWER_BYTES, FeedError, PublishedVersion, UpdateFeed, Updates
 from tests.support.manual_clock import ManualClock
 from tests.support.ports import free_port
 from tests.support.release_feed import Answer, ReleaseFeed, release
@@ -18,19 +18,19 @@ EVERY = timedelta(hours=6)
 PAGE = "https://github.com/AuthMe/AuthMeReloaded/releases/tag/6.0.1"
 
 
-def fetch(feed: ReleaseFeed, patience: timedelta = timedelta(seconds=5)) -> Published:
-    return asyncio.run(UpdateFeed(feed.address, patience=patience).fetch())
+def fetch(feed: ReleaseFeed, timeout: timedelta = timedelta(seconds=5)) -> PublishedVersion:
+    return asyncio.run(UpdateFeed(feed.address, timeout=timeout).fetch())
 
 
-def refused(answer: Answer, patience: timedelta = timedelta(seconds=5)) -> str:
-    with ReleaseFeed(answer) as feed, pytest.raises(FeedUnusable) as refusal:
-        fetch(feed, patience)
+def refused(answer: Answer, timeout: timedelta = timedelta(seconds=5)) -> str:
+    with ReleaseFeed(answer) as feed, pytest.raises(FeedError) as refusal:
+        fetch(feed, timeout)
     return str(refusal.value)
 
 
 def test_the_newest_version_and_its_page_are_read() -> None:
     with ReleaseFeed(release("v6.0.1", PAGE)) as feed:
-        assert fetch(feed) == Published("6.0.1", PAGE)
+        assert fetch(feed) == PublishedVersion("6.0.1", PAGE)
     [asked] = feed.asked
     assert asked["user-agent"] == f"companion/{__version__}"
     assert "authorization" not in asked
@@ -52,7 +52,7 @@ def test_the_second_time_it_need_not_repeat_itself() -> None:
 )
 def test_an_address_that_is_no_link_is_left_out(page: str) -> None:
     with ReleaseFeed(release("6.0.1", page)) as feed:
-        assert fetch(feed) == Published("6.0.1", None)
+        assert fetch(feed) == PublishedVersion("6.0.1", None)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_an_address_that_is_no_link_is_left_out(page: str) -> None:
     [b"", b"<html>", b"[]", b"{}", b'{"tag_name": 6}', b'{"tag_name": "latest"}', b"[" * 100_000, b'"\xff"'],
 )
 def test_nonsense_is_no_version(body: bytes) -> None:
-    assert refused(Answer(body=body)).startswith("its answer")
+    assert refused(Answer(body=body)).startswith("the answer")
 
 
 @pytest.mark.parametrize("status", [204, 403, 404, 429, 500, 503])
@@ -81,7 +81,7 @@ def test_a_silent_feed_is_not_waited_for() -> None:
 
 
 def test_nobody_listens() -> None:
-    with pytest.raises(FeedUnusable):
+    with pytest.raises(FeedError):
         asyncio.run(UpdateFeed(f"http://127.0.0.1:{free_port()}/").fetch())
 
 
@@ -103,30 +103,30 @@ def test_answers_are_good_for_hours(clock: ManualClock) -> None:
         updates = updates_of(feed, clock)
         assert updates.latest.checked_at is None
         for _tick in range(3):
-            asyncio.run(updates.look_if_due())
+            asyncio.run(updates.check_if_due())
         assert len(feed.asked) == 1
         assert updates.latest.published["plugin"].version == "6.0.1"
         assert updates.latest.checked_at == clock()
 
         clock.advance(hours=5, minutes=59)
-        asyncio.run(updates.look_if_due())
+        asyncio.run(updates.check_if_due())
         assert len(feed.asked) == 1
         clock.advance(minutes=1)
-        asyncio.run(updates.look_if_due())
+        asyncio.run(updates.check_if_due())
         assert len(feed.asked) == 2
 
 
 def test_a_failure_is_quiet_and_tried_again_ever_later(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
     with ReleaseFeed(Answer(500)) as feed, caplog.at_level(logging.DEBUG, "regsvc"):
         updates = updates_of(feed, clock)
-        asyncio.run(updates.look_if_due())
-        for pause in (FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4):
+        asyncio.run(updates.check_if_due())
+        for pause in (FIRST_RETRY_DELAY, FIRST_RETRY_DELAY * 2, FIRST_RETRY_DELAY * 4):
             before = len(feed.asked)
             clock.advance(seconds=pause.total_seconds() - 1)
-            asyncio.run(updates.look_if_due())
+            asyncio.run(updates.check_if_due())
             assert len(feed.asked) == before
             clock.advance(seconds=1)
-            asyncio.run(updates.look_if_due())
+            asyncio.run(updates.check_if_due())
             assert len(feed.asked) == before + 1
     assert {record.levelname for record in caplog.records if record.name.startswith("regsvc")} == {"DEBUG"}
     assert updates.latest.checked_at is None
@@ -136,7 +136,7 @@ def test_the_pause_never_grows_past_the_period(clock: ManualClock) -> None:
     with ReleaseFeed(Answer(500)) as feed:
         updates = updates_of(feed, clock)
         for asked in range(1, 20):
-            asyncio.run(updates.look_if_due())
+            asyncio.run(updates.check_if_due())
             assert len(feed.asked) == asked
             clock.advance(hours=6)
 
@@ -144,11 +144,11 @@ def test_the_pause_never_grows_past_the_period(clock: ManualClock) -> None:
 def test_what_was_known_outlives_an_outage(clock: ManualClock) -> None:
     with ReleaseFeed(release("6.0.1")) as feed:
         updates = updates_of(feed, clock)
-        asyncio.run(updates.look_if_due())
+        asyncio.run(updates.check_if_due())
         checked_at = clock()
         feed.answer = Answer(503)
         clock.advance(hours=6)
-        asyncio.run(updates.look_if_due())
+        asyncio.run(updates.check_if_due())
         assert updates.latest.published["plugin"].version == "6.0.1"
         assert updates.latest.checked_at == checked_at
 
@@ -157,13 +157,13 @@ def test_one_feed_that_fails_does_not_keep_the_other_back(clock: ManualClock) ->
     with ReleaseFeed(Answer(500)) as broken, ReleaseFeed(release("0.9.0")) as own:
         feeds = {"plugin": UpdateFeed(broken.address), "companion": UpdateFeed(own.address)}
         updates = Updates(feeds, EVERY, clock)  # type: ignore[arg-type]
-        assert set(asyncio.run(updates.look())) == {"plugin"}
+        assert set(asyncio.run(updates.check())) == {"plugin"}
     assert updates.latest.published["companion"].version == "0.9.0"
     assert updates.latest.checked_at == clock()
 
 
 def test_switched_off_it_asks_nobody(clock: ManualClock) -> None:
     updates = Updates({}, EVERY, clock)
-    asyncio.run(updates.look_if_due())
+    asyncio.run(updates.check_if_due())
     assert not updates.is_enabled
     assert updates.latest.checked_at is None

@@ -19,7 +19,7 @@ from tests.support.manual_clock import ManualClock
 
 SOON = timedelta(milliseconds=20)
 NEVER = timedelta(hours=1)
-PATIENCE = 10.0  # seconds
+TIMEOUT = 10.0  # seconds
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -43,10 +43,10 @@ class EventHarness:
             self.streams.wake()
 
 
-def open_hall(worker: Worker, audit: Audit, **options: Any) -> EventHarness:
+def open_streams(worker: Worker, audit: Audit, **options: Any) -> EventHarness:
     """With streams that look often, and neither check nor beat unless `options` say so."""
     banned: set[str] = set()
-    patient = {"heart_beat": NEVER, "look_every": SOON, "check_every": NEVER}
+    patient = {"heartbeat_interval": NEVER, "poll_interval": SOON, "session_check_interval": NEVER}
     streams = EventStreams(worker, EventLog(), lambda session: session.username not in banned, **{**patient, **options})
     return EventHarness(streams, worker, audit, banned)
 
@@ -66,7 +66,7 @@ class Listener:
         return heard
 
     async def chunk(self) -> bytes:
-        return await asyncio.wait_for(anext(self._chunks), PATIENCE)
+        return await asyncio.wait_for(anext(self._chunks), TIMEOUT)
 
     async def hears_no_more(self) -> None:
         """The stream ends, and nothing comes before that."""
@@ -80,7 +80,7 @@ def events_in(chunk: bytes) -> list[tuple[str, Any]]:
     return [(part["event"], json.loads(part["data"]).get("username")) for part in parts if "event" in part]
 
 
-async def sit_down(event_harness: EventHarness, stream: EventStream) -> Listener:
+async def start_listening(event_harness: EventHarness, stream: EventStream) -> Listener:
     listener = Listener(event_harness.streams.chunks(stream))
     assert await listener.chunk() == b"retry: 3000\n\n"
     return listener

@@ -27,7 +27,7 @@ from regsvc.registration.chat.linking import NoChat
 from regsvc.registration.questionnaire.service import NoQuestionnaire
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.plugin_version import InstalledPlugin
+from regsvc.runtime.plugin_version import PluginVersionCache
 from regsvc.runtime.updates import Updates
 
 P = ParamSpec("P")
@@ -104,7 +104,7 @@ def make_services(config: Config, *, is_authme_enabled: bool = False) -> Service
         health=nobody,
         metrics=Metrics(),
         updates=Updates({}, timedelta(hours=6), clock.now),
-        plugin=InstalledPlugin(lambda: None),
+        plugin=PluginVersionCache(lambda: None),
         game_status=GameStatus(lambda: None, clock.now),
         doctor=nobody,
         events=nobody,

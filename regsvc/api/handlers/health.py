@@ -42,16 +42,16 @@ class ReadyHandler(ProbeHandler):
     """
 
     async def get(self) -> None:
-        vitals = await self.services.health.vitals()
-        if vitals.refusal is not None:
-            self.write_refusal(vitals.refusal)
+        status = await self.services.health.status()
+        if status.refusal is not None:
+            self.write_refusal(status.refusal)
             self.finish()
             return
-        age = vitals.oldest_mail_age
+        age = status.oldest_mail_age
         self.send(
             ReadyReply(
-                bridge=vitals.bridge,
-                braked=vitals.is_braked,
+                bridge=status.bridge,
+                braked=status.has_held_back_changes,
                 oldest_mail_seconds=None if age is None else round(age.total_seconds()),
             )
         )

@@ -19,7 +19,7 @@ class MetricsHandler(ProbeHandler):
     """Answers a scraper on this machine, or one with the scrape token."""
 
     async def get(self) -> None:
-        text = self.services.metrics.text(await self.services.health.vitals())
+        text = self.services.metrics.text(await self.services.health.status())
         self.set_header("Content-Type", CONTENT_TYPE)
         self.finish(text)
 

@@ -30,7 +30,7 @@ class VersionHandler(ApiHandler):
         """Which versions run here, and whether there are newer ones, as a look in the background found out."""
         latest = self.services.updates.latest
         own, plugin = latest.published.get("companion"), latest.published.get("plugin")
-        installed = await self.services.plugin.version()
+        installed = await self.services.plugin.get()
         return VersionReply(
             current_version=__version__,
             latest_version=own.version if own else None,
@@ -50,8 +50,8 @@ class ServerStatusHandler(ApiHandler):
     @endpoint(credentials=(ACCESS_TOKEN,))
     async def get(self) -> ServerStatusReply:
         """How the game server is, as it answered some seconds ago. Who plays is for those who are logged in."""
-        heard = self.services.game_status.last_heard()
-        status, checked_at = heard.status, epoch_milliseconds(heard.at)
+        last = self.services.game_status.last_status()
+        status, checked_at = last.status, epoch_milliseconds(last.at)
         names = [] if status is None else list(status.players)
         return ServerStatusReply(
             data=GameServerFields(

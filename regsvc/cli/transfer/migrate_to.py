@@ -34,7 +34,7 @@ from regsvc.database.location import (
 )
 from regsvc.database.migrator import list_migrations, migrate
 from regsvc.database.models import MODELS
-from regsvc.runtime.state_lock import owning_state
+from regsvc.runtime.state_lock import exclusive_state_lock
 from regsvc.sync.lease import instance_id
 
 AUTO: Final = "auto"
@@ -75,7 +75,7 @@ class DatabaseMigration:
                 "Set database.url and start."
             )
         target, advice = self._resolve(to)
-        with owning_state(self._state_dir):
+        with exclusive_state_lock(self._state_dir):
             if recorded["home"] == target.name:
                 return self._finish(target, advice)
             source = self._find_source(recorded["home"], source_url)

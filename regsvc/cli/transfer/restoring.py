@@ -26,7 +26,7 @@ from regsvc.database.location import (
     record_location,
     resolve_location,
 )
-from regsvc.runtime.state_lock import owning_state
+from regsvc.runtime.state_lock import exclusive_state_lock
 
 _KEY_FILES: Final = (INSTALLATION_KEY_FILE, SIGNING_KEY_FILE)
 
@@ -62,7 +62,7 @@ class Restorer:
         authme = read_authme(self._config)
         home = resolve_location(self._config, authme)
         self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with owning_state(self._state_dir):
+        with exclusive_state_lock(self._state_dir):
             self._check_state(manifest, home)
             self._place_keys(folder, manifest)
             with opened(home.database, home.name), _open_rows(folder, manifest) as rows:

@@ -17,14 +17,23 @@ from regsvc.core.clock import Clock
 from regsvc.database.location import DatabaseLocation
 from regsvc.doctor.facts import own_tables, rights
 from regsvc.doctor.facts.own_tables import OwnTables
-from regsvc.doctor.facts.player_table import PlayerTable, inspect_table, sql_name, distinguishes, with_row_counts
-from regsvc.doctor.facts.readonly_db import ReadOnlyMySql, ReadOnlySqlite, DatabaseUnreadable
+from regsvc.doctor.facts.player_table import PlayerTable, distinguishes, inspect_table, sql_name, with_row_counts
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyMySql, ReadOnlySqlite
 
 T = TypeVar("T")
 
 _TIMEOUT: Final = 4.0  # seconds for all of it, names that DNS does not know included
 # What is written to AuthMe's table; those that it lacks are left out.
-_WRITTEN_COLUMNS: Final = ("username", "realname", "password", "salt", "email", "register_date", "register_ip", "has_session")
+_WRITTEN_COLUMNS: Final = (
+    "username",
+    "realname",
+    "password",
+    "salt",
+    "email",
+    "register_date",
+    "register_ip",
+    "has_session",
+)
 
 
 @dataclass(frozen=True)

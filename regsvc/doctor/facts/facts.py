@@ -171,7 +171,9 @@ class Facts:
 
     @cached_property
     def _location(self) -> DatabaseLocation | ConfigError:
-        return _result_or_error(lambda: resolve_location(self.config, self.authme if self.has_authme else None), ConfigError)
+        return _result_or_error(
+            lambda: resolve_location(self.config, self.authme if self.has_authme else None), ConfigError
+        )
 
     @property
     def location_problem(self) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from regsvc.database.migrator import list_migrations
 from regsvc.database.models import UtcDateTimeField
-from regsvc.doctor.facts.readonly_db import ReadOnlyDatabase, Row, DatabaseUnreadable
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row
 
 _NO_SUCH_TABLE: Final = 1146
 _MAX_NAMES: Final = 3

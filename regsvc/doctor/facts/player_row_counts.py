@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plugin_bridge.authme.players import OLDEST_MS
-from regsvc.doctor.facts.readonly_db import ReadOnlyMySql, ReadOnlyDatabase, Row, StatementTimeout
+from regsvc.doctor.facts.readonly_db import ReadOnlyDatabase, ReadOnlyMySql, Row, StatementTimeout
 
 _TIMEOUT: Final = 1.0  # seconds, for going through all rows
 _PAGE: Final = 10_000  # rows; a page holds AuthMe's SQLite file for some milliseconds

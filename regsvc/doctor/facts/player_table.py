@@ -9,7 +9,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import ColumnNames
 from regsvc.doctor.facts.player_row_counts import PlayerRowCounts, count_rows
-from regsvc.doctor.facts.readonly_db import ReadOnlyDatabase, Row, DatabaseUnreadable
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row
 
 _WORD: Final = re.compile(r"\w+")
 _BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}
@@ -62,7 +62,9 @@ def inspect_table(database: ReadOnlyDatabase, schema: str | None, table: str) ->
     return PlayerTable(engine, {column.name.lower(): column for column in columns}, None, next_id)
 
 
-def with_row_counts(database: ReadOnlyDatabase, schema: str | None, name: str, columns: ColumnNames, table: PlayerTable) -> PlayerTable:
+def with_row_counts(
+    database: ReadOnlyDatabase, schema: str | None, name: str, columns: ColumnNames, table: PlayerTable
+) -> PlayerTable:
     """The same with its rows, unless they are too many or have no names. Raises `DatabaseUnreadable`."""
     if table.find(columns.username) is None:
         return table

@@ -22,7 +22,9 @@ _CONNECT_TIMEOUT: Final = 1.0  # seconds
 _ANSWER_TIMEOUT: Final = 1.5
 _LOCK_TIMEOUT: Final = 0.5
 _TIMEOUT_CODES: Final = {1969, 3024, 1317}  # MariaDB's word for it, MySQL's, and what an old one says
-_LOCK_WAIT_TIMEOUT: Final = "SET SESSION lock_wait_timeout = 1"  # whoever holds a lock on a table's shape is not waited for
+_LOCK_WAIT_TIMEOUT: Final = (
+    "SET SESSION lock_wait_timeout = 1"  # whoever holds a lock on a table's shape is not waited for
+)
 
 
 class DatabaseUnreadable(Exception):

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from regsvc.doctor.facts.readonly_db import ReadOnlyDatabase, DatabaseUnreadable
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase
 
 NO_SUCH_TABLE: Final = 1146
 NO_SUCH_COLUMN: Final = 1054
@@ -19,7 +19,14 @@ READ_ONLY_SERVER: Final = 1290
 
 
 _DENIED_CODES: Final = {1044, 1142, 1143, 1227, 1370, 1419}  # the last: binary logging lets only SUPER make triggers
-_INCONCLUSIVE_CODES: Final = {0, 2006, 2013, NO_SUCH_TABLE, NO_SUCH_COLUMN, READ_ONLY_SERVER}  # the first: connection lost
+_INCONCLUSIVE_CODES: Final = {
+    0,
+    2006,
+    2013,
+    NO_SUCH_TABLE,
+    NO_SUCH_COLUMN,
+    READ_ONLY_SERVER,
+}  # the first: connection lost
 
 
 # MySQL's name of the right → a statement that needs it and cannot succeed.
