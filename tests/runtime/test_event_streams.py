@@ -322,7 +322,10 @@ def test_somebody_who_does_not_read_is_left_behind(make_hall: MakeHall) -> None:
             event_harness.streams.listen(session_of("Sleeper", 2), None) as asleep,
             event_harness.streams.listen(session_of(), None) as stream,
         ):
-            sleeper, listener = await start_listening(event_harness, asleep), await start_listening(event_harness, stream)
+            sleeper, listener = (
+                await start_listening(event_harness, asleep),
+                await start_listening(event_harness, stream),
+            )
             for number in range(6):
                 await event_harness.happens(target=f"User{number}")
                 await listener.hears(1)

@@ -156,9 +156,7 @@ def test_the_servers_own_file_is_followed_by_name(
 ) -> None:
     game_server.write_properties(enable_rcon="true", rcon_password="a-secret", online_mode="true")
     watching.look()
-    assert caplog.messages == [
-        "server.properties has changed; now in effect: online-mode, enable-rcon, rcon.password"
-    ]
+    assert caplog.messages == ["server.properties has changed; now in effect: online-mode, enable-rcon, rcon.password"]
     Path(game_server.properties_file).unlink()
     watching.look()
     watching.look()

@@ -24,10 +24,11 @@ class PlayerSample:
 
 @dataclass(frozen=True)
 class OwnTables:
-    """What stands there. Before the first start has ended `location` is "", `installation_id` and `key_fingerprint` None.
+    """Contents of our tables that the checks need.
 
-    `newest_entry_at`: of the audit log. `failed`: errands that were given up, by kind. `last_run_held_back_changes`: the last
-    thing the sync wrote down is that it left something out.
+    Until the first start has finished, `recorded_location` is "", `installation_id` and `key_fingerprint` are None.
+    `newest_entry_at` is that of the audit log; `failed` counts the failed outbox messages by kind.
+    `last_run_held_back_changes`: the newest audit entry of the sync is `sync.braked`.
     """
 
     newest_migration: int

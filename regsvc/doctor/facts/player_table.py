@@ -48,9 +48,10 @@ class PlayerTable:
 
 
 def inspect_table(database: ReadOnlyDatabase, schema: str | None, table: str) -> PlayerTable | None:
-    """The table without its rows; None if there is none, or it may not be seen.
+    """Return the table without row counts; None if there is none, or our login may not see it.
 
-    The names have been checked to be plain words. `schema` None: the connection's own, or SQLite. Raises `DatabaseUnreadable`.
+    The names have been checked to be plain words. `schema` None: the connection's own, or SQLite.
+    Raises `DatabaseUnreadable`.
     """
     if database.is_sqlite:
         columns, told = _sqlite_columns(database, table), None

@@ -70,9 +70,9 @@ class ReadOnlySqlite(ReadOnlyDatabase):
     is_sqlite = True
 
     def __init__(self, file: Path, *, in_process: bool = False) -> None:
-        """`in_process`: we may be at work on the file ourselves, elsewhere in this process. Raises `DatabaseUnreadable`."""
-        # With a journal beside it somebody is at work; without one the file is whole, and need not be locked:
-        # a lock in WAL mode would leave two files behind.
+        """`in_process`: other code of this process may have the file open. Raises `DatabaseUnreadable`."""
+        # A journal beside the file means that it is in use. Without one it is complete and needs no lock, which in WAL
+        # mode would leave two files behind.
         is_at_rest = not in_process and not file.with_name(f"{file.name}-wal").exists()
         uri = f"file:{quote(str(file.absolute()))}?mode=ro{'&immutable=1' if is_at_rest and _is_wal(file) else ''}"
         try:
