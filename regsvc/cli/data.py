@@ -13,12 +13,12 @@ from regsvc.cli.transfer.exporting import Exporter, ExportRequest
 from regsvc.cli.transfer.importing import Importer, ImportRequest, RefusedRow
 from regsvc.cli.transfer.migrate_to import DatabaseMigration
 from regsvc.cli.transfer.output import STANDARD_OUTPUT
-from regsvc.cli.transfer.progress import Progress
 from regsvc.cli.transfer.restoring import Restorer
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.cli.transfer.user_files import read_users
 from regsvc.config.sections import Config
 from regsvc.core import clock
+from regsvc.core.progress import Progress
 from regsvc.runtime.state_lock import StateInUse
 
 DATA_COMMANDS: Final = {
@@ -168,7 +168,7 @@ def _import(given: argparse.Namespace, app: App) -> int:
         audit=app.auth_parts.audit,
         now=app.context.now,
     )
-    progress = Progress("importing", None)
+    progress = Progress.on_stderr("importing", None)
     order = ImportRequest(_actor(), is_rehearsal=given.dry_run, fills_emails=given.update)
     try:
         report = importer.run(read_users(given.file, given.format), order, _tell_refused, progress.advance)
@@ -193,7 +193,7 @@ def _purge(given: argparse.Namespace, app: App) -> int:
         return 0
     app.worker.run_here(app.purge_expired)
     sweep = app.auth_parts.retention.begin()
-    progress = Progress("purging", None)
+    progress = Progress.on_stderr("purging", None)
     while app.worker.run_here(sweep.run_batch):
         progress.advance(1)
     progress.end()

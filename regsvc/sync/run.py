@@ -42,6 +42,8 @@ PAGE = 500
 """Rows a page; reading one holds AuthMe's SQLite file for a few milliseconds."""
 _TRIES = 3
 """How often a name is looked at in one run when it loses a deadlock."""
+_QUIET_FOR = 2.0
+"""Seconds before a run shows its progress."""
 _MOST_BUCKETS = 8_192
 """When more than this many of the 65,536 buckets changed, looking at everything is cheaper."""
 
@@ -187,7 +189,7 @@ class Sync:
         yield from self._look_at_marks(run)
 
     def _look_at_all_rows(self, run: _Run, total: int) -> Iterator[bool]:
-        progress = Progress(total, self.terminal)
+        progress = Progress("sync", total, self.terminal, unit="players", quiet_for=_QUIET_FOR)
         try:
             table = self._players.shared_table()
             if table is None:

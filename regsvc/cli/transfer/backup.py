@@ -28,11 +28,11 @@ from regsvc.cli.transfer.manifest import (
     tell,
 )
 from regsvc.cli.transfer.migrate_to import newest_schema
-from regsvc.cli.transfer.progress import Progress
 from regsvc.cli.transfer.sqlite_copy import copy_authmes, copy_both
 from regsvc.cli.transfer.table_files import FileRows, write_tables
 from regsvc.cli.transfer.tables import Rows, Tally, TransferProblem, list_tables
 from regsvc.core.clock import Clock
+from regsvc.core.progress import Progress
 from regsvc.database.models import Installation
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Backups:
         return manifest
 
     def _copy_files(self, folder: Path) -> tuple[dict[str, Tally], dict[str, int]]:
-        progress = Progress("copying pages", None)
+        progress = Progress.on_stderr("copying pages", None)
         try:
             copy_both(Path(self._database.database), self._authmes_file, folder, progress.advance)
         finally:
@@ -114,7 +114,7 @@ class Backups:
             if self._authmes_file is not None:  # later than our moment, as in a restore that leaves AuthMe's file alone
                 copy_authmes(self._authmes_file, folder, lambda pages: None)
             total = sum(rows.count(table) for table in list_tables())
-            progress = Progress("backing up", total * 3)  # written, counted, read back
+            progress = Progress.on_stderr("backing up", total * 3)  # written, counted, read back
             try:
                 write_tables(rows, folder / TABLES, progress.advance)
                 tallies = tallies_of(rows, progress)

@@ -14,9 +14,9 @@ from typing import Final
 from peewee import Database, SqliteDatabase
 
 from regsvc.cli.transfer.database_rows import DatabaseRows
-from regsvc.cli.transfer.progress import Progress
 from regsvc.cli.transfer.tables import Row, Rows, Table, Tally, TransferProblem, list_tables, quoted, tally_of
 from regsvc.core.clock import Clock
+from regsvc.core.progress import Progress
 from regsvc.database.location import COPIED, COPYING, MOVED
 from regsvc.database.migrator import migrate
 from regsvc.database.models import MODELS
@@ -68,7 +68,7 @@ class CopyTarget:
         tables = list_tables()
         self._mark(source, COPYING)
         total = sum(source.count(table) for table in tables)
-        progress = Progress(title, total * 2)  # there, and read back
+        progress = Progress.on_stderr(title, total * 2)  # there, and read back
         try:
             left = {table.name: self._copy_table(source, table, progress) for table in tables}
             arrived = tallies_of(self._rows, progress)

@@ -13,9 +13,9 @@ from peewee import Database
 from regsvc.cli.transfer.csv_text import to_cell
 from regsvc.cli.transfer.database_rows import DatabaseRows
 from regsvc.cli.transfer.output import STANDARD_OUTPUT, open_output
-from regsvc.cli.transfer.progress import Progress
 from regsvc.cli.transfer.tables import CHUNK, TransferProblem
 from regsvc.core.clock import Clock
+from regsvc.core.progress import Progress
 from regsvc.database.audit import Audit
 from regsvc.database.models import PRESENT, UNVERIFIED, AuditEntry, Player, Review, User
 
@@ -109,7 +109,7 @@ class Exporter:
     def _records(self, kind: str, order: ExportRequest) -> Iterator[Record]:
         model: Any = User if kind == "users" else AuditEntry
         to_records = self._users if kind == "users" else _audits
-        progress = Progress(f"exporting {kind}", model.select().count())
+        progress = Progress.on_stderr(f"exporting {kind}", model.select().count())
         try:
             for page in _pages(model):
                 yield from to_records(page, order)
