@@ -9,7 +9,7 @@ from peewee import Database
 from regsvc.accounts.player_warnings import PlayerWarnings, warn_if_players_away
 from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.sessions import Tokens
+from regsvc.auth.sessions import Sessions
 from regsvc.core import errors
 from regsvc.core.caller import Session
 from regsvc.core.clock import Clock
@@ -68,7 +68,7 @@ class Accounts:
         database: Database,
         reconciler: Reconciler,
         transitions: Transitions,
-        tokens: Tokens,
+        sessions: Sessions,
         links: PasswordLinks,
         player_warnings: PlayerWarnings,
         audit: Audit,
@@ -78,7 +78,7 @@ class Accounts:
         self._database = database
         self._reconciler = reconciler
         self._transitions = transitions
-        self._tokens = tokens
+        self._sessions = sessions
         self._links = links
         self._player_warnings = player_warnings
         self._audit = audit
@@ -162,8 +162,8 @@ class Accounts:
             is_owner = is_owner & (User.token_generation == token_generation)
         if not User.update(changes).where(is_owner).execute():
             raise errors.UserNotFound if token_generation is None else errors.Unauthorized
-        self._tokens.end_all(owner.user_id)
-        self._links.end_all(owner.user_id)
+        self._sessions.revoke_all(owner.user_id)
+        self._links.revoke_all(owner.user_id)
         self._audit.record("user.password_changed", by.name, owner.username, ip=by.ip)
         warnings = self._player_warnings.before("password", owner.key)
         warnings |= warn_if_players_away(self._reconciler.request_password_write, owner.key)
@@ -178,7 +178,7 @@ class Accounts:
     def log_out(self, session: Session, ip: str) -> None:
         """End one session."""
         with self._database.atomic():
-            self._tokens.end(session.jti)
+            self._sessions.revoke(session.jti)
             self._audit.record("user.logged_out", session.username, session.username, ip=ip)
 
     def _change(self, user: User, transition: str, by: Actor, decree: DecisionDetails) -> User:

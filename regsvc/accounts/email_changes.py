@@ -15,7 +15,7 @@ from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import User
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.email_owners import claim
 
@@ -47,7 +47,7 @@ class EmailChanges:
     codes: VerificationCodes
     email_policy: EmailPolicy
     links: PasswordLinks
-    mails: MailQueue
+    mail_queue: MailQueue
     reconciler: Reconciler
     audit: Audit
 
@@ -61,12 +61,12 @@ class EmailChanges:
         if not await self.worker.run(self._is_code_right, address, wished.code):
             raise errors.InvalidCode
         changed = await self.worker.run(self._change, candidate, address, wished.code, caller)
-        self.mails.wake()
+        self.mail_queue.wake()
         return changed
 
     def _is_code_right(self, address: EmailAddress, code: str) -> bool:
         with self.database.atomic():
-            return self.codes.is_right(address.key, "change_email", code)
+            return self.codes.verify(address.key, "change_email", code)
 
     def _change(self, candidate: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> EmailChangeResult:
         try:
@@ -85,9 +85,9 @@ class EmailChanges:
         claim(address, self.audit, claimant_id=user.id)
         changes = {"email": address.display, "email_key": address.key, "is_email_verified": True}
         User.update(changes).where(User.id == user.id).execute()
-        self.links.end_all(user.id)
+        self.links.revoke_all(user.id)
         self.audit.record("user.email_changed", user.username, user.username, ip=caller.address)
         if user.email_key != address.key:
-            self.mails.send_email_changed(user)
+            self.mail_queue.send_email_changed(user)
         self.reconciler.clear_email_conflict(user.username_key)
         return warn_if_players_away(self.reconciler.reconcile_in_transaction, user.username_key)

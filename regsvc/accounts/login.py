@@ -13,10 +13,10 @@ from peewee import Database
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.login_lookup import LoginIdentity, LoginLookup
-from regsvc.auth.hashing import HashPool, Passwords
+from regsvc.auth.hashing import HashPool, PasswordHashing
 from regsvc.auth.login_limits import LoginLimits
-from regsvc.auth.sessions import KnownClients, Tokens
-from regsvc.auth.totp import find_step, spend_step
+from regsvc.auth.sessions import KnownClients, Sessions
+from regsvc.auth.totp import find_time_step, use_time_step
 from regsvc.core import errors
 from regsvc.core.caller import Audience, Caller, Session
 from regsvc.core.clock import Clock, epoch_ms
@@ -50,12 +50,12 @@ class Logins:
         database: Database,
         worker: Worker,
         hash_pool: HashPool,
-        passwords: Passwords,
+        hashing: PasswordHashing,
         reconciler: Reconciler,
         captchas: Captchas,
         limits: LoginLimits,
         known_clients: KnownClients,
-        tokens: Tokens,
+        sessions: Sessions,
         audit: Audit,
         is_operator: Callable[[str], bool],
         now: Clock,
@@ -63,13 +63,13 @@ class Logins:
         self._database = database
         self._worker = worker
         self._hash_pool = hash_pool
-        self._passwords = passwords
+        self._hashing = hashing
         self._reconciler = reconciler
         self._candidates = LoginLookup(reconciler, known_clients)
         self._captchas = captchas
         self._limits = limits
         self._known_clients = known_clients
-        self._tokens = tokens
+        self._sessions = sessions
         self._audit = audit
         self._is_operator = is_operator
         self._now = now
@@ -101,9 +101,9 @@ class Logins:
         """
         candidate = await self._check_password(name, password, caller)
         if candidate.totp_secret is None:
-            self._limits.succeeded(name, candidate.key, caller)
+            self._limits.reset(name, candidate.key, caller)
         else:  # what failed stays counted until a code is right: a password must not make room to guess codes
-            self._limits.forgiven(candidate.key, caller, is_known_client=candidate.is_known_client)
+            self._limits.refund(candidate.key, caller, is_known_client=candidate.is_known_client)
         return candidate
 
     async def check_with_totp(self, name: str, password: str, totp: str | None, caller: Caller) -> LoginIdentity:
@@ -115,14 +115,14 @@ class Logins:
         candidate = await self._check_password(name, password, caller)
         if candidate.totp_secret is not None:
             if not totp or not totp.strip():
-                self._limits.forgiven(candidate.key, caller, is_known_client=candidate.is_known_client)
+                self._limits.refund(candidate.key, caller, is_known_client=candidate.is_known_client)
                 raise errors.TotpRequired
-            step = find_step(candidate.totp_secret, totp, self._now(), after=candidate.last_totp_step)
+            step = find_time_step(candidate.totp_secret, totp, self._now(), after=candidate.last_totp_step)
             if step is None:
                 await self._worker.run(self._record_failure, candidate, caller)
                 raise errors.TotpRequired
             candidate = replace(candidate, totp_step=step)
-        self._limits.succeeded(name, candidate.key, caller)
+        self._limits.reset(name, candidate.key, caller)
         return candidate
 
     async def check_owner(self, session: Session, password: str, caller: Caller) -> LoginIdentity:
@@ -151,7 +151,7 @@ class Logins:
         with self._hash_pool.reserve():
             self._limits.start_attempt(candidate.key, caller, is_known_client=candidate.is_known_client)
             verdict = await self._hash_pool.run_reserved(
-                self._passwords.verify, password, candidate.stored, candidate.username
+                self._hashing.verify, password, candidate.stored, candidate.username
             )
         if not verdict:
             await self._worker.run(self._record_failure, candidate, caller)
@@ -173,7 +173,7 @@ class Logins:
                 user = User.get_or_none(User.username_key == candidate.key)
                 if user is None or not self._is_same_person(candidate, user):
                     return errors.BadCredentials()
-                if candidate.totp_step is not None and not spend_step(user.id, candidate.totp_step):
+                if candidate.totp_step is not None and not use_time_step(user.id, candidate.totp_step):
                     self._record_failure(candidate, caller)  # another login showed the same code
                     return errors.TotpRequired()
                 refusal = self._refusal(user, audience, caller)
@@ -225,9 +225,9 @@ class Logins:
 
     def _let_in(self, user: User, audience: Audience, caller: Caller) -> LoggedIn:
         moment = self._now()
-        issued = self._tokens.issue(user, audience, caller)
+        issued = self._sessions.issue(user, audience, caller)
         User.update(last_login_at=moment).where(User.id == user.id).execute()
-        self._known_clients.remember(user.id, caller.limit_key)
+        self._known_clients.record(user.id, caller.limit_key)
         action = "admin.logged_in" if audience == "admin" else "user.logged_in"
         self._audit.record(action, user.username, user.username, ip=caller.address)
         return LoggedIn(

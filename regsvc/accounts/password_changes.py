@@ -6,7 +6,7 @@ from peewee import Database
 
 from regsvc.accounts.decisions import Accounts, DecisionResult, PasswordOwner, Principal
 from regsvc.accounts.login import Logins
-from regsvc.auth.hashing import HashPool, Passwords, StoredPassword
+from regsvc.auth.hashing import HashPool, PasswordHashing, StoredPassword
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.core import errors
@@ -16,7 +16,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 from regsvc.notifications.mail.limits import MailLimits
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.name_rules import InputRules
 
 
@@ -27,13 +27,13 @@ class PasswordChanges:
     database: Database
     worker: Worker
     hash_pool: HashPool
-    passwords: Passwords
+    hashing: PasswordHashing
     accounts: Accounts
     logins: Logins
     links: PasswordLinks
     limits: DurableLimits
     mail_limits: MailLimits
-    mails: MailQueue
+    mail_queue: MailQueue
     rules: InputRules
 
     async def change_own(self, session: Session, current: str, new: str, caller: Caller) -> DecisionResult:
@@ -56,17 +56,17 @@ class PasswordChanges:
 
     async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """An admin lets the user choose. Raises `PasswordRequired` where there is no e-mail to send a link to."""
-        self.mails.require_available()
+        self.mail_queue.require_available()
         decided = await self.worker.run(self._mail_link, username, by)
-        self.mails.wake()
+        self.mail_queue.wake()
         return decided
 
     async def forgot(self, email: str, caller: Caller) -> None:
         """Mail a link to whoever has this e-mail; nobody learns whether there is one."""
-        self.mails.require_available()
+        self.mail_queue.require_available()
         address = parse_email(email)
         await self.worker.run(self._forgot, address, caller)
-        self.mails.wake()
+        self.mail_queue.wake()
 
     async def reset(self, token: str, new: str, caller: Caller) -> DecisionResult:
         """Whoever got the link. Raises `ResetTokenInvalid`; a password that breaks a rule does not spend the link."""
@@ -79,11 +79,11 @@ class PasswordChanges:
         """The command line, on the calling thread."""
         owner = self.accounts.get_password_owner(username, Principal(by, may_do_everything=True))
         self.rules.check_password(password, owner.username)
-        stored = self.passwords.hash(password, owner.username)
+        stored = self.hashing.hash(password, owner.username)
         return self.worker.run_here(self.accounts.set_password, owner, stored, by)
 
     async def _hash(self, password: str, username: str) -> StoredPassword:
-        return await self.hash_pool.run(self.passwords.hash, password, username)
+        return await self.hash_pool.run(self.hashing.hash, password, username)
 
     def _mail_link(self, username: str, by: Principal) -> DecisionResult:
         owner = self.accounts.get_password_owner(username, by)
@@ -91,7 +91,7 @@ class PasswordChanges:
             user = User.get_by_id(owner.user_id)
             if user.email is None:
                 raise errors.PasswordRequired
-            self.mails.send_password_link(user)
+            self.mail_queue.send_password_link(user)
         return DecisionResult(user.username, user.status)
 
     def _forgot(self, address: EmailAddress, caller: Caller) -> None:
@@ -101,7 +101,7 @@ class PasswordChanges:
             # to the mailbox that was proven: one that differs in case may be somebody else's
             to = EmailAddress(str(user.email), address.key) if user else address
             user_id = user.id if user and not self._is_unproven_operator(user) else None
-            self.mails.send_reset_password(to, caller.language, user_id)
+            self.mail_queue.send_reset_password(to, caller.language, user_id)
 
     def _is_unproven_operator(self, user: User) -> bool:
         """An e-mail that stands in AuthMe's table proves nothing, and an operator's account is worth stealing."""

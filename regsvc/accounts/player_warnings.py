@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plugin_bridge.authme.players import Players, PlayersUnavailable
-from regsvc.notifications.rcon.console import GameConsole
+from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.sync.reconciler import ReconcileResult
 
 PLAYER_PENDING: Final = "player_pending"
@@ -31,7 +31,7 @@ class PlayerWarnings:
     """What is known before a decision. `is_cached`: AuthMe's own setting, as it is now."""
 
     players: Players
-    console: GameConsole
+    console: RconQueue
     is_cached: Callable[[], bool]
 
     def before(self, decision: str, key: str) -> set[str]:

@@ -10,14 +10,14 @@ from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.login import Logins
 from regsvc.accounts.login_lookup import LoginIdentity, get_owner
 from regsvc.accounts.player_warnings import warn_if_players_away
-from regsvc.auth.totp import spend_step
+from regsvc.auth.totp import use_time_step
 from regsvc.core import errors
 from regsvc.core.caller import Caller, Session
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import REJECTED, Review, User
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.transitions import DecisionDetails, Transitions
 
@@ -35,7 +35,7 @@ class SelfDeletion:
     logins: Logins
     reconciler: Reconciler
     transitions: Transitions
-    mails: MailQueue
+    mail_queue: MailQueue
     is_operator: Callable[[str], bool]
     reapply_after: timedelta
     now: Clock
@@ -46,7 +46,7 @@ class SelfDeletion:
         """
         candidate = await self.logins.check_owner_with_totp(session, password, totp, caller)
         decided = await self.worker.run(self._delete, candidate, caller)
-        self.mails.wake()
+        self.mail_queue.wake()
         return decided
 
     def _delete(self, candidate: LoginIdentity, caller: Caller) -> DecisionResult:
@@ -57,7 +57,7 @@ class SelfDeletion:
                 self.transitions.carry_out_edit(user)
                 user = get_owner(self.database, candidate)
             self._require_deletable(user)
-            if candidate.totp_step is not None and not spend_step(user.id, candidate.totp_step):
+            if candidate.totp_step is not None and not use_time_step(user.id, candidate.totp_step):
                 raise errors.TotpRequired
             warnings = warn_if_players_away(self.reconciler.record_tombstone, key)
             self.transitions.delete(user, Actor(user.username, caller.address), DecisionDetails())
@@ -78,4 +78,4 @@ class SelfDeletion:
         is_his = (Review.username_key == user.username_key) & (Review.user_id == user.id)
         Review.update(email_key=None).where(is_his).execute()
         last = Review.select(Review.id).where(is_his).order_by(Review.id.desc()).first()
-        self.mails.send_account_deleted(user, last.id)
+        self.mail_queue.send_account_deleted(user, last.id)

@@ -310,14 +310,14 @@ class ApiHandler(BaseHandler):
 
     async def _authorise(self) -> None:
         bearer = self._bearer
-        tokens = self.services.tokens
+        sessions = self.services.sessions
         if bearer is None:
             if self._route_access is not Access.PUBLIC:
                 raise Unauthorized
         elif self._route_access is Access.ADMIN:
-            self._session = await self.run(tokens.authenticate_admin, bearer, self.caller)
+            self._session = await self.run(sessions.authenticate_admin, bearer, self.caller)
         else:
-            self._session = await self.run(tokens.authenticate, bearer)
+            self._session = await self.run(sessions.authenticate, bearer)
 
     @property
     def _route_access(self) -> Access | None:

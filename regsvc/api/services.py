@@ -12,15 +12,15 @@ from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges
 from regsvc.accounts.self_service import SelfService
-from regsvc.auth.rate_limits import StatusLimits
+from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller, Session
 from regsvc.core.i18n import Translations
 from regsvc.database.audit import Audit
 from regsvc.doctor.cached_checkup import CachedCheckup
-from regsvc.notifications.mail.history import MailList
-from regsvc.notifications.mail.mails import MailQueue
-from regsvc.notifications.mail.resend import Resending
+from regsvc.notifications.mail.history import MailHistory
+from regsvc.notifications.mail.queue import MailQueue
+from regsvc.notifications.mail.resend import MailResender
 from regsvc.registration.chat.linking import Chat
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.registration.registration import Registration
@@ -65,7 +65,7 @@ class Services:
     config: Config
     worker: BlockingRunner
     translations: Translations
-    tokens: TokenVerifier
+    sessions: TokenVerifier
     name_rule: NameRule
     password_rule: PasswordRule
     is_authme_enabled: bool
@@ -81,10 +81,10 @@ class Services:
     user_details: UserDetailsLoader
     audit: Audit
     sync: SyncService
-    status_limits: StatusLimits
-    mails: MailQueue
-    mail_list: MailList
-    resending: Resending
+    status_limits: StatusRateLimits
+    mail_queue: MailQueue
+    mail_history: MailHistory
+    mail_resender: MailResender
     health: Health
     metrics: Metrics
     updates: Updates

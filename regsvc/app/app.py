@@ -24,8 +24,8 @@ from regsvc.app.rcon import wire_rcon
 from regsvc.app.self_service import wire_self_service
 from regsvc.app.webhook import wire_webhook
 from regsvc.auth.login_limits import LoginDelays, LoginLimits
-from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusLimits
-from regsvc.auth.sessions import KnownClients, Tokens
+from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
+from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.config.sections import Config
 from regsvc.core.addresses import is_any_of
 from regsvc.core.email_address import EmailPolicy, parse_email
@@ -37,10 +37,10 @@ from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import RunningDaemon
 from regsvc.notifications.delivery import DeliveryWorkers
-from regsvc.notifications.mail.backends import MailPostponed, MailRefused, MailServerAway
-from regsvc.notifications.mail.history import MailList
-from regsvc.notifications.mail.resend import Resending
-from regsvc.notifications.rcon.console import GameConsole
+from regsvc.notifications.mail.backends import MailServerUnavailable, PermanentMailFailure, TemporaryMailFailure
+from regsvc.notifications.mail.history import MailHistory
+from regsvc.notifications.mail.resend import MailResender
+from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.registration.registration import Registration, RegistrationPolicy
 from regsvc.registration.steps import RegistrationStep
 from regsvc.runtime.event_streams import EventStreams
@@ -70,7 +70,7 @@ class AuthParts:
     """Who is let in and what is written down of it."""
 
     audit: Audit
-    tokens: Tokens
+    sessions: Sessions
     known_clients: KnownClients
     limits: DurableLimits
     retention: Retention
@@ -79,7 +79,7 @@ class AuthParts:
 def _wire_auth(context: AppContext) -> AuthParts:
     auth, now = context.config.auth, context.now
     audit = Audit(now)
-    tokens = Tokens(
+    sessions = Sessions(
         signing=context.keys.signing,
         now=now,
         user_lifetime=auth.user_token,
@@ -89,7 +89,7 @@ def _wire_auth(context: AppContext) -> AuthParts:
         audit=audit,
     )
     retention = Retention(context.location.database, context.config.retention, audit, now)
-    return AuthParts(audit, tokens, KnownClients(now), DurableLimits(now), retention)
+    return AuthParts(audit, sessions, KnownClients(now), DurableLimits(now), retention)
 
 
 class App:
@@ -103,18 +103,18 @@ class App:
         self.sync_worker = Worker(database, 1, "sync", also_close=players.close)
         folder = config.server.translations
         self.translations = load_translations(*([folder] if folder else []))
-        self.metrics, self.loop_lag, self.deliveries = Metrics(), LoopLag(), DeliveryWorkers()
-        self.mail_parts = mail_parts = wire_mail(context, self.worker, base_url, self.metrics, self.deliveries)
+        self.metrics, self.loop_lag, self.delivery_workers = Metrics(), LoopLag(), DeliveryWorkers()
+        self.mail_parts = mail_parts = wire_mail(context, self.worker, base_url, self.metrics, self.delivery_workers)
         self.password_parts = password_parts = wire_passwords(context)
         self.metrics.register(ProcessCollector(), QueueCollector(self.worker, password_parts.pool, self.loop_lag))
         self.auth_parts = auth_parts = _wire_auth(context)
 
         sync_records = SyncRecords(database, now)
-        webhook = wire_webhook(context, self.worker, self.translations, self.metrics, self.deliveries)
+        webhook = wire_webhook(context, self.worker, self.translations, self.metrics, self.delivery_workers)
         console = wire_rcon(
-            context, self.worker, self.translations, self.metrics, self.deliveries, self._settle_after_kick
+            context, self.worker, self.translations, self.metrics, self.delivery_workers, self._settle_after_kick
         )
-        transitions = Transitions(auth_parts.audit, mail_parts.mails, webhook, console, now)
+        transitions = Transitions(auth_parts.audit, mail_parts.mail_queue, webhook, console, now)
         find_game_uuid = partial(find_uuid, config.game.server_properties_path)
         self.reconciler = Reconciler(
             database,
@@ -139,8 +139,8 @@ class App:
         self.password_changes = self._wire_password_changes()
         self.self_service = self._wire_self_service(transitions)
         self.game_parts = wire_game(context)
-        self.events = EventStreams(self.worker, EventLog(), auth_parts.tokens.is_still_admin)
-        mail_parts.mails.wake = self._follow_change
+        self.events = EventStreams(self.worker, EventLog(), auth_parts.sessions.is_still_admin)
+        mail_parts.mail_queue.wake = self._follow_change
         self.users = UserList(now, is_bridge_on=players.is_enabled)
         self.services = self._wire_services()
 
@@ -153,20 +153,20 @@ class App:
 
     def _follow_run(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
-        self.mail_parts.mails.wake()
+        self.mail_parts.mail_queue.wake()
         self.events.publish_run(report)
 
     def _follow_change(self) -> None:
-        self.deliveries.wake()
+        self.delivery_workers.wake()
         self.events.wake()
 
-    def _wire_accounts(self, transitions: Transitions, console: GameConsole) -> Accounts:
+    def _wire_accounts(self, transitions: Transitions, console: RconQueue) -> Accounts:
         context = self.context
         return Accounts(
             database=context.location.database,
             reconciler=self.reconciler,
             transitions=transitions,
-            tokens=self.auth_parts.tokens,
+            sessions=self.auth_parts.sessions,
             links=self.mail_parts.links,
             player_warnings=PlayerWarnings(context.location.players, console, self._is_authme_cached),
             audit=self.auth_parts.audit,
@@ -180,12 +180,12 @@ class App:
             database=context.location.database,
             worker=self.worker,
             hash_pool=self.password_parts.pool,
-            passwords=self.password_parts.passwords,
+            hashing=self.password_parts.hashing,
             reconciler=self.reconciler,
             captchas=self.captcha_parts.captchas,
             limits=self.login_limits,
             known_clients=auth_parts.known_clients,
-            tokens=auth_parts.tokens,
+            sessions=auth_parts.sessions,
             audit=auth_parts.audit,
             is_operator=context.is_operator,
             now=context.now,
@@ -197,12 +197,12 @@ class App:
             database=context.location.database,
             worker=self.worker,
             hash_pool=self.password_parts.pool,
-            passwords=self.password_parts.passwords,
+            hashing=self.password_parts.hashing,
             players=context.location.players,
             reconciler=self.reconciler,
             transitions=transitions,
             codes=self.mail_parts.codes,
-            mails=self.mail_parts.mails,
+            mail_queue=self.mail_parts.mail_queue,
             limits=self.auth_parts.limits,
             mail_limits=self.mail_parts.limits,
             email_policy=EmailPolicy(
@@ -226,13 +226,13 @@ class App:
             database=self.context.location.database,
             worker=self.worker,
             hash_pool=self.password_parts.pool,
-            passwords=self.password_parts.passwords,
+            hashing=self.password_parts.hashing,
             accounts=self.accounts,
             logins=self.logins,
             links=self.mail_parts.links,
             limits=self.auth_parts.limits,
             mail_limits=self.mail_parts.limits,
-            mails=self.mail_parts.mails,
+            mail_queue=self.mail_parts.mail_queue,
             rules=self.password_parts.rules,
         )
 
@@ -256,7 +256,7 @@ class App:
             config=context.config,
             worker=self.worker,
             translations=self.translations,
-            tokens=self.auth_parts.tokens,
+            sessions=self.auth_parts.sessions,
             name_rule=self.password_parts.names,
             password_rule=self.password_parts.password_rule,
             is_authme_enabled=is_bridge_on,
@@ -272,11 +272,13 @@ class App:
             user_details=UserDetailsLoader(self.users, self.questionnaires.find_result_of, context.now),
             audit=self.auth_parts.audit,
             sync=self.sync,
-            status_limits=StatusLimits(MemoryLimits(context.now), http.status_limit, is_any_of(http.trusted_clients)),
-            mails=self.mail_parts.mails,
-            mail_list=MailList(),
-            resending=Resending(
-                context.location.database, parts.outbox, parts.renderer, parts.mails, self.auth_parts.audit
+            status_limits=StatusRateLimits(
+                MemoryLimits(context.now), http.status_limit, is_any_of(http.trusted_clients)
+            ),
+            mail_queue=self.mail_parts.mail_queue,
+            mail_history=MailHistory(),
+            mail_resender=MailResender(
+                context.location.database, parts.outbox, parts.renderer, parts.mail_queue, self.auth_parts.audit
             ),
             health=Health(self.worker, self.mail_parts.outbox, self.sync, context.now, is_bridge_on=is_bridge_on),
             metrics=self.metrics,
@@ -320,15 +322,15 @@ class App:
         language = self.context.config.server.language
         message = self.mail_parts.renderer.compose("mail_test", recipient, language, {})
         try:
-            await self.mail_parts.mailer.send(message, recipient)
-        except (MailRefused, MailPostponed, MailServerAway) as error:
+            await self.mail_parts.backend.send(message, recipient)
+        except (PermanentMailFailure, TemporaryMailFailure, MailServerUnavailable) as error:
             return str(error)
         return None
 
     def purge_expired(self) -> None:
         """Remove what nobody can use any more. Blocking; each line is a statement of its own."""
         now = self.context.now()
-        self.auth_parts.tokens.purge_expired()
+        self.auth_parts.sessions.purge_expired()
         self.auth_parts.known_clients.purge()
         self.auth_parts.limits.purge(now - timedelta(days=2))
         self.mail_parts.codes.purge_expired()

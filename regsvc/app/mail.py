@@ -12,11 +12,11 @@ from regsvc.config.sections import Config, ConfigError
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import Worker
-from regsvc.notifications.delivery import Delivery, DeliveryWorkers
-from regsvc.notifications.mail.admin_digest import Digest
-from regsvc.notifications.mail.backends import AuthMeMailAccount, MailBackend, make_mailer
+from regsvc.notifications.delivery import DeliveryWorker, DeliveryWorkers
+from regsvc.notifications.mail.admin_digest import AdminDigest
+from regsvc.notifications.mail.backends import AuthMeMailAccount, MailBackend, make_mail_backend
 from regsvc.notifications.mail.limits import MailLimits
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, SmtpTransport
@@ -28,24 +28,24 @@ from regsvc.runtime.metrics import Metrics
 class MailParts:
     """Everything about e-mail: what is promised, how it is written, who delivers it."""
 
-    mailer: MailBackend
+    backend: MailBackend
     outbox: Outbox
     codes: VerificationCodes
     links: PasswordLinks
     renderer: MailRenderer
-    delivery: Delivery
-    mails: MailQueue
+    delivery_worker: DeliveryWorker
+    mail_queue: MailQueue
     limits: MailLimits
-    digest: Digest
+    admin_digest: AdminDigest
 
 
 def wire_mail(
-    context: AppContext, worker: Worker, base_url: str, metrics: Metrics, deliveries: DeliveryWorkers
+    context: AppContext, worker: Worker, base_url: str, metrics: Metrics, delivery_workers: DeliveryWorkers
 ) -> MailParts:
-    """Mails leave with `deliveries`."""
+    """Mails leave with `delivery_workers`."""
     config, now = context.config, context.now
     secrets = DerivedSecrets(context.keys.installation_key)
-    mailer = make_mailer(config.mail, _authme_mail(context.authme))
+    backend = make_mail_backend(config.mail, _authme_mail(context.authme))
     links = PasswordLinks(secrets, now)
     outbox = Outbox(now, "mail", mail_retry_policy(config.mail.max_attempts))
     codes = VerificationCodes(
@@ -61,21 +61,23 @@ def wire_mail(
         links,
         outbox,
         now,
-        sender=mailer.sender,
+        sender=backend.sender,
         server_name=config.server.name,
         base_url=base_url,
     )
-    auth_parts = MailStore(context.location.database, outbox, codes, renderer, on_finished=metrics.count_mail)
-    delivery = Delivery(worker, auth_parts, SmtpTransport(worker, auth_parts, mailer))
-    deliveries.add(delivery)
-    mails = MailQueue(outbox, config.server.language, is_available=mailer.is_available, wake=deliveries.wake)
+    store = MailStore(context.location.database, outbox, codes, renderer, on_finished=metrics.count_mail)
+    delivery_worker = DeliveryWorker(worker, store, SmtpTransport(worker, store, backend))
+    delivery_workers.add(delivery_worker)
+    mail_queue = MailQueue(
+        outbox, config.server.language, is_available=backend.is_available, wake=delivery_workers.wake
+    )
     limits = MailLimits(
         config.verification.limits_per_address,
         config.verification.limits_per_client,
         config.verification.limits_total,
     )
-    digest = Digest(context.location.database, mails, _admins(config), config.mail.admin_digest, now)
-    return MailParts(mailer, outbox, codes, links, renderer, delivery, mails, limits, digest)
+    admin_digest = AdminDigest(context.location.database, mail_queue, _admins(config), config.mail.admin_digest, now)
+    return MailParts(backend, outbox, codes, links, renderer, delivery_worker, mail_queue, limits, admin_digest)
 
 
 def _admins(config: Config) -> list[EmailAddress]:

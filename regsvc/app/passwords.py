@@ -15,7 +15,7 @@ from plugin_bridge.authme.rules import (
 )
 from plugin_bridge.hashers import PasswordHasher, UnusableAlgorithm, make_password_hasher
 from regsvc.app.context import AppContext
-from regsvc.auth.hashing import HashPool, Passwords
+from regsvc.auth.hashing import HashPool, PasswordHashing
 from regsvc.config.sections import Config, ConfigError
 from regsvc.users.name_rules import BedrockNames, InputRules
 
@@ -25,7 +25,7 @@ class PasswordParts:
     """Everything about passwords: how they are hashed, where, and which ones are taken."""
 
     pool: HashPool
-    passwords: Passwords
+    hashing: PasswordHashing
     rules: InputRules
     names: NameRule
     password_rule: PasswordRule
@@ -51,7 +51,7 @@ def wire_passwords(context: AppContext) -> PasswordParts:
     algorithms = frozenset(hasher.algorithms) if hasher else frozenset()
     pool = HashPool(_hash_threads(config), config.auth.max_waiting_hashes)
     may_provision = hasher is None or hasher.may_provision
-    return PasswordParts(pool, Passwords(hasher), rules, names, password_rule, algorithms, may_provision)
+    return PasswordParts(pool, PasswordHashing(hasher), rules, names, password_rule, algorithms, may_provision)
 
 
 def apply_authme_config(parts: PasswordParts, config: Config, authme: AuthMeConfig) -> PasswordParts:
@@ -60,7 +60,7 @@ def apply_authme_config(parts: PasswordParts, config: Config, authme: AuthMeConf
     names, password_rule = _rules(config, authme, hasher)
     if hasher is None:
         return parts
-    parts.passwords.take_over(hasher)
+    parts.hashing.replace_hasher(hasher)
     parts.rules.take_over(names, password_rule)
     return dataclasses.replace(
         parts,

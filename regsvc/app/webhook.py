@@ -3,30 +3,30 @@
 from regsvc.app.context import AppContext
 from regsvc.core.i18n import Translations
 from regsvc.database.engine import Worker
-from regsvc.notifications.delivery import Delivery, DeliveryWorkers
+from regsvc.notifications.delivery import DeliveryWorker, DeliveryWorkers
 from regsvc.notifications.outbox import Outbox, OutboxStore
-from regsvc.notifications.webhook.events import NoWebhook, Webhook
-from regsvc.notifications.webhook.message import WebhookMessages
-from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookTransport, WebhookTransport
+from regsvc.notifications.webhook.queue import NoWebhookQueue, WebhookQueue
+from regsvc.notifications.webhook.renderer import WebhookRenderer
+from regsvc.notifications.webhook.transport import WEBHOOK_RETRY_POLICY, NoWebhookTransport, WebhookTransport
 from regsvc.runtime.metrics import Metrics
 
 
 def wire_webhook(
-    context: AppContext, worker: Worker, translations: Translations, metrics: Metrics, deliveries: DeliveryWorkers
-) -> Webhook:
-    """What events are told to; they leave with `deliveries`."""
+    context: AppContext, worker: Worker, translations: Translations, metrics: Metrics, delivery_workers: DeliveryWorkers
+) -> WebhookQueue:
+    """What events are told to; they leave with `delivery_workers`."""
     config = context.config
-    outbox = Outbox(context.now, "webhook", PATIENCE)
-    auth_parts = OutboxStore(context.location.database, outbox, on_finished=metrics.count_webhook_call)
+    outbox = Outbox(context.now, "webhook", WEBHOOK_RETRY_POLICY)
+    store = OutboxStore(context.location.database, outbox, on_finished=metrics.count_webhook_call)
     if not config.webhook.url:
-        deliveries.add(Delivery(worker, auth_parts, NoWebhookTransport()))
-        return NoWebhook()
-    carrier = WebhookTransport(
+        delivery_workers.add(DeliveryWorker(worker, store, NoWebhookTransport()))
+        return NoWebhookQueue()
+    transport = WebhookTransport(
         config.webhook.url,
         config.webhook.secret,
-        WebhookMessages(translations, config.server.name),
+        WebhookRenderer(translations, config.server.name),
         context.now,
         allows_private=config.webhook.allow_private,
     )
-    deliveries.add(Delivery(worker, auth_parts, carrier))
-    return Webhook(outbox, config.server.language, context.now)
+    delivery_workers.add(DeliveryWorker(worker, store, transport))
+    return WebhookQueue(outbox, config.server.language, context.now)

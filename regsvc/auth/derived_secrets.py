@@ -59,7 +59,7 @@ class DerivedSecrets:
         return is_same_secret(token, self.link_token(row_id, nonce, purpose))
 
 
-def find_row_id(link_token: str) -> int | None:
+def parse_row_id(link_token: str) -> int | None:
     """The row a link token names, or None for anything that is no such token. Proves nothing yet."""
     digits, dot, mac = link_token.partition(".")
     if not (dot and mac and digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_ROW_ID_DIGITS):

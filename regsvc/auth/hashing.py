@@ -33,21 +33,21 @@ _OWN = CryptContext(
 
 
 @dataclass(frozen=True)
-class PasswordVerdict:
+class PasswordCheck:
     """The answer to a password. It is true in a condition exactly if the password was right."""
 
-    is_right: bool
+    is_correct: bool
     rehashed: StoredPassword | None = field(default=None, repr=False)
     """The same password in the algorithm AuthMe is configured with, where the stored hash is of a legacy one."""
 
     def __bool__(self) -> bool:
-        return self.is_right
+        return self.is_correct
 
 
-WRONG: Final = PasswordVerdict(is_right=False)
+WRONG: Final = PasswordCheck(is_correct=False)
 
 
-class Passwords:
+class PasswordHashing:
     """Hashes new passwords and verifies stored ones. Every call takes as long as hashing takes: use `HashPool`."""
 
     def __init__(self, authme: PasswordHasher | None) -> None:
@@ -55,7 +55,7 @@ class Passwords:
         self._authme = authme
         self._decoy = None if authme else _OWN.hash("nobody has this password")
 
-    def take_over(self, authme: PasswordHasher) -> None:
+    def replace_hasher(self, authme: PasswordHasher) -> None:
         """AuthMe is configured in another way from now on. Never where there was none: the decoy is ours then."""
         self._authme = authme
 
@@ -66,30 +66,30 @@ class Passwords:
         hashed = self._authme.hash(password, username)
         return StoredPassword(hashed.hash, hashed.salt, self._authme.algorithm)
 
-    def verify(self, password: str, stored: StoredPassword | None, username: str) -> PasswordVerdict:
+    def verify(self, password: str, stored: StoredPassword | None, username: str) -> PasswordCheck:
         """Whether the password is right. None stored (no such user): `WRONG`, after the work of a wrong password."""
         if not is_hashable(password):
             return WRONG
         if stored is None:
             return self._verify_dummy(password, username)
         if stored.algorithm == PASSLIB:
-            return PasswordVerdict(bool(_OWN.verify(password, stored.hash)))
+            return PasswordCheck(bool(_OWN.verify(password, stored.hash)))
         hashed = HashedPassword(stored.hash, stored.salt)
         if stored.algorithm is not None:
             hasher = find_hasher(stored.algorithm)
-            return PasswordVerdict(hasher is not None and hasher.verify(password, hashed, username))
+            return PasswordCheck(hasher is not None and hasher.verify(password, hashed, username))
         return self._verify_players(password, hashed, username)
 
-    def _verify_players(self, password: str, hashed: HashedPassword, username: str) -> PasswordVerdict:
+    def _verify_players(self, password: str, hashed: HashedPassword, username: str) -> PasswordCheck:
         """A hash out of AuthMe's table, as AuthMe would."""
         if self._authme is None:
             return WRONG
         verdict = self._authme.verify(password, hashed, username)
         again = self._authme.rehash(password, verdict, username)
         rehashed = StoredPassword(again.hash, again.salt, self._authme.algorithm) if again else None
-        return PasswordVerdict(bool(verdict), rehashed)
+        return PasswordCheck(bool(verdict), rehashed)
 
-    def _verify_dummy(self, password: str, username: str) -> PasswordVerdict:
+    def _verify_dummy(self, password: str, username: str) -> PasswordCheck:
         if self._authme is not None:
             self._authme.verify_dummy(password, username)
         else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
-from regsvc.auth.rate_limits import MAX_KEYS, LimitCheck, MemoryLimits, digest
+from regsvc.auth.rate_limits import MAX_KEYS, LimitCheck, MemoryLimits, hash_key
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
@@ -19,7 +19,7 @@ _FREE_FAILURES = 5
 
 _LONGEST_DELAY = timedelta(seconds=60)
 
-_FORGOTTEN_AFTER = timedelta(days=1)
+_RETENTION = timedelta(days=1)
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class LoginDelays:
 
     def check(self, account: str, known_client: str | None = None) -> None:
         """Raises `RateLimited` while the account (for this client, if it is a known one) is delayed."""
-        failures = self._failures.get(_account_digest(account, known_client))
+        failures = self._failures.get(_account_key(account, known_client))
         if failures is None:
             return
         wait = failures.delayed_until - self._now()
@@ -54,37 +54,37 @@ class LoginDelays:
             # Never longer than the longest delay: the clock may have been set back.
             raise RateLimited(remaining_seconds=ceil(min(wait, _LONGEST_DELAY).total_seconds()))
 
-    def failed(self, account: str, known_client: str | None = None) -> None:
+    def record_failure(self, account: str, known_client: str | None = None) -> None:
         """Count a failed login. Called before the password is compared, parallel guesses cannot outrun it."""
         now = self._now()
-        key = _account_digest(account, known_client)
+        key = _account_key(account, known_client)
         failures = self._failures.setdefault(key, _Failures(0, now, now))
         self._failures.move_to_end(key)
         failures.count += 1
         failures.last_at = now
         failures.delayed_until = now + _delay_after(failures.count)
-        self._forget(now)
+        self._evict(now)
 
-    def forgiven(self, account: str, known_client: str | None = None) -> None:
+    def refund(self, account: str, known_client: str | None = None) -> None:
         """One of the tries counted was no failure; what the others are delayed for stays."""
-        failures = self._failures.get(_account_digest(account, known_client))
+        failures = self._failures.get(_account_key(account, known_client))
         if failures is not None:
             failures.count = max(0, failures.count - 1)
             failures.delayed_until = failures.last_at + _delay_after(failures.count)
 
-    def cleared(self, account: str, known_client: str | None = None) -> None:
+    def reset(self, account: str, known_client: str | None = None) -> None:
         """The password was right: what failed before is forgotten, for the account and for this client."""
-        self._failures.pop(_account_digest(account, None), None)
-        self._failures.pop(_account_digest(account, known_client), None)
+        self._failures.pop(_account_key(account, None), None)
+        self._failures.pop(_account_key(account, known_client), None)
 
     def __len__(self) -> int:
         """How many counters are remembered."""
         return len(self._failures)
 
-    def _forget(self, now: datetime) -> None:
+    def _evict(self, now: datetime) -> None:
         while self._failures:
             oldest = next(iter(self._failures.values()))
-            is_recent = now - oldest.last_at < _FORGOTTEN_AFTER
+            is_recent = now - oldest.last_at < _RETENTION
             if is_recent and len(self._failures) <= self._max_keys:
                 return
             self._failures.popitem(last=False)
@@ -97,8 +97,8 @@ def _delay_after(failures: int) -> timedelta:
     return min(timedelta(seconds=2**doublings), _LONGEST_DELAY)
 
 
-def _account_digest(account: str, known_client: str | None) -> bytes:
-    return digest(account, known_client or "")
+def _account_key(account: str, known_client: str | None) -> bytes:
+    return hash_key(account, known_client or "")
 
 
 class LoginLimits:
@@ -111,7 +111,7 @@ class LoginLimits:
 
     def hit(self, name: str, caller: Caller) -> None:
         """Count one try of a name as it was typed. Raises `RateLimited`."""
-        self._limits.hit_all(self._demands(name, caller))
+        self._limits.hit_all(self._checks(name, caller))
 
     def start_attempt(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
         """Count the try as failed before the password is looked at; raises `RateLimited` while the account is delayed.
@@ -120,24 +120,24 @@ class LoginLimits:
         """
         known_client = caller.limit_key if is_known_client else None
         self._delays.check(account, known_client)
-        self._delays.failed(account, known_client)
+        self._delays.record_failure(account, known_client)
 
-    def succeeded(self, name: str, account: str, caller: Caller) -> None:
+    def reset(self, name: str, account: str, caller: Caller) -> None:
         """The password was right: what was counted for this name on the way is forgotten, for the client too.
 
         The client's tries of other names stay counted: else somebody with an account of his own would log in now and
         then, and guess at the others without end.
         """
-        (client_scope, client, _client_limits), (name_scope, named, _name_limits) = self._demands(name, caller)
-        self._limits.give_back(client_scope, client, self._limits.hits_of(name_scope, named))
+        (client_scope, client, _client_limits), (name_scope, named, _name_limits) = self._checks(name, caller)
+        self._limits.refund_hits(client_scope, client, self._limits.hits_of(name_scope, named))
         self._limits.clear(name_scope, named)
-        self._delays.cleared(account, caller.limit_key)
+        self._delays.reset(account, caller.limit_key)
 
-    def forgiven(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
+    def refund(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
         """The try under way was no failure, but it does not clear earlier ones either."""
-        self._delays.forgiven(account, caller.limit_key if is_known_client else None)
+        self._delays.refund(account, caller.limit_key if is_known_client else None)
 
-    def _demands(self, name: str, caller: Caller) -> list[LimitCheck]:
+    def _checks(self, name: str, caller: Caller) -> list[LimitCheck]:
         return [
             ("login.client", caller.limit_key, self.login_limits),
             ("login.account", f"{name.strip().lower()} {caller.limit_key}", self.login_limits),

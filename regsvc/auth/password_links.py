@@ -6,7 +6,7 @@ The link carries a token behind the `#` of its address; the token is stored nowh
 from datetime import timedelta
 from typing import Final, Literal
 
-from regsvc.auth.derived_secrets import DerivedSecrets, find_row_id, new_nonce
+from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ResetTokenInvalid
 from regsvc.database.models import Link, User
@@ -34,7 +34,7 @@ class PasswordLinks:
         One of the other purpose stays: a stranger who asks for a reset must not take the first password away.
         """
         moment = self._now()
-        self._kill((Link.user == user_id) & (Link.purpose == purpose))
+        self._revoke((Link.user == user_id) & (Link.purpose == purpose))
         return Link.create(
             user=user_id,
             purpose=purpose,
@@ -50,11 +50,11 @@ class PasswordLinks:
         None when it is used, expired, gone with its user, or mailed to an address that is not the user's any more.
         """
         link: Link | None = Link.select(Link, User.id, User.email_key).join(User).where(Link.id == row_id).first()
-        return link if link is not None and self._is_alive(link) else None
+        return link if link is not None and self._is_active(link) else None
 
     def find(self, token: str) -> Link | None:
         """The link this token opens; None when it is not ours, used or expired. Asking spends nothing."""
-        row_id = find_row_id(token)
+        row_id = parse_row_id(token)
         link = None if row_id is None else self.find_by_id(row_id)
         if link is None or not self._secrets.is_link_token(token, link.id, link.nonce, link.purpose):
             return None
@@ -63,14 +63,14 @@ class PasswordLinks:
     def redeem(self, token: str) -> Link:
         """Spend the link and end the user's others. Raises `ResetTokenInvalid`, also for who comes second."""
         link = self.find(token)
-        if link is None or self._kill(Link.id == link.id) == 0:
+        if link is None or self._revoke(Link.id == link.id) == 0:
             raise ResetTokenInvalid
-        self._kill(Link.user == link.user.id)
+        self._revoke(Link.user == link.user.id)
         return link
 
-    def end_all(self, user_id: int) -> None:
+    def revoke_all(self, user_id: int) -> None:
         """The user has a new password: no link that was mailed before may set another."""
-        self._kill(Link.user == user_id)
+        self._revoke(Link.user == user_id)
 
     def token_of(self, link: Link) -> str:
         """The token that opens the link, derived anew each time."""
@@ -80,11 +80,11 @@ class PasswordLinks:
         """Delete the links that expired; how many they were."""
         return int(Link.delete().where(Link.expires_at < self._now()).execute())
 
-    def _is_alive(self, link: Link) -> bool:
+    def _is_active(self, link: Link) -> bool:
         is_its_users = link.email_key == link.user.email_key
         return is_its_users and link.redeemed_at is None and bool(link.expires_at > self._now())
 
-    def _kill(self, which: object) -> int:
+    def _revoke(self, which: object) -> int:
         """How many of these could still have been used."""
         unredeemed = Link.redeemed_at.is_null()
         return int(Link.update(redeemed_at=self._now()).where(which, unredeemed).execute())

@@ -28,7 +28,7 @@ MAX_KEYS = 20_000  # in memory about 10 MB
 _CLOCK_SKEW = timedelta(minutes=1)  # between two processes
 
 
-def digest(*parts: str) -> bytes:
+def hash_key(*parts: str) -> bytes:
     """A key of one size for texts of any: what strangers type must not fill the memory, nor stay in it."""
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 
@@ -51,9 +51,9 @@ class DurableLimits:
         """Count one hit in the caller's transaction. Raises `RateLimited`, without counting, if one is used up."""
         self.hit_all([(scope, subject, limits)])
 
-    def hit_all(self, demands: Iterable[LimitCheck]) -> None:
+    def hit_all(self, checks: Iterable[LimitCheck]) -> None:
         """The same for several subjects at once: all are counted, or none is."""
-        allowed = _allowed_by_window(demands)
+        allowed = _allowed_by_window(checks)
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
             # Everybody locks in this order, so nobody waits for one who waits for him.
             windows = {key: _lock_window(key, self._now()) for key in sorted(allowed)}
@@ -77,10 +77,10 @@ class DurableLimits:
         return removed
 
 
-def _allowed_by_window(demands: Iterable[LimitCheck]) -> dict[_WindowKey, int]:
+def _allowed_by_window(checks: Iterable[LimitCheck]) -> dict[_WindowKey, int]:
     """How many hits each window may hold; of two limits with one period the narrower counts."""
     allowed: dict[_WindowKey, int] = {}
-    for scope, subject, limits in demands:
+    for scope, subject, limits in checks:
         for limit in limits:
             key = _WindowKey(scope, subject, math.ceil(limit.period.total_seconds()))
             allowed[key] = min(limit.hits, allowed.get(key, limit.hits))
@@ -135,7 +135,7 @@ def _count(windows: Sequence[RateLimitWindow], now: datetime) -> None:
 
 
 def _is_open(window: RateLimitWindow, now: datetime) -> bool:
-    return _counts(window.ends_at, timedelta(seconds=window.period_seconds), now)
+    return _is_current(window.ends_at, timedelta(seconds=window.period_seconds), now)
 
 
 def _wait(window: RateLimitWindow, allowed: int, now: datetime) -> int:
@@ -145,7 +145,7 @@ def _wait(window: RateLimitWindow, allowed: int, now: datetime) -> int:
     return _whole_seconds(window.ends_at - now)
 
 
-def _counts(ends_at: datetime, period: timedelta, now: datetime) -> bool:
+def _is_current(ends_at: datetime, period: timedelta, now: datetime) -> bool:
     """Whether a window is under way. One that ends too late is from before the clock was set back."""
     return now < ends_at <= now + period + _CLOCK_SKEW
 
@@ -182,28 +182,28 @@ class MemoryLimits:
         """Count one hit. Raises `RateLimited` without counting if a limit is used up."""
         self.hit_all([(scope, subject, limits)])
 
-    def hit_all(self, demands: Sequence[LimitCheck]) -> None:
+    def hit_all(self, checks: Sequence[LimitCheck]) -> None:
         """The same for several subjects at once: all are counted, or none is."""
         now = self._now()
-        _refuse_until(max((self._wait(demand, now) for demand in demands), default=0))
-        for scope, subject, limits in demands:
+        _refuse_until(max((self._wait(check, now) for check in checks), default=0))
+        for scope, subject, limits in checks:
             if limits:
-                self._count(digest(scope, subject), limits, now)
-        self._forget(now)
+                self._count(hash_key(scope, subject), limits, now)
+        self._evict(now)
 
     def clear(self, scope: str, subject: str) -> None:
         """Forget the hits of this subject; nothing happens if there are none."""
-        self._windows.pop(digest(scope, subject), None)
+        self._windows.pop(hash_key(scope, subject), None)
 
     def hits_of(self, scope: str, subject: str) -> dict[timedelta, int]:
         """How often it was counted in the windows under way, by their length; empty where it was not."""
         now = self._now()
-        windows = self._windows.get(digest(scope, subject), {})
+        windows = self._windows.get(hash_key(scope, subject), {})
         return {period: window.hits for period, window in windows.items() if window.ends_at > now}
 
-    def give_back(self, scope: str, subject: str, hits: Mapping[timedelta, int]) -> None:
+    def refund_hits(self, scope: str, subject: str, hits: Mapping[timedelta, int]) -> None:
         """Take so many hits out of its windows of these lengths."""
-        windows = self._windows.get(digest(scope, subject), {})
+        windows = self._windows.get(hash_key(scope, subject), {})
         for period in hits.keys() & windows.keys():
             windows[period].hits = max(0, windows[period].hits - hits[period])
 
@@ -211,13 +211,13 @@ class MemoryLimits:
         """How many subjects are remembered."""
         return len(self._windows)
 
-    def _wait(self, demand: LimitCheck, now: datetime) -> int:
-        scope, subject, limits = demand
-        windows = self._windows.get(digest(scope, subject), {})
+    def _wait(self, check: LimitCheck, now: datetime) -> int:
+        scope, subject, limits = check
+        windows = self._windows.get(hash_key(scope, subject), {})
         waits = [0]
         for limit in limits:
             window = windows.get(limit.period)
-            if window and window.hits >= limit.hits and _counts(window.ends_at, limit.period, now):
+            if window and window.hits >= limit.hits and _is_current(window.ends_at, limit.period, now):
                 waits.append(_whole_seconds(window.ends_at - now))
         return max(waits)
 
@@ -226,12 +226,12 @@ class MemoryLimits:
         self._windows.move_to_end(key)
         for period in {limit.period for limit in limits}:
             window = windows.get(period)
-            if window is None or not _counts(window.ends_at, period, now):
+            if window is None or not _is_current(window.ends_at, period, now):
                 windows[period] = _Window(now + period, 1)
             else:
                 window.hits += 1
 
-    def _forget(self, now: datetime) -> None:
+    def _evict(self, now: datetime) -> None:
         """From the quiet end: whatever is over, and what there is no room for."""
         while self._windows:
             windows = next(iter(self._windows.values()))
@@ -241,7 +241,7 @@ class MemoryLimits:
             self._windows.popitem(last=False)
 
 
-class StatusLimits:
+class StatusRateLimits:
     """In memory and for the event loop alone."""
 
     def __init__(

@@ -23,7 +23,7 @@ from regsvc.database.upsert import insert_or_update
 
 _ALGORITHM: Final = "HS256"
 _AUDIENCES: Final[tuple[Audience, ...]] = ("user", "admin")
-# PyJWT would ask the computer's clock; `Tokens` looks at the times itself, by its own.
+# PyJWT would ask the computer's clock; `Sessions` looks at the times itself, by its own.
 _OPTIONS: Final[Options] = {
     "require": ["sub", "aud", "jti", "iat", "exp"],
     "verify_exp": False,
@@ -33,8 +33,8 @@ _OPTIONS: Final[Options] = {
 
 # Ours have about 300 characters. Junk is refused before any of it is decoded.
 _MAX_TOKEN_LENGTH: Final = 512
-_SEEN_EVERY: Final = timedelta(minutes=1)
-_DENIED_PER: Final = timedelta(hours=1)
+_LAST_SEEN_INTERVAL: Final = timedelta(minutes=1)
+_DENIAL_TALLY_PERIOD: Final = timedelta(hours=1)
 # A right login clears the login limits, so they do not bound how many sessions one user can open.
 _MAX_SESSIONS_PER_USER: Final = 200
 
@@ -49,7 +49,7 @@ class IssuedToken(NamedTuple):
         return f"IssuedToken(expires_at={self.expires_at!r})"
 
 
-class Tokens:
+class Sessions:
     """Issues, checks and ends access tokens.
 
     `is_operator` gets a user's name and tells whether it is an operator's at this moment.
@@ -70,7 +70,7 @@ class Tokens:
         self._now = now
         self._lifetimes: dict[Audience, timedelta] = {"user": user_lifetime, "admin": admin_lifetime}
         self._admin_idle = admin_idle
-        self._seen_every = min(_SEEN_EVERY, admin_idle / 4)
+        self._last_seen_interval = min(_LAST_SEEN_INTERVAL, admin_idle / 4)
         self._is_operator = is_operator
         self._audit = audit
 
@@ -91,7 +91,7 @@ class Tokens:
             last_seen_at=now,
             expires_at=expires_at,
         )
-        self._end_oldest(user.id)
+        self._revoke_oldest(user.id)
         claims = {
             "sub": str(user.id),
             "aud": audience,
@@ -111,9 +111,9 @@ class Tokens:
         claims = self._verified_claims(bearer)
         now = self._now()
         row = _find_session(claims["jti"])
-        if row is None or not self._stands(row, claims, now):
+        if row is None or not self._is_valid(row, claims, now):
             raise Unauthorized
-        if is_activity and now - row.last_seen_at >= self._seen_every:
+        if is_activity and now - row.last_seen_at >= self._last_seen_interval:
             models.Session.update(last_seen_at=now).where(models.Session.jti == row.jti).execute()
         return Session(
             jti=row.jti,
@@ -139,20 +139,20 @@ class Tokens:
             operator=session.username,
             ip=caller.address,
             client=caller.limit_key,
-            per=_DENIED_PER,
+            per=_DENIAL_TALLY_PERIOD,
         )
         raise Forbidden
 
     def is_still_admin(self, session: Session) -> bool:
         """Whether a long answer to this session may go on. Looks and writes nothing: listening is no activity."""
         row = _find_session(session.jti)
-        return row is not None and self._is_live(row, self._now()) and self._is_admin(row)
+        return row is not None and self._is_active(row, self._now()) and self._is_admin(row)
 
-    def end(self, jti: str) -> None:
+    def revoke(self, jti: str) -> None:
         """End one session; nothing happens if there is none."""
         models.Session.delete().where(models.Session.jti == jti).execute()
 
-    def end_all(self, user_id: int) -> None:
+    def revoke_all(self, user_id: int) -> None:
         """End every session of a user, those included that are being issued at this moment."""
         generation = models.User.token_generation
         models.User.update({generation: generation + 1}).where(models.User.id == user_id).execute()
@@ -183,16 +183,16 @@ class Tokens:
         except jwt.PyJWTError:
             raise Unauthorized from None
 
-    def _stands(self, row: models.Session, claims: dict[str, Any], now: datetime) -> bool:
+    def _is_valid(self, row: models.Session, claims: dict[str, Any], now: datetime) -> bool:
         """Whether the session is the token's, its time has not come, and nothing has ended it."""
         return (
             claims["aud"] == row.audience
             and claims["sub"] == str(row.user.id)
-            and _is_later(claims["exp"], now)
-            and self._is_live(row, now)
+            and _is_in_future(claims["exp"], now)
+            and self._is_active(row, now)
         )
 
-    def _is_live(self, row: models.Session, now: datetime) -> bool:
+    def _is_active(self, row: models.Session, now: datetime) -> bool:
         return (
             now < row.expires_at
             and row.token_generation == row.user.token_generation
@@ -203,7 +203,7 @@ class Tokens:
     def _is_admin(self, row: models.Session) -> bool:
         return row.audience == "admin" and row.user.status == models.APPROVED and self._is_operator(row.user.username)
 
-    def _end_oldest(self, user_id: int) -> None:
+    def _revoke_oldest(self, user_id: int) -> None:
         newest_first = (
             models.Session.select(models.Session.jti)
             .where(models.Session.user == user_id)
@@ -226,12 +226,12 @@ def _find_session(jti: str) -> models.Session | None:
     return session
 
 
-def _is_later(seconds: object, now: datetime) -> bool:
+def _is_in_future(seconds: object, now: datetime) -> bool:
     """Whether a claim is a time that has not come yet."""
     return isinstance(seconds, int | float) and seconds > now.timestamp()
 
 
-_KNOWN_FOR = timedelta(days=30)
+_KNOWN_CLIENT_PERIOD = timedelta(days=30)
 
 
 class KnownClients:
@@ -246,12 +246,12 @@ class KnownClients:
             .where(
                 KnownClient.user == user_id,
                 KnownClient.client == client,
-                KnownClient.last_login_at > self._now() - _KNOWN_FOR,
+                KnownClient.last_login_at > self._now() - _KNOWN_CLIENT_PERIOD,
             )
             .exists()
         )
 
-    def remember(self, user_id: int, client: str) -> None:
+    def record(self, user_id: int, client: str) -> None:
         """Note a login that succeeded, in the caller's transaction."""
         now = self._now()
         insert_or_update(
@@ -263,6 +263,6 @@ class KnownClients:
 
     def purge(self) -> int:
         """Remove those that are no longer known, and tell how many."""
-        is_old = KnownClient.last_login_at <= self._now() - _KNOWN_FOR
+        is_old = KnownClient.last_login_at <= self._now() - _KNOWN_CLIENT_PERIOD
         removed: int = KnownClient.delete().where(is_old).execute()
         return removed

@@ -24,7 +24,7 @@ class _AuthMeTotp(TOTP):
     _min_key_size = 0
 
 
-def find_step(secret: str, code: str, moment: datetime, *, after: int | None) -> int | None:
+def find_time_step(secret: str, code: str, moment: datetime, *, after: int | None) -> int | None:
     """The half minute since 1970 that this code belongs to; None when it is wrong, too old or too early.
 
     `after`: the half minute used last; a code of that one or an earlier one is as good as wrong. With a secret that
@@ -44,7 +44,7 @@ def find_step(secret: str, code: str, moment: datetime, *, after: int | None) ->
     return int(match.counter)
 
 
-def spend_step(user_id: int, step: int) -> bool:
+def use_time_step(user_id: int, step: int) -> bool:
     """Note that this half minute's code was used, in the caller's transaction. False: somebody was faster."""
     is_unspent = User.totp_step.is_null() | (User.totp_step < step)
     return bool(User.update(totp_step=step).where((User.id == user_id) & is_unspent).execute())

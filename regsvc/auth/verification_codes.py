@@ -14,7 +14,7 @@ from regsvc.database.models import Verification
 
 Purpose = Literal["register", "change_email", "unlink"]
 
-LONGEST_WAIT: Final = timedelta(minutes=15)
+MAX_AGE: Final = timedelta(minutes=15)
 """A code lives no longer than this after it was asked for, however slow the mail server was."""
 
 
@@ -41,22 +41,22 @@ class VerificationCodes:
 
         While a code lives it is that one again, tries used up so far included; else a new one.
         """
-        living = self._find_living(email_key, purpose)
-        if living is None:
+        active = self._find_active(email_key, purpose)
+        if active is None:
             row = Verification.create(email_key=email_key, purpose=purpose, nonce=new_nonce(), created_at=self._now())
             return int(row.id)
         # the mail under way starts the minutes anew, else it might bring a code about to expire
-        Verification.update(handed_over_at=None).where(Verification.id == living.id).execute()
-        return int(living.id)
+        Verification.update(handed_over_at=None).where(Verification.id == active.id).execute()
+        return int(active.id)
 
-    def is_right(self, email_key: str, purpose: Purpose, code: str) -> bool:
+    def verify(self, email_key: str, purpose: Purpose, code: str) -> bool:
         """Whether this code may be redeemed now. False: wrong, used, expired, never sent, or too many tries.
 
         The try is counted before the code is looked at; a right code gives it back. Call it in a transaction
         of its own that commits whatever comes back, before the one that redeems.
         """
-        row = self._find_living(email_key, purpose)
-        if row is None or not self._count_try(row.id):
+        row = self._find_active(email_key, purpose)
+        if row is None or not self._count_attempt(row.id):
             return False
         if not is_same_secret(code, self.code_of(row)):
             return False
@@ -68,7 +68,7 @@ class VerificationCodes:
 
         Counts nothing, since a refusal rolls the transaction back: `is_right` has to come first.
         """
-        row = self._find_living(email_key, purpose)
+        row = self._find_active(email_key, purpose)
         if row is None or not is_same_secret(code, self.code_of(row)):
             raise InvalidCode
         redeemed = (
@@ -83,17 +83,17 @@ class VerificationCodes:
         if redeemed == 0:
             raise InvalidCode
 
-    def handed_over(self, row_id: int) -> None:
+    def mark_sent(self, row_id: int) -> None:
         """A mail server has taken the mail with this code: its minutes run from now."""
         Verification.update(handed_over_at=self._now()).where(Verification.id == row_id).execute()
 
-    def find_to_mail(self, row_id: int) -> Verification | None:
+    def find_sendable(self, row_id: int) -> Verification | None:
         """The row if its code is worth mailing; None when it is used, expired or followed by a later one."""
         row = Verification.get_or_none(Verification.id == row_id)
         if row is None:
             return None
-        living = self._find_living(row.email_key, row.purpose)
-        return living if living is not None and living.id == row_id else None
+        active = self._find_active(row.email_key, row.purpose)
+        return active if active is not None and active.id == row_id else None
 
     def code_of(self, row: Verification) -> str:
         """The code that belongs to the row, derived anew each time."""
@@ -101,10 +101,10 @@ class VerificationCodes:
 
     def purge_expired(self) -> int:
         """Delete the rows whose code cannot live any more; how many they were."""
-        outlived = Verification.created_at < self._now() - LONGEST_WAIT
+        outlived = Verification.created_at < self._now() - MAX_AGE
         return int(Verification.delete().where(outlived).execute())
 
-    def _find_living(self, email_key: str, purpose: str) -> Verification | None:
+    def _find_active(self, email_key: str, purpose: str) -> Verification | None:
         newest: Verification | None = (
             Verification.select()
             .where(Verification.email_key == email_key, Verification.purpose == purpose)
@@ -116,13 +116,13 @@ class VerificationCodes:
         return newest
 
     def _expires_at(self, row: Verification) -> datetime:
-        latest: datetime = row.created_at + LONGEST_WAIT
+        latest: datetime = row.created_at + MAX_AGE
         if row.handed_over_at is None:
             return latest
         handed_over_at: datetime = row.handed_over_at
         return min(latest, handed_over_at + self._valid)
 
-    def _count_try(self, row_id: int) -> bool:
+    def _count_attempt(self, row_id: int) -> bool:
         """Take one of the tries; False when none is left. One statement: parallel tries queue up for it."""
         counted = (
             Verification.update(tries=Verification.tries + 1)

@@ -142,10 +142,10 @@ def _check_config(config: Config, context: AppContext) -> int:
 
 
 def _digest(app: App) -> int:
-    print(f"mails to admins: {app.mail_parts.digest.run()}")
+    print(f"mails to admins: {app.mail_parts.admin_digest.run()}")
     if not app.context.config.mail.admins:
         print("nobody is told: mail.admins is empty", file=sys.stderr)
-    elif not app.mail_parts.mails.is_available:
+    elif not app.mail_parts.mail_queue.is_available:
         print("nobody is told: no mail is sent (mail.backend)", file=sys.stderr)
     return 0
 

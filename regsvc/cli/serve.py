@@ -78,7 +78,7 @@ class Daemon:
         server.add_sockets(sockets)
         print(f"companion ready on {address}", flush=True)
         notify("READY=1")
-        delivery = asyncio.create_task(self._app.deliveries.run(), name="deliveries")
+        delivery = asyncio.create_task(self._app.delivery_workers.run(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
         self._jobs.start()
         self._app.loop_lag.start()
@@ -90,7 +90,7 @@ class Daemon:
             if task is not None:
                 task.cancel()
         self._app.loop_lag.stop()
-        self._app.deliveries.stop()
+        self._app.delivery_workers.stop()
         await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
         if self._refusal is not None:
             raise self._refusal
@@ -159,7 +159,7 @@ class Daemon:
             await app.worker.run(app.auth_parts.retention.note, sweep, "retention")
 
         async def digest() -> None:
-            await app.worker.run(app.mail_parts.digest.run)
+            await app.worker.run(app.mail_parts.admin_digest.run)
 
         async def watchdog() -> None:
             notify("WATCHDOG=1")

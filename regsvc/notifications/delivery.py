@@ -10,7 +10,7 @@ from regsvc.core.errors import DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import OutboxMessage, OutboxStore
-from regsvc.notifications.transport import Away, Drop, Postponed, Refused, Transport
+from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ _POLL: Final = timedelta(seconds=15)
 _DATABASE_POLL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
-_FAREWELL: Final = timedelta(seconds=5)
+_SHUTDOWN_TIMEOUT: Final = timedelta(seconds=5)
 
 
 class _Pause:
@@ -50,30 +50,30 @@ class _Pause:
         return max(0.0, self._until - asyncio.get_running_loop().time())
 
 
-class Delivery:
-    """The background job for one kind: `run` until `stop`. Several recipients at once, each one's errands in order.
+class DeliveryWorker:
+    """The background job for one kind: `run` until `stop`. Several recipients at once, each one's messages in order.
 
-    `first_pause` is how long a server that is away is left alone at first, `farewell` how long a stop waits for what
-    is under way.
+    `first_pause` is the first back-off while the server is unreachable, `shutdown_timeout` how long `run` waits for
+    attempts under way after `stop`.
     """
 
     def __init__(
         self,
         worker: Worker,
         store: OutboxStore,
-        carrier: Transport,
+        transport: Transport,
         *,
         first_pause: timedelta = _FIRST_PAUSE,
-        farewell: timedelta = _FAREWELL,
+        shutdown_timeout: timedelta = _SHUTDOWN_TIMEOUT,
     ) -> None:
         self._worker = worker
         self._store = store
-        self._carrier = carrier
-        self._noun = carrier.noun
+        self._transport = transport
+        self._noun = transport.noun
         self._pause = _Pause(first_pause)
-        self._farewell = farewell
+        self._shutdown_timeout = shutdown_timeout
         self._in_flight: set[asyncio.Task[None]] = set()
-        self._something_happened = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
         self._is_database_away = False
@@ -83,8 +83,8 @@ class Delivery:
         self._loop = asyncio.get_running_loop()
         try:
             while not self._is_stopping:
-                self._something_happened.clear()
-                await self._begin_due()
+                self._wakeup.clear()
+                await self._start_due()
                 await self._wait()
         finally:
             self._loop = None
@@ -93,7 +93,7 @@ class Delivery:
     def stop(self) -> None:
         """Begin nothing further; `run` comes back. Called on the loop."""
         self._is_stopping = True
-        self._something_happened.set()
+        self._wakeup.set()
 
     def wake(self) -> None:
         """Look into the outbox now. From any thread, after the transaction that put something there."""
@@ -101,15 +101,15 @@ class Delivery:
         if loop is None:
             return  # not running yet: it looks as soon as it does
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
-            loop.call_soon_threadsafe(self._something_happened.set)
+            loop.call_soon_threadsafe(self._wakeup.set)
 
-    async def _begin_due(self) -> None:
+    async def _start_due(self) -> None:
         limit = 1 if self._pause.is_on else _PARALLEL
         free = limit - len(self._in_flight)
         if free <= 0 or self._pause.remaining() > 0:
             return
-        for errand in await self._claim(free):
-            task = asyncio.create_task(self._deliver(errand))
+        for message in await self._claim(free):
+            task = asyncio.create_task(self._deliver(message))
             self._in_flight.add(task)
             task.add_done_callback(self._end)
 
@@ -133,63 +133,63 @@ class Delivery:
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)
-        self._something_happened.set()
+        self._wakeup.set()
 
     async def _wait(self) -> None:
         """Until something may have become due: woken, a delivery ended, the pause is over, or the poll's turn."""
         poll = (_DATABASE_POLL if self._is_database_away else _POLL).total_seconds()
         timeout = min(self._pause.remaining() or poll, poll)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._something_happened.wait(), timeout)
+            await asyncio.wait_for(self._wakeup.wait(), timeout)
 
-    async def _deliver(self, errand: OutboxMessage) -> None:
+    async def _deliver(self, message: OutboxMessage) -> None:
         """One attempt, whatever may happen. What is not recorded is due again when the claim runs out."""
         try:
-            await self._attempt(errand)
+            await self._attempt(message)
         except asyncio.CancelledError:
-            await self._worker.run(self._store.release, errand, "the companion was stopped")
+            await self._worker.run(self._store.release, message, "the companion was stopped")
             raise
         except (DatabaseUnavailable, Overloaded):
-            log.warning("%s %d (%s): how it went cannot be recorded now", self._noun, errand.id, errand.template)
+            log.warning("%s %d (%s): how it went cannot be recorded now", self._noun, message.id, message.template)
         except Exception as bug:
-            log.error("%s %d (%s) met a bug: %s", self._noun, errand.id, errand.template, describe_exception(bug))
-            await self._worker.run(self._store.record_failure, errand, f"a bug: {type(bug).__name__}")
+            log.error("%s %d (%s) met a bug: %s", self._noun, message.id, message.template, describe_exception(bug))
+            await self._worker.run(self._store.record_failure, message, f"a bug: {type(bug).__name__}")
 
-    async def _attempt(self, errand: OutboxMessage) -> None:
+    async def _attempt(self, message: OutboxMessage) -> None:
         run, store = self._worker.run, self._store
         try:
-            await self._carrier.carry(errand)
+            await self._transport.send(message)
         except Drop as reason:
-            await run(store.drop, errand, str(reason))
+            await run(store.drop, message, str(reason))
             return
-        except Away as error:
-            await self._put_back(errand, str(error))
+        except TransportUnavailable as error:
+            await self._release(message, str(error))
             return
-        except Refused as error:
-            await run(store.record_failure, errand, str(error), is_final=True)
-        except Postponed as error:
-            self._look_again_after(await run(store.record_failure, errand, str(error), retry_after=error.retry_after))
+        except PermanentFailure as error:
+            await run(store.record_failure, message, str(error), is_final=True)
+        except TemporaryFailure as error:
+            self._wake_after(await run(store.record_failure, message, str(error), retry_after=error.retry_after))
         else:
-            await run(store.record_sent, errand)
+            await run(store.record_sent, message)
         if self._pause.is_on:
             log.info("%ss get out again", self._noun)
             self._pause.end()
 
-    def _look_again_after(self, wait: timedelta | None) -> None:
+    def _wake_after(self, wait: timedelta | None) -> None:
         """Sooner than the poll's turn, if something is due sooner."""
         if wait is not None and wait < _POLL:
-            asyncio.get_running_loop().call_later(wait.total_seconds(), self._something_happened.set)
+            asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
-    async def _put_back(self, errand: OutboxMessage, reason: str) -> None:
+    async def _release(self, message: OutboxMessage, reason: str) -> None:
         if not self._pause.is_on:
             log.warning("%ss wait, none gets out: %s", self._noun, reason)
         self._pause.begin_or_extend()
-        await self._worker.run(self._store.release, errand, reason)
+        await self._worker.run(self._store.release, message, reason)
 
     async def _finish(self) -> None:
         if not self._in_flight:
             return
-        _done, late = await asyncio.wait(self._in_flight, timeout=self._farewell.total_seconds())
+        _done, late = await asyncio.wait(self._in_flight, timeout=self._shutdown_timeout.total_seconds())
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
@@ -199,22 +199,22 @@ class DeliveryWorkers:
     """All kinds side by side: one that is held up does not hold up another."""
 
     def __init__(self) -> None:
-        self._deliveries: list[Delivery] = []
+        self._workers: list[DeliveryWorker] = []
 
-    def add(self, delivery: Delivery) -> None:
+    def add(self, worker: DeliveryWorker) -> None:
         """One more kind; before `run`."""
-        self._deliveries.append(delivery)
+        self._workers.append(worker)
 
     async def run(self) -> None:
-        """Deliver until `stop`; see `Delivery.run`."""
-        await asyncio.gather(*(delivery.run() for delivery in self._deliveries))
+        """Deliver until `stop`; see `DeliveryWorker.run`."""
+        await asyncio.gather(*(worker.run() for worker in self._workers))
 
     def stop(self) -> None:
         """Begin nothing further. Called on the loop."""
-        for delivery in self._deliveries:
-            delivery.stop()
+        for worker in self._workers:
+            worker.stop()
 
     def wake(self) -> None:
         """Look into the outbox now. From any thread."""
-        for delivery in self._deliveries:
-            delivery.wake()
+        for worker in self._workers:
+            worker.wake()

@@ -58,10 +58,10 @@ class OutboxMessage:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a kind of errand is tried, and how often: waits grow from `first_retry` to `longest_retry`.
+    """How long a kind of message is tried, and how often: waits grow from `first_retry` to `longest_retry`.
 
     `max_attempts`, `max_age` (since it was promised): then it is given up; None: never for that. `claim` is how long an
-    errand under way belongs to whoever took it, longer than any attempt may last: after that he has crashed.
+    message under way belongs to whoever took it, longer than any attempt may last: after that he has crashed.
     """
 
     first_retry: timedelta
@@ -76,14 +76,14 @@ class RetryPolicy:
         growth: float = self.growth ** min(attempts - 1, 20)
         return min(self.first_retry * growth, self.longest_retry) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
 
-    def is_too_old(self, errand: OutboxMessage, moment: datetime) -> bool:
+    def is_too_old(self, message: OutboxMessage, moment: datetime) -> bool:
         """Whether it has waited long enough to be given up."""
-        return self.max_age is not None and moment - errand.created_at >= self.max_age
+        return self.max_age is not None and moment - message.created_at >= self.max_age
 
-    def was_last_attempt(self, errand: OutboxMessage, moment: datetime) -> bool:
+    def was_last_attempt(self, message: OutboxMessage, moment: datetime) -> bool:
         """Whether the attempt under way is the last one."""
-        is_enough = self.max_attempts is not None and errand.attempts >= self.max_attempts
-        return is_enough or self.is_too_old(errand, moment)
+        is_enough = self.max_attempts is not None and message.attempts >= self.max_attempts
+        return is_enough or self.is_too_old(message, moment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +97,11 @@ class Backlog:
 class Outbox:
     """The rules for one kind of entry; every method works inside the caller's transaction."""
 
-    def __init__(self, now: Clock, kind: str, patience: RetryPolicy) -> None:
+    def __init__(self, now: Clock, kind: str, retry_policy: RetryPolicy) -> None:
         self._now = now
         self._local = threading.local()
         self._kind = kind
-        self._patience = patience
+        self._retry_policy = retry_policy
 
     def put(
         self,
@@ -145,7 +145,7 @@ class Outbox:
         insert_rows(OutboxEntry._meta.database, OutboxEntry, entries)
 
     def claim_due(self, limit: int) -> list[OutboxMessage]:
-        """Up to `limit` errands to carry out now, only the oldest unfinished one for each recipient.
+        """Up to `limit` messages to carry out now, only the oldest unfinished one for each recipient.
 
         Whoever claims has some minutes to say how it went; after that (he crashed) they are due again.
         """
@@ -172,49 +172,51 @@ class Outbox:
         """Those of them that nobody else was faster to claim."""
         return [message_from_row(entry, attempts=entry.attempts + 1) for entry in due if self._claim(entry)]
 
-    def mark_sent(self, errand_id: int) -> None:
+    def mark_sent(self, message_id: int) -> None:
         """Somebody else has taken it."""
-        self._finish(errand_id, "sent")
+        self._finish(message_id, "sent")
 
-    def mark_dropped(self, errand_id: int, reason: str) -> None:
+    def mark_dropped(self, message_id: int, reason: str) -> None:
         """It has become pointless: its code expired, its user is gone, there never was one."""
-        self._finish(errand_id, "dropped", reason)
+        self._finish(message_id, "dropped", reason)
 
     def mark_failed(
-        self, errand: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
+        self, message: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
     ) -> timedelta | None:
         """An attempt failed: again after this time, or given up (None) if it is final or the last.
 
         `error` has no secret; `retry_after` is how long the other side wants to be left alone at least.
         """
         moment = self._now()
-        if is_final or self._patience.was_last_attempt(errand, moment):
-            self._give_up(errand, error)
+        if is_final or self._retry_policy.was_last_attempt(message, moment):
+            self._give_up(message, error)
             return None
-        wait = max(self._patience.wait(errand.attempts), retry_after or timedelta())
-        _update(errand.id, next_attempt_at=to_milliseconds(moment + wait), last_error=error[:_MAX_ERROR_LENGTH])
+        wait = max(self._retry_policy.wait(message.attempts), retry_after or timedelta())
+        _update(message.id, next_attempt_at=to_milliseconds(moment + wait), last_error=error[:_MAX_ERROR_LENGTH])
         return wait
 
-    def release(self, errand: OutboxMessage, reason: str) -> bool:
+    def release(self, message: OutboxMessage, reason: str) -> bool:
         """Nothing was tried, the way out is closed: due again at once, and the attempt does not count.
 
         True: it has waited for too long, and is given up.
         """
         moment = self._now()
-        if self._patience.is_too_old(errand, moment):
-            self._give_up(errand, reason)
+        if self._retry_policy.is_too_old(message, moment):
+            self._give_up(message, reason)
             return True
         _update(
-            errand.id,
-            attempts=errand.attempts - 1,
+            message.id,
+            attempts=message.attempts - 1,
             next_attempt_at=moment,
             last_error=reason[:_MAX_ERROR_LENGTH],
         )
         return False
 
-    def find(self, errand_id: int) -> OutboxEntry | None:
+    def find(self, message_id: int) -> OutboxEntry | None:
         """The entry of this id, whatever became of it; None: there is none of this kind."""
-        entry: OutboxEntry | None = OutboxEntry.get_or_none(OutboxEntry.id == errand_id, OutboxEntry.kind == self._kind)
+        entry: OutboxEntry | None = OutboxEntry.get_or_none(
+            OutboxEntry.id == message_id, OutboxEntry.kind == self._kind
+        )
         return entry
 
     def requeue(self, entry: OutboxEntry) -> bool:
@@ -232,9 +234,9 @@ class Outbox:
         is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.done_at == entry.done_at)
         return bool(OutboxEntry.update(changes).where(is_as_read, OutboxEntry.next_attempt_at.is_null()).execute())
 
-    def remember_link(self, errand_id: int, link_id: int) -> None:
+    def remember_link(self, message_id: int, link_id: int) -> None:
         """The link this mail carries, so that a second attempt brings the same."""
-        _update(errand_id, link_id=link_id)
+        _update(message_id, link_id=link_id)
 
     def backlog(self) -> Backlog:
         """What waits, however long it is still to wait. Cheap: the entries that are over are not looked at."""
@@ -252,19 +254,23 @@ class Outbox:
     def _claim(self, entry: OutboxEntry) -> bool:
         """Make it ours; False when another process was faster."""
         claimed = (
-            OutboxEntry.update(attempts=OutboxEntry.attempts + 1, next_attempt_at=self._now() + self._patience.claim)
+            OutboxEntry.update(
+                attempts=OutboxEntry.attempts + 1, next_attempt_at=self._now() + self._retry_policy.claim
+            )
             .where(OutboxEntry.id == entry.id, OutboxEntry.next_attempt_at == entry.next_attempt_at)
             .execute()
         )
         return bool(claimed)
 
-    def _give_up(self, errand: OutboxMessage, error: str) -> None:
-        log.error("%s %d (%s) is given up after %d attempts", self._kind, errand.id, errand.template, errand.attempts)
-        self._finish(errand.id, "failed", error)
+    def _give_up(self, message: OutboxMessage, error: str) -> None:
+        log.error(
+            "%s %d (%s) is given up after %d attempts", self._kind, message.id, message.template, message.attempts
+        )
+        self._finish(message.id, "failed", error)
 
-    def _finish(self, errand_id: int, outcome: Outcome, error: str | None = None) -> None:
+    def _finish(self, message_id: int, outcome: Outcome, error: str | None = None) -> None:
         _update(
-            errand_id,
+            message_id,
             next_attempt_at=None,
             done_at=self._now(),
             outcome=outcome,
@@ -272,8 +278,8 @@ class Outbox:
         )
 
 
-def _update(errand_id: int, **values: object) -> None:
-    OutboxEntry.update(**values).where(OutboxEntry.id == errand_id).execute()
+def _update(message_id: int, **values: object) -> None:
+    OutboxEntry.update(**values).where(OutboxEntry.id == message_id).execute()
 
 
 def message_from_row(entry: OutboxEntry, attempts: int = 1) -> OutboxMessage:
@@ -308,42 +314,42 @@ class OutboxStore:
         self._on_finished = on_finished
 
     def claim_due(self, limit: int) -> list[OutboxMessage]:
-        """At most `limit` errands to carry out now. As long as nothing is due, nothing is written or locked."""
+        """At most `limit` messages to carry out now. As long as nothing is due, nothing is written or locked."""
         due = self._outbox.list_due(limit)
         if not due:
             return []
         with self._database.atomic():
             return self._outbox.claim(due)
 
-    def record_sent(self, errand: OutboxMessage) -> None:
+    def record_sent(self, message: OutboxMessage) -> None:
         """Somebody else has it now."""
         with self._database.atomic():
-            self._follow_sent(errand)
-            self._outbox.mark_sent(errand.id)
+            self._on_sent(message)
+            self._outbox.mark_sent(message.id)
         self._on_finished("sent")
 
     def record_failure(
-        self, errand: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
+        self, message: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
     ) -> timedelta | None:
         """This one was not taken. How long until it is tried again; None: never."""
         with self._database.atomic():
-            wait = self._outbox.mark_failed(errand, error, is_final=is_final, retry_after=retry_after)
+            wait = self._outbox.mark_failed(message, error, is_final=is_final, retry_after=retry_after)
         if wait is None:
             self._on_finished("failed")
         return wait
 
-    def release(self, errand: OutboxMessage, reason: str) -> None:
+    def release(self, message: OutboxMessage, reason: str) -> None:
         """Nothing of this kind gets out at the moment."""
         with self._database.atomic():
-            is_given_up = self._outbox.release(errand, reason)
+            is_given_up = self._outbox.release(message, reason)
         if is_given_up:
             self._on_finished("failed")
 
-    def drop(self, errand: OutboxMessage, reason: str) -> None:
+    def drop(self, message: OutboxMessage, reason: str) -> None:
         """It will not be sent."""
         with self._database.atomic():
-            self._outbox.mark_dropped(errand.id, reason)
+            self._outbox.mark_dropped(message.id, reason)
         self._on_finished("dropped")
 
-    def _follow_sent(self, errand: OutboxMessage) -> None:
+    def _on_sent(self, message: OutboxMessage) -> None:
         """What else comes of it having been sent, in the same transaction."""

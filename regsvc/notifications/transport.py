@@ -1,4 +1,4 @@
-"""What carries the errands of the outbox out of the house: one class for each kind, all with this one plan.
+"""What carries the messages of the outbox out of the house: one class for each kind, all with this one plan.
 
 A new kind is a class beside `SmtpTransport` and `WebhookTransport`, and a room that adds its delivery, as
 `regsvc/app/webhook.py` does.
@@ -15,11 +15,11 @@ class Drop(Exception):
     """There is nothing to do any more; `str()` says why, without any secret."""
 
 
-class Refused(Exception):
+class PermanentFailure(Exception):
     """This one will never be taken; `str()` says why, without any secret."""
 
 
-class Postponed(Exception):
+class TemporaryFailure(Exception):
     """This one is not taken now; `str()` says why, without any secret."""
 
     def __init__(self, reason: str, retry_after: timedelta | None = None) -> None:
@@ -28,15 +28,18 @@ class Postponed(Exception):
         self.retry_after = retry_after
 
 
-class Away(Exception):
+class TransportUnavailable(Exception):
     """Nothing of this kind gets out at the moment; `str()` says why, without any secret."""
 
 
 class Transport(ABC):
-    """Carries out one errand. `noun` is what the log calls it, with an s for many."""
+    """Carries out one message. `noun` is what the log calls it, with an s for many."""
 
     noun: ClassVar[str]
 
     @abstractmethod
-    async def carry(self, errand: OutboxMessage) -> None:
-        """Comes back when somebody else has taken it. Raises `Drop`, `Refused`, `Postponed` or `Away`."""
+    async def send(self, message: OutboxMessage) -> None:
+        """Send the message; returns once the other side has accepted it.
+
+        Raises `Drop`, `PermanentFailure`, `TemporaryFailure` or `TransportUnavailable`.
+        """

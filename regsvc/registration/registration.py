@@ -10,7 +10,7 @@ from peewee import Database, IntegrityError
 from plugin_bridge.authme.players import Players, PlayersUnavailable
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.auth.hashing import HashPool, Passwords, StoredPassword
+from regsvc.auth.hashing import HashPool, PasswordHashing, StoredPassword
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.verification_codes import Purpose, VerificationCodes
 from regsvc.core import errors
@@ -22,7 +22,7 @@ from regsvc.database.audit import AUTOMATIC, Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
 from regsvc.notifications.mail.limits import MailLimits
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.steps import Application, RegistrationStep
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.chat_links import find_linked_owner
@@ -107,12 +107,12 @@ class Registration:
         database: Database,
         worker: Worker,
         hash_pool: HashPool,
-        passwords: Passwords,
+        hashing: PasswordHashing,
         players: Players,
         reconciler: Reconciler,
         transitions: Transitions,
         codes: VerificationCodes,
-        mails: MailQueue,
+        mail_queue: MailQueue,
         limits: DurableLimits,
         mail_limits: MailLimits,
         email_policy: EmailPolicy,
@@ -127,12 +127,12 @@ class Registration:
         self._database = database
         self._worker = worker
         self._hash_pool = hash_pool
-        self._passwords = passwords
+        self._hashing = hashing
         self._players = players
         self._reconciler = reconciler
         self._transitions = transitions
         self._codes = codes
-        self._mails = mails
+        self._mail_queue = mail_queue
         self._limits = limits
         self._mail_limits = mail_limits
         self._email_policy = email_policy
@@ -148,7 +148,7 @@ class Registration:
         self, email: str, purpose: Purpose, caller: Caller, captcha: CaptchaProof = NO_PROOF
     ) -> CodeSent:
         """Mail a code, or to an address that is taken a notice; the answer does not tell which."""
-        self._mails.require_available()
+        self._mail_queue.require_available()
         if purpose == "register" and not self.policy.is_open:
             raise errors.RegistrationClosed
         if purpose == "unlink" and not self._has_chat:
@@ -157,7 +157,7 @@ class Registration:
         self._email_policy.check(address)
         with self._captchas.guard("verify_send", captcha, caller):
             sent = await self._worker.run(self._issue_code, address, purpose, caller)
-        self._mails.wake()
+        self._mail_queue.wake()
         return sent
 
     async def register(self, application: Application, caller: Caller) -> Registered:
@@ -170,9 +170,9 @@ class Registration:
                 raise errors.InvalidCode
             stored = None
             if password is not None:
-                stored = await self._hash_pool.run(self._passwords.hash, password, application.username)
+                stored = await self._hash_pool.run(self._hashing.hash, password, application.username)
             registered = await self._worker.run(self._insert_applicant, application, address, stored, caller)
-        self._mails.wake()
+        self._mail_queue.wake()
         return registered
 
     def _check(self, application: Application) -> tuple[EmailAddress, str | None]:
@@ -192,17 +192,17 @@ class Registration:
             if purpose == "unlink":
                 self._mail_unlink_code(address, caller, row_id)
             elif (holder := find_owner(address)) is None:
-                self._mails.send_verification_code(address, caller.language, row_id)
+                self._mail_queue.send_verification_code(address, caller.language, row_id)
             else:
                 proven = EmailAddress(str(holder.email), address.key)
-                self._mails.send_already_registered(proven, caller.language, holder.id)
+                self._mail_queue.send_already_registered(proven, caller.language, holder.id)
         return CodeSent(remaining, round(self._codes.valid.total_seconds()))
 
     def _mail_unlink_code(self, address: EmailAddress, caller: Caller, row_id: int) -> None:
         """To whoever proved this address and has something to unlink; else nothing is mailed."""
         holder = find_linked_owner(address)
         proven = address if holder is None else EmailAddress(str(holder.email), address.key)
-        self._mails.send_unlink_code(proven, caller.language, row_id, None if holder is None else holder.id)
+        self._mail_queue.send_unlink_code(proven, caller.language, row_id, None if holder is None else holder.id)
 
     def _is_proven(self, application: Application, address: EmailAddress) -> bool:
         """Whether the code is right. Raises `ReservedUsername` and what the steps refuse, before a try is counted."""
@@ -210,7 +210,7 @@ class Registration:
         for step in self._steps:
             step.check(application)
         with self._database.atomic():
-            return self._codes.is_right(address.key, "register", application.code)
+            return self._codes.verify(address.key, "register", application.code)
 
     def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:
         """Create an approved user from the command line, operators included. Blocking.
@@ -220,7 +220,7 @@ class Registration:
         self._rules.check_username(username)
         self._rules.check_password(password, username)
         address = parse_email(email) if email else None
-        stored = self._passwords.hash(password, username)
+        stored = self._hashing.hash(password, username)
         return self._worker.run_here(self._create, username, address, stored, by)
 
     def _create(self, username: str, address: EmailAddress | None, stored: StoredPassword, by: Actor) -> DecisionResult:

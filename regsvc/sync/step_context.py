@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from plugin_bridge.authme.players import Players
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
-from regsvc.notifications.rcon.console import GameConsole, NoGameConsole
+from regsvc.notifications.rcon.queue import NoRconQueue, RconQueue
 from regsvc.sync.sync_records import SyncRecords
 from regsvc.users.transitions import Transitions
 
@@ -25,4 +25,4 @@ class StepContext:
     audit: Audit
     now: Clock
     find_uuid: Callable[[str], str | None] = lambda name: None
-    console: GameConsole = field(default_factory=NoGameConsole)
+    console: RconQueue = field(default_factory=NoRconQueue)

@@ -15,9 +15,9 @@ from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
-from regsvc.notifications.mail.mails import MailQueue
-from regsvc.notifications.rcon.console import GameConsole
-from regsvc.notifications.webhook.events import Event, Webhook
+from regsvc.notifications.mail.queue import MailQueue
+from regsvc.notifications.rcon.queue import RconQueue
+from regsvc.notifications.webhook.queue import Event, WebhookQueue
 
 DELETED: Final = "deleted"
 """What is said instead of the status of a user who is gone."""
@@ -68,10 +68,12 @@ def find_transition(source: str, target: str) -> str | None:
 class Transitions:
     """Carries out transitions on our side."""
 
-    def __init__(self, audit: Audit, mails: MailQueue, webhook: Webhook, console: GameConsole, now: Clock) -> None:
+    def __init__(
+        self, audit: Audit, mail_queue: MailQueue, webhook: WebhookQueue, console: RconQueue, now: Clock
+    ) -> None:
         self._audit = audit
         self._console = console
-        self._mails = mails
+        self._mail_queue = mail_queue
         self._webhook = webhook
         self._now = now
 
@@ -142,10 +144,12 @@ class Transitions:
         review_ids: dict[int, int] = dict(newest)
         names = [user.username for user in users]
         self._audit.record_each(TRANSITIONS[name].action, by.name, names, _detail(decree, before), by.ip)
-        with self._webhook.batched(), self._mails.batched():
+        with self._webhook.batched(), self._mail_queue.batched():
             for user in users:
                 user.reason, user.ban_expires_at = decree.reason, changes["ban_expires_at"]
-                self._webhook.tell(TRANSITIONS[name].event, user.username, target, decree.reason, user.ban_expires_at)
+                self._webhook.enqueue(
+                    TRANSITIONS[name].event, user.username, target, decree.reason, user.ban_expires_at
+                )
                 self._tell_game(name, before, user)
                 self._mail(name, user, review_ids[user.id])
 
@@ -164,12 +168,12 @@ class Transitions:
     def note_registration(self, user: User, by: Actor) -> None:
         """There is a new user."""
         self._audit.record("user.registered", by.name, user.username, ip=by.ip)
-        self._webhook.tell("registered", user.username, user.status)
+        self._webhook.enqueue("registered", user.username, user.status)
 
     def note_deletion(self, key: str) -> None:
         """Somebody deleted the user of this name with SQL."""
         self._audit.record("user.deleted", SQL.name, key)
-        self._webhook.tell("deleted", key, DELETED)
+        self._webhook.enqueue("deleted", key, DELETED)
         self._console.on_deletion(key, None, was_banned=_was_banned(key))
 
     def delete(self, user: User, by: Actor, decree: DecisionDetails) -> None:
@@ -178,7 +182,7 @@ class Transitions:
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
         self._audit.record("user.deleted", by.name, user.username, _detail(decree, user.status), by.ip)
-        self._webhook.tell("deleted", user.username, DELETED, decree.reason)
+        self._webhook.enqueue("deleted", user.username, DELETED, decree.reason)
         self._console.on_deletion(user.username, user.id, was_banned=user.status == BANNED)
 
     def _follow(
@@ -193,7 +197,7 @@ class Transitions:
         review = self._write_review(user, name, target, by, decree)
         self._audit.record(TRANSITIONS[name].action, by.name, user.username, _detail(decree, user.status), by.ip)
         changed = User.get_by_id(user.id)
-        self._webhook.tell(
+        self._webhook.enqueue(
             TRANSITIONS[name].event, changed.username, changed.status, decree.reason, changed.ban_expires_at
         )
         self._tell_game(name, user.status, changed)
@@ -216,13 +220,13 @@ class Transitions:
         if name == "approve":
             # an adopted player has a password in the game
             needs_password = user.password_hash is None and user.origin != "adopted"
-            self._mails.send_approved(user, review_id, needs_password=needs_password)
+            self._mail_queue.send_approved(user, review_id, needs_password=needs_password)
         elif name == "reject":
-            self._mails.send_rejected(user, review_id)
+            self._mail_queue.send_rejected(user, review_id)
         elif name == "ban":
-            self._mails.send_banned(user, review_id)
+            self._mail_queue.send_banned(user, review_id)
         elif name == "unban":
-            self._mails.send_unbanned(user, review_id)
+            self._mail_queue.send_unbanned(user, review_id)
 
 
 def _changes(name: str, before: str, by: Actor, decree: DecisionDetails, moment: datetime) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regsvc.auth.derived_secrets import DerivedSecrets, find_row_id, is_same_secret, new_nonce
+from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce, parse_row_id
 
 NONCE = "0123456789abcdef0123456789abcdef"
 
@@ -59,7 +59,7 @@ def test_a_nonce_never_comes_twice() -> None:
 
 def test_a_link_token_opens_its_own_row_only(secrets: DerivedSecrets) -> None:
     token = secrets.link_token(7, NONCE, "reset")
-    assert find_row_id(token) == 7
+    assert parse_row_id(token) == 7
     assert secrets.is_link_token(token, 7, NONCE, "reset")
     assert not secrets.is_link_token(token, 8, NONCE, "reset")
     assert not secrets.is_link_token(token, 7, NONCE, "first_password")
@@ -90,13 +90,13 @@ def test_a_pkce_verifier_is_one_as_the_rfc_wants_it(secrets: DerivedSecrets) -> 
 
 @pytest.mark.parametrize("token", ["", ".", "7", "7.", ".abc", "-7.abc", "٧.abc", "7" * 20 + ".abc", "9" * 19 + ".abc"])
 def test_what_is_no_token_names_no_row(token: str) -> None:
-    assert find_row_id(token) is None
+    assert parse_row_id(token) is None
 
 
 @given(st.text())
 def test_no_text_whatsoever_breaks_the_comparison(shown: str) -> None:
     assert not is_same_secret(shown, "123456") or shown == "123456"
-    find_row_id(shown)
+    parse_row_id(shown)
 
 
 def test_a_lone_surrogate_is_just_wrong() -> None:

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regsvc.auth.keys import SigningKeys
-from regsvc.auth.sessions import Tokens
+from regsvc.auth.sessions import Sessions
 from regsvc.core.caller import Caller
 from regsvc.core.errors import Unauthorized
 from regsvc.database.models import User
-from tests.support.database_fixtures import KEY, MakeTokens
+from tests.support.database_fixtures import KEY, MakeSessions
 
 LONG_KEY = KEY * 2
 FOREIGN_KEY = b"a stranger's key, of more than thirty-two bytes"
@@ -48,55 +48,55 @@ def forged(token: str, **claims: object) -> str:
     ids=str,
 )
 def test_it_refuses_other_claims_even_if_signed(
-    tokens: Tokens, alice: User, caller: Caller, claims: dict[str, Any]
+    sessions: Sessions, alice: User, caller: Caller, claims: dict[str, Any]
 ) -> None:
-    token = tokens.issue(alice, "user", caller).token
-    assert tokens.authenticate(forged(token)).username == "Alice"
+    token = sessions.issue(alice, "user", caller).token
+    assert sessions.authenticate(forged(token)).username == "Alice"
 
     with pytest.raises(Unauthorized):
-        tokens.authenticate(forged(token, **claims))
+        sessions.authenticate(forged(token, **claims))
 
 
 @pytest.mark.parametrize("algorithm", ["none", "HS384", "HS512"])
-def test_it_refuses_other_algorithms(make_tokens: MakeTokens, alice: User, caller: Caller, algorithm: str) -> None:
-    tokens = make_tokens(SigningKeys(LONG_KEY))
-    token = tokens.issue(alice, "user", caller).token
+def test_it_refuses_other_algorithms(make_sessions: MakeSessions, alice: User, caller: Caller, algorithm: str) -> None:
+    sessions = make_sessions(SigningKeys(LONG_KEY))
+    token = sessions.issue(alice, "user", caller).token
     claims = jwt.decode(token, options={"verify_signature": False})
     key = "" if algorithm == "none" else LONG_KEY
     other = jwt.encode(claims, key, algorithm, {"kid": SigningKeys(LONG_KEY).current_kid})
 
     with pytest.raises(Unauthorized):
-        tokens.authenticate(other)
+        sessions.authenticate(other)
 
 
-def test_it_refuses_an_edited_payload(tokens: Tokens, alice: User, olivia: User, caller: Caller) -> None:
-    header, payload, signature = tokens.issue(alice, "user", caller).token.split(".")
+def test_it_refuses_an_edited_payload(sessions: Sessions, alice: User, olivia: User, caller: Caller) -> None:
+    header, payload, signature = sessions.issue(alice, "user", caller).token.split(".")
     claims = json.loads(base64.urlsafe_b64decode(payload + "=="))
     claims["sub"] = str(olivia.id)
     edited = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
 
     with pytest.raises(Unauthorized):
-        tokens.authenticate(f"{header}.{edited}.{signature}")
+        sessions.authenticate(f"{header}.{edited}.{signature}")
 
 
 @pytest.mark.parametrize("kid", [None, "", "0123456789abcdef", SigningKeys(FOREIGN_KEY).current_kid])
-def test_it_refuses_a_foreign_kid(tokens: Tokens, alice: User, caller: Caller, kid: str | None) -> None:
-    token = tokens.issue(alice, "user", caller).token
+def test_it_refuses_a_foreign_kid(sessions: Sessions, alice: User, caller: Caller, kid: str | None) -> None:
+    token = sessions.issue(alice, "user", caller).token
     claims = jwt.decode(token, options={"verify_signature": False})
     headers = None if kid is None else {"kid": kid}
 
     for key in (KEY, FOREIGN_KEY):
         with pytest.raises(Unauthorized):
-            tokens.authenticate(jwt.encode(claims, key, "HS256", headers))
+            sessions.authenticate(jwt.encode(claims, key, "HS256", headers))
 
 
-def test_it_refuses_a_stranger_who_names_our_kid(tokens: Tokens, alice: User, caller: Caller) -> None:
-    token = tokens.issue(alice, "user", caller).token
+def test_it_refuses_a_stranger_who_names_our_kid(sessions: Sessions, alice: User, caller: Caller) -> None:
+    token = sessions.issue(alice, "user", caller).token
     claims = jwt.decode(token, options={"verify_signature": False})
     headers = {"kid": SigningKeys(KEY).current_kid}
 
     with pytest.raises(Unauthorized):
-        tokens.authenticate(jwt.encode(claims, FOREIGN_KEY, "HS256", headers))
+        sessions.authenticate(jwt.encode(claims, FOREIGN_KEY, "HS256", headers))
 
 
 def with_header(header: bytes, payload: str = "e30") -> str:
@@ -125,16 +125,16 @@ JUNK = [
 ]
 
 
-def test_it_refuses_junk(tokens: Tokens) -> None:
+def test_it_refuses_junk(sessions: Sessions) -> None:
     for junk in JUNK:
         with pytest.raises(Unauthorized):
-            tokens.authenticate(junk)
+            sessions.authenticate(junk)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(junk=st.text(max_size=600), place=st.integers(0, 300))
-def test_it_refuses_whatever_is_put_into_a_token(tokens: Tokens, junk: str, place: int) -> None:
+def test_it_refuses_whatever_is_put_into_a_token(sessions: Sessions, junk: str, place: int) -> None:
     kid = SigningKeys(KEY).current_kid
     token = jwt.encode({"sub": "1", "aud": "user", "jti": "x", "iat": 1, "exp": 2}, KEY, "HS256", {"kid": kid})
     with pytest.raises(Unauthorized):
-        tokens.authenticate(token[:place] + junk + token[place:])
+        sessions.authenticate(token[:place] + junk + token[place:])

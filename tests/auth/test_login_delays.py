@@ -27,14 +27,14 @@ def wait_of(delays: LoginDelays, account: str, known_client: str | None = None) 
 def test_the_sixth_failure_in_a_row_delays_and_each_further_one_doubles(delays: LoginDelays) -> None:
     waits = []
     for _attempt in range(14):
-        delays.failed("alice")
+        delays.record_failure("alice")
         waits.append(wait_of(delays, "alice"))
     assert waits == [0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
 def test_a_delay_ends(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(100):
-        delays.failed("alice")
+        delays.record_failure("alice")
     clock.advance(seconds=59)
     assert wait_of(delays, "alice") == 1
     clock.advance(seconds=1)
@@ -43,24 +43,24 @@ def test_a_delay_ends(delays: LoginDelays, clock: ManualClock) -> None:
 
 def test_a_right_login_clears_it(delays: LoginDelays) -> None:
     for _attempt in range(20):
-        delays.failed("alice")
-    delays.cleared("alice")
+        delays.record_failure("alice")
+    delays.reset("alice")
     assert wait_of(delays, "alice") == 0
-    delays.failed("alice")
+    delays.record_failure("alice")
     assert wait_of(delays, "alice") == 0
-    delays.cleared("never heard of")
+    delays.reset("never heard of")
 
 
 def test_names_that_do_not_exist_are_delayed_alike(delays: LoginDelays) -> None:
     for _attempt in range(6):
-        delays.failed("nobody")
+        delays.record_failure("nobody")
     assert wait_of(delays, "nobody") == 1
     assert wait_of(delays, "alice") == 0
 
 
 def test_strangers_do_not_hold_up_a_known_client(delays: LoginDelays) -> None:
     for _attempt in range(50):
-        delays.failed("olivia")
+        delays.record_failure("olivia")
 
     assert wait_of(delays, "olivia") == 60
     assert wait_of(delays, "olivia", "198.51.100.7") == 0
@@ -68,35 +68,35 @@ def test_strangers_do_not_hold_up_a_known_client(delays: LoginDelays) -> None:
 
 def test_a_known_client_has_a_counter_of_its_own(delays: LoginDelays) -> None:
     for _attempt in range(6):
-        delays.failed("olivia", "198.51.100.7")
+        delays.record_failure("olivia", "198.51.100.7")
 
     assert wait_of(delays, "olivia", "198.51.100.7") == 1
     assert wait_of(delays, "olivia", "198.51.100.8") == 0
     assert wait_of(delays, "olivia") == 0
 
-    delays.cleared("olivia", "198.51.100.7")
+    delays.reset("olivia", "198.51.100.7")
     assert wait_of(delays, "olivia", "198.51.100.7") == 0
 
 
 def test_a_clock_set_back_delays_no_longer_than_ever(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(50):
-        delays.failed("alice")
+        delays.record_failure("alice")
     clock.advance(days=-1000)
     assert wait_of(delays, "alice") == 60
 
 
 def test_failures_are_forgotten_after_a_quiet_day(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(50):
-        delays.failed("alice")
+        delays.record_failure("alice")
     clock.advance(days=1)
-    delays.failed("bob")
+    delays.record_failure("bob")
     assert len(delays) == 1
 
 
 def test_a_hundred_thousand_names_fill_no_memory(clock: ManualClock) -> None:
     delays = LoginDelays(clock, max_keys=1000)
     for number in range(100_000):
-        delays.failed(str(number))
+        delays.record_failure(str(number))
     assert len(delays) == 1000
 
 
@@ -104,12 +104,12 @@ def test_who_logged_in_from_there_is_known_for_thirty_days(alice: User, clock: M
     clients = KnownClients(clock)
     assert not clients.is_known(alice.id, "198.51.100.7")
 
-    clients.remember(alice.id, "198.51.100.7")
+    clients.record(alice.id, "198.51.100.7")
     clock.advance(days=29)
     assert clients.is_known(alice.id, "198.51.100.7")
     assert not clients.is_known(alice.id, "198.51.100.8")
 
-    clients.remember(alice.id, "198.51.100.7")
+    clients.record(alice.id, "198.51.100.7")
     clock.advance(days=29)
     assert clients.is_known(alice.id, "198.51.100.7")
     assert clients.purge() == 0
@@ -121,21 +121,21 @@ def test_who_logged_in_from_there_is_known_for_thirty_days(alice: User, clock: M
 
 def test_two_logins_at_once_are_remembered_once(alice: User, clock: ManualClock, in_parallel: InParallel) -> None:
     clients = KnownClients(clock)
-    assert in_parallel(lambda: clients.remember(alice.id, "::1"), 10) == [None] * 10
+    assert in_parallel(lambda: clients.record(alice.id, "::1"), 10) == [None] * 10
     assert KnownClient.get().last_login_at == clock()
 
 
 def test_a_try_that_was_no_failure_is_taken_back_and_the_others_stay(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(20):
-        delays.failed("alice")
-        delays.forgiven("alice")
+        delays.record_failure("alice")
+        delays.refund("alice")
     assert wait_of(delays, "alice") == 0
 
     for _attempt in range(7):
-        delays.failed("alice")
+        delays.record_failure("alice")
     clock.advance(seconds=2)
-    delays.failed("alice")
+    delays.record_failure("alice")
     assert wait_of(delays, "alice") == 4
-    delays.forgiven("alice")
+    delays.refund("alice")
     assert wait_of(delays, "alice") == 2
-    delays.forgiven("never heard of")
+    delays.refund("never heard of")

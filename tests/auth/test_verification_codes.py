@@ -24,7 +24,7 @@ def codes(our_database: Database, clock: ManualClock) -> VerificationCodes:
 
 def issue(codes: VerificationCodes, email_key: str = ALICE) -> str:
     """What Alice will find in her mailbox."""
-    row = codes.find_to_mail(codes.issue(email_key, "register"))
+    row = codes.find_sendable(codes.issue(email_key, "register"))
     assert row is not None
     return codes.code_of(row)
 
@@ -40,14 +40,14 @@ def tries() -> int:
 
 def test_a_right_code_is_redeemed(codes: VerificationCodes) -> None:
     code = issue(codes)
-    assert codes.is_right(ALICE, "register", code)
+    assert codes.verify(ALICE, "register", code)
     codes.redeem(ALICE, "register", code)
 
 
 def test_a_code_works_once(codes: VerificationCodes) -> None:
     code = issue(codes)
     codes.redeem(ALICE, "register", code)
-    assert not codes.is_right(ALICE, "register", code)
+    assert not codes.verify(ALICE, "register", code)
     with pytest.raises(InvalidCode):
         codes.redeem(ALICE, "register", code)
 
@@ -55,7 +55,7 @@ def test_a_code_works_once(codes: VerificationCodes) -> None:
 def test_asking_whether_a_code_is_right_costs_no_try(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(10):
-        assert codes.is_right(ALICE, "register", code), attempt
+        assert codes.verify(ALICE, "register", code), attempt
     assert tries() == 0
 
 
@@ -63,14 +63,14 @@ def test_a_code_is_bound_to_its_address_and_purpose(codes: VerificationCodes) ->
     code = issue(codes)
     issue(codes, BOB)
     codes.issue(ALICE, "change_email")
-    assert not codes.is_right(BOB, "register", code)
-    assert not codes.is_right(ALICE, "change_email", code)
+    assert not codes.verify(BOB, "register", code)
+    assert not codes.verify(ALICE, "change_email", code)
     with pytest.raises(InvalidCode):
         codes.redeem(ALICE, "unlink", code)
 
 
 def test_nobody_guesses_where_nothing_was_sent(codes: VerificationCodes) -> None:
-    assert not codes.is_right(ALICE, "register", "123456")
+    assert not codes.verify(ALICE, "register", "123456")
     with pytest.raises(InvalidCode):
         codes.redeem(ALICE, "register", "123456")
 
@@ -78,10 +78,10 @@ def test_nobody_guesses_where_nothing_was_sent(codes: VerificationCodes) -> None
 def test_five_wrong_tries_are_the_end_of_a_code(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(4):
-        assert not codes.is_right(ALICE, "register", other_than(code)), attempt
-    assert codes.is_right(ALICE, "register", code)
-    assert not codes.is_right(ALICE, "register", other_than(code))
-    assert not codes.is_right(ALICE, "register", code)
+        assert not codes.verify(ALICE, "register", other_than(code)), attempt
+    assert codes.verify(ALICE, "register", code)
+    assert not codes.verify(ALICE, "register", other_than(code))
+    assert not codes.verify(ALICE, "register", code)
     with pytest.raises(InvalidCode):
         codes.redeem(ALICE, "register", code)
 
@@ -93,7 +93,7 @@ def test_fifty_wrong_tries_at_once_count_five(
 
     def guess() -> bool:
         with our_database.atomic():
-            return codes.is_right(ALICE, "register", wrong)
+            return codes.verify(ALICE, "register", wrong)
 
     assert in_parallel(guess, 50) == [False] * 50
     assert tries() == 5
@@ -105,11 +105,11 @@ def test_of_fifty_tries_at_once_no_sixth_is_compared(
     """Each with the right code after five wrong ones: had one been compared, it would have been right."""
     code = issue(codes)
     for attempt in range(5):
-        assert not codes.is_right(ALICE, "register", other_than(code)), attempt
+        assert not codes.verify(ALICE, "register", other_than(code)), attempt
 
     def guess() -> bool:
         with our_database.atomic():
-            return codes.is_right(ALICE, "register", code)
+            return codes.verify(ALICE, "register", code)
 
     assert in_parallel(guess, 20) == [False] * 20
 
@@ -149,7 +149,7 @@ def test_a_refused_registration_burns_no_code(codes: VerificationCodes, our_data
 
 def test_while_a_code_lives_asking_again_brings_the_same(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
-    assert not codes.is_right(ALICE, "register", other_than(code))
+    assert not codes.verify(ALICE, "register", other_than(code))
     clock.advance(minutes=4)
     assert issue(codes) == code
     assert tries() == 1
@@ -158,30 +158,30 @@ def test_while_a_code_lives_asking_again_brings_the_same(codes: VerificationCode
 def test_tries_used_up_stay_used_up(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(5):
-        assert not codes.is_right(ALICE, "register", other_than(code)), attempt
+        assert not codes.verify(ALICE, "register", other_than(code)), attempt
     assert issue(codes) == code
-    assert not codes.is_right(ALICE, "register", code)
+    assert not codes.verify(ALICE, "register", code)
 
 
 def test_a_later_code_ends_the_earlier(codes: VerificationCodes, clock: ManualClock) -> None:
     first = codes.issue(ALICE, "register")
     old = issue(codes)
-    codes.handed_over(first)
+    codes.mark_sent(first)
     clock.advance(minutes=5)
     new = issue(codes)
     assert new != old
-    assert not codes.is_right(ALICE, "register", old)
-    assert codes.is_right(ALICE, "register", new)
+    assert not codes.verify(ALICE, "register", old)
+    assert codes.verify(ALICE, "register", new)
 
 
 def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
     clock.advance(minutes=8)
-    codes.handed_over(Verification.get().id)
+    codes.mark_sent(Verification.get().id)
     clock.advance(minutes=4, seconds=59)
-    assert codes.is_right(ALICE, "register", code)
+    assert codes.verify(ALICE, "register", code)
     clock.advance(seconds=1)
-    assert not codes.is_right(ALICE, "register", code)
+    assert not codes.verify(ALICE, "register", code)
     with pytest.raises(InvalidCode):
         codes.redeem(ALICE, "register", code)
 
@@ -189,41 +189,41 @@ def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: Ma
 def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
     clock.advance(minutes=14)
-    codes.handed_over(Verification.get().id)
+    codes.mark_sent(Verification.get().id)
     clock.advance(seconds=59)
-    assert codes.is_right(ALICE, "register", code)
+    assert codes.verify(ALICE, "register", code)
     clock.advance(seconds=1)
-    assert not codes.is_right(ALICE, "register", code)
+    assert not codes.verify(ALICE, "register", code)
 
 
 def test_a_code_mailed_again_has_its_five_minutes_again(codes: VerificationCodes, clock: ManualClock) -> None:
     row_id = codes.issue(ALICE, "register")
-    codes.handed_over(row_id)
+    codes.mark_sent(row_id)
     clock.advance(minutes=4, seconds=59)
     assert codes.issue(ALICE, "register") == row_id
     clock.advance(seconds=30)
-    assert codes.find_to_mail(row_id) is not None
-    codes.handed_over(row_id)
+    assert codes.find_sendable(row_id) is not None
+    codes.mark_sent(row_id)
     clock.advance(minutes=4, seconds=59)
-    assert codes.find_to_mail(row_id) is not None
+    assert codes.find_sendable(row_id) is not None
     clock.advance(seconds=1)
-    assert codes.find_to_mail(row_id) is None
+    assert codes.find_sendable(row_id) is None
 
 
 def test_what_cannot_be_redeemed_is_not_worth_mailing(codes: VerificationCodes, clock: ManualClock) -> None:
     row_id = codes.issue(ALICE, "register")
     clock.advance(minutes=15)
-    assert codes.find_to_mail(row_id) is None
-    assert codes.find_to_mail(row_id + 1) is None
+    assert codes.find_sendable(row_id) is None
+    assert codes.find_sendable(row_id + 1) is None
     later = codes.issue(ALICE, "register")
-    assert codes.find_to_mail(row_id) is None
-    assert codes.find_to_mail(later) is not None
+    assert codes.find_sendable(row_id) is None
+    assert codes.find_sendable(later) is not None
 
 
 @pytest.mark.parametrize("shown", ["", " ", "12345", "1234567", "abcdef", "１２３４５６", "\ud800", "0" * 10_000])
 def test_whatever_is_shown_as_a_code_is_just_wrong(codes: VerificationCodes, shown: str) -> None:
     issue(codes)
-    assert not codes.is_right(ALICE, "register", shown)
+    assert not codes.verify(ALICE, "register", shown)
 
 
 def test_the_code_stands_nowhere_in_the_database(codes: VerificationCodes, our_database: Database) -> None:
@@ -242,4 +242,4 @@ def test_the_dead_are_purged(codes: VerificationCodes, clock: ManualClock) -> No
     clock.advance(minutes=16)
     living = issue(codes, BOB)
     assert codes.purge_expired() == 1
-    assert codes.is_right(BOB, "register", living)
+    assert codes.verify(BOB, "register", living)

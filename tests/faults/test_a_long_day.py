@@ -118,7 +118,7 @@ def test_a_day_of_requests_leaves_no_task_and_no_connection(services: ServiceHar
     open_every_connection(services)
 
     async def a_day() -> tuple[set[str], int, int]:
-        delivery = asyncio.create_task(services.app.mail_parts.delivery.run(), name="mail")
+        delivery = asyncio.create_task(services.app.mail_parts.delivery_worker.run(), name="mail")
         for hour in range(HOURS):
             runs = [services.app.sync.run() for _call in range(5)]
             looks = [services.app.services.health.status() for _call in range(5)]
@@ -127,7 +127,7 @@ def test_a_day_of_requests_leaves_no_task_and_no_connection(services: ServiceHar
             services.clock.advance(hours=1)
             if hour == 1:
                 files, connections = count_open_files(), count_connections()
-        services.app.mail_parts.delivery.stop()
+        services.app.mail_parts.delivery_worker.stop()
         await delivery
         left = {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
         return left, count_open_files() - files, count_connections() - connections

@@ -44,7 +44,7 @@ def services(open_with: OpenServices) -> ServiceHarness:
 
 
 def tick(app: App) -> int:
-    return app.mail_parts.digest.run()
+    return app.mail_parts.admin_digest.run()
 
 
 def digests() -> list[str]:
@@ -129,7 +129,7 @@ def test_a_promise_that_could_not_be_written_is_made_again(
 ) -> None:
     services.register("Alice")
     with monkeypatch.context() as broken:
-        broken.setattr(services.app.mail_parts.mails, "send_digest", lambda admin: 1 / 0)
+        broken.setattr(services.app.mail_parts.mail_queue, "send_digest", lambda admin: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             tick(services.app)
     assert tick(services.app) == 2
@@ -172,7 +172,7 @@ def test_it_speaks_the_hosts_language(open_with: OpenServices) -> None:
 @pytest.mark.parametrize("given", [{}, {"mail__admins": ADMINS, "mail__backend": "off"}], ids=["nobody", "no mail"])
 def test_without_admins_or_mail_nothing_is_written(open_with: OpenServices, given: dict[str, object]) -> None:
     services = open_with(**given)
-    if services.app.mail_parts.mailer.is_available:
+    if services.app.mail_parts.backend.is_available:
         services.register("Alice")
     assert tick(services.app) == 0
 

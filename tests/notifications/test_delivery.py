@@ -15,8 +15,8 @@ from peewee import Database
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry, User, Verification
-from regsvc.notifications.delivery import Delivery
-from regsvc.notifications.mail.backends import MailBackend, NoMail, SmtpAccount, SmtpMailer
+from regsvc.notifications.delivery import DeliveryWorker
+from regsvc.notifications.mail.backends import MailBackend, NoMailBackend, SmtpAccount, SmtpBackend
 from regsvc.notifications.mail.transport import SmtpTransport
 from tests.support.mail_parts import ALICE, BOB, MailHarness
 from tests.support.manual_clock import ManualClock
@@ -33,7 +33,7 @@ def mail_harness(our_database: Database, clock: ManualClock) -> MailHarness:
     return MailHarness(our_database, clock)
 
 
-class WatchedMailer(SmtpMailer):
+class WatchedBackend(SmtpBackend):
     """A real one that tells how many conversations began and ended."""
 
     def __init__(self, server: MailServer) -> None:
@@ -84,17 +84,21 @@ class WatchedWorker(Worker):
 class UnderWay:
     """A delivery that runs, and the worker it runs on."""
 
-    delivery: Delivery
+    delivery: DeliveryWorker
     worker: WatchedWorker
 
 
 @asynccontextmanager
-async def delivering(mail_harness: MailHarness, database: Database, mailer: MailBackend) -> AsyncIterator[UnderWay]:
+async def delivering(mail_harness: MailHarness, database: Database, backend: MailBackend) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished what was under way when it comes back."""
     worker = WatchedWorker(database)
-    carrier = SmtpTransport(worker, mail_harness.store, mailer)
-    delivery = Delivery(
-        worker, mail_harness.store, carrier, first_pause=timedelta(milliseconds=20), farewell=timedelta(seconds=1)
+    transport = SmtpTransport(worker, mail_harness.store, backend)
+    delivery = DeliveryWorker(
+        worker,
+        mail_harness.store,
+        transport,
+        first_pause=timedelta(milliseconds=20),
+        shutdown_timeout=timedelta(seconds=1),
     )
     running = asyncio.create_task(delivery.run())
     try:
@@ -118,7 +122,7 @@ def test_a_promised_mail_arrives_and_no_log_tells_its_code(
     caplog.set_level(logging.DEBUG)
 
     async def story() -> str:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)) as under_way:
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
             code = mail_harness.ask_for_code()
             under_way.delivery.wake()
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
@@ -137,7 +141,7 @@ def test_what_waited_before_the_start_arrives(
     code = mail_harness.ask_for_code()
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())
@@ -151,13 +155,13 @@ def test_a_codes_minutes_run_from_the_hand_over(
     clock.advance(minutes=9)
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())
     assert Verification.get().handed_over_at == clock()
     clock.advance(minutes=4, seconds=59)
-    assert mail_harness.codes.is_right(ALICE.key, "register", code)
+    assert mail_harness.codes.verify(ALICE.key, "register", code)
 
 
 def test_each_recipients_mails_arrive_in_order(
@@ -169,7 +173,7 @@ def test_each_recipients_mails_arrive_in_order(
         mail_harness.outbox.put(template, ALICE, "en", user_id=alice.id, row_id=review_id)
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org", len(templates))
 
     asyncio.run(story())
@@ -186,7 +190,7 @@ def test_a_slow_recipient_holds_nobody_up_but_himself(
     mail_harness.ask_for_code(ALICE)
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
             await asyncio.to_thread(smtp.wait_for_refusal, "Bob@example.org")
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
@@ -212,9 +216,9 @@ def test_an_outage_loses_nothing(
     smtp.stop()
 
     async def story() -> None:
-        mailer = WatchedMailer(smtp)
-        async with delivering(mail_harness, our_database, mailer) as under_way:
-            await mailer.until(lambda: mailer.ended >= 6)
+        backend = WatchedBackend(smtp)
+        async with delivering(mail_harness, our_database, backend) as under_way:
+            await backend.until(lambda: backend.ended >= 6)
             clock.advance(hours=1)
             smtp.start()
             under_way.delivery.wake()
@@ -238,7 +242,7 @@ def test_what_expired_in_an_outage_is_not_mailed(
     mail_harness.outbox.put("approved", ALICE, "en", user_id=alice.id, row_id=mail_harness.review(alice, "approve"))
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())
@@ -253,12 +257,12 @@ def test_a_postponed_mail_is_tried_again(
     mail_harness.ask_for_code()
 
     async def story() -> None:
-        mailer = WatchedMailer(smtp)
-        async with delivering(mail_harness, our_database, mailer) as under_way:
+        backend = WatchedBackend(smtp)
+        async with delivering(mail_harness, our_database, backend) as under_way:
             await under_way.worker.until(lambda: bool(OutboxEntry.get().last_error))
             clock.advance(minutes=1)
             under_way.delivery.wake()
-            await mailer.until(lambda: mailer.ended == 2)
+            await backend.until(lambda: backend.ended == 2)
 
     asyncio.run(story())
     assert len(smtp.letters) == 1
@@ -272,7 +276,7 @@ def test_a_refused_mail_is_given_up_at_once_and_says_no_secret(
     code = mail_harness.ask_for_code()
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
             await asyncio.to_thread(smtp.wait_for_refusal, "Alice@example.org")
 
     asyncio.run(story())
@@ -302,8 +306,8 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
     async def story() -> None:
         async with await asyncio.start_server(quote, "127.0.0.1") as server:
             port = server.sockets[0].getsockname()[1]
-            mailer = SmtpMailer("companion@example.org", SmtpAccount("127.0.0.1", port, "none"))
-            async with delivering(mail_harness, our_database, mailer) as under_way:
+            backend = SmtpBackend("companion@example.org", SmtpAccount("127.0.0.1", port, "none"))
+            async with delivering(mail_harness, our_database, backend) as under_way:
                 await under_way.worker.until(lambda: outcome_of("verification_code") == "failed")
 
     asyncio.run(story())
@@ -313,11 +317,11 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
 def test_an_unknown_address_gets_no_mail(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:
-    mail_harness.mails.send_reset_password(BOB, "en", None)
-    mail_harness.mails.send_reset_password(ALICE, "en", alice.id)
+    mail_harness.mail_queue.send_reset_password(BOB, "en", None)
+    mail_harness.mail_queue.send_reset_password(ALICE, "en", alice.id)
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())
@@ -333,9 +337,9 @@ def test_a_stop_waits_for_the_mail_under_way(
     mail_harness.ask_for_code()
 
     async def story() -> None:
-        mailer = WatchedMailer(smtp)
-        async with delivering(mail_harness, our_database, mailer) as under_way:
-            await mailer.until(lambda: mailer.begun == 1)
+        backend = WatchedBackend(smtp)
+        async with delivering(mail_harness, our_database, backend) as under_way:
+            await backend.until(lambda: backend.begun == 1)
             under_way.delivery.stop()
             smtp.release()
 
@@ -351,9 +355,9 @@ def test_a_stop_does_not_wait_for_ever(
     mail_harness.ask_for_code()
 
     async def story() -> None:
-        mailer = WatchedMailer(smtp)
-        async with delivering(mail_harness, our_database, mailer):
-            await mailer.until(lambda: mailer.begun == 1)
+        backend = WatchedBackend(smtp)
+        async with delivering(mail_harness, our_database, backend):
+            await backend.until(lambda: backend.begun == 1)
 
     asyncio.run(story())
     entry = OutboxEntry.get()
@@ -364,7 +368,7 @@ def test_with_mail_off_nothing_piles_up(mail_harness: MailHarness, our_database:
     mail_harness.ask_for_code()
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, NoMail()) as under_way:
+        async with delivering(mail_harness, our_database, NoMailBackend()) as under_way:
             await under_way.worker.until(lambda: mail_harness.outbox.backlog().oldest_at is None)
 
     asyncio.run(story())
@@ -378,7 +382,7 @@ def test_a_bug_in_one_mail_stops_no_other(
     mail_harness.ask_for_code(ALICE)
 
     async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedMailer(smtp)):
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
             await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
     asyncio.run(story())

@@ -12,7 +12,7 @@ from peewee import Database
 
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import Link, User
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import NothingToSend, RenderedMail
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, load_mail_templates
 from tests.support.database_fixtures import MakeUser
@@ -126,7 +126,7 @@ def test_it_is_written_in_a_language_there_is(mail_harness: MailHarness, languag
 @pytest.mark.parametrize("transition", ["rejected", "banned", "unbanned"])
 def test_nothing_anybody_wrote_breaks_out(mail_harness: MailHarness, evil_bob: User, transition: str) -> None:
     review_id = mail_harness.review(evil_bob, "ban", "no <script>alert(1)</script>\r\n$code & \u2028so on")
-    getattr(mail_harness.mails, f"send_{transition}")(evil_bob, review_id)
+    getattr(mail_harness.mail_queue, f"send_{transition}")(evil_bob, review_id)
     message = as_received(render(mail_harness))
     assert message["Bcc"] is None
     assert message["To"] == "bob@example.org"
@@ -139,26 +139,26 @@ def test_nothing_anybody_wrote_breaks_out(mail_harness: MailHarness, evil_bob: U
 
 
 def test_a_name_in_the_subject_stays_on_its_line(mail_harness: MailHarness, evil_bob: User) -> None:
-    mail_harness.mails.send_approved(evil_bob, mail_harness.review(evil_bob, "approve"), needs_password=False)
+    mail_harness.mail_queue.send_approved(evil_bob, mail_harness.review(evil_bob, "approve"), needs_password=False)
     message = as_received(render(mail_harness))
     assert message["Bcc"] is None
     assert "<b>Bob</b> Bcc: x@example.com" in str(message["Subject"])
 
 
 def test_a_decision_brings_its_reason(mail_harness: MailHarness, alice: User) -> None:
-    mail_harness.mails.send_rejected(alice, mail_harness.review(alice, "reject", "Please choose another name."))
+    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject", "Please choose another name."))
     message = as_received(render(mail_harness))
     assert "Please choose another name." in text_of(message)
     assert "Please choose another name." in html_of(message)
 
 
 def test_a_line_without_a_value_is_left_out(mail_harness: MailHarness, alice: User, clock: ManualClock) -> None:
-    mail_harness.mails.send_banned(alice, mail_harness.review(alice, "ban"))
+    mail_harness.mail_queue.send_banned(alice, mail_harness.review(alice, "ban"))
     for_good = as_received(render(mail_harness))
     assert "None" not in text_of(for_good) + html_of(for_good)
     assert "ends on" not in text_of(for_good)
     ends_at = clock() + timedelta(days=3)
-    mail_harness.mails.send_banned(alice, mail_harness.review(alice, "ban", ban_expires_at=ends_at))
+    mail_harness.mail_queue.send_banned(alice, mail_harness.review(alice, "ban", ban_expires_at=ends_at))
     clock.advance(minutes=5)
     [first] = mail_harness.outbox.claim_due(1)
     mail_harness.outbox.mark_sent(first.id)
@@ -166,13 +166,13 @@ def test_a_line_without_a_value_is_left_out(mail_harness: MailHarness, alice: Us
 
 
 def test_a_decision_is_told_even_if_its_user_is_gone(mail_harness: MailHarness, alice: User) -> None:
-    mail_harness.mails.send_rejected(alice, mail_harness.review(alice, "reject"))
+    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject"))
     alice.delete_instance()
     assert "Alice" in text_of(as_received(render(mail_harness)))
 
 
 def test_a_link_opens_the_page_and_carries_its_token_behind_the_hash(mail_harness: MailHarness, alice: User) -> None:
-    mail_harness.mails.send_reset_password(ALICE, "en", alice.id)
+    mail_harness.mail_queue.send_reset_password(ALICE, "en", alice.id)
     rendered = render(mail_harness)
     message = as_received(rendered)
     [address] = re.findall(r"https://\S+", text_of(message))
@@ -186,7 +186,7 @@ def test_a_link_opens_the_page_and_carries_its_token_behind_the_hash(mail_harnes
 def test_the_welcome_of_who_has_no_password_brings_a_link_for_a_week(
     mail_harness: MailHarness, alice: User, clock: ManualClock
 ) -> None:
-    mail_harness.mails.send_approved(
+    mail_harness.mail_queue.send_approved(
         alice, mail_harness.review(alice, "approve", "Welcome aboard."), needs_password=True
     )
     message = as_received(render(mail_harness))
@@ -199,7 +199,7 @@ def test_the_welcome_of_who_has_no_password_brings_a_link_for_a_week(
 def test_a_second_attempt_brings_the_same_link_while_it_lives(
     mail_harness: MailHarness, alice: User, clock: ManualClock
 ) -> None:
-    mail_harness.mails.send_password_link(alice)
+    mail_harness.mail_queue.send_password_link(alice)
     first = render(mail_harness)
     clock.advance(minutes=5)
     assert render(mail_harness).secrets == first.secrets
@@ -210,7 +210,7 @@ def test_a_second_attempt_brings_the_same_link_while_it_lives(
 
 
 def test_a_link_that_was_used_is_not_mailed_again(mail_harness: MailHarness, alice: User, clock: ManualClock) -> None:
-    mail_harness.mails.send_password_link(alice)
+    mail_harness.mail_queue.send_password_link(alice)
     mail_harness.links.redeem(render(mail_harness).secrets[0])
     clock.advance(minutes=5)
     with pytest.raises(NothingToSend):
@@ -218,7 +218,7 @@ def test_a_link_that_was_used_is_not_mailed_again(mail_harness: MailHarness, ali
 
 
 def test_nobody_gets_nothing(mail_harness: MailHarness) -> None:
-    mail_harness.mails.send_reset_password(ALICE, "en", None)
+    mail_harness.mail_queue.send_reset_password(ALICE, "en", None)
     with pytest.raises(NothingToSend):
         render(mail_harness)
     assert Link.select().count() == 0

@@ -17,17 +17,17 @@ from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.notifications.mail.backends import (
     AuthMeMailAccount,
-    FolderMailer,
-    LogMailer,
+    FolderBackend,
+    LogBackend,
     MailBackend,
-    MailPostponed,
-    MailRefused,
-    MailServerAway,
-    NoMail,
+    MailServerUnavailable,
+    NoMailBackend,
+    PermanentMailFailure,
     Security,
     SmtpAccount,
-    SmtpMailer,
-    make_mailer,
+    SmtpBackend,
+    TemporaryMailFailure,
+    make_mail_backend,
 )
 from tests.support.certificate import Certificate
 from tests.support.ports import free_port
@@ -48,12 +48,12 @@ def letter(to: EmailAddress = ALICE) -> EmailMessage:
     return message
 
 
-def send(mailer: MailBackend, to: EmailAddress = ALICE) -> None:
-    asyncio.run(mailer.send(letter(to), to))
+def send(backend: MailBackend, to: EmailAddress = ALICE) -> None:
+    asyncio.run(backend.send(letter(to), to))
 
 
-def plain(server: MailServer) -> SmtpMailer:
-    return SmtpMailer(SENDER, SmtpAccount(server.host, server.port, "none"))
+def plain(server: MailServer) -> SmtpBackend:
+    return SmtpBackend(SENDER, SmtpAccount(server.host, server.port, "none"))
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def secure_smtp(certificate: Certificate) -> Iterator[MailServer]:
     server.stop()
 
 
-def secure(server: MailServer, certificate: Certificate, password: str = ACCOUNT[1]) -> SmtpMailer:
+def secure(server: MailServer, certificate: Certificate, password: str = ACCOUNT[1]) -> SmtpBackend:
     trusting = ssl.create_default_context(cafile=str(certificate.certificate_file))
-    return SmtpMailer(SENDER, SmtpAccount(server.host, server.port, "starttls", ACCOUNT[0], password), trusting)
+    return SmtpBackend(SENDER, SmtpAccount(server.host, server.port, "starttls", ACCOUNT[0], password), trusting)
 
 
 def test_a_mail_server_takes_it(smtp: MailServer) -> None:
@@ -96,26 +96,26 @@ def test_addresses_of_all_kinds_are_reached(smtp: MailServer, recipient: str) ->
 
 def test_no_such_mailbox_is_final(smtp: MailServer) -> None:
     smtp.refuse("Alice@example.org")
-    with pytest.raises(MailRefused, match=r"550 5\.1\.1 No such mailbox"):
+    with pytest.raises(PermanentMailFailure, match=r"550 5\.1\.1 No such mailbox"):
         send(plain(smtp))
 
 
 def test_a_server_may_ask_to_come_again(smtp: MailServer) -> None:
     smtp.postpone("Alice@example.org", times=1)
-    with pytest.raises(MailPostponed, match="451"):
+    with pytest.raises(TemporaryMailFailure, match="451"):
         send(plain(smtp))
     send(plain(smtp))
     assert len(smtp.letters) == 1
 
 
 def test_a_closed_port_is_an_outage() -> None:
-    with pytest.raises(MailServerAway):
-        send(SmtpMailer(SENDER, SmtpAccount("127.0.0.1", free_port(), "none")))
+    with pytest.raises(MailServerUnavailable):
+        send(SmtpBackend(SENDER, SmtpAccount("127.0.0.1", free_port(), "none")))
 
 
 def test_a_wrong_password_is_an_outage_until_it_is_corrected(secure_smtp: MailServer, certificate: Certificate) -> None:
     async def story() -> None:
-        with pytest.raises(MailServerAway, match="535") as away:
+        with pytest.raises(MailServerUnavailable, match="535") as away:
             await secure(secure_smtp, certificate, password="battery staple").send(letter(), ALICE)
         assert "battery" not in str(away.value)
         await secure(secure_smtp, certificate).send(letter(), ALICE)
@@ -126,14 +126,14 @@ def test_a_wrong_password_is_an_outage_until_it_is_corrected(secure_smtp: MailSe
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_it_never_goes_out_in_clear_where_it_must_not(smtp: MailServer, security: Security) -> None:
-    with pytest.raises(MailServerAway):
-        send(SmtpMailer(SENDER, SmtpAccount(smtp.host, smtp.port, security)))
+    with pytest.raises(MailServerUnavailable):
+        send(SmtpBackend(SENDER, SmtpAccount(smtp.host, smtp.port, security)))
     assert not smtp.letters
 
 
 def test_a_certificate_nobody_vouches_for_is_an_outage(secure_smtp: MailServer) -> None:
-    with pytest.raises(MailServerAway, match="certificate"):
-        send(SmtpMailer(SENDER, SmtpAccount(secure_smtp.host, secure_smtp.port, "starttls", *ACCOUNT)))
+    with pytest.raises(MailServerUnavailable, match="certificate"):
+        send(SmtpBackend(SENDER, SmtpAccount(secure_smtp.host, secure_smtp.port, "starttls", *ACCOUNT)))
 
 
 def test_a_server_that_hangs_up_in_the_middle_is_counted_against_the_mail() -> None:
@@ -146,17 +146,17 @@ def test_a_server_that_hangs_up_in_the_middle_is_counted_against_the_mail() -> N
     async def try_it() -> None:
         async with await asyncio.start_server(hang_up_at_data, "127.0.0.1") as server:
             port = server.sockets[0].getsockname()[1]
-            await SmtpMailer(SENDER, SmtpAccount("127.0.0.1", port, "none")).send(letter(), ALICE)
+            await SmtpBackend(SENDER, SmtpAccount("127.0.0.1", port, "none")).send(letter(), ALICE)
 
-    with pytest.raises(MailPostponed):
+    with pytest.raises(TemporaryMailFailure):
         asyncio.run(try_it())
 
 
 def test_a_folder_keeps_it_for_us_alone(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "mail"
-    mailer = FolderMailer(SENDER, folder)
-    send(mailer)
-    send(mailer, parse_email("爱丽丝@例子.中国"))
+    backend = FolderBackend(SENDER, folder)
+    send(backend)
+    send(backend, parse_email("爱丽丝@例子.中国"))
     first, second = sorted(folder.iterdir())
     assert {file.suffix for file in (first, second)} == {".eml"}
     assert {file.stat().st_mode & 0o777 for file in (first, second)} == {0o600}
@@ -168,22 +168,22 @@ def test_a_folder_keeps_it_for_us_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_an_outage(tmp_path: Path) -> None:
     (tmp_path / "mail").write_text("a file stands where the folder should be")
-    with pytest.raises(MailServerAway):
-        send(FolderMailer(SENDER, tmp_path / "mail"))
+    with pytest.raises(MailServerUnavailable):
+        send(FolderBackend(SENDER, tmp_path / "mail"))
 
 
 def test_the_log_shows_all_of_it(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        send(LogMailer(SENDER))
+        send(LogBackend(SENDER))
     assert "Alice@example.org" in caplog.text
     assert "Subject: Grüße" in caplog.text
     assert "Your code is 123456." in caplog.text
 
 
 def test_no_mail_takes_nothing() -> None:
-    assert not NoMail().is_available
-    with pytest.raises(MailServerAway):
-        send(NoMail())
+    assert not NoMailBackend().is_available
+    with pytest.raises(MailServerUnavailable):
+        send(NoMailBackend())
 
 
 AUTHME = AuthMeMailAccount("host@example.org", "secret", "smtp.example.org", 465)
@@ -192,33 +192,38 @@ AUTHME = AuthMeMailAccount("host@example.org", "secret", "smtp.example.org", 465
 @pytest.mark.parametrize(
     ("config", "authme", "kind", "sender"),
     [
-        (MailSection(), None, NoMail, "companion@localhost"),
-        (MailSection(), AuthMeMailAccount("", "", "smtp.gmail.com", 465), NoMail, "companion@localhost"),
-        (MailSection(), AuthMeMailAccount("host@example.org", "", "smtp.gmail.com"), NoMail, "companion@localhost"),
-        (MailSection(), AUTHME, SmtpMailer, "host@example.org"),
-        (MailSection(sender="a@b.org"), AUTHME, SmtpMailer, "a@b.org"),
-        (MailSection(backend="off"), AUTHME, NoMail, "companion@localhost"),
-        (MailSection(backend="log"), AUTHME, LogMailer, "companion@localhost"),
-        (MailSection(backend="folder", sender="a@b.org"), None, FolderMailer, "a@b.org"),
-        (MailSection(backend="smtp", host="h", username="me@example.org"), None, SmtpMailer, "me@example.org"),
+        (MailSection(), None, NoMailBackend, "companion@localhost"),
+        (MailSection(), AuthMeMailAccount("", "", "smtp.gmail.com", 465), NoMailBackend, "companion@localhost"),
+        (
+            MailSection(),
+            AuthMeMailAccount("host@example.org", "", "smtp.gmail.com"),
+            NoMailBackend,
+            "companion@localhost",
+        ),
+        (MailSection(), AUTHME, SmtpBackend, "host@example.org"),
+        (MailSection(sender="a@b.org"), AUTHME, SmtpBackend, "a@b.org"),
+        (MailSection(backend="off"), AUTHME, NoMailBackend, "companion@localhost"),
+        (MailSection(backend="log"), AUTHME, LogBackend, "companion@localhost"),
+        (MailSection(backend="folder", sender="a@b.org"), None, FolderBackend, "a@b.org"),
+        (MailSection(backend="smtp", host="h", username="me@example.org"), None, SmtpBackend, "me@example.org"),
     ],
 )
 def test_the_config_decides(
     config: MailSection, authme: AuthMeMailAccount | None, kind: type[MailBackend], sender: str
 ) -> None:
-    mailer = make_mailer(config, authme)
-    assert type(mailer) is kind
-    assert mailer.sender == sender
+    backend = make_mail_backend(config, authme)
+    assert type(backend) is kind
+    assert backend.sender == sender
 
 
 @pytest.mark.parametrize(("port", "security"), [(465, "tls"), (587, "starttls"), (25, "starttls")])
 def test_authmes_port_tells_how_it_is_encrypted(port: int, security: Security) -> None:
     account = AuthMeMailAccount("host@example.org", "secret", "smtp.example.org", port)
-    mailer = make_mailer(MailSection(), account)
-    assert isinstance(mailer, SmtpMailer)
-    assert mailer.account == SmtpAccount("smtp.example.org", port, security, "host@example.org", "secret")
+    backend = make_mail_backend(MailSection(), account)
+    assert isinstance(backend, SmtpBackend)
+    assert backend.account == SmtpAccount("smtp.example.org", port, security, "host@example.org", "secret")
 
 
 def test_no_repr_shows_a_password() -> None:
     account = SmtpAccount("h", 25, "none", "me", "secret")
-    assert "secret" not in repr(account) + repr(AUTHME) + repr(SmtpMailer(SENDER, account))
+    assert "secret" not in repr(account) + repr(AUTHME) + repr(SmtpBackend(SENDER, account))

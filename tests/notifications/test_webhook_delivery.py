@@ -15,12 +15,12 @@ from peewee import Database
 from regsvc.core.i18n import load_translations
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
-from regsvc.notifications.delivery import Delivery
+from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore
 from regsvc.notifications.transport import Transport
-from regsvc.notifications.webhook.events import Webhook
-from regsvc.notifications.webhook.message import WebhookMessages
-from regsvc.notifications.webhook.transport import PATIENCE, NoWebhookTransport, WebhookTransport
+from regsvc.notifications.webhook.queue import WebhookQueue
+from regsvc.notifications.webhook.renderer import WebhookRenderer
+from regsvc.notifications.webhook.transport import WEBHOOK_RETRY_POLICY, NoWebhookTransport, WebhookTransport
 from tests.support.certificate import Certificate
 from tests.support.manual_clock import ManualClock
 from tests.support.webhook_receiver import PATH, Answer, WebhookReceiver
@@ -43,21 +43,21 @@ class CountingDesk(OutboxStore):
 
     recorded = 0
 
-    def record_sent(self, errand: OutboxMessage) -> None:
-        super().record_sent(errand)
+    def record_sent(self, message: OutboxMessage) -> None:
+        super().record_sent(message)
         self.recorded += 1
 
-    def record_failure(self, errand: OutboxMessage, error: str, **how: Any) -> timedelta | None:
-        wait = super().record_failure(errand, error, **how)
+    def record_failure(self, message: OutboxMessage, error: str, **how: Any) -> timedelta | None:
+        wait = super().record_failure(message, error, **how)
         self.recorded += 1
         return wait
 
-    def release(self, errand: OutboxMessage, reason: str) -> None:
-        super().release(errand, reason)
+    def release(self, message: OutboxMessage, reason: str) -> None:
+        super().release(message, reason)
         self.recorded += 1
 
-    def drop(self, errand: OutboxMessage, reason: str) -> None:
-        super().drop(errand, reason)
+    def drop(self, message: OutboxMessage, reason: str) -> None:
+        super().drop(message, reason)
         self.recorded += 1
 
 
@@ -67,24 +67,24 @@ class Desk:
     def __init__(self, database: Database, clock: ManualClock) -> None:
         self._database = database
         self._clock = clock
-        self.outbox = Outbox(clock, "webhook", PATIENCE)
+        self.outbox = Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY)
         self.books = CountingDesk(database, self.outbox)
-        self.webhook = Webhook(self.outbox, "en", clock)
+        self.webhook = WebhookQueue(self.outbox, "en", clock)
 
-    def carrier(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookTransport:
-        messages = WebhookMessages(load_translations(), "Example Craft")
+    def transport(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookTransport:
+        messages = WebhookRenderer(load_translations(), "Example Craft")
         return WebhookTransport(url, secret, messages, self._clock, allows_private=allows_private)
 
     @asynccontextmanager
-    async def delivering(self, carrier: Transport) -> AsyncIterator["WatchedWorker"]:
+    async def delivering(self, transport: Transport) -> AsyncIterator["WatchedWorker"]:
         """Runs until the block ends, and has finished what was under way when it comes back."""
         worker = WatchedWorker(self._database)
-        delivery = Delivery(
+        delivery = DeliveryWorker(
             worker,
             self.books,
-            carrier,
+            transport,
             first_pause=timedelta(milliseconds=20),
-            farewell=timedelta(seconds=1),
+            shutdown_timeout=timedelta(seconds=1),
         )
         worker.wake = delivery.wake
         running = asyncio.create_task(delivery.run())
@@ -96,12 +96,12 @@ class Desk:
                 await running
             await asyncio.to_thread(worker.close)
 
-    def attempt(self, carrier: Transport) -> OutboxEntry:
+    def attempt(self, transport: Transport) -> OutboxEntry:
         """One attempt at what is due; the only entry, as it is then."""
         before = self.books.recorded
 
         async def story() -> None:
-            async with self.delivering(carrier) as worker:
+            async with self.delivering(transport) as worker:
                 await worker.until(lambda: self.books.recorded > before)
 
         asyncio.run(story())
@@ -147,8 +147,8 @@ def entry() -> OutboxEntry:
 def test_an_event_is_posted_for_people_and_for_programs(
     store: Desk, receiver: WebhookReceiver, clock: ManualClock
 ) -> None:
-    store.webhook.tell("rejected", "Alice", "rejected", "too young")
-    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
+    store.webhook.enqueue("rejected", "Alice", "rejected", "too young")
+    assert store.attempt(store.transport(receiver.url)).outcome == "sent"
     [call] = receiver.calls
     assert call.path == PATH
     assert call.headers["content-type"] == "application/json"
@@ -173,8 +173,8 @@ def test_an_event_is_posted_for_people_and_for_programs(
 def test_no_name_and_no_reason_can_ping_format_or_link(store: Desk, receiver: WebhookReceiver) -> None:
     """R34"""
     nasty = "@everyone <@80351110224678912> **_`~|\u202e\x1b[1m\r\n# https://evil.example [x](y)"
-    store.webhook.tell("banned", nasty, "banned", nasty + "x" * 5000)
-    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
+    store.webhook.enqueue("banned", nasty, "banned", nasty + "x" * 5000)
+    assert store.attempt(store.transport(receiver.url)).outcome == "sent"
     message = receiver.calls[0].json
     shown = message["embeds"][0]["description"]
     assert message["allowed_mentions"] == {"parse": []}
@@ -188,8 +188,8 @@ def test_no_name_and_no_reason_can_ping_format_or_link(store: Desk, receiver: We
 
 
 def test_it_speaks_the_hosts_language(store: Desk, receiver: WebhookReceiver, clock: ManualClock) -> None:
-    Webhook(store.outbox, "zh", clock).tell("approved", "Alice", "approved")
-    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
+    WebhookQueue(store.outbox, "zh", clock).enqueue("approved", "Alice", "approved")
+    assert store.attempt(store.transport(receiver.url)).outcome == "sent"
     assert receiver.calls[0].json["content"] == "**Alice** 已通过审核。"
 
 
@@ -202,8 +202,8 @@ def test_it_speaks_the_hosts_language(store: Desk, receiver: WebhookReceiver, cl
     ids=["text", "whsec"],
 )
 def test_a_call_is_signed(store: Desk, receiver: WebhookReceiver, clock: ManualClock, secret: str, key: bytes) -> None:
-    store.webhook.tell("registered", "Алиса", "pending")
-    assert store.attempt(store.carrier(receiver.url, secret)).outcome == "sent"
+    store.webhook.enqueue("registered", "Алиса", "pending")
+    assert store.attempt(store.transport(receiver.url, secret)).outcome == "sent"
     [call] = receiver.calls
     assert call.headers["webhook-timestamp"] == str(int(clock().timestamp()))
     assert call.is_signed_with(key)
@@ -211,8 +211,8 @@ def test_a_call_is_signed(store: Desk, receiver: WebhookReceiver, clock: ManualC
 
 
 def test_without_a_secret_nothing_is_signed(store: Desk, receiver: WebhookReceiver) -> None:
-    store.webhook.tell("registered", "Alice", "pending")
-    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
+    store.webhook.enqueue("registered", "Alice", "pending")
+    assert store.attempt(store.transport(receiver.url)).outcome == "sent"
     assert "webhook-signature" not in receiver.calls[0].headers
 
 
@@ -225,13 +225,13 @@ def test_what_comes_again_is_tried_again_with_the_same_id(
 ) -> None:
     """R42"""
     receiver.answer(Answer(status))
-    store.webhook.tell("approved", "Alice", "approved")
-    carrier = store.carrier(receiver.url, "secret")
-    waiting = store.attempt(carrier)
+    store.webhook.enqueue("approved", "Alice", "approved")
+    transport = store.transport(receiver.url, "secret")
+    waiting = store.attempt(transport)
     assert str(waiting.last_error).startswith(f"HTTP {status} ")
     assert timedelta(seconds=0.8) <= waiting.next_attempt_at - clock() <= timedelta(seconds=1.2)
     clock.advance(seconds=2)
-    assert store.attempt(carrier).outcome == "sent"
+    assert store.attempt(transport).outcome == "sent"
     first, second = receiver.calls
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
@@ -254,8 +254,8 @@ def test_who_asks_to_be_left_alone_is(
     store: Desk, receiver: WebhookReceiver, clock: ManualClock, written: str, seconds: int
 ) -> None:
     receiver.answer(Answer(429, {"Retry-After": written}))
-    store.webhook.tell("approved", "Alice", "approved")
-    wait = (store.attempt(store.carrier(receiver.url)).next_attempt_at - clock()).total_seconds()
+    store.webhook.enqueue("approved", "Alice", "approved")
+    wait = (store.attempt(store.transport(receiver.url)).next_attempt_at - clock()).total_seconds()
     assert wait == pytest.approx(seconds, rel=0.2)
 
 
@@ -265,9 +265,9 @@ def test_a_refusal_is_believed_the_third_time(
 ) -> None:
     """Discord answers 404 for a webhook that was deleted; redirections lead nowhere."""
     receiver.always_answer(Answer(status, {"Location": f"{receiver.url}/elsewhere"}))
-    store.webhook.tell("approved", "Alice", "approved")
+    store.webhook.enqueue("approved", "Alice", "approved")
     for usual in (None, None, "failed"):
-        assert store.attempt(store.carrier(receiver.url)).outcome == usual
+        assert store.attempt(store.transport(receiver.url)).outcome == usual
         clock.advance(minutes=1)
     assert [call.path for call in receiver.calls] == [PATH] * 3
     assert str(status) in str(entry().last_error)
@@ -281,10 +281,10 @@ def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
     receiver.stop()
     names = [f"Player{number}" for number in range(4)]
     for name in names:
-        store.webhook.tell("registered", name, "pending")
+        store.webhook.enqueue("registered", name, "pending")
 
     async def story() -> None:
-        async with store.delivering(store.carrier(receiver.url)) as worker:
+        async with store.delivering(store.transport(receiver.url)) as worker:
             await worker.until(lambda: OutboxEntry.get().last_error is not None)
             clock.advance(hours=1)
             receiver.start()
@@ -301,12 +301,12 @@ def test_after_a_day_it_is_given_up_and_seen(
     store: Desk, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.stop()
-    store.webhook.tell("registered", "Alice", "pending")
+    store.webhook.enqueue("registered", "Alice", "pending")
     clock.advance(days=1)
-    store.webhook.tell("registered", "Bob", "pending")
+    store.webhook.enqueue("registered", "Bob", "pending")
 
     async def story() -> None:
-        async with store.delivering(store.carrier(receiver.url)) as worker:
+        async with store.delivering(store.transport(receiver.url)) as worker:
             await worker.until(lambda: OutboxEntry.get().outcome == "failed")
 
     asyncio.run(story())
@@ -321,8 +321,8 @@ def test_a_receiver_that_never_answers_is_left_alone_after_a_while(
 ) -> None:
     monkeypatch.setattr("regsvc.notifications.webhook.transport._TIMEOUT", timedelta(milliseconds=300))
     receiver.hold()
-    store.webhook.tell("registered", "Alice", "pending")
-    waiting = store.attempt(store.carrier(receiver.url))
+    store.webhook.enqueue("registered", "Alice", "pending")
+    waiting = store.attempt(store.transport(receiver.url))
     assert (waiting.outcome, waiting.last_error) == (None, "it took too long to answer")
 
 
@@ -330,16 +330,16 @@ def test_a_head_without_end_is_no_answer(
     store: Desk, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.answer(Answer(200, {"X-Much": "x" * 200_000}))
-    store.webhook.tell("registered", "Alice", "pending")
-    waiting = store.attempt(store.carrier(receiver.url))
+    store.webhook.enqueue("registered", "Alice", "pending")
+    waiting = store.attempt(store.transport(receiver.url))
     assert (waiting.outcome, waiting.last_error) == (None, "UnsatisfiableReadError")
     assert "bug" not in caplog.text
 
 
 def test_the_status_decides_however_long_the_answer_is(store: Desk, receiver: WebhookReceiver) -> None:
     receiver.answer(Answer(200, body=b"x" * 10_000_000))
-    store.webhook.tell("registered", "Alice", "pending")
-    assert store.attempt(store.carrier(receiver.url)).outcome == "sent"
+    store.webhook.enqueue("registered", "Alice", "pending")
+    assert store.attempt(store.transport(receiver.url)).outcome == "sent"
     assert len(receiver.calls) == 1
 
 
@@ -348,15 +348,15 @@ def test_a_stranger_with_the_right_name_is_not_told(
 ) -> None:
     stranger = WebhookReceiver(certificate.server_context())
     stranger.start()
-    store.webhook.tell("registered", "Alice", "pending")
-    waiting = store.attempt(store.carrier(stranger.url))
+    store.webhook.enqueue("registered", "Alice", "pending")
+    waiting = store.attempt(store.transport(stranger.url))
     stranger.stop()
     assert stranger.calls == []
     assert waiting.last_error == "its certificate is not valid: self-signed certificate"
 
 
 def test_what_was_promised_before_it_was_switched_off_is_dropped(store: Desk) -> None:
-    store.webhook.tell("registered", "Alice", "pending")
+    store.webhook.enqueue("registered", "Alice", "pending")
     assert store.attempt(NoWebhookTransport()).outcome == "dropped"
 
 
@@ -366,14 +366,14 @@ def test_the_address_stands_nowhere(
     """R23: whoever knows it may write there."""
     caplog.set_level(logging.DEBUG)
     receiver.answer(Answer(500, body=receiver.url.encode()), Answer(301, {"Location": receiver.url}), Answer(200))
-    carrier = store.carrier(receiver.url)
-    store.webhook.tell("registered", "Alice", "pending")
+    transport = store.transport(receiver.url)
+    store.webhook.enqueue("registered", "Alice", "pending")
     for _attempt in range(2):
-        store.attempt(carrier)
+        store.attempt(transport)
         clock.advance(minutes=1)
     receiver.stop()
-    store.attempt(carrier)
-    seen = caplog.text + repr(list(OutboxEntry.select().dicts())) + repr(carrier)
+    store.attempt(transport)
+    seen = caplog.text + repr(list(OutboxEntry.select().dicts())) + repr(transport)
     assert "a-secret-token" not in seen
     assert str(receiver.port) not in seen
 
@@ -383,10 +383,10 @@ def test_the_address_stands_nowhere(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1"])
 def test_a_private_address_is_refused(store: Desk, receiver: WebhookReceiver, clock: ManualClock, host: str) -> None:
-    store.webhook.tell("registered", "Alice", "pending")
-    carrier = store.carrier(f"http://{host}:{receiver.port}{PATH}", allows_private=False)
+    store.webhook.enqueue("registered", "Alice", "pending")
+    transport = store.transport(f"http://{host}:{receiver.port}{PATH}", allows_private=False)
     for usual in (None, None, "failed"):
-        assert store.attempt(carrier).outcome == usual
+        assert store.attempt(transport).outcome == usual
         clock.advance(minutes=1)
     assert receiver.calls == []
     assert entry().last_error == "it leads to no public address; see webhook.allow_private"
@@ -407,8 +407,8 @@ def test_a_name_is_looked_up_once_so_that_what_was_judged_is_what_is_used(
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr("regsvc.core.http_client.is_public", lambda address: address == "127.0.0.2")
-    store.webhook.tell("registered", "Alice", "pending")
-    waiting = store.attempt(store.carrier(f"http://rebinding.example:{receiver.port}{PATH}", allows_private=False))
+    store.webhook.enqueue("registered", "Alice", "pending")
+    waiting = store.attempt(store.transport(f"http://rebinding.example:{receiver.port}{PATH}", allows_private=False))
     assert "ConnectionRefusedError" in str(waiting.last_error)
     assert lookups == ["rebinding.example"]
     assert receiver.calls == []

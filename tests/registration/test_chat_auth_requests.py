@@ -4,7 +4,7 @@ import pytest
 from peewee import Database
 
 from regsvc.auth.derived_secrets import DerivedSecrets
-from regsvc.auth.sessions import Tokens
+from regsvc.auth.sessions import Sessions
 from regsvc.core.caller import Caller
 from regsvc.core.errors import InvalidState, Unauthorized
 from regsvc.database.models import BANNED, ChatRequest, Session, User
@@ -21,9 +21,9 @@ def requests(our_database: Database, clock: ManualClock) -> AuthorizationRequest
     return AuthorizationRequests(DerivedSecrets(b"k" * 32), clock)
 
 
-def log_in(tokens: Tokens, user: User, caller: Caller) -> str:
+def log_in(sessions: Sessions, user: User, caller: Caller) -> str:
     """The `jti` of a new session."""
-    tokens.issue(user, "user", caller)
+    sessions.issue(user, "user", caller)
     newest = Session.select().where(Session.user == user).order_by(Session.created_at.desc()).first()
     assert newest is not None
     return str(newest.jti)
@@ -62,9 +62,9 @@ def test_nobody_else_spends_it(requests: AuthorizationRequests, hashes: list[str
 
 
 def test_the_session_that_began_spends_it_too(
-    requests: AuthorizationRequests, tokens: Tokens, alice: User, olivia: User, caller: Caller
+    requests: AuthorizationRequests, sessions: Sessions, alice: User, olivia: User, caller: Caller
 ) -> None:
-    hers, others = log_in(tokens, alice, caller), log_in(tokens, olivia, caller)
+    hers, others = log_in(sessions, alice, caller), log_in(sessions, olivia, caller)
     state = requests.begin(hers, MINE)
     with pytest.raises(InvalidState):
         requests.spend(state, [], others)
@@ -104,11 +104,11 @@ def test_many_who_come_at_once_spend_it_once(
 
 
 def test_a_flood_of_strangers_ends_its_own_requests(
-    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller, monkeypatch: pytest.MonkeyPatch
+    requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth_requests, "MAX_OPEN", 5)
     monkeypatch.setattr(auth_requests, "_ENDED_AT_ONCE", 2)
-    hers = log_in(tokens, alice, caller)
+    hers = log_in(sessions, alice, caller)
     state_of_alice = requests.begin(hers, MINE)
     flood = [requests.begin(None, OTHERS) for _request in range(20)]
     state_of_bob = requests.begin(None, MINE)
@@ -123,19 +123,19 @@ def test_a_flood_of_strangers_ends_its_own_requests(
 
 
 def test_the_beginner_is_who_owns_the_session(
-    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller
+    requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller
 ) -> None:
-    jti = log_in(tokens, alice, caller)
+    jti = log_in(sessions, alice, caller)
     assert requests.find_beginner(requests.spend(requests.begin(jti, MINE), [MINE], None)) == alice
     assert requests.find_beginner(requests.spend(requests.begin(None, MINE), [MINE], None)) is None
 
 
 def test_a_request_goes_with_its_session(
-    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller
+    requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller
 ) -> None:
-    jti = log_in(tokens, alice, caller)
+    jti = log_in(sessions, alice, caller)
     state = requests.begin(jti, MINE)
-    tokens.end(jti)
+    sessions.revoke(jti)
     assert ChatRequest.select().count() == 0
     with pytest.raises(InvalidState):
         requests.spend(state, [MINE], None)
@@ -148,14 +148,14 @@ def test_a_session_that_has_just_ended_begins_nothing(requests: AuthorizationReq
 
 @pytest.mark.parametrize("end", ["log out", "password", "password by SQL", "ban", "expiry", "delete"])
 def test_a_session_that_ends_while_the_platform_is_asked_gets_nothing(
-    requests: AuthorizationRequests, tokens: Tokens, alice: User, caller: Caller, clock: ManualClock, end: str
+    requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller, clock: ManualClock, end: str
 ) -> None:
-    jti = log_in(tokens, alice, caller)
+    jti = log_in(sessions, alice, caller)
     spent = requests.spend(requests.begin(jti, MINE), [MINE], None)
     if end == "log out":
-        tokens.end(jti)
+        sessions.revoke(jti)
     elif end == "password":
-        tokens.end_all(alice.id)
+        sessions.revoke_all(alice.id)
     elif end == "password by SQL":
         User.update(token_generation=User.token_generation + 1).where(User.id == alice.id).execute()
     elif end == "ban":

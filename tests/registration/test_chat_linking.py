@@ -92,7 +92,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
 ) -> None:
     alice = services.approved("Alice")
     token = services.login("Alice", "the-web-password").token
-    session = services.app.worker.run_here(services.app.auth_parts.tokens.authenticate, token)
+    session = services.app.worker.run_here(services.app.auth_parts.sessions.authenticate, token)
     begun = asyncio.run(chat.begin("Alice", session, CALLER))
 
     def log_out_meanwhile(handler: BaseHTTPRequestHandler) -> None:

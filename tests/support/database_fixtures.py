@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from regsvc.auth.sessions import Tokens
+from regsvc.auth.sessions import Sessions
 from regsvc.database.models import User
 
 KEY = b"the signing key, of more than thirty-two bytes"
 FORMER_KEY = b"the former key, of more than thirty-two bytes"
 
 MakeUser = Callable[..., User]
-MakeTokens = Callable[..., Tokens]
+MakeSessions = Callable[..., Sessions]
 
 
 class InParallel(Protocol):

@@ -6,7 +6,7 @@ in_parallel   runs a rule on many threads at once, each with a connection of its
 alice         a user who waits for her review; `make_user` makes others
 olivia        an approved user; `operators` has her name, and whom a test adds
 caller        who sends the requests
-tokens        access tokens as app.py wires them; `make_tokens` makes them with other keys
+sessions      access tokens as app.py wires them; `make_sessions` makes them with other keys
 services      the services on `authme_table`, at their first start; `make_services` makes them with another config
 """
 
@@ -22,14 +22,14 @@ import pytest
 from peewee import Database
 
 from regsvc.auth.keys import SigningKeys
-from regsvc.auth.sessions import Tokens
+from regsvc.auth.sessions import Sessions
 from regsvc.core.caller import Caller
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, open_database
 from regsvc.database.models import APPROVED, PENDING, User, bind_models
 from tests.support.authme_database import DatabaseKind
 from tests.support.authme_tables import AuthMeTable
-from tests.support.database_fixtures import KEY, InParallel, MakeTokens, MakeUser
+from tests.support.database_fixtures import KEY, InParallel, MakeSessions, MakeUser
 from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
@@ -123,9 +123,9 @@ def operators() -> set[str]:
 
 
 @pytest.fixture
-def make_tokens(our_database: Database, clock: ManualClock, operators: set[str]) -> MakeTokens:
-    def make(signing: SigningKeys | None = None, admin_idle: timedelta = timedelta(hours=2)) -> Tokens:
-        return Tokens(
+def make_sessions(our_database: Database, clock: ManualClock, operators: set[str]) -> MakeSessions:
+    def make(signing: SigningKeys | None = None, admin_idle: timedelta = timedelta(hours=2)) -> Sessions:
+        return Sessions(
             signing=signing or SigningKeys(KEY),
             now=clock,
             user_lifetime=timedelta(days=30),
@@ -139,8 +139,8 @@ def make_tokens(our_database: Database, clock: ManualClock, operators: set[str])
 
 
 @pytest.fixture
-def tokens(make_tokens: MakeTokens) -> Tokens:
-    return make_tokens()
+def sessions(make_sessions: MakeSessions) -> Sessions:
+    return make_sessions()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import BaseModel, Review, User
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore
@@ -40,7 +40,7 @@ class MailHarness:
         self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
         self.links = PasswordLinks(secrets, clock)
         self.outbox = Outbox(clock, "mail", mail_retry_policy(max_attempts=3))
-        self.mails = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None)
+        self.mail_queue = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None)
         self.renderer = MailRenderer(
             load_mail_templates(templates),
             self.codes,
@@ -56,8 +56,8 @@ class MailHarness:
     def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:
         """As `verify/send` does it; comes back with the code that will be mailed."""
         row_id = self.codes.issue(to.key, "register")
-        self.mails.send_verification_code(to, language, row_id)
-        row = self.codes.find_to_mail(row_id)
+        self.mail_queue.send_verification_code(to, language, row_id)
+        row = self.codes.find_sendable(row_id)
         assert row is not None
         return self.codes.code_of(row)
 

@@ -22,7 +22,7 @@ def session_of(services: ServiceHarness, name: str) -> Session:
 
 def code_for(services: ServiceHarness, email: str) -> str:
     codes = services.app.mail_parts.codes
-    issued = codes.find_to_mail(codes.issue(parse_email(email).key, "change_email"))
+    issued = codes.find_sendable(codes.issue(parse_email(email).key, "change_email"))
     assert issued is not None
     return codes.code_of(issued)
 
@@ -150,7 +150,7 @@ def test_links_end_and_what_ended_the_sessions_is_the_newer_word(services: Servi
 
     changes = services.app.self_service.email_changes
     candidate = asyncio.run(services.app.logins.check("Alice", PASSWORD, CALLER))
-    services.app.auth_parts.tokens.end_all(user.id)
+    services.app.auth_parts.sessions.revoke_all(user.id)
     with pytest.raises(errors.Unauthorized):
         services.app.worker.run_here(
             changes._change, candidate, parse_email("x@example.org"), code_for(services, "x@example.org"), CALLER

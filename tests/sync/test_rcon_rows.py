@@ -14,9 +14,9 @@ from regsvc.core.i18n import load_translations
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.outbox import Outbox, OutboxMessage
 from regsvc.notifications.rcon.address import find_rcon_address
-from regsvc.notifications.rcon.console import KIND
-from regsvc.notifications.rcon.transport import PATIENCE, RconStore, RconTransport
-from regsvc.notifications.transport import Drop, Postponed, Refused
+from regsvc.notifications.rcon.queue import KIND
+from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
+from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure
 from tests.support.authme_tables import find_player
 from tests.support.game_server import GameServer
 from tests.support.rcon_server import RconServer, rcon_server
@@ -33,31 +33,31 @@ def console(game_server: GameServer) -> Iterator[RconServer]:
         yield running
 
 
-class Porter:
+class ManualDelivery:
     """Carries orders out by hand, one after the other."""
 
     def __init__(self, services: ServiceHarness) -> None:
         self._services = services
         find_address = partial(find_rcon_address, services.app.context.config.game)
-        self._carrier = RconTransport(find_address, load_translations(), "Oakvale", services.clock)
+        self._transport = RconTransport(find_address, load_translations(), "Oakvale", services.clock)
         reconcile = partial(services.app.reconciler.reconcile, may_adopt=False)
-        outbox = Outbox(services.clock, KIND, PATIENCE)
-        self._desk = RconStore(services.app.context.location.database, outbox, reconcile, lambda outcome: None)
+        outbox = Outbox(services.clock, KIND, RCON_RETRY_POLICY)
+        self._store = RconStore(services.app.context.location.database, outbox, reconcile, lambda outcome: None)
 
-    def carry(self) -> list[str]:
+    def deliver_due(self) -> list[str]:
         """Everything due now, once; how each went."""
-        return [self._carry_one(errand) for errand in self._desk.claim_due(100)]
+        return [self._deliver(message) for message in self._store.claim_due(100)]
 
-    def _carry_one(self, errand: OutboxMessage) -> str:
+    def _deliver(self, message: OutboxMessage) -> str:
         try:
-            asyncio.run(self._carrier.carry(errand))
+            asyncio.run(self._transport.send(message))
         except Drop as reason:
-            self._desk.drop(errand, str(reason))
+            self._store.drop(message, str(reason))
             return "dropped"
-        except (Postponed, Refused) as reason:
-            wait = self._desk.record_failure(errand, str(reason), is_final=isinstance(reason, Refused))
+        except (TemporaryFailure, PermanentFailure) as reason:
+            wait = self._store.record_failure(message, str(reason), is_final=isinstance(reason, PermanentFailure))
             return "failed" if wait is None else "later"
-        self._desk.record_sent(errand)
+        self._store.record_sent(message)
         return "sent"
 
 
@@ -83,7 +83,7 @@ def test_whoever_is_online_is_kicked_before_the_row_is_there(
     console.before = lambda command: rows_at_command.append(find_player(services.table, "alice"))
     assert services.decide("approve", "Alice").warnings == ()
     assert (find_player(services.table, "alice"), services.plugin("Alice")) == (None, "pending")
-    assert Porter(services).carry() == ["sent"]
+    assert ManualDelivery(services).deliver_due() == ["sent"]
     assert console.commands == ["list", "kick Alice Your account is ready. Please join Oakvale again."]
     assert rows_at_command == [None, None]
     assert services.plugin("Alice") == "synced"
@@ -99,7 +99,7 @@ def test_a_run_of_the_sync_neither_hurries_nor_asks_twice(
     for _run in range(3):
         assert services.sync().provisioned == 0
     assert orders() == [("kick_first", "Alice", None)]
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert services.sync().provisioned == 0
     assert (services.plugin("Alice"), orders()) == ("synced", [("kick_first", "Alice", "sent")])
 
@@ -108,7 +108,7 @@ def test_who_is_surely_offline_is_not_kicked(services_with_console: ServiceHarne
     """Many plugins would kick Alicia in her place."""
     services, console.online = services_with_console, {"Bob"}
     services.approved("Alice")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert (console.commands, services.plugin("Alice")) == (["list"], "synced")
 
 
@@ -118,7 +118,7 @@ def test_what_a_sync_provisions_is_kicked_first_too(services_with_console: Servi
     services.ours.execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
     services.sync()
     assert find_player(services.table, "alice") is None
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert (services.plugin("Alice"), console.online) == ("synced", set())
 
 
@@ -128,10 +128,10 @@ def test_a_game_that_is_away_holds_nobody_up_for_long(
     services = services_with_console
     console.stop()
     services.approved("Alice")
-    porter, outcomes = Porter(services), []
+    delivery, outcomes = ManualDelivery(services), []
     for _try in range(3):
         assert find_player(services.table, "alice") is None
-        outcomes += porter.carry()
+        outcomes += delivery.deliver_due()
         services.clock.advance(seconds=4)
     assert outcomes == ["later", "later", "failed"]
     assert services.authme.login("Alice", PASSWORD)
@@ -144,9 +144,9 @@ def test_a_wrong_password_of_the_console_holds_nobody_up_either(
 ) -> None:
     services, console.password = services_with_console, "another-one"
     services.approved("Alice")
-    porter = Porter(services)
+    delivery = ManualDelivery(services)
     for _try in range(3):
-        porter.carry()
+        delivery.deliver_due()
         services.clock.advance(seconds=4)
     assert services.plugin("Alice") == "synced"
     assert console.commands == []
@@ -156,7 +156,7 @@ def test_a_wrong_password_of_the_console_holds_nobody_up_either(
 
 def test_a_kick_that_is_long_over_is_repeated(services_with_console: ServiceHarness, console: RconServer) -> None:
     """Between kick and row the database was away, and the player came back."""
-    services, porter = services_with_console, Porter(services_with_console)
+    services, delivery = services_with_console, ManualDelivery(services_with_console)
     services.approved("Alice")
     order = last_order()
     OutboxEntry.update(done_at=services.clock(), next_attempt_at=None, outcome="sent").where(
@@ -165,7 +165,7 @@ def test_a_kick_that_is_long_over_is_repeated(services_with_console: ServiceHarn
     services.clock.advance(minutes=2)
     assert services.sync().provisioned == 0
     assert [outcome for _order, _name, outcome in orders()] == ["sent", None]
-    porter.carry()
+    delivery.deliver_due()
     assert services.plugin("Alice") == "synced"
 
 
@@ -176,7 +176,7 @@ def test_a_file_that_is_busy_after_the_kick_is_written_by_the_next_run(
     services = services_with_console
     services.approved("Alice")
     with Away(services.table):
-        assert Porter(services).carry() == ["sent"]
+        assert ManualDelivery(services).deliver_due() == ["sent"]
     assert find_player(services.table, "alice") is None
     assert services.sync().provisioned == 1
 
@@ -185,7 +185,7 @@ def test_who_was_banned_meanwhile_gets_no_row(services_with_console: ServiceHarn
     services = services_with_console
     services.approved("Alice")
     services.decide("ban", "Alice")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert find_player(services.table, "alice") is None
 
 
@@ -193,12 +193,12 @@ def test_a_stranger_who_is_faster_than_the_row_is_locked_out(
     services_with_console: ServiceHarness, console: RconServer
 ) -> None:
     """He joined again at once and registered in the game: the name is not his."""
-    services, porter = services_with_console, Porter(services_with_console)
+    services, delivery = services_with_console, ManualDelivery(services_with_console)
     services.approved("Alice")
     console.online = {"Alice"}
     joined_again: list[bool] = []
     console.before = lambda command: joined_again.append(services.authme.register("Alice", "strangers-password"))
-    porter.carry()
+    delivery.deliver_due()
     assert joined_again[0]
     assert (services.plugin("Alice"), services.is_locked("alice")) == ("returned", True)
     assert not services.authme.login("Alice", "strangers-password")
@@ -212,7 +212,7 @@ def test_a_name_that_is_never_spoken_gets_its_row_and_the_order_fails(
     services = make_services()
     services.register("Bob;op!", email="bob@example.org")
     services.decide("approve", "Bob;op!")
-    assert Porter(services).carry() == ["failed"]
+    assert ManualDelivery(services).deliver_due() == ["failed"]
     assert (console.commands, services.plugin("Bob;op!")) == ([], "synced")
     assert "never sent" in last_order().last_error
 
@@ -222,7 +222,7 @@ def test_a_name_that_is_never_spoken_gets_its_row_and_the_order_fails(
 
 def banned(services: ServiceHarness, **decree: Any) -> User:
     user = services.approved("Bob")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     services.decide("ban", "Bob", **decree)
     return user
 
@@ -233,7 +233,7 @@ def test_a_ban_kicks_with_its_reason_in_one_plain_line(
     services = services_with_console
     banned(services, reason="§4griefing\nop Mallory @a")
     console.online, console.commands = {"Bob"}, []
-    assert Porter(services).carry() == ["sent"]
+    assert ManualDelivery(services).deliver_due() == ["sent"]
     assert console.commands == ["list", "kick Bob You are banned from Oakvale: griefing op Mallory ＠a"]
 
 
@@ -251,21 +251,21 @@ def test_a_ban_may_be_the_games_own_and_ends_there_too(
 ) -> None:
     services = make_services(game__on_ban="ban")
     banned(services, reason="griefing")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert console.banned == {"Bob": "You are banned from Oakvale: griefing"}
     services.decide("unban", "Bob")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert console.banned == {}
     services.decide("ban", "Bob", expires_at=services.clock() + timedelta(days=1))
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     services.clock.advance(days=2)
     services.sync()
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert (console.banned, services.user("Bob").status) == ({}, "approved")
     services.decide("ban", "Bob")
     services.decide("delete", "Bob")
-    Porter(services).carry()
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
+    ManualDelivery(services).deliver_due()
     assert console.banned == {}
 
 
@@ -274,14 +274,14 @@ def test_a_ban_and_its_end_keep_their_order_while_the_game_is_away(
 ) -> None:
     services = make_services(game__on_ban="ban")
     services.approved("Bob")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     console.stop()
     services.decide("ban", "Bob")
     services.decide("unban", "Bob")
-    assert Porter(services).carry() == ["later"]
+    assert ManualDelivery(services).deliver_due() == ["later"]
     console.start()
     services.clock.advance(minutes=1)
-    assert Porter(services).carry() + Porter(services).carry() == ["sent", "sent"]
+    assert ManualDelivery(services).deliver_due() + ManualDelivery(services).deliver_due() == ["sent", "sent"]
     assert console.told("ban", "pardon") == ["ban Bob You are banned from Oakvale.", "pardon Bob"]
 
 
@@ -298,7 +298,7 @@ def test_a_ban_may_do_nothing_in_the_game(
 def test_a_ban_typed_in_sql_kicks_too(services_with_console: ServiceHarness, console: RconServer) -> None:
     services = services_with_console
     services.approved("Bob")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'bob'")
     services.sync()
     assert ("kick", "Bob", None) in orders()
@@ -307,10 +307,10 @@ def test_a_ban_typed_in_sql_kicks_too(services_with_console: ServiceHarness, con
 def test_a_deletion_kicks(services_with_console: ServiceHarness, console: RconServer) -> None:
     services = services_with_console
     services.approved("Bob")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     console.online, console.commands = {"Bob"}, []
     services.decide("delete", "Bob")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert console.told("kick") == ["kick Bob Your account on Oakvale was deleted."]
 
 
@@ -323,7 +323,7 @@ def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(
     console.online = {"Alice"}
     services.sync()
     assert services.is_locked("alice")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     assert console.told("kick") == ["kick Alice This name is another's account on Oakvale, or waits for its approval."]
 
 
@@ -331,7 +331,7 @@ def test_a_new_hash_in_the_locks_place_kicks_again(services_with_console: Servic
     """AuthMe's own recovery by e-mail writes one."""
     services = services_with_console
     banned(services)
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     services.authme.set_password("Bob", "recovered")
     services.sync()
     assert orders()[-1] == ("kick", "Bob", None)
@@ -351,9 +351,9 @@ def test_a_kick_waits_for_nobody_longer_than_a_minute(
     services = services_with_console
     console.stop()
     banned(services)
-    porter = Porter(services)
+    delivery = ManualDelivery(services)
     for _try in range(8):
-        porter.carry()
+        delivery.deliver_due()
         services.clock.advance(seconds=20)
     kick = last_order()
     assert (kick.template, kick.outcome) == ("kick", "dropped")
@@ -365,7 +365,7 @@ def test_one_kick_is_enough_while_nobody_has_begun_it(
 ) -> None:
     services = services_with_console
     services.approved("Bob")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     services.decide("ban", "Bob")
     services.decide("delete", "Bob")
     assert [order for order, _name, _outcome in orders()].count("kick") == 1
@@ -386,7 +386,7 @@ def test_a_console_that_was_switched_off_leaves_nobody_waiting(
     services = services_with_console
     services.approved("Alice")
     game_server.write_properties()
-    assert Porter(services).carry() == ["dropped"]
+    assert ManualDelivery(services).deliver_due() == ["dropped"]
     assert (services.plugin("Alice"), console.commands) == ("synced", [])
 
 
@@ -402,7 +402,7 @@ def test_whoever_seems_to_be_online_and_cannot_be_kicked_is_told_of(services: Se
 def test_with_a_console_nobody_has_to_be_told_of(services_with_console: ServiceHarness, console: RconServer) -> None:
     services = services_with_console
     services.approved("Bob")
-    Porter(services).carry()
+    ManualDelivery(services).deliver_due()
     services.authme.login("Bob", PASSWORD)
     assert services.decide("ban", "Bob").warnings == ()
 

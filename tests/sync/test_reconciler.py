@@ -379,7 +379,7 @@ def test_a_password_set_while_the_file_is_busy_is_written_later(services: Servic
     services.authme.unregister_from_console("Alice")
     services.sync()
     user = services.user("Alice")
-    stored = services.app.password_parts.passwords.hash("newer-password", "Alice")
+    stored = services.app.password_parts.hashing.hash("newer-password", "Alice")
     owner = services.app.accounts.get_password_owner("Alice", OLIVIA)
     with Away(services.table):
         decided = services.app.worker.run_here(services.app.accounts.set_password, owner, stored, ALICE)

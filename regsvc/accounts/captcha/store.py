@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from regsvc.auth.rate_limits import digest
+from regsvc.auth.rate_limits import hash_key
 from regsvc.core.clock import Clock
 
 
@@ -40,7 +40,7 @@ class ChallengeStore:
     def put(self, token: str, challenge: Challenge) -> None:
         """Keep a challenge, new or removed before; another one may have to go for it."""
         self._forget_expired()
-        key, client = digest(token), challenge.client
+        key, client = hash_key(token), challenge.client
         if len(self._keys_of.get(client, ())) >= self._max_per_client:
             self._remove_oldest_of(client)
         elif len(self._challenges) >= self._max_in_all:
@@ -52,12 +52,12 @@ class ChallengeStore:
 
     def find(self, token: str) -> Challenge | None:
         """The challenge; None: there is none, or it has expired."""
-        challenge = self._challenges.get(digest(token))
+        challenge = self._challenges.get(hash_key(token))
         return challenge if challenge is not None and self._now() < challenge.expires_at else None
 
     def remove(self, token: str) -> None:
         """Nobody finds this challenge any more. KeyError: there is none."""
-        self._remove(digest(token))
+        self._remove(hash_key(token))
 
     def _remove(self, key: bytes) -> None:
         client = self._challenges.pop(key).client

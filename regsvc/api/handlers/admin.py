@@ -128,7 +128,7 @@ class DecisionHandler(ApiHandler):
         else:
             decided = await decide(request.targets[0])
             reply = DecisionReply(message=self._message(decided, message_key), **_outcome(decided))
-        self.services.mails.wake()
+        self.services.mail_queue.wake()
         return reply
 
     async def change_status(

@@ -77,5 +77,5 @@ class EventsHandler(ApiHandler):
         bearer = self._bearer
         if bearer is None:
             raise errors.Unauthorized
-        tokens = self.services.tokens
-        self._session = await self.run(tokens.authenticate_admin, bearer, self.caller, is_activity=False)
+        sessions = self.services.sessions
+        self._session = await self.run(sessions.authenticate_admin, bearer, self.caller, is_activity=False)

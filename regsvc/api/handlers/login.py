@@ -69,7 +69,7 @@ class AdminVerifyHandler(ApiHandler):
     async def post(self, request: VerifyTokenRequest) -> ValidTokenReply | InvalidTokenReply:
         """Whether the token in the body is an admin's."""
         try:
-            return _valid(await self.run(self.services.tokens.authenticate_admin, request.token, self.caller))
+            return _valid(await self.run(self.services.sessions.authenticate_admin, request.token, self.caller))
         except Refusal as refusal:
             if refusal.category not in (Category.UNAUTHENTICATED, Category.FORBIDDEN):
                 raise

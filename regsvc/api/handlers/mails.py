@@ -19,7 +19,7 @@ from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
 from regsvc.notifications.mail.history import WAITING
-from regsvc.notifications.mail.resend import Resent
+from regsvc.notifications.mail.resend import ResentMail
 
 
 class MailsHandler(ApiHandler):
@@ -27,7 +27,7 @@ class MailsHandler(ApiHandler):
     async def get(self, query: MailsQuery) -> MailsReply:
         """List the mails of the last weeks with what became of them, newest first."""
         page = await self.run(
-            self.services.mail_list.list_mails, query.page, query.size, to=query.to, state=query.state
+            self.services.mail_history.list_mails, query.page, query.size, to=query.to, state=query.state
         )
         return MailsReply(
             mails=[to_reply(MailFields, entry) for entry in page.entries],
@@ -57,12 +57,12 @@ class ResendHandler(ApiHandler):
             )
         else:
             reply = BulkResendReply(results=[await self._result(mail_id) for mail_id in targets])
-        self.services.mails.wake()
+        self.services.mail_queue.wake()
         return reply
 
-    async def _resend(self, mail_id: int) -> Resent:
+    async def _resend(self, mail_id: int) -> ResentMail:
         by = Actor(self.require_admin().username, self.caller.address)
-        return await self.run(self.services.resending.resend, mail_id, by)
+        return await self.run(self.services.mail_resender.resend, mail_id, by)
 
     async def _result(self, mail_id: int) -> BulkResendResult:
         try:

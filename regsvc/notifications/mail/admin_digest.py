@@ -9,18 +9,18 @@ from peewee import Database, fn
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import PENDING, Installation, User
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 
 
-class Digest:
+class AdminDigest:
     """What the admins were told last stands in the database: a restart, or a second daemon, tells nothing twice."""
 
     def __init__(
-        self, database: Database, mails: MailQueue, admins: Sequence[EmailAddress], every: timedelta, now: Clock
+        self, database: Database, mail_queue: MailQueue, admins: Sequence[EmailAddress], every: timedelta, now: Clock
     ) -> None:
         """Without `admins` nobody is told."""
         self._database = database
-        self._mails = mails
+        self._mail_queue = mail_queue
         self._admins = tuple(admins)
         self._every = every
         self._now = now
@@ -30,7 +30,7 @@ class Digest:
 
         Users count up and no number is used twice, so whoever is newer than the newest told of was told of never.
         """
-        if not self._admins or not self._mails.is_available:
+        if not self._admins or not self._mail_queue.is_available:
             return 0
         with self._database.atomic():
             told: Installation = Installation.get()
@@ -40,8 +40,8 @@ class Digest:
             if not self._note(told, newest):
                 return 0
             for admin in self._admins:
-                self._mails.send_digest(admin)
-        self._mails.wake()
+                self._mail_queue.send_digest(admin)
+        self._mail_queue.wake()
         return len(self._admins)
 
     def _find_newest(self) -> int | None:

@@ -1,6 +1,6 @@
 """The ways a mail can leave the house: a mail server, files in a folder, the log, or none at all.
 
-All share one small plan, `MailBackend`; `make_mailer` picks one by the config.
+All share one small plan, `MailBackend`; `make_mail_backend` picks one by the config.
 """
 
 import asyncio
@@ -36,15 +36,15 @@ _NO_SENDER: Final = "companion@localhost"
 _STARTTLS_PORTS: Final = (25, 587)
 
 
-class MailRefused(Exception):
+class PermanentMailFailure(Exception):
     """This mail will never be taken; `str()` is what the server said."""
 
 
-class MailPostponed(Exception):
+class TemporaryMailFailure(Exception):
     """This mail is not taken now; `str()` is what the server said."""
 
 
-class MailServerAway(Exception):
+class MailServerUnavailable(Exception):
     """No mail gets out at the moment, whoever it is for; `str()` says why."""
 
 
@@ -60,7 +60,7 @@ class MailBackend(ABC):
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
         """Comes back when somebody else has taken the mail.
 
-        Raises `MailRefused`, `MailPostponed` or `MailServerAway`.
+        Raises `PermanentMailFailure`, `TemporaryMailFailure` or `MailServerUnavailable`.
         """
 
 
@@ -75,7 +75,7 @@ class SmtpAccount:
     password: str = field(default="", repr=False)
 
 
-class SmtpMailer(MailBackend):
+class SmtpBackend(MailBackend):
     """A mail server. `tls` replaces the system's certificates (None) where a host has his own."""
 
     def __init__(self, sender: str, account: SmtpAccount, tls: ssl.SSLContext | None = None) -> None:
@@ -93,7 +93,7 @@ class SmtpMailer(MailBackend):
                 await _hand_over(client, message, recipient)
             await _say_goodbye(client)
         except TimeoutError as error:
-            raise MailPostponed("the mail server took too long") from error
+            raise TemporaryMailFailure("the mail server took too long") from error
         finally:
             client.close()
             if isinstance(transport, asyncio.WriteTransport):
@@ -124,7 +124,7 @@ async def _connect(client: aiosmtplib.SMTP) -> None:
     try:
         await client.connect()
     except (aiosmtplib.SMTPException, OSError) as error:
-        raise MailServerAway(_describe(error)) from error
+        raise MailServerUnavailable(_describe(error)) from error
 
 
 async def _hand_over(client: aiosmtplib.SMTP, message: EmailMessage, recipient: EmailAddress) -> None:
@@ -136,12 +136,12 @@ async def _hand_over(client: aiosmtplib.SMTP, message: EmailMessage, recipient: 
     except aiosmtplib.SMTPDataError as error:
         raise _by_code(error) from error
     except aiosmtplib.SMTPSenderRefused as error:
-        raise MailServerAway(_describe(error)) from error  # our own address is refused, with every mail
+        raise MailServerUnavailable(_describe(error)) from error  # our own address is refused, with every mail
     except (aiosmtplib.SMTPNotSupported, ValueError) as error:
         # the server cannot carry letters beyond ASCII before the @, or our client finds the address unsafe
-        raise MailRefused(_describe(error)) from error
+        raise PermanentMailFailure(_describe(error)) from error
     except (aiosmtplib.SMTPException, OSError) as error:
-        raise MailPostponed(_describe(error)) from error
+        raise TemporaryMailFailure(_describe(error)) from error
 
 
 async def _say_goodbye(client: aiosmtplib.SMTP) -> None:
@@ -152,7 +152,7 @@ async def _say_goodbye(client: aiosmtplib.SMTP) -> None:
 
 def _by_code(error: aiosmtplib.SMTPResponseException) -> Exception:
     """By RFC 5321: 5xx are final, 4xx ask to come again."""
-    return (MailRefused if error.code >= 500 else MailPostponed)(_describe(error))
+    return (PermanentMailFailure if error.code >= 500 else TemporaryMailFailure)(_describe(error))
 
 
 def _describe(error: Exception) -> str:
@@ -162,7 +162,7 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-class FolderMailer(MailBackend):
+class FolderBackend(MailBackend):
     """One `.eml` file for each mail, readable by us alone. The folder is made when it is missing."""
 
     def __init__(self, sender: str, folder: Path) -> None:
@@ -176,7 +176,7 @@ class FolderMailer(MailBackend):
         try:
             await asyncio.to_thread(_write_whole, self._folder / name, message.as_bytes(policy=SMTPUTF8))
         except OSError as error:
-            raise MailServerAway(f"cannot write to {self._folder}: {error.strerror}") from error
+            raise MailServerUnavailable(f"cannot write to {self._folder}: {error.strerror}") from error
 
 
 def _write_whole(file: Path, content: bytes) -> None:
@@ -189,7 +189,7 @@ def _write_whole(file: Path, content: bytes) -> None:
     unfinished.rename(file)
 
 
-class LogMailer(MailBackend):
+class LogBackend(MailBackend):
     """Prints whole mails, codes and links included: for a first try, and never otherwise."""
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
@@ -198,7 +198,7 @@ class LogMailer(MailBackend):
         log.info("mail to %s\nSubject: %s\n\n%s", recipient.envelope, message["Subject"], text)
 
 
-class NoMail(MailBackend):
+class NoMailBackend(MailBackend):
     """E-mail is switched off."""
 
     is_available = False
@@ -207,7 +207,7 @@ class NoMail(MailBackend):
         super().__init__(_NO_SENDER)
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
-        raise MailServerAway("e-mail is switched off")
+        raise MailServerUnavailable("e-mail is switched off")
 
 
 @dataclass(frozen=True)
@@ -225,34 +225,34 @@ class AuthMeMailAccount:
         return bool(self.account and self.password)
 
 
-def make_mailer(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
+def make_mail_backend(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     """The mailer of `mail.backend`. `authme`: None where there is no AuthMe."""
     return _KINDS[config.backend](config, authme)
 
 
 def _auto(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     if authme is None or not authme.is_set_up:
-        return NoMail()
+        return NoMailBackend()
     security: Security = "starttls" if authme.port in _STARTTLS_PORTS else "tls"
     account = SmtpAccount(authme.host, authme.port, security, authme.account, authme.password)
-    return SmtpMailer(config.sender or authme.account, account)
+    return SmtpBackend(config.sender or authme.account, account)
 
 
 def _smtp(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
     account = SmtpAccount(config.host, config.port, config.security, config.username, config.password)
-    return SmtpMailer(_sender(config), account)
+    return SmtpBackend(_sender(config), account)
 
 
 def _folder(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
-    return FolderMailer(_sender(config), config.folder)
+    return FolderBackend(_sender(config), config.folder)
 
 
 def _log(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
-    return LogMailer(_sender(config))
+    return LogBackend(_sender(config))
 
 
 def _off(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
-    return NoMail()
+    return NoMailBackend()
 
 
 def _sender(config: MailSection) -> str:

@@ -43,7 +43,7 @@ class MailPage:
     has_next: bool
 
 
-class MailList:
+class MailHistory:
     """Blocking: a rule for a worker thread."""
 
     def list_mails(self, page: int, size: int, *, to: str | None = None, state: State | None = None) -> MailPage:

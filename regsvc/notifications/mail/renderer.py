@@ -119,7 +119,7 @@ class MailRenderer:
         return message
 
     def _verification_code(self, mail: OutboxMessage) -> _Content:
-        row = None if mail.row_id is None else self._codes.find_to_mail(mail.row_id)
+        row = None if mail.row_id is None else self._codes.find_sendable(mail.row_id)
         if row is None:
             raise NothingToSend("its code is used, expired or followed by another")
         code = self._codes.code_of(row)

@@ -9,7 +9,7 @@ from regsvc.core.errors import MailNotFound, MailNotResendable
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.notifications.mail.history import WAITING, state_of
-from regsvc.notifications.mail.mails import MailQueue
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend
 from regsvc.notifications.outbox import Outbox, message_from_row
 
@@ -18,14 +18,14 @@ _DECISIONS: Final = frozenset({"approved", "approved_set_password", "rejected", 
 
 
 @dataclass(frozen=True)
-class Resent:
+class ResentMail:
     """What goes out again."""
 
     id: int
     to: str
 
 
-class Resending:
+class MailResender:
     """Blocking: a rule for a worker thread.
 
     What may go out again is what a delivery would still write: no code that expired, no link that was used, nothing
@@ -33,20 +33,20 @@ class Resending:
     """
 
     def __init__(
-        self, database: Database, outbox: Outbox, renderer: MailRenderer, mails: MailQueue, audit: Audit
+        self, database: Database, outbox: Outbox, renderer: MailRenderer, mail_queue: MailQueue, audit: Audit
     ) -> None:
         self._database = database
         self._outbox = outbox
         self._renderer = renderer
-        self._mails = mails
+        self._mail_queue = mail_queue
         self._audit = audit
 
-    def resend(self, mail_id: int, by: Actor) -> Resent:
+    def resend(self, mail_id: int, by: Actor) -> ResentMail:
         """Promise the mail anew, under its old id; the audit log keeps what became of it the last time.
 
         Raises `MailUnavailable`, `MailNotFound` and `MailNotResendable`.
         """
-        self._mails.require_available()
+        self._mail_queue.require_available()
         with self._database.atomic():
             entry = self._outbox.find(mail_id)
             if entry is None:
@@ -60,7 +60,7 @@ class Resending:
             user = None if entry.user_id is None else User.get_or_none(User.id == entry.user_id)
             detail = {"mail": entry.id, "template": entry.template, "stateBefore": before}
             self._audit.record("mail.resent", by.name, None if user is None else user.username, detail, by.ip)
-        return Resent(entry.id, entry.recipient)
+        return ResentMail(entry.id, entry.recipient)
 
     def _require_news(self, entry: OutboxEntry) -> None:
         """Write it as a delivery would, and undo that."""

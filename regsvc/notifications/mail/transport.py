@@ -7,11 +7,16 @@ from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.database.engine import Worker
-from regsvc.notifications.mail.backends import MailBackend, MailPostponed, MailRefused, MailServerAway
+from regsvc.notifications.mail.backends import (
+    MailBackend,
+    MailServerUnavailable,
+    PermanentMailFailure,
+    TemporaryMailFailure,
+)
 from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS
 from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome
-from regsvc.notifications.transport import Away, Drop, Postponed, Refused, Transport
+from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 
 
 class MailStore(OutboxStore):
@@ -34,9 +39,9 @@ class MailStore(OutboxStore):
         with self._database.atomic():
             return self._renderer.render(mail)
 
-    def _follow_sent(self, errand: OutboxMessage) -> None:
-        if "code" in MAILS[errand.template] and errand.row_id is not None:
-            self._codes.handed_over(errand.row_id)
+    def _on_sent(self, message: OutboxMessage) -> None:
+        if "code" in MAILS[message.template] and message.row_id is not None:
+            self._codes.mark_sent(message.row_id)
 
 
 class SmtpTransport(Transport):
@@ -44,20 +49,20 @@ class SmtpTransport(Transport):
 
     noun: ClassVar[str] = "mail"
 
-    def __init__(self, worker: Worker, store: MailStore, mailer: MailBackend) -> None:
+    def __init__(self, worker: Worker, store: MailStore, backend: MailBackend) -> None:
         self._worker = worker
         self._store = store
-        self._mailer = mailer
+        self._backend = backend
 
-    async def carry(self, errand: OutboxMessage) -> None:
-        if not self._mailer.is_available:
+    async def send(self, message: OutboxMessage) -> None:
+        if not self._backend.is_available:
             raise Drop("e-mail is switched off")
-        rendered = await self._worker.run(self._store.render, errand)
+        rendered = await self._worker.run(self._store.render, message)
         try:
-            await self._mailer.send(rendered.message, recipient_of(errand))
-        except MailServerAway as error:
-            raise Away(rendered.censor(str(error))) from error
-        except MailRefused as error:
-            raise Refused(rendered.censor(str(error))) from error
-        except MailPostponed as error:
-            raise Postponed(rendered.censor(str(error))) from error
+            await self._backend.send(rendered.message, recipient_of(message))
+        except MailServerUnavailable as error:
+            raise TransportUnavailable(rendered.censor(str(error))) from error
+        except PermanentMailFailure as error:
+            raise PermanentFailure(rendered.censor(str(error))) from error
+        except TemporaryMailFailure as error:
+            raise TemporaryFailure(rendered.censor(str(error))) from error

@@ -15,8 +15,8 @@ from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
 from regsvc.core.clock import Clock
 from regsvc.core.i18n import Translations
 from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome, RetryPolicy
-from regsvc.notifications.rcon.console import KICK_FIRST
-from regsvc.notifications.transport import Drop, Postponed, Refused, Transport
+from regsvc.notifications.rcon.queue import KICK_FIRST
+from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport
 
 
 class RconStore(OutboxStore):
@@ -33,34 +33,34 @@ class RconStore(OutboxStore):
         super().__init__(database, outbox, on_finished)
         self._settle = reconcile
 
-    def record_sent(self, errand: OutboxMessage) -> None:
-        super().record_sent(errand)
-        self._insert_row(errand)
+    def record_sent(self, message: OutboxMessage) -> None:
+        super().record_sent(message)
+        self._insert_row(message)
 
     def record_failure(
-        self, errand: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
+        self, message: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
     ) -> timedelta | None:
-        wait = super().record_failure(errand, error, is_final=is_final, retry_after=retry_after)
+        wait = super().record_failure(message, error, is_final=is_final, retry_after=retry_after)
         if wait is None:
-            self._insert_row(errand)
+            self._insert_row(message)
         return wait
 
-    def drop(self, errand: OutboxMessage, reason: str) -> None:
-        super().drop(errand, reason)
-        self._insert_row(errand)
+    def drop(self, message: OutboxMessage, reason: str) -> None:
+        super().drop(message, reason)
+        self._insert_row(message)
 
-    def _insert_row(self, errand: OutboxMessage) -> None:
-        if errand.template != KICK_FIRST:
+    def _insert_row(self, message: OutboxMessage) -> None:
+        if message.template != KICK_FIRST:
             return
         try:
-            self._settle(errand.recipient.lower())
+            self._settle(message.recipient.lower())
         except PlayersUnavailable as error:
             log.warning("the player waits for the sync: %s", error)
 
 
 log = logging.getLogger(__name__)
 
-PATIENCE: Final = RetryPolicy(
+RCON_RETRY_POLICY: Final = RetryPolicy(
     first_retry=timedelta(seconds=1),
     longest_retry=timedelta(minutes=5),
     max_age=timedelta(days=1),  # for what stays in the game's list of bans
@@ -88,41 +88,41 @@ class RconTransport(Transport):
         self._now = now
         self._is_away = False
 
-    async def carry(self, errand: OutboxMessage) -> None:
-        age = self._now() - errand.created_at
-        if errand.template == "kick" and age >= _KICK_AGE:
+    async def send(self, message: OutboxMessage) -> None:
+        age = self._now() - message.created_at
+        if message.template == "kick" and age >= _KICK_AGE:
             raise Drop("nobody was there to kick the player while it mattered")
         address = await asyncio.to_thread(self._find_address)
         if address is None:
             raise Drop("the game's remote console is off")
         try:
-            command = self._compose(errand)
-            await self._tell(address, errand, command)
+            command = self._compose(message)
+            await self._tell(address, message, command)
         except UnsafeName as error:
-            raise Refused(str(error)) from None
+            raise PermanentFailure(str(error)) from None
         except RconError as error:
             self._note_away(error)
-            if errand.template == KICK_FIRST and errand.attempts >= _MOST_TRIES_BEFORE_ROW:
-                raise Refused(f"the row is inserted without a kick: {error}") from None
-            raise Postponed(str(error)) from None
+            if message.template == KICK_FIRST and message.attempts >= _MOST_TRIES_BEFORE_ROW:
+                raise PermanentFailure(f"the row is inserted without a kick: {error}") from None
+            raise TemporaryFailure(str(error)) from None
         self._note_there()
 
-    async def _tell(self, address: RconAddress, errand: OutboxMessage, command: str) -> None:
+    async def _tell(self, address: RconAddress, message: OutboxMessage, command: str) -> None:
         async with open_rcon(address) as console:
             # many plugins kick whoever's name begins like this when nobody has it: only who may be there is kicked
-            is_kick = errand.template in ("kick", KICK_FIRST)
-            if is_kick and is_surely_offline(errand.recipient, await console.execute(LIST)):
+            is_kick = message.template in ("kick", KICK_FIRST)
+            if is_kick and is_surely_offline(message.recipient, await console.execute(LIST)):
                 return
             await console.execute(command)
 
-    def _compose(self, errand: OutboxMessage) -> str:
+    def _compose(self, message: OutboxMessage) -> str:
         """Raises `UnsafeName`."""
-        if errand.template == "pardon":
-            return pardon(errand.recipient)
-        told = json.loads(errand.payload or "{}")
+        if message.template == "pardon":
+            return pardon(message.recipient)
+        told = json.loads(message.payload or "{}")
         key = f"game.{told['cause']}_because" if told["reason"] else f"game.{told['cause']}"
-        words = self._translations.text(key, errand.language, server=self._server_name, reason=told["reason"])
-        return ban(errand.recipient, words) if errand.template == "ban" else kick(errand.recipient, words)
+        words = self._translations.text(key, message.language, server=self._server_name, reason=told["reason"])
+        return ban(message.recipient, words) if message.template == "ban" else kick(message.recipient, words)
 
     def _note_away(self, error: RconError) -> None:
         if not self._is_away:

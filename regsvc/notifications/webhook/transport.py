@@ -9,10 +9,10 @@ from regsvc.core.clock import Clock
 from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
 from regsvc.core.webhook_signature import signed_headers
 from regsvc.notifications.outbox import OutboxMessage, RetryPolicy
-from regsvc.notifications.transport import Away, Drop, Postponed, Refused, Transport
-from regsvc.notifications.webhook.message import WebhookMessages
+from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
+from regsvc.notifications.webhook.renderer import WebhookRenderer
 
-PATIENCE: Final = RetryPolicy(
+WEBHOOK_RETRY_POLICY: Final = RetryPolicy(
     first_retry=timedelta(seconds=1),  # chat services ask for as much when much happens at once
     longest_retry=timedelta(minutes=5),
     max_age=timedelta(days=1),
@@ -21,9 +21,9 @@ PATIENCE: Final = RetryPolicy(
 """A day of trying; then nobody waits for the news any more."""
 
 _TIMEOUT: Final = timedelta(seconds=10)  # of a whole call; of connecting, half
-_MAX_REFUSALS: Final = 3  # a receiver that is being set up may answer 404 for a while
+_MAX_REJECTIONS: Final = 3  # a receiver that is being set up may answer 404 for a while
 _LONGEST_RETRY_AFTER: Final = timedelta(hours=1)
-_COMES_AGAIN: Final = frozenset({408, 425, 429})
+_RETRYABLE: Final = frozenset({408, 425, 429})
 
 
 class WebhookTransport(Transport):
@@ -31,39 +31,39 @@ class WebhookTransport(Transport):
 
     noun: ClassVar[str] = "webhook call"
 
-    def __init__(self, url: str, secret: str, messages: WebhookMessages, now: Clock, *, allows_private: bool) -> None:
+    def __init__(self, url: str, secret: str, renderer: WebhookRenderer, now: Clock, *, allows_private: bool) -> None:
         """`allows_private`: the address may lie in a private network, or on this machine."""
         self._url = url
         self._secret = secret
-        self._messages = messages
+        self._renderer = renderer
         self._now = now
         self._allows_private = allows_private
 
-    async def carry(self, errand: OutboxMessage) -> None:
-        message = self._messages.compose(errand)
-        signature = signed_headers(message.delivery, message.body, self._secret, self._now())
+    async def send(self, message: OutboxMessage) -> None:
+        rendered = self._renderer.render(message)
+        signature = signed_headers(rendered.delivery, rendered.body, self._secret, self._now())
         headers = {"Content-Type": "application/json", **signature}
         with HttpClient(_TIMEOUT, public_only=not self._allows_private) as client:
             try:
-                response = await client.post_for_head(self._url, headers, message.body)
+                response = await client.post_for_head(self._url, headers, rendered.body)
             except PrivateAddress as error:
-                self._give_in(errand, f"{error}; see webhook.allow_private")
+                self._fail(message, f"{error}; see webhook.allow_private")
             except NoResponse as error:
-                raise Away(str(error)) from None
-        self._judge(errand, response)
+                raise TransportUnavailable(str(error)) from None
+        self._check(message, response)
 
-    def _judge(self, errand: OutboxMessage, response: Response) -> None:
+    def _check(self, message: OutboxMessage, response: Response) -> None:
         status = response.status
         if 200 <= status < 300:
             return
-        if status in _COMES_AGAIN or status >= 500:
-            raise Postponed(_in_words(status), _retry_after(response, self._now()))
-        self._give_in(errand, _in_words(status))
+        if status in _RETRYABLE or status >= 500:
+            raise TemporaryFailure(_describe_status(status), _retry_after(response, self._now()))
+        self._fail(message, _describe_status(status))
 
-    def _give_in(self, errand: OutboxMessage, reason: str) -> NoReturn:
-        if errand.attempts >= _MAX_REFUSALS:
-            raise Refused(reason)
-        raise Postponed(reason)
+    def _fail(self, message: OutboxMessage, reason: str) -> NoReturn:
+        if message.attempts >= _MAX_REJECTIONS:
+            raise PermanentFailure(reason)
+        raise TemporaryFailure(reason)
 
 
 class NoWebhookTransport(Transport):
@@ -71,7 +71,7 @@ class NoWebhookTransport(Transport):
 
     noun: ClassVar[str] = "webhook call"
 
-    async def carry(self, errand: OutboxMessage) -> None:
+    async def send(self, message: OutboxMessage) -> None:
         raise Drop("there is no webhook any more")
 
 
@@ -90,7 +90,7 @@ def _retry_after(response: Response, moment: datetime) -> timedelta | None:
     return min(max(wait, timedelta()), _LONGEST_RETRY_AFTER)
 
 
-def _in_words(status: int) -> str:
+def _describe_status(status: int) -> str:
     """Their status, in the standard's words rather than in theirs, which may repeat our address."""
     if 300 <= status < 400:
         return f"HTTP {status}: redirections are not followed"

@@ -6,7 +6,7 @@ from peewee import Database
 
 from regsvc.accounts.login import Logins
 from regsvc.accounts.login_lookup import LoginIdentity
-from regsvc.auth.totp import spend_step
+from regsvc.auth.totp import use_time_step
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.caller import Caller, Session
 from regsvc.core.clock import epoch_ms
@@ -88,13 +88,13 @@ class ChatUnlinking:
                 raise ChatNotLinked
             if user.token_generation != candidate.token_generation:  # the password was changed since it was looked up
                 raise BadCredentials
-            if candidate.totp_step is not None and not spend_step(user.id, candidate.totp_step):
+            if candidate.totp_step is not None and not use_time_step(user.id, candidate.totp_step):
                 raise TotpRequired
             self._end_own(user, caller)
 
     def _is_code_right(self, username: str, code: str) -> bool:
         with self._database.atomic():
-            return self._codes.is_right(_proven_address(_find_user(username)), "unlink", code)
+            return self._codes.verify(_proven_address(_find_user(username)), "unlink", code)
 
     def _end_by_code(self, username: str, code: str, caller: Caller) -> None:
         with self._database.atomic():

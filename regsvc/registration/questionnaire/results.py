@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from regsvc.auth.derived_secrets import DerivedSecrets, find_row_id, new_nonce
+from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.core.clock import Clock
 from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.models import StoredQuestionnaire, User
@@ -62,7 +62,7 @@ class QuestionnaireResults:
 
         Raises `QuestionnaireRequired` for a token that is missing, unknown, expired or used, and `QuestionnaireFailed`.
         """
-        row_id = None if token is None else find_row_id(token)
+        row_id = None if token is None else parse_row_id(token)
         row = None if row_id is None else StoredQuestionnaire.get_or_none(StoredQuestionnaire.id == row_id)
         if row is None or token is None or not self._is_its_token(token, row) or not self._is_alive(row):
             raise QuestionnaireRequired

@@ -16,7 +16,7 @@ _MARKDOWN: Final = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation, each o
 
 
 @dataclass(frozen=True)
-class WebhookMessage:
+class RenderedWebhook:
     """`delivery` is the same at every attempt: whoever gets it twice can tell."""
 
     delivery: str
@@ -24,25 +24,25 @@ class WebhookMessage:
     body: bytes
 
 
-class WebhookMessages:
-    """Makes messages of errands, in the host's language."""
+class WebhookRenderer:
+    """Makes messages of messages, in the host's language."""
 
     def __init__(self, translations: Translations, server_name: str) -> None:
         self._translations = translations
         self._server_name = server_name
 
-    def compose(self, errand: OutboxMessage) -> WebhookMessage:
+    def render(self, message: OutboxMessage) -> RenderedWebhook:
         """The whole message. No name in it can ping anybody, format anything or become a link."""
-        told = json.loads(errand.payload or "{}")
+        told = json.loads(message.payload or "{}")
         name = escape_markdown(shorten(told["username"], _MAX_NAME))
-        message: dict[str, Any] = {
-            "content": self._translations.text(f"webhook.{told['event']}", errand.language, username=name),
+        body: dict[str, Any] = {
+            "content": self._translations.text(f"webhook.{told['event']}", message.language, username=name),
             "embeds": _embeds(told.get("reason")),
             "allowed_mentions": {"parse": []},
             "companion": {"server": self._server_name, **told},
         }
-        body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-        return WebhookMessage(told["delivery"], told["event"], body)
+        encoded = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        return RenderedWebhook(told["delivery"], told["event"], encoded)
 
 
 def escape_markdown(text: str) -> str:

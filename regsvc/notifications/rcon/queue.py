@@ -35,7 +35,7 @@ class _Player:
     key: str
 
 
-class GameConsole:
+class RconQueue:
     """Puts orders into the outbox; every method runs inside the caller's transaction."""
 
     def __init__(
@@ -127,7 +127,7 @@ class GameConsole:
         self._outbox.put(order, player, self._language, user_id=user_id, row_id=row_id, payload=told)
 
 
-class NoGameConsole(GameConsole):
+class NoRconQueue(RconQueue):
     """Where there is no game to talk to."""
 
     is_on = False

@@ -24,7 +24,7 @@ class _Target:
 _TARGET: Final = _Target()
 
 
-class Webhook:
+class WebhookQueue:
     """Puts events into the outbox. It is told of silent decisions as well: it tells the host, not the user."""
 
     def __init__(self, outbox: Outbox, language: str, now: Clock) -> None:
@@ -36,7 +36,7 @@ class Webhook:
         """What is told of many users is promised together, when this ends."""
         return self._outbox.batched()
 
-    def tell(
+    def enqueue(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
     ) -> None:
         """Inside the transaction of what it tells. No address, no password, nobody's e-mail is in it."""
@@ -54,7 +54,7 @@ class Webhook:
         self._outbox.put(event, _TARGET, self._language, payload=json.dumps(told, ensure_ascii=False))
 
 
-class NoWebhook(Webhook):
+class NoWebhookQueue(WebhookQueue):
     """Where none is set up, nothing is written."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class NoWebhook(Webhook):
         """Nothing is."""
         return nullcontext()
 
-    def tell(
+    def enqueue(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
     ) -> None:
         """Nobody wants to know."""
