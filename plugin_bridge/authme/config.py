@@ -1,7 +1,7 @@
 """AuthMe's `config.yml`, read the way AuthMe reads it.
 
 Keys are case-sensitive paths; a missing or unusable value silently means AuthMe's default, which is written
-once, at the field. A host without access to the file gives the values by hand:
+once, at the field. A host without access to the file sets the values in the daemon's own config:
 `AuthMeConfig().with_overrides(...)`.
 """
 
@@ -41,22 +41,22 @@ ALGORITHM_NAMES = frozenset(
     SHA1 SHA256 SHA512 SMF TWO_FACTOR WBB3 WBB4 WORDPRESS XFBCRYPT
     """.split()  # noqa: SIM905 - 33 words are easier to read than 33 strings
 )
-# AuthMe no longer writes these: at load it makes them legacy and goes on with SHA256.
+# AuthMe no longer writes these: when it loads its config it makes them legacy and uses SHA256.
 DEPRECATED_ALGORITHMS = frozenset({"MD5", "SHA1", "SHA512", "DOUBLEMD5"})
 
 PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of config.yml
 LEGACY_HASHES_KEY = "settings.security.legacyHashes"
 
-_OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # where the key stood up to AuthMe 5.4
+_OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # the key's path up to AuthMe 5.4
 _OPTIONAL_COLUMNS = frozenset({"salt", "uuid", "premium_uuid"})
 
 
 class AuthMeConfigError(Exception):
-    """AuthMe's config cannot be used. The message is a sentence that names file and key, and no secret."""
+    """AuthMe's config cannot be used. The message is a sentence that names the file and the key, but no secret."""
 
 
 class Backend(StrEnum):
-    """Where AuthMe keeps its table."""
+    """Kind of database that AuthMe keeps its table in."""
 
     SQLITE = "SQLITE"
     MYSQL = "MYSQL"
@@ -65,13 +65,13 @@ class Backend(StrEnum):
 
 
 def _key(path: str, default: object, *, is_secret: bool = False) -> Any:
-    """A field that stands at a path of config.yml."""
+    """Return a dataclass field that is read from a path of config.yml."""
     return field(default=default, repr=not is_secret, metadata={"key": path})
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """The names of the columns in AuthMe's table; `salt`, `uuid`, `premium_uuid`: empty if there is none."""
+    """Names of the columns in AuthMe's table; `salt`, `uuid` and `premium_uuid` are empty where there is none."""
 
     id: str = _key("DataSource.mySQLColumnId", "id")
     username: str = _key("DataSource.mySQLColumnName", "username")
@@ -98,7 +98,7 @@ class ColumnNames:
 
 @dataclass(frozen=True, slots=True)
 class MailAccount:
-    """The account AuthMe sends its own mail with."""
+    """The account that AuthMe sends its own mail with."""
 
     address: str = _key("Email.mailAccount", "")
     password: str = _key("Email.mailPassword", "", is_secret=True)
@@ -112,9 +112,9 @@ class MailAccount:
 
 @dataclass(frozen=True, slots=True)
 class AuthMeConfig:
-    """What the daemon needs of AuthMe's config. Without arguments: a fresh AuthMe's."""
+    """The values that the daemon needs of AuthMe's config. Without arguments: those of a new AuthMe."""
 
-    source: Path | None = None  # the config.yml; None if everything was given by hand
+    source: Path | None = None  # the config.yml; None if all values come from the daemon's own config
     backend: Backend = Backend.SQLITE
     host: str = _key("DataSource.mySQLHost", "127.0.0.1")
     port: int = 3306
@@ -149,13 +149,13 @@ class AuthMeConfig:
 
     @property
     def sqlite_file(self) -> Path:
-        """The database file AuthMe uses with the SQLITE backend, beside its config.yml."""
+        """Path of AuthMe's database file with the SQLITE backend, beside its config.yml."""
         folder = Path() if self.source is None else self.source.parent
         return folder / f"{self.database}.db"
 
     @property
     def hashing(self) -> HashingConfig:
-        """The part that says how to hash."""
+        """The values that the hashers need."""
         return HashingConfig(
             password_hash=self.password_hash,
             legacy_hashes=self.legacy_hashes,
@@ -182,10 +182,10 @@ class AuthMeConfig:
         bcrypt_log2_rounds: int | None = None,
         double_md5_salt_length: int | None = None,
     ) -> AuthMeConfig:
-        """This config with every value that is not None in place of its own.
+        """Return this config with every value that is not None in place of its own.
 
-        `columns` is field name → column name. Raises `AuthMeConfigError` naming the key under `authme` of the
-        daemon's own config: here a mistake is told, and not turned into a default as in AuthMe's file.
+        `columns` maps field names to column names. Raises `AuthMeConfigError` naming the key under `authme` of the
+        daemon's own config: there a mistake is an error, and not replaced by a default as in AuthMe's file.
         """
         given: dict[str, Any] = {
             "host": host,
@@ -207,14 +207,14 @@ class AuthMeConfig:
             configured = _override_algorithm(password_hash or self.password_hash, "password_hash")
             legacy = self.legacy_hashes if legacy_hashes is None else legacy_hashes
             legacy = tuple(_override_algorithm(name, "legacy_hashes") for name in legacy)
-            changes["password_hash"], changes["legacy_hashes"] = _settle_algorithms(configured, legacy)
+            changes["password_hash"], changes["legacy_hashes"] = _normalize_algorithms(configured, legacy)
         config = replace(self, **changes)
         _check_names(config, lambda name: f"authme.{name}")
         return config
 
 
 def read_authme_config(path: Path) -> AuthMeConfig:
-    """The config in a config.yml; raises `AuthMeConfigError` if it is unreadable or a name is impossible."""
+    """Read a config.yml. Raises `AuthMeConfigError` if it is unreadable or names an impossible table or column."""
     document = ConfigDocument(_load(path))
     old_salt_column = document.text(_OLD_SALT_COLUMN, ColumnNames().salt)
     columns = ColumnNames(**document.values_of(ColumnNames))
@@ -244,11 +244,11 @@ def _load(path: Path) -> object:
     except OSError as problem:
         raise AuthMeConfigError(f"{path} cannot be read: {problem.strerror}.") from problem
     if len(content) > MAX_FILE_BYTES:
-        raise AuthMeConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes; that is no AuthMe config.")
+        raise AuthMeConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes; this is not an AuthMe config.")
     try:
         loaded = yaml.safe_load(content.decode("utf-8-sig"))
     except yaml.MarkedYAMLError as problem:
-        # Only the line: the parser's own words quote the text, which may be a password.
+        # Only the line: the parser's own message quotes the text, which may be a password.
         line = "" if problem.problem_mark is None else f" (line {problem.problem_mark.line + 1})"
         raise AuthMeConfigError(f"{path} is not valid YAML{line}.") from None
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -285,11 +285,11 @@ def _read_algorithms(document: ConfigDocument) -> tuple[str, tuple[str, ...]]:
     for unknown in legacy:
         if unknown.upper() not in ALGORITHM_NAMES:
             document.ignore(LEGACY_HASHES_KEY, unknown)
-    return _settle_algorithms(name, [name for name in legacy if name.upper() in ALGORITHM_NAMES])
+    return _normalize_algorithms(name, [name for name in legacy if name.upper() in ALGORITHM_NAMES])
 
 
-def _settle_algorithms(configured: str, legacy: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """What AuthMe makes of its two algorithm keys: upper case, each once, a deprecated one only as legacy."""
+def _normalize_algorithms(configured: str, legacy: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """Normalize the two algorithm keys as AuthMe does: upper case, no duplicates, deprecated ones only as legacy."""
     names = [name.upper() for name in legacy]
     configured = configured.upper()
     if configured in DEPRECATED_ALGORITHMS:
@@ -332,7 +332,7 @@ def _override_columns(columns: ColumnNames, given: Mapping[str, str]) -> ColumnN
     known = {part.name for part in fields(ColumnNames)}
     for name in given:
         if name not in known:
-            raise AuthMeConfigError(f"authme.columns.{name} is not known; there are {', '.join(sorted(known))}.")
+            raise AuthMeConfigError(f"authme.columns.{name} is not known; choose from {', '.join(sorted(known))}.")
     return replace(columns, **given)
 
 
@@ -349,27 +349,27 @@ _KEYS: dict[str, str] = {
 }
 
 
-def _check_names(config: AuthMeConfig, place_of: Callable[[str], str]) -> None:
-    """Refuses what must not become part of an SQL statement; `place_of` tells where a field was written."""
+def _check_names(config: AuthMeConfig, key_of: Callable[[str], str]) -> None:
+    """Reject values that must not become part of an SQL statement; `key_of` returns where a field was written."""
     if not 0 < config.port <= 65535:
-        raise AuthMeConfigError(f"{place_of('port')} is {config.port}; it must be between 1 and 65535.")
+        raise AuthMeConfigError(f"{key_of('port')} is {config.port}; it must be between 1 and 65535.")
     if not config.database.strip() or "\0" in config.database:
-        raise AuthMeConfigError(f"{place_of('database')} must not be empty.")
-    _check_identifier(config.table, place_of("table"))
+        raise AuthMeConfigError(f"{key_of('database')} must not be empty.")
+    _check_identifier(config.table, key_of("table"))
     taken: dict[str, str] = {}
     for part in fields(config.columns):
         column: str = getattr(config.columns, part.name)
-        place = place_of(f"columns.{part.name}")
+        key = key_of(f"columns.{part.name}")
         if not column and part.name in _OPTIONAL_COLUMNS:
             continue
-        _check_identifier(column, place)
-        other = taken.setdefault(column.lower(), place)
-        if other != place:
-            raise AuthMeConfigError(f"{place} is {column!r}, which {other} already names.")
+        _check_identifier(column, key)
+        other = taken.setdefault(column.lower(), key)
+        if other != key:
+            raise AuthMeConfigError(f"{key} is {column!r}, which {other} already names.")
 
 
-def _check_identifier(name: str, place: str) -> None:
+def _check_identifier(name: str, key: str) -> None:
     if IDENTIFIER.fullmatch(name) is None:
         raise AuthMeConfigError(
-            f"{place} is {name!r}; it must be 1 to 64 letters, digits or underscores (A-Z, a-z, 0-9, _)."
+            f"{key} is {name!r}; it must be 1 to 64 letters, digits or underscores (A-Z, a-z, 0-9, _)."
         )

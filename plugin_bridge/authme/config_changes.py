@@ -1,4 +1,4 @@
-"""What has changed in AuthMe's config while the daemon runs: what can be taken over at once, and what cannot."""
+"""Comparison of AuthMe's running config with its file: what applies at once, and what needs a restart."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass, fields, replace
 
 from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig, ColumnNames
 
-_WAIT_FOR_RESTART = frozenset(
+_NEEDS_RESTART = frozenset(
     {
         *("source", "backend", "host", "port", "user", "password", "database", "table", "columns", "mail"),
         *("use_ssl", "check_server_certificate", "allow_public_key_retrieval"),
     }
 )
-"""Where the table is and what its columns are called: other data, for which everything is opened anew."""
+"""Fields that say where the table is and what its columns are called: for other data everything must be reopened."""
 
-_PLACES = {
-    "source": "its place",
+_LABELS = {
+    "source": "its path",
     "backend": "DataSource.backend",
     "port": "DataSource.mySQLPort",
     "password_hash": PASSWORD_HASH_KEY,
@@ -24,12 +24,15 @@ _PLACES = {
     "name_rule": "the rules for names",
     "mail": "its mail account",
 }
-"""For fields that stand at no single key."""
+"""Labels for fields that have no single key in config.yml."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """`config` is the running one with what may change; `applied` and `waiting` name the keys that differ, no value."""
+    """`config` is the running one with all values that may change now; the tuples name keys that differ, no values.
+
+    `applied` keys are in `config`; `waiting` keys take effect at the next start.
+    """
 
     config: AuthMeConfig
     applied: tuple[str, ...]
@@ -37,28 +40,26 @@ class ConfigChange:
 
 
 def plan_change(running: AuthMeConfig, read: AuthMeConfig) -> ConfigChange:
-    """What of the config as read now goes into the running one."""
+    """Return the running config with the changes of `read` that may be applied at once, and the keys that differ."""
     differing = [
         part.name
         for part in fields(AuthMeConfig)
         if part.compare and getattr(running, part.name) != getattr(read, part.name)
     ]
-    live = [name for name in differing if name not in _WAIT_FOR_RESTART]
-    waiting = [place for name in differing if name in _WAIT_FOR_RESTART for place in _places_of(name, running, read)]
+    live = [name for name in differing if name not in _NEEDS_RESTART]
+    waiting = [key for name in differing if name in _NEEDS_RESTART for key in _keys_of(name, running, read)]
     config = replace(running, **{name: getattr(read, name) for name in live}, ignored=read.ignored)
-    return ConfigChange(
-        config, tuple(place for name in live for place in _places_of(name, running, read)), tuple(waiting)
-    )
+    return ConfigChange(config, tuple(key for name in live for key in _keys_of(name, running, read)), tuple(waiting))
 
 
-def _places_of(name: str, running: AuthMeConfig, read: AuthMeConfig) -> list[str]:
-    """How the keys of a field are called in config.yml."""
+def _keys_of(name: str, running: AuthMeConfig, read: AuthMeConfig) -> list[str]:
+    """Return the keys of a field in config.yml, or its label."""
     if name == "columns":
         return [
             str(part.metadata["key"])
             for part in fields(ColumnNames)
             if getattr(running.columns, part.name) != getattr(read.columns, part.name)
         ]
-    if name in _PLACES:
-        return [_PLACES[name]]
+    if name in _LABELS:
+        return [_LABELS[name]]
     return [str(part.metadata["key"]) for part in fields(AuthMeConfig) if part.name == name]

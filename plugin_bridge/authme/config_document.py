@@ -1,4 +1,4 @@
-"""What stands in AuthMe's `config.yml`, value by value, taken or ignored as AuthMe does it."""
+"""Typed access to AuthMe's `config.yml`: each value is taken or ignored as AuthMe does."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredValue:
-    """A value that AuthMe silently replaces by another. `written` is there for names of a list only, never a secret."""
+    """A value that AuthMe silently replaces. `written` is filled for names in a list only, never a secret."""
 
     key: str
     written: str = ""
 
 
 class ConfigDocument:
-    """Values by path, each turned into AuthMe's type or into the default; `ignored` gathers those that AuthMe ignores.
+    """Values by path, each converted to AuthMe's type or replaced by the default; `ignored` lists what AuthMe ignores.
 
-    `root` is what the YAML parser made of the file.
+    `root` is the object that the YAML parser returned.
     """
 
     def __init__(self, root: object) -> None:
@@ -29,12 +29,12 @@ class ConfigDocument:
         self.ignored: list[IgnoredValue] = []
 
     def ignore(self, path: str, written: str = "") -> None:
-        """Note that AuthMe does not take what stands at the path, if anything does."""
+        """Record that AuthMe does not use the value at this path, if there is one."""
         if self.find(path) is not None:
             self.ignored.append(IgnoredValue(path, written))
 
     def find(self, path: str) -> object:
-        """The raw value; None if there is none."""
+        """Return the raw value, or None if there is none."""
         value = self._root
         for part in path.split("."):
             if not isinstance(value, dict):
@@ -71,7 +71,7 @@ class ConfigDocument:
         return [text for text in map(_as_text, value) if text is not None]
 
     def values_of(self, record: type[DataclassInstance]) -> dict[str, Any]:
-        """The fields of a record that stand at a path, each read as its default's type."""
+        """Return the fields of `record` that have a path, each read as the type of its default."""
         return {
             part.name: self._read_like(part.metadata["key"], part.default)
             for part in fields(record)
@@ -87,7 +87,7 @@ class ConfigDocument:
 
 
 def _as_text(value: object) -> str | None:
-    """A string, number or boolean as Java writes it; None for everything else."""
+    """Return a string, number or boolean as Java writes it; None for everything else."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, (str, int, float)) else None

@@ -1,7 +1,7 @@
-"""AuthMe's SQLite file as one reads it who must expect anything in it.
+"""Tolerant access to AuthMe's SQLite file: invalid UTF-8, blobs and wrong column types are accepted, as Java does.
 
-SQLite keeps in every column whatever somebody wrote: texts that are no UTF-8, blobs, numbers and dates as text. Java
-reads them all, and so do we: bytes that are no UTF-8 become U+FFFD, as in AuthMe. What is compared is what was read.
+SQLite stores any value in any column: texts that are not UTF-8, blobs, numbers and dates as text. Java reads all of
+them, and so do we: bytes that are not UTF-8 become U+FFFD, as in AuthMe. Comparisons use the value as it was read.
 """
 
 from typing import Any, Final
@@ -9,13 +9,13 @@ from typing import Any, Final
 from peewee import OP, BigIntegerField, Case, Expression, Field, Node, SqliteDatabase, fn
 
 UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
-"""Stands for bytes that are no UTF-8."""
+"""Replaces bytes that are not UTF-8."""
 
-_LARGEST: Final = (1 << 63) - 1  # what a BIGINT holds
+_LARGEST: Final = (1 << 63) - 1  # of a BIGINT
 
 
 class LenientSqlite(SqliteDatabase):
-    """A connection to a file that is not ours."""
+    """Connection to an SQLite file that another program owns."""
 
     def __init__(self, uri: str, busy_timeout: float) -> None:
         super().__init__(uri, uri=True, timeout=busy_timeout)
@@ -29,7 +29,7 @@ class LenientSqlite(SqliteDatabase):
 
 
 def is_exactly(field: Field, value: str | int | None) -> Node:
-    """Whether the column would be read as this value, NULL included."""
+    """Return an expression for whether the column would be read as this value, NULL included."""
     if isinstance(field, BigIntegerField):
         as_bytes = Case(None, [(fn.typeof(field) == "text", field.cast("BLOB"))], field)
         return Expression(fn.as_number(as_bytes), OP.IS, value)
@@ -39,12 +39,12 @@ def is_exactly(field: Field, value: str | int | None) -> Node:
 
 
 def as_text(raw: bytes) -> str:
-    """The text that these bytes are, with U+FFFD where they are none."""
+    """Decode UTF-8, with U+FFFD for invalid bytes."""
     return raw.decode("utf-8", "replace")
 
 
 def as_number(raw: object) -> int | None:
-    """The number in a column that SQLite lets hold anything; None when it is none, or too large to be stored."""
+    """Return a column's value as a number; None if it is not one, or too large to be stored."""
     try:
         number = int(as_text(raw) if isinstance(raw, bytes) else raw)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Regular expressions written by a host: refused when one short name could keep them busy for ever.
+"""Safe compilation of regular expressions from a host's config: those with exponential running time are refused.
 
-Python's `re` cannot be timed out, so the shape decides before the first match. What is left is polynomial:
-callers still bound the length of what they match.
+Python's `re` has no timeout, so the expression is checked before the first match. What remains is polynomial:
+callers must still bound the length of the texts they match.
 """
 
 import importlib
@@ -12,7 +12,7 @@ from typing import Any
 
 MAX_PATTERN_LENGTH = 256
 
-# An outer repeat of a handful of turns stays polynomial, like "([0-9]{1,3}[.]){3}".
+# An outer repeat of a few turns stays polynomial, like "([0-9]{1,3}[.]){3}".
 _MANY_TURNS = 10
 
 # The parser behind re.compile has no public name since sre_parse was deprecated (Python 3.11).
@@ -22,12 +22,12 @@ _BACKTRACKING_REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
 
 
 def compile_pattern(text: str) -> re.Pattern[str]:
-    """Compile a host's regular expression; ValueError says what is wrong with it, as a sentence."""
+    """Compile a host's regular expression. Raises ValueError with a sentence that says what is wrong with it."""
     if len(text) > MAX_PATTERN_LENGTH:
         raise ValueError(f"a regular expression may have at most {MAX_PATTERN_LENGTH} characters; shorten it")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # "[[" is legal today, and the host's own business
+            warnings.simplefilter("ignore", FutureWarning)  # "[[" is legal today; the host may write it
             pattern = re.compile(text)
             is_endless = can_explode(text)
     except (re.error, RecursionError, OverflowError) as error:
@@ -41,12 +41,12 @@ def compile_pattern(text: str) -> re.Pattern[str]:
 
 
 def can_explode(text: str) -> bool:
-    """Whether a short text could keep this expression busy for ever. Raises `re.error` for what is none."""
+    """Return whether a short text could keep this expression busy for ever. Raises `re.error` if it is invalid."""
     return _can_explode(_parser.parse(text), is_repeated=False)
 
 
 def _can_explode(tree: Any, *, is_repeated: bool) -> bool:
-    """Whether the parsed expression repeats many times something that itself can match in several ways."""
+    """Return whether the parsed expression repeats many times something that itself can match in several ways."""
     for operation, argument in tree:
         name = str(operation)
         is_repeated_here = is_repeated
@@ -63,7 +63,7 @@ def _can_explode(tree: Any, *, is_repeated: bool) -> bool:
 
 
 def _inner_trees(argument: Any) -> Iterator[Any]:
-    """The parsed expressions directly below one operation, whatever its arguments look like."""
+    """Yield the parsed expressions directly below one operation, whatever its argument's type."""
     if isinstance(argument, _parser.SubPattern):
         yield argument
     elif isinstance(argument, tuple | list):

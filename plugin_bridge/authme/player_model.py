@@ -1,4 +1,4 @@
-"""AuthMe's table as a peewee Model: which of its columns we read and write, under the names this host gave them."""
+"""Peewee model of AuthMe's table: the columns we read and write, under the names this host gave them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ from peewee import BigIntegerField, Database, Model, TextField
 from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.lenient_sqlite import as_number, as_text
 
-# PlayerRow and NewPlayer fields, and the column of `ColumnNames` each one stands in.
+# Field of PlayerRow or NewPlayer → field of `ColumnNames` that holds the column's name.
 TEXTS: Final = {
     "username": "username",
     "realname": "realname",
@@ -29,14 +29,14 @@ NUMBERS: Final = {
 
 
 class AnyText(TextField):
-    """Also of a column that has bytes, or numbers, for texts."""
+    """Text field that also reads columns with bytes or numbers in place of texts."""
 
     def adapt(self, value: Any) -> str:
         return as_text(value) if isinstance(value, bytes) else str(value)
 
 
 class AnyNumber(BigIntegerField):
-    """Also of a column that has anything; None for what is no number."""
+    """Number field that also reads columns of any other type; None for values that are not numbers."""
 
     def adapt(self, value: Any) -> int | None:
         return as_number(value)
@@ -45,12 +45,12 @@ class AnyNumber(BigIntegerField):
 def player_model(
     database: Database, table: str, columns: ColumnNames, present: Mapping[str, bool], schema: str | None = None
 ) -> type[Model]:
-    """AuthMe's table as a Model whose fields are named as in `PlayerRow` and `NewPlayer`.
+    """Return AuthMe's table as a model whose fields are named as in `PlayerRow` and `NewPlayer`.
 
-    `present` are the columns the table really has, and whether they may be NULL; a field whose column is not among them
-    does not exist.
+    `present` maps the columns that the table really has to whether they may be NULL; a field whose column is not among
+    them does not exist.
     """
-    # no database here tells columns apart by case
+    # none of the databases distinguishes column names by case
     has = {name.lower(): may_be_null for name, may_be_null in present.items()}
     attributes: dict[str, object] = {}
     kinds: list[tuple[Any, dict[str, str]]] = [(AnyText, TEXTS), (AnyNumber, NUMBERS)]

@@ -1,4 +1,4 @@
-"""What crosses the border between AuthMe's table and us: frozen records and the one plan both tables follow."""
+"""The interface to AuthMe's table: frozen records and the methods that every backend implements."""
 
 import base64
 import binascii
@@ -14,31 +14,32 @@ from plugin_bridge.authme.table_checksums import Bucket, SharedTable, StoredChec
 NO_EMAIL = "your@email.com"
 LOCK_PREFIX = "!locked!"
 OLDEST_MS = 100_000_000_000
-"""A time below this (1973 in milliseconds) was written in seconds, or not at all."""
-_LONGEST_LOCK = 255
+"""A time below this (1973 in milliseconds) was written in seconds, or never set."""
+_MAX_LOCK_LENGTH = 255
 
 
 class PlayersUnavailable(Exception):
-    """AuthMe's table cannot be read or written now; `str()` says why, in a sentence."""
+    """AuthMe's table cannot be read or written now; `str()` is a sentence that says why."""
 
 
 class PlayerExists(Exception):
-    """AuthMe's unique key said no: the name, or one its collation takes for the same, has a row."""
+    """A unique key of AuthMe's table refused the name: it, or one that its collation equates with it, has a row."""
 
 
 class PlayerRefused(Exception):
-    """AuthMe's table does not take a value (a character its charset lacks, say); `str()` says which."""
+    """AuthMe's table does not accept a value (a character its charset lacks, say); `str()` says which."""
 
 
 class NameCollides(PlayerRefused):
-    """AuthMe's table takes the name for another one that it has: in another case, with an accent or a space."""
+    """AuthMe's table equates the name with another one that it has: in another case, with an accent or a space."""
 
 
 @dataclass(frozen=True)
 class PlayerRow:
-    """A row of AuthMe's table as it stands there, byte for byte. A column the table does not have is None.
+    """A row of AuthMe's table exactly as stored. A column that the table does not have is None.
 
-    `regdate` and `last_login` are as written: ms since 1970, or seconds; 0 and None both mean "unknown" and "never".
+    `regdate` and `last_login` are as written: milliseconds since 1970, or seconds; 0 and None both mean "unknown" or
+    "never".
     """
 
     username: str
@@ -59,7 +60,7 @@ class PlayerRow:
 
     @property
     def registered_ms(self) -> int | None:
-        """When the player registered in the game, in ms since 1970; None or 0: unknown."""
+        """Time at which the player registered in the game, in milliseconds since 1970; None or 0: unknown."""
         return in_milliseconds(self.regdate)
 
     @property
@@ -69,13 +70,13 @@ class PlayerRow:
 
     @property
     def known_realname(self) -> str | None:
-        """The name with its case; None where AuthMe fills it in at the next join."""
+        """The name in its own case; None where AuthMe fills it in at the next join."""
         return self.realname if self.realname.strip() and self.realname != "Player" else None
 
 
 @dataclass(frozen=True)
 class NewPlayer:
-    """A row to insert. `email` and `uuid` None leave the column to its default."""
+    """A row to insert. None for `email` or `uuid` leaves the column at its default."""
 
     realname: str
     hash: str = field(repr=False)
@@ -92,28 +93,28 @@ class NewPlayer:
 
 
 def known_email(raw: str | None) -> str | None:
-    """The e-mail of the raw column, or None where AuthMe means "none"."""
+    """Return the e-mail in the raw column, or None where AuthMe means "none"."""
     if raw is None or not raw.strip() or raw.strip().lower() == NO_EMAIL:
         return None
     return raw.strip()
 
 
 def in_milliseconds(time: int | None) -> int | None:
-    """A time of AuthMe's table in milliseconds, also where an old version or another program wrote seconds."""
+    """Convert a time of AuthMe's table to milliseconds, also where an old version or another program wrote seconds."""
     return time * 1000 if time is not None and 0 < time < OLDEST_MS else time
 
 
 def is_findable(username: str) -> bool:
-    """Whether AuthMe finds a row of this name for everything it does, and whether a person can write the name.
+    """Return whether AuthMe finds a row of this name for everything it does, and whether a person can type the name.
 
-    Not so in another case than lower, with spaces at an end, or with what is no character.
+    False for names that are not all lower case, have spaces at an end, or hold anything that is not printable.
     """
     plain = username.strip().lower()
     return username == plain and plain.isprintable() and plain != "" and UNREADABLE not in plain
 
 
 def java_address(ip: str | None) -> str | None:
-    """The address as AuthMe writes and compares it: IPv6 in eight groups without leading zeros. None for no address."""
+    """Return the address as AuthMe writes and compares it: IPv6 in eight groups, no leading zeros. None if invalid."""
     if ip is None:
         return None
     try:
@@ -126,18 +127,19 @@ def java_address(ip: str | None) -> str | None:
 
 
 def lock_text(hash_: str) -> str:
-    """What the password column holds while the row is locked: verifies false under every algorithm.
+    """Return the text that locks a row: it stands in the password column and verifies false under every algorithm.
 
-    The hash stays in it, so that a host can unlock everything without us; one too long for the column is only marked.
+    It contains the hash, so that a host can unlock everything without us; a hash too long for the column is replaced
+    by a mere mark.
     """
     text = LOCK_PREFIX + base64.urlsafe_b64encode(hash_.encode()).decode().rstrip("=")
-    if len(text) <= _LONGEST_LOCK:
+    if len(text) <= _MAX_LOCK_LENGTH:
         return text
     return LOCK_PREFIX + hashlib.sha256(hash_.encode()).hexdigest()[:32]
 
 
 def locked_hash(text: str) -> str | None:
-    """The hash inside a lock; None when the text is no lock, or only a mark."""
+    """Return the hash inside a lock, or None if the text is no lock or only a mark."""
     if not text.startswith(LOCK_PREFIX):
         return None
     encoded = text.removeprefix(LOCK_PREFIX)
@@ -153,82 +155,82 @@ class Players(ABC):
 
     is_enabled: bool = True
     shares_transactions: bool = False
-    """Whether a write belongs to our own database's transaction (one InnoDB server) or is one of its own (SQLite)."""
+    """Whether writes join our own database's transaction (one InnoDB server) or commit on their own (SQLite)."""
 
     @abstractmethod
     def find(self, key: str) -> PlayerRow | None:
-        """The row whose username is exactly this lower-case name, or None."""
+        """Return the row whose username is exactly this lower-case name, or None."""
 
     @abstractmethod
     def find_colliding(self, key: str) -> PlayerRow | None:
-        """The row that keeps a new one of this name out: the same name, or one the table's collation takes for it."""
+        """Return the row that prevents a new one of this name (the same one to the table's collation), or None."""
 
     @abstractmethod
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
-        """The rows with exactly these usernames, by username; those without a row are left out."""
+        """Return the rows with exactly these usernames, by username; names without a row are left out."""
 
     @abstractmethod
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
-        """All rows, `size` at a time, each page a short statement. A row that comes meanwhile is not missed."""
+        """Yield all rows, `size` at a time, each page a short statement. No row is missed that is added meanwhile."""
 
     @abstractmethod
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
 
     @abstractmethod
     def find_names(self, keys: Iterable[str]) -> set[str]:
-        """Which of these usernames have a row."""
+        """Return those of these usernames that have a row."""
 
     @abstractmethod
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        """The usernames of all rows in these buckets, a short statement at a time."""
+        """Yield the usernames of all rows in these buckets, one short statement at a time."""
 
     @abstractmethod
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
-        """In which bucket the row of each of these usernames is; where that takes a row, those without are left out."""
+        """Return the bucket of each of these usernames. Names without a row may be missing."""
 
     @abstractmethod
     def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
-        """The buckets that are others than in `stored`, as they are now; an empty one where no row is left."""
+        """Return the buckets that differ from `stored`, as they are now; an empty one where no row is left."""
 
     def version(self) -> object | None:
-        """Equal to the one before while nobody wrote; None where that cannot be told without looking."""
+        """Return a value that stays equal while no process writes; None where only a full look can tell."""
         return None
 
     def shared_table(self) -> SharedTable | None:
-        """The table for statements that name ours too; None where it is not on the server that has ours."""
+        """Return the table for statements that join it with ours; None where our server does not have it."""
         return None
 
     def execute_shared(self, sql: str) -> None:
-        """A statement made of `shared_table`'s pieces. Never called where there is none."""
+        """Execute a statement made of `shared_table`'s fragments. Never called where there is none."""
         raise AssertionError("AuthMe's table is not on our server")
 
     def is_marked_online(self, key: str) -> bool:
-        """Whether AuthMe's row says that the player is in the game. A hint: a crash of the server leaves it so."""
+        """Return whether AuthMe's row marks the player as online. A hint: it stays set when the server crashes."""
         return False
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is no row at all; cheaper than counting."""
+        """Return whether there is no row at all; cheaper than counting."""
 
     @abstractmethod
     def insert(self, player: NewPlayer) -> None:
-        """Raises `PlayerExists` when a unique key says no, `PlayerRefused` for a salt the table has no column for."""
+        """Insert a row. Raises `PlayerExists` on a unique key, `PlayerRefused` for a salt without a column."""
 
     @abstractmethod
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
-        """Write these fields (named as in `PlayerRow`) if they and what identifies the row still stand as seen.
+        """Write these fields (named as in `PlayerRow`) if they and the row's identity are still as in `seen`.
 
-        False when not: look again. Fields whose column the table lacks are left out, but for a salt: the hash would be
-        worth nothing without it, so that raises `PlayerRefused`.
+        Returns False if they are not: read the row again. Fields whose column the table lacks are left out, except a
+        salt: the hash would be useless without it, so that raises `PlayerRefused`.
         """
 
     @abstractmethod
     def delete(self, seen: PlayerRow) -> bool:
-        """Delete the row if its hash and regdate still stand as seen. False when not."""
+        """Delete the row if its hash and regdate are still as in `seen`. Returns False if they are not."""
 
-    def refresh(self) -> None:  # noqa: B027 - where there is nothing to look at, this is all
-        """Look at the table's columns again: AuthMe adds some of its own when it is updated."""
+    def refresh(self) -> None:  # noqa: B027 - not abstract: without a table there is nothing to read again
+        """Read the table's columns again: AuthMe adds some when it is updated."""
 
     def close(self) -> None:
         """Close the calling thread's connection, if there is one of its own."""
@@ -236,7 +238,7 @@ class Players(ABC):
 
 
 class NoPlayers(Players):
-    """No AuthMe: no rows, and nothing to write."""
+    """Null object for hosts without AuthMe: no rows, and nothing to write."""
 
     is_enabled = False
 
@@ -271,7 +273,7 @@ class NoPlayers(Players):
         return True
 
     def insert(self, player: NewPlayer) -> None:
-        raise PlayersUnavailable("There is no AuthMe to write a player to.")
+        raise PlayersUnavailable("AuthMe is not set up: there is no table to add a player to.")
 
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
         return False

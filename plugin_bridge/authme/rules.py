@@ -1,7 +1,7 @@
 """AuthMe's own rules for passwords and names, so that what works on the web works in the game.
 
-The order of the checks and the odd corners (the password is matched in lower case, lengths count UTF-16
-units) are AuthMe's. The regular expressions are Java's; they are translated as far as the usual ones need it.
+The order of the checks and the odd details (the password is matched in lower case, lengths count UTF-16
+units) are AuthMe's. The regular expressions are Java's; the common ones are translated.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from plugin_bridge.authme.patterns import can_explode
 log = logging.getLogger(__name__)
 
 MAX_PATTERN_CHARACTERS = 200
-# Bounds on what a host's regular expression is tried with, however long it lets a password or name be.
+# Bounds on the text that a host's regular expression is tried on, however long the config lets it be.
 MAX_PASSWORD_CHARACTERS = 256
 MAX_NAME_CHARACTERS = 64
 
-_JAVA_PIECE = re.compile(r"\\Q.*?(?:\\E|\Z)|\\p\{\w+\}|\\.|&&|.", re.DOTALL)
+_JAVA_TOKEN = re.compile(r"\\Q.*?(?:\\E|\Z)|\\p\{\w+\}|\\.|&&|.", re.DOTALL)
 _JAVA_CLASSES = {
     "Lower": "a-z",
     "Upper": "A-Z",
@@ -37,7 +37,7 @@ _JAVA_CLASSES = {
 
 
 class PasswordViolation(StrEnum):
-    """What is wrong with a new password."""
+    """The rule that a new password violates."""
 
     FORBIDDEN_CHARACTERS = "forbidden_characters"
     SAME_AS_USERNAME = "same_as_username"
@@ -47,7 +47,7 @@ class PasswordViolation(StrEnum):
 
 
 class NameViolation(StrEnum):
-    """What is wrong with a name."""
+    """The rule that a name violates."""
 
     TOO_SHORT = "too_short"
     TOO_LONG = "too_long"
@@ -56,7 +56,7 @@ class NameViolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JavaPattern:
-    """A regular expression of AuthMe's config that has to match the whole text."""
+    """A regular expression of AuthMe's config, which has to match the whole text."""
 
     text: str
     compiled: re.Pattern[str]
@@ -66,7 +66,7 @@ class JavaPattern:
 
     @property
     def anchored(self) -> str:
-        """The expression for a client that searches instead of matching, e.g. `^[!-~]*$`."""
+        """The expression for clients that search instead of matching, e.g. `^[!-~]*$`."""
         if "|" in self.text or "\\" in self.text:
             return f"^(?:{self.text})$"
         return f"^{self.text.removeprefix('^').removesuffix('$')}$"
@@ -76,44 +76,45 @@ ANYTHING = JavaPattern(".*", re.compile(".*", re.DOTALL))
 
 
 def _translate(java: str) -> str:
-    """The expression in Python's words; raises ValueError for what has no short equivalent."""
+    """Translate the expression to Python's syntax. Raises ValueError for what has no short equivalent."""
     translated = []
     is_in_set = False
-    for piece in _JAVA_PIECE.findall(java):
-        if is_in_set and piece in ("[", "&&"):
+    for part in _JAVA_TOKEN.findall(java):
+        if is_in_set and part in ("[", "&&"):
             raise ValueError("sets inside sets are Java's alone")
-        if piece == "[":
+        if part == "[":
             is_in_set = True
-        elif piece == "]":
+        elif part == "]":
             is_in_set = False
-        translated.append(_translate_piece(piece, is_in_set))
+        translated.append(_translate_part(part, is_in_set))
     return "".join(translated)
 
 
-def _translate_piece(piece: str, is_in_set: bool) -> str:
-    if piece.startswith("\\Q"):
-        return re.escape(piece[2:].removesuffix("\\E"))
-    if piece.startswith("\\p{"):
-        members = _JAVA_CLASSES.get(piece[3:-1])
+def _translate_part(part: str, is_in_set: bool) -> str:
+    if part.startswith("\\Q"):
+        return re.escape(part[2:].removesuffix("\\E"))
+    if part.startswith("\\p{"):
+        members = _JAVA_CLASSES.get(part[3:-1])
         if members is None:
-            raise ValueError(f"the character class {piece} is not known here")
+            raise ValueError(f"the character class {part} is not known here")
         return members if is_in_set else f"[{members}]"
-    if piece == "\\z":
+    if part == "\\z":
         return "\\Z"
-    return piece
+    return part
 
 
 def compile_java_pattern(text: str, key: str) -> JavaPattern:
-    """The expression; `ANYTHING`, and a warning with the config key, if it is invalid, too long, too slow, too special.
+    """Compile the expression, or log a warning with the config key and return `ANYTHING` if it cannot be used.
 
-    AuthMe does so with an invalid one. What only Java understands, or what may take for ever, is left to the game.
+    It cannot if it is invalid (AuthMe allows everything then, too), too long, or possibly slow, or if only Java
+    understands it; such rules are left to the game.
     """
     if len(text) > MAX_PATTERN_CHARACTERS:
         log.warning("%s is longer than %d characters; the web allows everything", key, MAX_PATTERN_CHARACTERS)
         return ANYTHING
     try:
         with warnings.catch_warnings():
-            # Python warns where a set looks like set arithmetic, which it may mean in Java.
+            # Python warns where a set looks like set arithmetic, which it may be in Java.
             warnings.simplefilter("error")
             pattern = re.compile(_translate(text), re.ASCII)
             if can_explode(pattern.pattern):
@@ -130,7 +131,7 @@ _DEFAULT_NAME_PATTERN = compile_java_pattern("[a-zA-Z0-9_]*", "allowedNicknameCh
 
 @dataclass(frozen=True, slots=True)
 class PasswordRule:
-    """Which passwords AuthMe lets a player choose. The defaults are AuthMe's own."""
+    """AuthMe's rule for new passwords. The defaults are AuthMe's own."""
 
     pattern: JavaPattern = _DEFAULT_PASSWORD_PATTERN
     min_length: int = 5
@@ -139,15 +140,15 @@ class PasswordRule:
         {"123456", "password", "qwerty", "12345", "54321", "123456789", "help"}
     )  # in lower case
     is_ascii_only: bool = False
-    """Whether the algorithm takes all other characters for one and the same, so that a password must not have any."""
+    """Whether the algorithm treats all other characters as one and the same, so that a password must not have any."""
 
     @property
     def regex(self) -> str:
-        """For clients; AuthMe applies it to the password in lower case. Lengths are not part of it."""
+        """The pattern for clients; AuthMe applies it to the password in lower case. It does not include the lengths."""
         return self.pattern.anchored
 
     def validate(self, password: str, username: str) -> PasswordViolation | None:
-        """The first objection in AuthMe's order, None if the password is fine."""
+        """Return the first rule that is violated, in AuthMe's order; None if the password is acceptable."""
         if len(password) > MAX_PASSWORD_CHARACTERS:
             return PasswordViolation.TOO_LONG
         lowered = password.lower()
@@ -167,7 +168,7 @@ class PasswordRule:
 
 @dataclass(frozen=True, slots=True)
 class NameRule:
-    """Which names AuthMe lets join. The defaults are AuthMe's own."""
+    """AuthMe's rule for the names that may join. The defaults are AuthMe's own."""
 
     pattern: JavaPattern = _DEFAULT_NAME_PATTERN
     min_length: int = 3
@@ -175,11 +176,11 @@ class NameRule:
 
     @property
     def regex(self) -> str:
-        """For clients, with the lengths in it, e.g. `^(?=.{3,16}$)[a-zA-Z0-9_]*$`."""
+        """The pattern for clients, including the lengths, e.g. `^(?=.{3,16}$)[a-zA-Z0-9_]*$`."""
         return f"^(?=.{{{self.min_length},{self.max_length}}}$){self.pattern.anchored.removeprefix('^')}"
 
     def validate(self, name: str) -> NameViolation | None:
-        """The first objection in AuthMe's order, None if the name may join."""
+        """Return the first rule that is violated, in AuthMe's order; None if the name may join."""
         if len(name) > MAX_NAME_CHARACTERS or _utf16_length(name) > self.max_length:
             return NameViolation.TOO_LONG
         if _utf16_length(name) < self.min_length:
@@ -194,7 +195,7 @@ DEFAULT_NAME_RULE = NameRule()
 
 
 def _utf16_length(text: str) -> int:
-    """The length as Java counts it: a character outside the basic plane counts twice."""
+    """Return the length as Java counts it: a character outside the basic plane counts twice."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 

@@ -1,4 +1,4 @@
-"""What AuthMe's SQLite file can be asked so that an idle tick costs next to nothing."""
+"""Change detection for AuthMe's SQLite file, so that an idle tick costs next to nothing."""
 
 import hashlib
 import os
@@ -18,18 +18,18 @@ from plugin_bridge.authme.table_checksums import (
     StoredChecksums,
     Totals,
     bucket_of,
-    checksum_of,
+    row_checksum,
     totals_of,
 )
 
 _PAGE: Final = 2_000
-"""Rows read at once; AuthMe's file is held for a few milliseconds."""
+"""Rows read at once; AuthMe's file is locked for a few milliseconds."""
 
 Query = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 
 
 class FileVersion:
-    """Tells whether anybody wrote into a file since: `PRAGMA data_version`, on one connection kept for that."""
+    """Detector of writes to a file by any process: `PRAGMA data_version`, on one connection kept for that."""
 
     def __init__(self, path: Path, busy_timeout: timedelta) -> None:
         self._path = path
@@ -40,9 +40,9 @@ class FileVersion:
         self._opened = 0
 
     def read(self) -> tuple[int, int]:
-        """Another value than before means that somebody wrote, or that nobody knows. Raises OSError, sqlite3.Error."""
+        """Return a value that changes when a process writes, or may have written. Raises OSError, sqlite3.Error."""
         with self._lock:
-            status = os.stat(self._path)  # noqa: PTH116 - asked at every tick
+            status = os.stat(self._path)  # noqa: PTH116 - called at every tick
             file = (status.st_dev, status.st_ino)
             if self._connection is None or file != self._file:
                 self._open(file)
@@ -69,29 +69,33 @@ class FileVersion:
             self._connection = None
 
 
-class WholeTable:
-    """Looks at the whole table, a page at a time; of the last look it remembers enough to tell the same table again."""
+class TableScan:
+    """Page-wise scan of the whole table that remembers enough of the last one to recognize an unchanged table."""
 
     def __init__(self) -> None:
-        self._seen: bytes | None = None
-        self._totals: Totals | None = None
+        self._last_fingerprint: bytes | None = None
+        self._last_totals: Totals | None = None
 
     def changed_buckets(
         self, query: Query, table: str, username: str, compared: list[str], stored: StoredChecksums
     ) -> dict[int, Bucket]:
-        """The buckets that are others than stored. `username` and `compared` are quoted columns."""
+        """Return the buckets that differ from `stored`. `username` and `compared` are quoted columns."""
         fingerprint = _fingerprint(query, table, [username, *compared])
-        if fingerprint == self._seen and self._totals is not None and stored.totals() == self._totals:
+        if (
+            fingerprint == self._last_fingerprint
+            and self._last_totals is not None
+            and stored.totals() == self._last_totals
+        ):
             return {}
         now, before = _buckets(query, table, username, compared), stored.load()
-        is_same = _fingerprint(query, table, [username, *compared]) == fingerprint  # nobody wrote meanwhile
-        self._seen, self._totals = (fingerprint, totals_of(now.values())) if is_same else (None, None)
-        looked_at = {number: now.get(number, EMPTY) for number in sorted(now.keys() | before.keys())}
-        return {number: bucket for number, bucket in looked_at.items() if before.get(number, EMPTY) != bucket}
+        is_same = _fingerprint(query, table, [username, *compared]) == fingerprint  # no write happened meanwhile
+        self._last_fingerprint, self._last_totals = (fingerprint, totals_of(now.values())) if is_same else (None, None)
+        current = {number: now.get(number, EMPTY) for number in sorted(now.keys() | before.keys())}
+        return {number: bucket for number, bucket in current.items() if before.get(number, EMPTY) != bucket}
 
 
 def _buckets(query: Query, table: str, username: str, compared: list[str]) -> dict[int, Bucket]:
-    """Those with rows: on most servers that keep a file, few of them."""
+    """Return the buckets that have rows: on most servers with a file, few of them."""
     counts, sums = [0] * BUCKETS, [0] * BUCKETS
     crc = zlib.crc32
     # as blobs, which come out as bytes: nothing has to be encoded for each row
@@ -101,12 +105,12 @@ def _buckets(query: Query, table: str, username: str, compared: list[str]) -> di
             name_crc = crc(name or b"")
             number = name_crc % BUCKETS
             counts[number] += 1
-            sums[number] += checksum_of(name_crc, crc(rest))
+            sums[number] += row_checksum(name_crc, crc(rest))
     return {number: Bucket(count, sums[number]) for number, count in enumerate(counts) if count}
 
 
 def _fingerprint(query: Query, table: str, columns: list[str]) -> bytes:
-    """Of all rows in their order: a third of the work, since a page of them comes out of the file as one text."""
+    """Hash all rows in their order: a third of the work of `_buckets`, as SQLite returns each page as one text."""
     whole, after = hashlib.blake2b(), -(1 << 63)
     text = f"group_concat(printf('{'%Q' * len(columns)}', {', '.join(columns)}), char(10))"
     while True:
@@ -122,7 +126,7 @@ def _fingerprint(query: Query, table: str, columns: list[str]) -> bytes:
 
 
 def names_in(query: Query, table: str, username: str, buckets: Collection[int]) -> Iterator[list[str]]:
-    """The names that fall into these buckets, by the page they stand in."""
+    """Yield the names in these buckets, one list per page of the table."""
     for page in _pages(query, table, f"CAST({username} AS TEXT)"):
         names = [name for _rowid, name in page if name is not None and bucket_of(name) in buckets]
         if names:

@@ -1,7 +1,8 @@
-"""AuthMe's table as a peewee Model, under its configured names, with the columns it really has.
+"""AuthMe's table as a peewee model, under its configured names, with the columns it really has.
 
-A guest room: rows are inserted, changed by compare-and-set, and deleted; the table itself, its columns and its file are
-never created or altered. Lower-case names, ms dates and "no e-mail" values are handled here and in `players`.
+The table belongs to AuthMe: rows are inserted, changed by compare-and-set, and deleted; the table itself, its columns
+and its file are never created or altered. Lower-case names, times in milliseconds and AuthMe's "no e-mail" values are
+handled here and in `players`.
 """
 
 import sqlite3
@@ -35,7 +36,7 @@ from plugin_bridge.authme.table_checksums import (
     EMPTY,
     FIND_ID,
     FIND_NAME_INDEX,
-    MOST_SHIFTED,
+    MAX_SHIFT,
     Bucket,
     IdColumn,
     NameIndex,
@@ -45,20 +46,22 @@ from plugin_bridge.authme.table_checksums import (
 
 _REQUIRED: Final = ("username", "realname", "hash")
 _ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow))
-_ASKED_AT_ONCE: Final = 500
+_NAMES_PER_STATEMENT: Final = 500
 _NO_TABLE: Final = {1146, 1049}
 _NO_COLUMN: Final = 1054
-_NEEDS_COLUMN: Final = 1364
+_NO_DEFAULT: Final = 1364
 _NOT_IN_CHARSET: Final = {1267, 1271}
-_NO_RIGHT: Final = {1044, 1142, 1143, 1227}
-_NO_NUMBER: Final = {167, 1467}
-_TAKES_NOT: Final = "AuthMe's table does not take one of the values: its charset lacks it, or it is too long."
-_USED_UP: Final = "AuthMe's table has used up the numbers of its id column: no player can be added, by AuthMe either."
-_REFUSES: Final = "AuthMe's table needs a column that is not written, or refuses a value."
+_ACCESS_DENIED: Final = {1044, 1142, 1143, 1227}
+_NO_ID_LEFT: Final = {167, 1467}
+_VALUE_REJECTED: Final = (
+    "AuthMe's table does not accept one of the values: its charset lacks a character, or the value is too long."
+)
+_IDS_EXHAUSTED: Final = "The id column of AuthMe's table has no numbers left: not even AuthMe can add a player."
+_ROW_REJECTED: Final = "AuthMe's table requires a column that we do not write, or rejects a value."
 
 
 class AuthMePlayers(Players):
-    """What both kinds of database share; a kind says how it connects, compares exactly, and reports being away."""
+    """Common part of all backends; each adds how to connect, compare exactly, and recognize an unavailable table."""
 
     def __init__(self, database: Database, table: str, columns: ColumnNames, schema: str | None = None) -> None:
         self._database = database
@@ -71,7 +74,7 @@ class AuthMePlayers(Players):
         return self.find_many([key]).get(key)
 
     def find_colliding(self, key: str) -> PlayerRow | None:
-        with self._table_open() as model:
+        with self._open_table() as model:
             for row in model.select().where(self._collides(model, key)).dicts().limit(1):
                 return player_row(row)
         return None
@@ -80,14 +83,14 @@ class AuthMePlayers(Players):
         wanted = set(keys)
         if not wanted:
             return {}
-        with self._table_open() as model:
+        with self._open_table() as model:
             rows = [player_row(row) for row in model.select().where(field_of(model, "username").in_(wanted)).dicts()]
-        # a collation may have brought in names that are only alike
+        # a collation may have matched names that are merely similar
         return {row.username: row for row in rows if row.username in wanted}
 
     def find_names(self, keys: Iterable[str]) -> set[str]:
         wanted = set(keys)
-        with self._table_open() as model:
+        with self._open_table() as model:
             username = field_of(model, "username")
             rows: Any = model.select(username).where(username.in_(wanted)).tuples()
             return {row[0] for row in rows} & wanted
@@ -95,7 +98,7 @@ class AuthMePlayers(Players):
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
         after: str | None = None
         while True:
-            with self._table_open() as model:
+            with self._open_table() as model:
                 username = field_of(model, "username")
                 query = model.select().order_by(username).limit(size)
                 if after is not None:
@@ -108,22 +111,22 @@ class AuthMePlayers(Players):
                 return
 
     def count(self) -> int:
-        with self._table_open() as model:
+        with self._open_table() as model:
             return int(model.select().count())
 
     def is_marked_online(self, key: str) -> bool:
-        with self._table_open() as model:
+        with self._open_table() as model:
             if not hasattr(model, "is_logged"):
                 return False
             is_online = (field_of(model, "username") == key) & (field_of(model, "is_logged") == 1)
             return bool(list(model.select(field_of(model, "username")).where(is_online).tuples()))
 
     def is_empty(self) -> bool:
-        with self._table_open() as model:
+        with self._open_table() as model:
             return not list(model.select(field_of(model, "username")).limit(1).tuples())
 
     def insert(self, player: NewPlayer) -> None:
-        with self._table_open() as model:
+        with self._open_table() as model:
             values: dict[str, str | int | None] = {
                 "username": player.username,
                 "realname": player.realname,
@@ -142,7 +145,7 @@ class AuthMePlayers(Players):
                 raise PlayerExists
 
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
-        with self._table_open() as model:
+        with self._open_table() as model:
             changed = {
                 name: value for name, value in changes.items() if hasattr(model, name) and getattr(seen, name) != value
             }
@@ -153,45 +156,45 @@ class AuthMePlayers(Players):
             return self._write(query) > 0
 
     def delete(self, seen: PlayerRow) -> bool:
-        with self._table_open() as model:
+        with self._open_table() as model:
             return self._write(model.delete().where(self._is_row(model, seen, {"hash"}))) > 0
 
     def refresh(self) -> None:
-        """Look at the columns again: AuthMe adds some of its own when it is updated."""
+        """Read the columns again at the next use: AuthMe adds some when it is updated."""
         self._model = None
 
     def _require_salt_column(self, model: type[Model], salt: str | int | None) -> None:
-        """Raises `PlayerRefused` for a salt that would be thrown away: with its hash alone nobody could log in."""
+        """Raise `PlayerRefused` for a salt that would be lost: no password verifies against the hash alone."""
         if salt is not None and not hasattr(model, "salt"):
             raise PlayerRefused(
                 f"AuthMe's table {self._table} has no column for the salt yet. Start the game server once; "
-                "AuthMe makes the column that DataSource.mySQLColumnSalt names."
+                "AuthMe creates the column that DataSource.mySQLColumnSalt names."
             )
 
     def _write(self, query: Any) -> int:
-        """How many rows the statement found, or made."""
+        """Execute the statement and return how many rows it found or inserted."""
         try:
             return int(query.execute())
         except IntegrityError as error:
             if error.args[0] == 1062 or "UNIQUE" in str(error.args[0]):
                 raise PlayerExists from None
-            raise PlayerRefused(_REFUSES) from None
+            raise PlayerRefused(_ROW_REJECTED) from None
         except DataError:
-            raise PlayerRefused(_TAKES_NOT) from None
+            raise PlayerRefused(_VALUE_REJECTED) from None
         except (OperationalError, InternalError) as error:
-            if error.args[0] == _NEEDS_COLUMN:
-                raise PlayerRefused(_REFUSES) from None
-            if error.args[0] in _NO_NUMBER:
-                raise PlayerRefused(_USED_UP) from None
+            if error.args[0] == _NO_DEFAULT:
+                raise PlayerRefused(_ROW_REJECTED) from None
+            if error.args[0] in _NO_ID_LEFT:
+                raise PlayerRefused(_IDS_EXHAUSTED) from None
             raise
 
     def _insertion(self, model: type[Model], username: str, values: Mapping[str, str | int | None]) -> Any:
-        """The statement that inserts these fields; it makes no row where the name is taken."""
+        """Return the statement that inserts these fields; it inserts no row where the name is taken."""
         return model.insert(dict(values)).as_rowcount()
 
     def _is_row(self, model: type[Model], seen: PlayerRow, compared: set[str]) -> Expression:
         condition = field_of(model, "username") == seen.username
-        # SQLite lets a regdate be anything; one that is no number says nothing
+        # SQLite allows any value as regdate; one that is not a number identifies nothing
         identity = {"username"} if seen.regdate is None else {"username", "regdate"}
         for name in sorted(compared | identity):
             if hasattr(model, name):
@@ -199,11 +202,11 @@ class AuthMePlayers(Players):
         return condition
 
     @contextmanager
-    def _table_open(self) -> Iterator[type[Model]]:
-        """The Model, connected; the database's errors turned into `PlayersUnavailable` where they mean that."""
+    def _open_table(self) -> Iterator[type[Model]]:
+        """Yield the model, connected; database errors that mean so are raised as `PlayersUnavailable`."""
         try:
             self._connect()
-            yield self._model or self._look_at_table()
+            yield self._model or self._inspect_table()
         except (DatabaseError, sqlite3.Error) as error:
             sentence = self._explain(error)
             if sentence is None:
@@ -211,7 +214,7 @@ class AuthMePlayers(Players):
             self.refresh()
             raise PlayersUnavailable(sentence) from error
 
-    def _look_at_table(self) -> type[Model]:
+    def _inspect_table(self) -> type[Model]:
         found = self._database.get_columns(self._table, schema=self._schema)
         present = {column.name: bool(column.null) for column in found}
         if not present:
@@ -227,36 +230,36 @@ class AuthMePlayers(Players):
         return model
 
     def _no_table(self) -> str:
-        return f"There is no table {self._table} yet. Start the game server with AuthMe once; it makes the table."
+        return f"There is no table {self._table} yet. Start the game server with AuthMe once; AuthMe creates the table."
 
     def _no_column(self) -> str:
         return f"AuthMe's table {self._table} lacks a column that it had. If its config.yml is right, try again."
 
     @abstractmethod
     def _connect(self) -> None:
-        """Make sure the calling thread has a connection."""
+        """Make sure that the calling thread has a connection."""
 
     @abstractmethod
     def _is_exactly(self, field: Field, value: str | int | None) -> Node:
-        """Byte for byte the same, NULL included."""
+        """Return a byte-for-byte comparison, NULL included."""
 
     @abstractmethod
     def _collides(self, model: type[Model], key: str) -> Expression:
-        """Whether a row would keep a new one of this name out."""
+        """Return the condition for rows that would prevent a new one of this name."""
 
     @abstractmethod
     def _explain(self, error: Exception) -> str | None:
-        """A sentence when the error means "away"; None when it is somebody else's business."""
+        """Return a sentence if the error means that the table is unavailable; None for all other errors."""
 
 
 class MySqlPlayers(AuthMePlayers):
-    """On MySQL or MariaDB, over our own database's connection: one transaction holds both sides."""
+    """AuthMe's table on MySQL or MariaDB, over our own connection: one transaction covers both sides."""
 
     @property
     def shares_transactions(self) -> bool:  # type: ignore[override]
-        """Whether AuthMe's table can be rolled back together with ours."""
+        """Whether AuthMe's table can be rolled back together with ours (its engine is InnoDB)."""
         if self._is_transactional is None:
-            with self._table_open():
+            with self._open_table():
                 cursor = self._database.execute_sql(
                     "SELECT engine FROM information_schema.tables WHERE table_schema = COALESCE(%s, DATABASE())"
                     " AND table_name = %s",
@@ -289,9 +292,9 @@ class MySqlPlayers(AuthMePlayers):
         return set(self.find_many(keys))
 
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        table = self._as_sql()
+        table = self._shared_sql()
         for rows, condition in table.rows_of_buckets(buckets):
-            with self._table_open():
+            with self._open_table():
                 cursor = self._database.execute_sql(f"SELECT {table.text('username')} FROM {rows} WHERE {condition}")  # noqa: S608
                 names = [name for (name,) in cursor.fetchall()]
             yield names
@@ -299,10 +302,10 @@ class MySqlPlayers(AuthMePlayers):
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         if not keys:
             return {}
-        table, found, wanted = self._as_sql(), dict[str, int](), sorted(keys)
-        with self._table_open():
-            for start in range(0, len(wanted), _ASKED_AT_ONCE):
-                page = sorted(self.find_names(wanted[start : start + _ASKED_AT_ONCE]))
+        table, found, wanted = self._shared_sql(), dict[str, int](), sorted(keys)
+        with self._open_table():
+            for start in range(0, len(wanted), _NAMES_PER_STATEMENT):
+                page = sorted(self.find_names(wanted[start : start + _NAMES_PER_STATEMENT]))
                 if not page:
                     continue
                 cursor = self._database.execute_sql(
@@ -314,29 +317,29 @@ class MySqlPlayers(AuthMePlayers):
         return {key: found[key] for key in wanted if key in found}
 
     def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
-        table = self._as_sql()
-        with self._table_open():
-            more, is_same, is_counted = self._database.execute_sql(table.likeness(stored.table)).fetchone()
+        table = self._shared_sql()
+        with self._open_table():
+            added, is_same, is_counted = self._database.execute_sql(table.comparison(stored.table)).fetchone()
             if is_same:
                 return {}
             found = self._database.execute_sql(table.differences(stored.table)).fetchall()
-            changed = {int(number): Bucket(*map(int, now)) for number, *now, _more in found}
-            # or somebody wrote meanwhile, and it is no harm
-            if not is_counted or more != sum(more_in for *_bucket, more_in in found):
-                gone = self._database.execute_sql(table.gone(stored.table)).fetchall()
+            changed = {int(number): Bucket(*map(int, now)) for number, *now, _added in found}
+            # the counts may also differ because of a write in between, which does no harm
+            if not is_counted or added != sum(added_here for *_bucket, added_here in found):
+                gone = self._database.execute_sql(table.missing(stored.table)).fetchall()
                 changed |= dict.fromkeys((int(number) for (number,) in gone), EMPTY)
         return changed
 
     def shared_table(self) -> SharedTable:
-        return self._as_sql()
+        return self._shared_sql()
 
     def refresh(self) -> None:
         super().refresh()
         self._shared = None
 
-    def _as_sql(self) -> SharedTable:
+    def _shared_sql(self) -> SharedTable:
         if self._shared is None:
-            with self._table_open() as model:
+            with self._open_table() as model:
                 columns = {name: field.column_name for name, field in model._meta.fields.items()}
                 nullable = {name for name, field in model._meta.fields.items() if field.null}
                 place = (self._schema, self._table, columns["username"])
@@ -352,10 +355,10 @@ class MySqlPlayers(AuthMePlayers):
         bounds = f"SELECT COALESCE(MIN(`{column}`), 0), COALESCE(MAX(`{column}`), 0) FROM {table}"  # noqa: S608
         least, greatest = self._database.execute_sql(bounds).fetchone()
         ids = IdColumn(column, int(greatest))
-        return ids if least >= 0 and ids.shift <= MOST_SHIFTED else None
+        return ids if least >= 0 and ids.shift <= MAX_SHIFT else None
 
     def execute_shared(self, sql: str) -> None:
-        with self._table_open():
+        with self._open_table():
             self._database.execute_sql(sql)
 
     def find_colliding(self, key: str) -> PlayerRow | None:
@@ -372,7 +375,7 @@ class MySqlPlayers(AuthMePlayers):
     def _is_exactly(self, field: Field, value: str | int | None) -> Node:
         if isinstance(field, BigIntegerField):
             return NodeList((field, SQL("<=>"), value))
-        # whatever the column's charset and collation are
+        # works for every charset and collation of the column
         stored = fn.BINARY(fn.CONVERT(NodeList((field, SQL("USING utf8mb4")))))
         return NodeList((stored, SQL("<=>"), fn.BINARY(value)))
 
@@ -385,18 +388,18 @@ class MySqlPlayers(AuthMePlayers):
             return self._no_table()
         if code == _NO_COLUMN:
             return self._no_column()
-        if code in _NO_RIGHT:
-            return f"The database login may not do this on AuthMe's table {self._table}: grant it the right."
+        if code in _ACCESS_DENIED:
+            return f"The database login is not allowed to do this on AuthMe's table {self._table}: grant it the right."
         return None
 
 
 def field_of(model: type[Model], name: str) -> Field:
-    """The column, by its field of `PlayerRow` or `NewPlayer`."""
+    """Return the column of a field of `PlayerRow` or `NewPlayer`."""
     field: Field = getattr(model, name)
     return field
 
 
 def player_row(row: Any) -> PlayerRow:
-    """The record of a row, which is a dict by field name."""
+    """Return the record of a row given as a dict by field name."""
     values: dict[str, Any] = {name: row[name] for name in _ROW_FIELDS if row.get(name) is not None}
     return PlayerRow(**dict.fromkeys(_REQUIRED, "") | values)

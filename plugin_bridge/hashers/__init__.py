@@ -1,10 +1,10 @@
-"""AuthMe's hash algorithms, and the password check made of them.
+"""AuthMe's hash algorithms, and the password check built from them.
 
 Each algorithm is one small class in the file of its family and one line in `catalogue.py`. All facts about stored
-forms are AuthMe 6.0.1's own answers. The algorithm is chosen by its configured name, never guessed from the look of
-a stored hash. Where AuthMe would throw at a stored hash, the answer here is "wrong password".
+forms were obtained from AuthMe 6.0.1 itself. The algorithm is chosen by its configured name, never guessed from the
+look of a stored hash. Where AuthMe would throw on a stored hash, the answer here is "wrong password".
 
-Everything here is slow on purpose and blocks: call it from a worker thread.
+All functions are slow on purpose and block: call them from a worker thread.
 """
 
 from plugin_bridge.hashers.bcrypts import Bcrypt

@@ -1,4 +1,4 @@
-"""argon2, of which AuthMe knows one kind."""
+"""argon2i, the only kind of argon2 that AuthMe verifies."""
 
 import base64
 import hmac
@@ -14,13 +14,13 @@ from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher
 log = logging.getLogger(__name__)
 
 MAX_MEMORY = 1024 * 1024  # KiB
-MAX_WORK = 4 * MAX_MEMORY  # KiB written over all passes: some seconds
-LEAST_MEMORY = 8  # KiB; there is no argon2 with less, so that less is no way to more passes
+MAX_WORK = 4 * MAX_MEMORY  # KiB written over all passes: a few seconds
+MIN_MEMORY = 8  # KiB, argon2's own minimum: a smaller value does not allow more passes
 MAX_LANES = 64  # each lane is a thread
 
 
 class Argon2(Hasher):
-    """argon2i in PHC form. As in AuthMe, argon2id and argon2d never verify, and any version counts as 19."""
+    """argon2i in PHC form. As in AuthMe, argon2id and argon2d never verify, and any version is treated as 19."""
 
     name = "ARGON2"
     _FORM = re.compile(
@@ -67,7 +67,7 @@ class Argon2(Hasher):
     def _check_costs(memory: int, passes: int, lanes: int) -> None:
         if memory > MAX_MEMORY:
             raise CostTooHigh(f"argon2 memory of {memory} KiB is above {MAX_MEMORY} KiB")
-        if max(memory, LEAST_MEMORY) * passes > MAX_WORK:
+        if max(memory, MIN_MEMORY) * passes > MAX_WORK:
             raise CostTooHigh(f"argon2 with {passes} passes over {memory} KiB takes too long")
         if lanes > MAX_LANES:
             raise CostTooHigh(f"argon2 with {lanes} lanes is above {MAX_LANES}")

@@ -1,4 +1,4 @@
-"""The bcrypt family. One hash function with several prefixes; AuthMe tells them apart only when it writes."""
+"""The bcrypt family: one hash function with several prefixes, which AuthMe distinguishes only when it writes."""
 
 import re
 from typing import ClassVar
@@ -9,26 +9,26 @@ from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher, Ha
 from plugin_bridge.hashers.hex_digests import is_same
 
 MAX_COST = 16
-_HIGHEST_COST_THERE_IS = 31
+_MAX_BCRYPT_COST = 31
 _FORM = re.compile(r"\$2[abxy]\$([0-9]{2})\$[./A-Za-z0-9]{53}")
-_SIGNIFICANT_BYTES = 72  # bcrypt never looks further, even if that splits a character
+_SIGNIFICANT_BYTES = 72  # bcrypt ignores the rest, even if that splits a character
 
 
 def verify_bcrypt(password: str, text: str) -> bool:
-    """Whether the password belongs to a hash of any prefix (2a, 2b, 2x, 2y) and any cost. Raises `CostTooHigh`."""
+    """Return whether the password matches a hash of prefix 2a, 2b, 2x or 2y and any cost. Raises `CostTooHigh`."""
     form = _FORM.fullmatch(text)
     if form is None:
         return False
     cost = int(form[1])
-    if MAX_COST < cost <= _HIGHEST_COST_THERE_IS:
+    if MAX_COST < cost <= _MAX_BCRYPT_COST:
         raise CostTooHigh(f"bcrypt cost {cost} is above {MAX_COST}")
     return bcrypt.checkpw(_secret(password), text.encode())
 
 
 def create_bcrypt(password: str, version: str, cost: int) -> str:
-    """A new hash; `version` is its prefix, such as `$2y$`."""
+    """Create a hash; `version` is its prefix, such as `$2y$`."""
     digest = bcrypt.hashpw(_secret(password), bcrypt.gensalt(cost, prefix=b"2a")).decode()
-    return version + digest[4:]  # the library does not write 2y, which is the same function
+    return version + digest[4:]  # the library does not write 2y, which is the same function as 2a
 
 
 def _secret(password: str) -> bytes:
@@ -60,7 +60,7 @@ class Bcrypt(Hasher):
 
 
 class FixedCostBcrypt(Bcrypt):
-    """bcrypt with a cost that no host can configure."""
+    """bcrypt with a cost that cannot be configured."""
 
     def __init__(self, cost: int = 10) -> None:
         super().__init__(cost)
@@ -77,7 +77,7 @@ class Bcrypt2y(FixedCostBcrypt):
 
 
 class XfBcrypt(FixedCostBcrypt):
-    """bcrypt as XenForo writes it. XenForo's own hash stands in another table, which AuthMe reads and we do not."""
+    """bcrypt as XenForo writes it. XenForo's own hash is in another table, which AuthMe reads and we do not."""
 
     name = "XFBCRYPT"
     uses_forum_table = True
@@ -86,7 +86,7 @@ class XfBcrypt(FixedCostBcrypt):
 class Ipb4(FixedCostBcrypt):
     """bcrypt as Invision Power Board 4 writes it: cost 13, the salt's 22 characters also in a column of their own.
 
-    Nothing is made of that column, but where it is NULL no password is right.
+    That column is not used, but where it is NULL no password verifies.
     """
 
     name = "IPB4"

@@ -18,7 +18,7 @@ from plugin_bridge.hashers.separate_salts import (
 )
 from plugin_bridge.hashers.unsalted import Cmw, CrazyCrypt1, DoubleMd5, Md5, RoyalAuth, Sha1, Sha512, Smf
 
-# With AuthMe's default parameters: enough to verify anything, since costs are read from the stored hash.
+# With AuthMe's default parameters: enough to verify any hash, since costs are read from the stored one.
 HASHERS: dict[str, Hasher] = {
     hasher.name: hasher
     for hasher in (
@@ -57,5 +57,5 @@ HASHERS: dict[str, Hasher] = {
 
 
 def find_hasher(name: str) -> Hasher | None:
-    """The algorithm of AuthMe's name, in any case; None if we do not have it."""
+    """Return the algorithm of AuthMe's name, in any case, or None if it is not supported."""
     return HASHERS.get(name.upper())

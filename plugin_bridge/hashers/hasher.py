@@ -1,7 +1,7 @@
-"""What every algorithm is: a `Hasher`. What it hashes, what it makes, and what keeps it from running forever.
+"""The interface of all algorithms (`Hasher`), with the records and the limits they share.
 
-A stored hash names its own price in time and memory, and a row of the table can be anybody's. The limits here are
-what we grant; a hash that asks for more does not verify.
+A stored hash determines its own cost in time and memory, and players can choose what a row holds. Hashes that exceed
+the limits here do not verify.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ MAX_ROUNDS = 10_000_000  # of PBKDF2 and of phpass
 
 class UnhashablePassword(ValueError):
     """The password cannot be hashed: it is longer than `MAX_PASSWORD_BYTES`, has a lone surrogate, which UTF-8
-    cannot hold, or has characters that the algorithm takes for each other.
+    cannot encode, or has characters that the algorithm does not distinguish.
     """
 
 
 class UnusableAlgorithm(ValueError):
-    """The configured algorithm or its parameter cannot be used here. The message is a sentence that names the key."""
+    """The configured algorithm or its parameter cannot be used. The message is a sentence that names the key."""
 
 
 class CostTooHigh(ValueError):
-    """A stored hash asks for more time or memory than we grant. The message holds no part of the hash."""
+    """A stored hash demands more time or memory than the limits allow. The message holds no part of the hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashedPassword:
-    """What stands in the password column and, for some algorithms, in the salt column."""
+    """Value of the password column and, for some algorithms, of the salt column."""
 
     hash: str = field(repr=False)
     salt: str | None = field(default=None, repr=False)
@@ -42,7 +42,7 @@ class HashedPassword:
 
 @dataclass(frozen=True, slots=True)
 class HashingConfig:
-    """How AuthMe is told to hash. The defaults are AuthMe's own."""
+    """The part of AuthMe's config that concerns hashing. The defaults are AuthMe's own."""
 
     password_hash: str = "SHA256"  # noqa: S105 - the name of an algorithm
     legacy_hashes: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class HashingConfig:
 
 
 def is_hashable(password: str) -> bool:
-    """Whether a password may be hashed at all: at most 1024 bytes of UTF-8, without lone surrogates."""
+    """Return whether a password may be hashed at all: at most 1024 bytes of UTF-8, without lone surrogates."""
     if len(password) > MAX_PASSWORD_BYTES:
         return False
     try:
@@ -63,25 +63,25 @@ def is_hashable(password: str) -> bool:
 
 
 class Hasher(ABC):
-    """One algorithm, with the parameters for new hashes. It has no state and may be shared by threads.
+    """One algorithm, with the parameters for new hashes. Stateless; may be shared by threads.
 
-    A subclass writes `_matches` and `_create`; both get an `is_hashable` password and a lower-case username.
+    A subclass implements `_matches` and `_create`; both get an `is_hashable` password and a lower-case username.
     """
 
     name: ClassVar[str]
     needs_salt_column: ClassVar[bool] = False
     is_ascii_only: ClassVar[bool] = False
-    """Whether all characters outside ASCII are one and the same to it: such a password is verified, but never made."""
+    """Whether all characters outside ASCII are the same to it: such passwords are verified, but not hashed anew."""
     is_deprecated: ClassVar[bool] = False
-    """Whether AuthMe verifies its hashes but does not make any more."""
+    """Whether AuthMe verifies its hashes but no longer creates any."""
     uses_forum_table: ClassVar[bool] = False
-    """Whether AuthMe's table is then a forum's own table of users: a row has more to it there than we could insert."""
+    """Whether AuthMe's table is then a forum's own table of users, whose rows need more than we could insert."""
 
     def verify(self, password: str, stored: HashedPassword, username: str) -> bool:
-        """Whether AuthMe would take this password for the stored hash.
+        """Return whether AuthMe would accept this password for the stored hash.
 
-        False, and never an exception, for a hash this algorithm cannot read, a missing separate salt, an
-        unhashable password, and a hash that costs too much (this one is logged).
+        Never raises: returns False for a hash that this algorithm cannot read, a missing separate salt, an unhashable
+        password, and a hash that costs too much (which is logged).
         """
         if not is_hashable(password) or not self._is_readable(stored):
             return False
@@ -94,20 +94,20 @@ class Hasher(ABC):
             return False
 
     def hash(self, password: str, username: str) -> HashedPassword:
-        """A new hash with a fresh random salt.
+        """Create a hash with a fresh random salt.
 
         Raises `UnhashablePassword`, and `UnusableAlgorithm` if the algorithm is deprecated.
         """
         if self.is_deprecated:
-            raise UnusableAlgorithm(f"{self.name} hashes are verified, but no longer made.")
+            raise UnusableAlgorithm(f"{self.name} hashes are verified, but no longer created.")
         if not is_hashable(password):
             raise UnhashablePassword("the password is too long or is not valid text")
         if self.is_ascii_only and not password.isascii():
-            raise UnhashablePassword(f"{self.name} cannot tell characters outside ASCII from each other")
+            raise UnhashablePassword(f"{self.name} does not distinguish characters outside ASCII")
         return self._create(password, username.lower())
 
     def with_parameters(self, config: HashingConfig) -> Hasher:
-        """This algorithm with the configured cost; itself if it has none. Raises `UnusableAlgorithm`."""
+        """Return this algorithm with the configured cost, or itself if it has none. Raises `UnusableAlgorithm`."""
         return self
 
     def _is_readable(self, stored: HashedPassword) -> bool:
@@ -117,7 +117,7 @@ class Hasher(ABC):
 
     @abstractmethod
     def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        """The comparison; a ValueError means "cannot read this hash"."""
+        """Compare; a ValueError means that this hash cannot be read."""
 
     @abstractmethod
     def _create(self, password: str, username: str) -> HashedPassword: ...

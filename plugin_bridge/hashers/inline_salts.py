@@ -1,4 +1,4 @@
-"""Digests that carry their salt in the same text. The whole text is computed again and compared to the letter."""
+"""Algorithms that store digest and salt in one text. The whole text is computed again and compared exactly."""
 
 import secrets
 from abc import abstractmethod
@@ -16,7 +16,7 @@ class _Doubled(Hasher):
     @staticmethod
     @abstractmethod
     def _digest(text: str) -> str:
-        """In hexadecimal."""
+        """Return the digest in hexadecimal."""
 
     def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
         parts = stored.hash.split("$")
@@ -30,7 +30,7 @@ class _Doubled(Hasher):
 
 
 class Sha256(_Doubled):
-    """AuthMe's default."""
+    """AuthMe's default algorithm."""
 
     name = "SHA256"
     _mark = "SHA"
@@ -41,7 +41,7 @@ class Sha256(_Doubled):
 
 
 class Md5Vb(_Doubled):
-    """As vBulletin does."""
+    """The variant of vBulletin."""
 
     name = "MD5VB"
     _mark = "MD5vb"

@@ -1,4 +1,4 @@
-"""AuthMe's password check: the configured algorithm, the legacy ones, and which of them cannot be used at all."""
+"""AuthMe's password check: the configured algorithm, then the legacy ones. Rejects those that cannot be used."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of Au
 LEGACY_HASHES_KEY = "settings.security.legacyHashes"
 SALT_COLUMN_KEY = "DataSource.mySQLColumnSalt"
 
-# Values AuthMe knows that name no algorithm two programs could share.
-_NO_ALGORITHMS = {
+# Values of passwordHash that AuthMe knows, but that name no algorithm two programs could share.
+_UNSUPPORTED = {
     "TWO_FACTOR": "a password is then a code that changes every 30 seconds",
-    "CUSTOM": "another plugin then hashes the passwords, in a way of its own",
+    "CUSTOM": "another plugin then hashes the passwords in its own way",
     "PLAINTEXT": "AuthMe itself replaces it by SHA256 when the game server starts",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """The answer to a password. It is true in a condition exactly if the password was right."""
+    """Result of a password check; true in a condition exactly if the password was right."""
 
-    algorithm: str | None  # that matched; None for a wrong password
+    algorithm: str | None  # the one that matched; None for a wrong password
     needs_rehash: bool = False  # a legacy algorithm matched: AuthMe would write a new hash now
 
     def __bool__(self) -> bool:
@@ -44,17 +44,17 @@ class PasswordHasher:
     def __init__(self, configured: Hasher, legacy: Sequence[Hasher] = ()) -> None:
         self._configured = configured
         self._legacy = tuple(hasher for hasher in legacy if hasher.name != configured.name)
-        # Made here and not at its first use, so that the first unknown name takes no longer than the next.
-        self._decoy = configured.hash(secrets.token_urlsafe(24), "")
+        # Created here and not at its first use, so that the first unknown name takes no longer than the next.
+        self._dummy = configured.hash(secrets.token_urlsafe(24), "")
 
     @property
     def algorithm(self) -> str:
-        """The name of the configured algorithm, which `hash` uses."""
+        """Name of the configured algorithm, which `hash` uses."""
         return self._configured.name
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """The names of all whose hashes verify: the configured one first."""
+        """Names of all algorithms whose hashes verify, the configured one first."""
         return (self._configured.name, *(hasher.name for hasher in self._legacy))
 
     @property
@@ -73,11 +73,11 @@ class PasswordHasher:
         return not self._configured.uses_forum_table
 
     def hash(self, password: str, username: str) -> HashedPassword:
-        """A new hash by the configured algorithm; raises `UnhashablePassword`."""
+        """Create a hash with the configured algorithm. Raises `UnhashablePassword`."""
         return self._configured.hash(password, username)
 
     def verify(self, password: str, stored: HashedPassword, username: str) -> VerifyResult:
-        """Which algorithm says yes, or `WRONG_PASSWORD`."""
+        """Return the algorithm that accepts the password, or `WRONG_PASSWORD`."""
         if self._configured.verify(password, stored, username):
             return VerifyResult(self._configured.name)
         for hasher in self._legacy:
@@ -86,15 +86,14 @@ class PasswordHasher:
         return WRONG_PASSWORD
 
     def verify_dummy(self, password: str, username: str) -> VerifyResult:
-        """Always `WRONG_PASSWORD`, after the work of a wrong one: an unknown name must not answer sooner."""
-        self.verify(password, self._decoy, username)
+        """Return `WRONG_PASSWORD` after the work of a real check, so that unknown names do not answer sooner."""
+        self.verify(password, self._dummy, username)
         return WRONG_PASSWORD
 
     def rehash(self, password: str, verdict: VerifyResult, username: str) -> HashedPassword | None:
-        """What AuthMe would write after this verdict: the same password by the configured algorithm.
+        """Return what AuthMe would write after this result: a hash of the same password by the configured algorithm.
 
-        None where it would leave the stored hash as it is, and where the configured algorithm does not take the
-        password.
+        None where AuthMe would keep the stored hash, and where the configured algorithm does not accept the password.
         """
         if not verdict.needs_rehash:
             return None
@@ -105,15 +104,15 @@ class PasswordHasher:
 
 
 def make_password_hasher(config: HashingConfig) -> PasswordHasher:
-    """The check AuthMe is configured to do; unavailable legacy ones stay out. Raises `UnusableAlgorithm`."""
-    reason = _why_unusable(config.password_hash, config) or _why_not_made(config.password_hash)
+    """Build the check AuthMe is configured to do, without unusable legacy algorithms. Raises `UnusableAlgorithm`."""
+    reason = _unusable_reason(config.password_hash, config) or _not_created_reason(config.password_hash)
     configured = find_hasher(config.password_hash)
     if reason is not None or configured is None:
         raise UnusableAlgorithm(f"{PASSWORD_HASH_KEY} is {config.password_hash}: {reason}.")
     if configured.uses_forum_table:
         log.warning(
             "%s is %s: the table belongs to a forum. Passwords are verified, but no player is ever added to it; "
-            "who is approved here registers there",
+            "approved users have to register in the forum",
             PASSWORD_HASH_KEY,
             configured.name,
         )
@@ -123,31 +122,31 @@ def make_password_hasher(config: HashingConfig) -> PasswordHasher:
 def _available_legacy(config: HashingConfig) -> list[Hasher]:
     available = []
     for name in config.legacy_hashes:
-        hasher, reason = find_hasher(name), _why_unusable(name, config)
+        hasher, reason = find_hasher(name), _unusable_reason(name, config)
         if hasher is None or reason is not None:
-            log.warning("%s has %s, whose hashes do not verify here: %s", LEGACY_HASHES_KEY, name, reason)
+            log.warning("%s has %s, whose hashes are not verified here: %s", LEGACY_HASHES_KEY, name, reason)
         else:
             available.append(hasher)
     return available
 
 
-def _why_unusable(name: str, config: HashingConfig) -> str | None:
-    """Why no password can be verified by this algorithm, and what to do about it; None if it can."""
+def _unusable_reason(name: str, config: HashingConfig) -> str | None:
+    """Return why this algorithm cannot verify passwords, and what to do about it; None if it can."""
     hasher = find_hasher(name)
     if hasher is None:
-        reason = _NO_ALGORITHMS.get(name.upper(), "that is no algorithm we know")
+        reason = _UNSUPPORTED.get(name.upper(), "this algorithm is not supported")
         return f"{reason}; choose another one, such as BCRYPT"
     if hasher.needs_salt_column and not config.has_salt_column:
         return (
-            f"it keeps its salt in a column of its own, but {SALT_COLUMN_KEY} is empty, and nobody could log in; "
-            "name a column there or choose another algorithm, such as BCRYPT"
+            f"it stores its salt in a column of its own, but {SALT_COLUMN_KEY} is empty, so that no password would "
+            "verify; name a column there or choose another algorithm, such as BCRYPT"
         )
     return None
 
 
-def _why_not_made(name: str) -> str | None:
-    """Why this algorithm cannot be the one for new passwords; None if it can."""
+def _not_created_reason(name: str) -> str | None:
+    """Return why this algorithm cannot be used for new passwords; None if it can."""
     hasher = find_hasher(name)
     if hasher is None or not hasher.is_deprecated:
         return None
-    return f"its hashes are verified, but no longer made; put it into {LEGACY_HASHES_KEY} and choose another one here"
+    return f"its hashes are verified, but no longer created; add it to {LEGACY_HASHES_KEY} and choose another one here"

@@ -1,6 +1,6 @@
-"""PBKDF2 with HMAC-SHA256, in the three forms AuthMe knows: tag `$` rounds `$` salt `$` key.
+"""PBKDF2 with HMAC-SHA256, in the three forms that AuthMe knows: tag `$` rounds `$` salt `$` key.
 
-They differ in how salt and key are written. None looks at the tag; the stored key says how long it has to be.
+They differ in the encoding of salt and key. The tag is ignored; the length of the stored key is the length to derive.
 """
 
 import base64
@@ -21,14 +21,14 @@ from plugin_bridge.hashers.hasher import (
 )
 
 _DIGEST_BYTES = 32  # of SHA-256
-_USUAL_DIGESTS = 2  # in the longest key that AuthMe makes
+_USUAL_DIGESTS = 2  # in the longest key that AuthMe writes
 _NUMBER = re.compile(r"[0-9]{1,255}")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?")
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A stored text taken apart; salt and key as they are written there."""
+    """A stored text taken apart; salt and key in their stored encoding."""
 
     rounds: int
     salt: str = field(repr=False)
@@ -36,7 +36,7 @@ class _Parts:
 
 
 def _split(text: str) -> _Parts:
-    """Raises ValueError for a text of another form, `CostTooHigh` for too many rounds."""
+    """Split a stored text. Raises ValueError for another form, `CostTooHigh` for too many rounds."""
     parts = text.rstrip("$").split("$")  # AuthMe's Java drops empty parts at the end
     if len(parts) != 4 or _NUMBER.fullmatch(parts[1]) is None or int(parts[1]) == 0:
         raise ValueError("this is not tag, rounds, salt and key")
@@ -47,14 +47,14 @@ def _split(text: str) -> _Parts:
 
 
 def _is_key(secret: bytes, salt: bytes, rounds: int, key: bytes) -> bool:
-    """Raises `CostTooHigh`: every 32 bytes of a key cost all rounds anew, and the stored key says how many it has."""
+    """Compare with the derived key. Raises `CostTooHigh`: every 32 bytes of the stored key's length cost all rounds."""
     if rounds * -(-len(key) // _DIGEST_BYTES) > MAX_ROUNDS * _USUAL_DIGESTS:
         raise CostTooHigh(f"{rounds} rounds for a key of {len(key)} bytes take too long")
     return hmac.compare_digest(hashlib.pbkdf2_hmac("sha256", secret, salt, rounds, len(key)), key)
 
 
 def _decode_base64(text: str) -> bytes:
-    """As Java decodes it: the padding may be left out as a whole, and nothing else is forgiven."""
+    """Decode as Java does: all of the padding may be missing, and no other deviation is tolerated."""
     if _BASE64.fullmatch(text) is None:
         raise ValueError("this is not base64")
     bare = text.rstrip("=")
@@ -66,15 +66,15 @@ def _encode_base64(raw: bytes) -> str:
 
 
 def _configured_rounds(config: HashingConfig, default: int) -> int:
-    """Raises `UnusableAlgorithm`; 0 or less means the algorithm's own default."""
+    """Return the configured rounds; 0 or less means `default`. Raises `UnusableAlgorithm`."""
     rounds = config.pbkdf2_rounds
     if rounds > MAX_ROUNDS:
-        raise UnusableAlgorithm(f"settings.security.pbkdf2Rounds is {rounds}; at most {MAX_ROUNDS} are possible.")
+        raise UnusableAlgorithm(f"settings.security.pbkdf2Rounds is {rounds}; the maximum is {MAX_ROUNDS}.")
     return rounds if rounds > 0 else default
 
 
 class Pbkdf2(Hasher):
-    """`pbkdf2_sha256$` rounds `$` salt `$` key: the salt is taken as text, the key of 64 bytes is upper-case hex."""
+    """`pbkdf2_sha256$` rounds `$` salt `$` key: the salt is used as text, the key of 64 bytes is upper-case hex."""
 
     name = "PBKDF2"
     _DEFAULT_ROUNDS = 10_000
@@ -120,9 +120,9 @@ class Pbkdf2Base64(Hasher):
 
 
 class Pbkdf2Django(Hasher):
-    """`pbkdf2_sha256$` rounds `$` salt `$` key: the salt is taken as text, the key is base64 and always 32 bytes.
+    """`pbkdf2_sha256$` rounds `$` salt `$` key: the salt is used as text, the key is base64 and always 32 bytes.
 
-    The password counts as ASCII with a question mark for every other character, which Django itself does not do.
+    The password is encoded as ASCII with a question mark for every other character, which Django itself does not do.
     """
 
     name = "PBKDF2DJANGO"

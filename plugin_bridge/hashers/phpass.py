@@ -1,4 +1,4 @@
-"""phpass, PHP's "portable" hash, and the two forums that use it: MD5 thousands of times over.
+"""phpass, PHP's "portable" hash, and the two forums that use it: thousands of rounds of MD5.
 
 The form is `$P$` or `$H$`, a letter for the number of rounds, eight characters of salt, 22 of the digest.
 """
@@ -15,13 +15,13 @@ from plugin_bridge.hashers.hex_digests import is_same
 
 _LENGTH = 34
 _MD5_BLOCK = 64  # bytes; each round hashes the whole password again
-_FEWEST_ROUNDS = 7  # powers of two
-_MOST_ROUNDS_THERE_ARE = 30
+_MIN_POWER = 7  # powers of two
+_MAX_POWER = 30
 _BCRYPT_FORM = re.compile(r"\$2.{58}", re.DOTALL)
 
 
 class WordPress(Hasher):
-    """phpass of the UTF-8 password, written as `$P$` with 8192 rounds. WordPress 6.8's own bcrypt is another thing."""
+    """phpass of the UTF-8 password, written as `$P$` with 8192 rounds. WordPress 6.8's own bcrypt is not supported."""
 
     name = "WORDPRESS"
     uses_forum_table = True
@@ -38,9 +38,9 @@ class WordPress(Hasher):
 
 
 class PhpBb(Hasher):
-    """What phpBB has had one after the other: md5, phpass as `$H$`, and bcrypt, which is what is written: `$2y$`.
+    """The algorithms that phpBB has used over time: md5, phpass as `$H$`, and bcrypt as `$2y$`, which new hashes use.
 
-    For the first two the password counts as Latin-1, with a question mark for every other character.
+    For the first two the password is encoded as Latin-1, with a question mark for every other character.
     """
 
     name = "PHPBB"
@@ -64,10 +64,10 @@ class PhpBb(Hasher):
 
 
 def _phpass(secret: bytes, setting: str, salt: bytes) -> str:
-    """The whole text for the first twelve characters of it. Raises ValueError for a number of rounds there is not."""
+    """Return the whole text for its first twelve characters. Raises ValueError for an impossible number of rounds."""
     power = HASH64_CHARS.index(setting[3])
-    if not _FEWEST_ROUNDS <= power <= _MOST_ROUNDS_THERE_ARE:
-        raise ValueError("phpass has no such number of rounds")
+    if not _MIN_POWER <= power <= _MAX_POWER:
+        raise ValueError("phpass does not allow this number of rounds")
     rounds = 1 << power
     if rounds > MAX_ROUNDS:
         raise CostTooHigh(f"{rounds} rounds are above {MAX_ROUNDS}")

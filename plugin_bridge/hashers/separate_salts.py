@@ -1,4 +1,4 @@
-"""Digests whose salt stands in a column of its own. Most were taken over from a forum's table of users."""
+"""Algorithms whose salt is in a column of its own. Most come from a forum's table of users."""
 
 import hashlib
 import hmac
@@ -13,7 +13,7 @@ _LETTERS_AND_DIGITS = string.digits + string.ascii_letters
 
 
 class SeparatelySalted(Hasher):
-    """A digest of password and salt. The salt counts as a text, to the letter; it may be empty, but not missing."""
+    """A digest of password and salt. The salt is used as text, exactly; it may be empty, but not missing."""
 
     needs_salt_column = True
 
@@ -68,7 +68,7 @@ class DoubleSha512(SeparatelySalted):
 
 
 class Salted2Md5(SeparatelySalted):
-    """md5(md5(password) + salt). How long a new salt is can be configured: `doubleMD5SaltLength` hex digits."""
+    """md5(md5(password) + salt). `doubleMD5SaltLength` configures the length of new salts in hex digits."""
 
     name = "SALTED2MD5"
 
@@ -91,7 +91,7 @@ class Salted2Md5(SeparatelySalted):
 
 
 class MyBb(SeparatelySalted):
-    """md5(md5(salt) + md5(password)), as MyBB does; eight letters and digits of salt."""
+    """md5(md5(salt) + md5(password)), as MyBB does; the salt is eight letters and digits."""
 
     name = "MYBB"
 
@@ -103,7 +103,7 @@ class MyBb(SeparatelySalted):
 
 
 class Ipb3(SeparatelySalted):
-    """md5(md5(salt) + md5(password)), as Invision Power Board 3 does; five hex digits of salt."""
+    """md5(md5(salt) + md5(password)), as Invision Power Board 3 does; the salt is five hex digits."""
 
     name = "IPB3"
 
@@ -127,9 +127,9 @@ class Wbb3(SeparatelySalted):
 
 
 class PhpFusion(SeparatelySalted):
-    """HMAC-SHA256 of the password, the key being the hex text of sha1(salt).
+    """HMAC-SHA256 of the password; the key is the hex text of sha1(salt).
 
-    The password counts as ASCII with a question mark for every other character.
+    The password is encoded as ASCII with a question mark for every other character.
     """
 
     name = "PHPFUSION"

@@ -1,6 +1,7 @@
-"""Digests without a random salt: the same password, or the same name and password, is the same hash everywhere.
+"""Digests without a random salt: the same password, or the same name and password, has the same hash everywhere.
 
-AuthMe advises against all of them. It makes new ones where a host chose so, and of the four plain ones none at all.
+AuthMe advises against all of them. It creates new ones only where a host configured so, and none of the four plain
+ones.
 """
 
 import hashlib
@@ -75,7 +76,7 @@ class Cmw(Unsalted):
 
 
 class RoyalAuth(Unsalted):
-    """sha512, 25 times, each time of the hex text before."""
+    """sha512, 25 times, each time of the previous hex text."""
 
     name = "ROYALAUTH"
 
@@ -89,7 +90,7 @@ class RoyalAuth(Unsalted):
 class Smf(Unsalted):
     """sha1(username + password), as Simple Machines Forum does.
 
-    There is a column for a salt as well; nothing is made of it, but where it is NULL no password is right.
+    There is a salt column as well; it is not used, but where it is NULL no password verifies.
     """
 
     name = "SMF"
@@ -107,7 +108,7 @@ class Smf(Unsalted):
 class CrazyCrypt1(Unsalted):
     """sha512 of name and password in a fixed phrase, as CrazyLogin did.
 
-    Only as many bytes of the UTF-8 count as the text has UTF-16 units, so that a few at the end are lost.
+    The digest covers only as many bytes of the UTF-8 as the text has UTF-16 units, so that a few at the end are cut.
     """
 
     name = "CRAZYCRYPT1"

@@ -1,4 +1,4 @@
-"""The game server's own files: `ops.json` and `server.properties`. They are read, never written."""
+"""Read-only access to the game server's own files, `ops.json` and `server.properties`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 HIGHEST_LEVEL = 4
 MAX_FILE_BYTES = 1024 * 1024
 
-# What changes with a file: inode, size, time of its content, time of its permissions. None: there is no file.
+# Changes with the file: inode, size, modification time, change time. None: the file does not exist.
 _Stamp = tuple[int, int, int, int] | None
-_UNKNOWN = "unknown"  # in place of a stamp: before the first look, or when not even a stamp can be had
+_UNKNOWN = "unknown"  # in place of a stamp: before the first look, or when `stat` fails
 
 
 class ServerFileError(Exception):
@@ -27,10 +27,10 @@ class ServerFileError(Exception):
 
 
 class OpsFile:
-    """Who is an operator right now. May be shared by threads; one `stat` per question while nothing changes.
+    """Current operators of the game server. May be shared by threads; one `stat` per call while nothing changes.
 
-    A missing file (or no path at all) means no operators but `extra_names`, who count as level 4. A file that
-    is half-written or unreadable leaves the last good list in force, with one warning per state of the file.
+    Without the file (or a path) there are no operators but `extra_names`, who have level 4. While the file is
+    half-written or unreadable the last good list stays in force, with one warning per state of the file.
     """
 
     def __init__(self, path: Path | None, extra_names: Iterable[str] = ()) -> None:
@@ -43,12 +43,12 @@ class OpsFile:
         self._names = frozenset(self._extra)
 
     def level_of(self, name: str) -> int:
-        """The operator level, 1 to 4; 0 for everybody else. The case of the name does not matter."""
+        """Return the operator level, 1 to 4, or 0 for other players. The case of the name does not matter."""
         self._refresh()
         return self._levels.get(name.lower(), 0)
 
     def names(self) -> frozenset[str]:
-        """All names in the file and the extra ones, in lower case."""
+        """Return all names in the file and the extra ones, in lower case."""
         self._refresh()
         return self._names
 
@@ -63,9 +63,9 @@ class OpsFile:
                     return
                 levels = {} if stamp is None else _read_levels(self._path)
             except (OSError, ValueError, RecursionError) as problem:
-                # It is tried again at the next question; only the warning is not repeated.
+                # The next call tries again; only the warning is not repeated.
                 if stamp != self._warned:
-                    log.warning("%s: the last good list of operators stays: %s", self._path, problem)
+                    log.warning("%s: the last good list of operators stays in force: %s", self._path, problem)
                 self._warned = stamp
                 return
             self._loaded, self._warned = stamp, None
@@ -74,16 +74,16 @@ class OpsFile:
 
 
 def read_operators(path: Path) -> dict[str, int]:
-    """Level by lower-case name; empty where there is no file. Raises `ServerFileError`."""
+    """Return the operator levels by lower-case name; empty where there is no file. Raises `ServerFileError`."""
     try:
         return {} if _find_stamp(path) is None else _read_levels(path)
     except (OSError, ValueError, RecursionError) as problem:
-        raise ServerFileError(f"{path} cannot be read: {_words_of(problem)}") from problem
+        raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
 
 
 @dataclass(frozen=True, slots=True)
 class ServerProperties:
-    """What the daemon needs of `server.properties`. The defaults are the game server's own."""
+    """The values that the daemon needs of `server.properties`. The defaults are the game server's own."""
 
     server_ip: str = ""  # empty: all addresses
     server_port: int = 25565
@@ -97,11 +97,11 @@ class ServerProperties:
 
 
 def read_server_properties(path: Path) -> ServerProperties:
-    """The file's values, the server's default for each missing or unusable one; raises `ServerFileError`."""
+    """Read the file, with the server's default for each missing or unusable value. Raises `ServerFileError`."""
     try:
         text = _decode(_read_bounded(path))
     except (OSError, ValueError) as problem:
-        raise ServerFileError(f"{path} cannot be read: {_words_of(problem)}") from problem
+        raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
     found = _parse_properties(text)
     default = ServerProperties()
     password = found.get("rcon.password", default.rcon_password)
@@ -119,9 +119,10 @@ def read_server_properties(path: Path) -> ServerProperties:
 
 
 def find_uuid(path: Path | None, name: str) -> str | None:
-    """What a server in offline mode calls the player of this exact name; `path` is its `server.properties`.
+    """Return the UUID that a server in offline mode gives the player of this exact name.
 
-    None where the name alone does not tell: online mode, or a file that is missing or cannot be read.
+    `path` is its `server.properties`. None where the name alone does not decide: in online mode, or where the file is
+    missing or unreadable.
     """
     if path is None:
         return None
@@ -137,8 +138,8 @@ def _offline_uuid(name: str) -> str:
     return str(uuid.UUID(bytes=digest, version=3))
 
 
-def _words_of(problem: Exception) -> str:
-    """What is wrong, without the path, which is told anyway."""
+def _reason_of(problem: Exception) -> str:
+    """Return the reason without the path, which the caller names."""
     return str(problem.strerror) if isinstance(problem, OSError) else str(problem)
 
 
@@ -159,7 +160,7 @@ def _read_bounded(path: Path) -> bytes:
 
 
 def _read_levels(path: Path) -> dict[str, int]:
-    """Lower-case name → level, without entries that lack either; raises ValueError if it is not a list."""
+    """Return level by lower-case name, skipping entries that lack either. Raises ValueError if it is not a list."""
     entries = json.loads(_read_bounded(path).decode("utf-8-sig"))
     if not isinstance(entries, list):
         raise ValueError("it is not a list")
@@ -173,14 +174,14 @@ def _read_levels(path: Path) -> dict[str, int]:
 
 
 def _decode(content: bytes) -> str:
-    """Newer servers write UTF-8, older ones Latin-1; the game reads them in this order too."""
+    """Decode UTF-8, which newer servers write, or else Latin-1; the game tries them in this order too."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
 
 
-# Java's format: `key=value`, `key: value` or `key value`; a backslash escapes, at a line's end it joins.
+# Java's format: `key=value`, `key: value` or `key value`; a backslash escapes, or joins lines at the end of one.
 _PAIR = re.compile(r"((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -196,7 +197,7 @@ def _parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """The lines without comments and indentation, continued ones joined."""
+    """Yield the lines without comments and indentation, continued ones joined."""
     logical, is_continued = "", False
     for line in re.split(r"\r\n|\r|\n", text):
         stripped = line.lstrip(" \t\f")
@@ -214,7 +215,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 def _unescape(text: str) -> str:
     plain = _ESCAPE.sub(_unescape_one, text)
-    # A character outside the basic plane is written as two escapes, one for each half.
+    # Java writes a character outside the basic plane as two escapes, one for each surrogate.
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -1,4 +1,4 @@
-"""Which version of a plugin the game server has: what its jar says in `plugin.yml`."""
+"""Version of a plugin that the game server has, as its jar's `plugin.yml` states it."""
 
 import logging
 import zipfile
@@ -10,26 +10,26 @@ import yaml
 log = logging.getLogger(__name__)
 
 MAX_DESCRIPTION_BYTES = 64 * 1024
-_MOST_JARS = 20
-_LONGEST_VERSION = 100
+_MAX_JARS = 20
+_MAX_VERSION_LENGTH = 100
 
 _Stamp = tuple[str, int, int]  # name, time of the content, size
 
 
 class PluginJar:
-    """Looks for one plugin in the server's `plugins` folder. May be shared by threads."""
+    """Finder of one plugin in the server's `plugins` folder. May be shared by threads."""
 
     def __init__(self, folder: Path | None, name: str = "AuthMe") -> None:
-        """`folder` None: the config does not tell where the game server is. The jar's name begins with `name`."""
+        """`folder` None: the config does not say where the game server is. The jar's name begins with `name`."""
         self._folder = folder
         self._name = name
         self._known: tuple[tuple[_Stamp, ...], str | None] = ((), None)
 
     def find_version(self) -> str | None:
-        """As its author wrote it. None without a jar of this plugin that can be read.
+        """Return the version as the author wrote it, or None without a readable jar of this plugin.
 
-        A jar is opened again only when one of them changed. Of several the newest file counts: the others were
-        forgotten there.
+        Jars are opened again only when one of them changed. Of several jars the newest counts: the others were left
+        behind by updates.
         """
         jars = self._list_jars()
         stamps = tuple(stamp for stamp, _path in jars)
@@ -39,7 +39,7 @@ class PluginJar:
         return self._known[1]
 
     def _list_jars(self) -> list[tuple[_Stamp, Path]]:
-        """The newest first."""
+        """Return the jars, newest first."""
         if self._folder is None:
             return []
         jars = []
@@ -48,31 +48,31 @@ class PluginJar:
                 status = path.stat()
                 jars.append(((path.name, status.st_mtime_ns, status.st_size), path))
         except OSError as problem:
-            log.debug("%s cannot be looked into: %s", self._folder, problem)
+            log.debug("cannot list %s: %s", self._folder, problem)
             return []
-        return sorted(jars, key=lambda jar: jar[0][1], reverse=True)[:_MOST_JARS]
+        return sorted(jars, key=lambda jar: jar[0][1], reverse=True)[:_MAX_JARS]
 
 
 def _read_version(jar: Path, plugin: str) -> str | None:
-    """None for the jar of another plugin, and for one that is broken or still being copied."""
+    """Return the version, or None for another plugin's jar and for one that is broken or still being copied."""
     try:
         with zipfile.ZipFile(jar) as archive, archive.open("plugin.yml") as file:
             written = file.read(MAX_DESCRIPTION_BYTES + 1)
         described = _parse(written)
     except (OSError, KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as problem:
-        log.debug("%s tells no version: %s", jar, problem)
+        log.debug("%s states no version: %s", jar, problem)
         return None
     if not isinstance(described, dict) or described.get("name") != plugin:
         return None
     version = described.get("version")
-    return version.strip()[:_LONGEST_VERSION] or None if isinstance(version, str) else None
+    return version.strip()[:_MAX_VERSION_LENGTH] or None if isinstance(version, str) else None
 
 
 def _parse(written: bytes) -> object:
-    """Texts, lists and tables alone: a version such as 5.10 is no number. Raises ValueError."""
+    """Parse into texts, lists and tables only, so that the version 5.10 stays a text. Raises ValueError."""
     if len(written) > MAX_DESCRIPTION_BYTES:
         raise ValueError("plugin.yml is too large")
     try:
-        return yaml.load(written.decode("utf-8-sig"), yaml.BaseLoader)  # noqa: S506 - it makes nothing but texts
+        return yaml.load(written.decode("utf-8-sig"), yaml.BaseLoader)  # noqa: S506 - it creates only texts
     except yaml.YAMLError as problem:
-        raise ValueError(f"plugin.yml is no YAML: {problem}") from problem
+        raise ValueError(f"plugin.yml is not YAML: {problem}") from problem

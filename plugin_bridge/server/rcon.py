@@ -1,9 +1,9 @@
-"""The game server's remote console: one conversation for some commands, bounded in time and in size.
+"""RCON client for the game server: one connection for a few commands, bounded in time and size.
 
-The protocol is Valve's, as the game speaks it: a packet is its length, a number, a type (32 bits each, little-endian),
-text in UTF-8 and two NULs. The server cuts a long answer into pieces of 4096 characters and does not say which one is
-the last; and it reads one packet at a time, closing the connection on two that arrive together. So a further packet,
-which it answers after everything before, is sent only once a full piece has come.
+The protocol is Valve's, as the game implements it: a packet is its length, an id, a type (32 bits each,
+little-endian), text in UTF-8 and two NULs. The server splits a long reply into parts of 4096 characters and does not
+mark the last one; and it reads one packet at a time, closing the connection when two arrive together. So another
+packet, which it answers after everything before, is sent only once a full part has arrived.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 MAX_COMMAND_BYTES = 1446
-"""The server closes the connection on a longer one."""
+"""The server closes the connection when it receives a longer one."""
 
-_MAX_PACKET = 16 * 1024  # 4096 characters of four bytes, and its head
-_MAX_ANSWER = 256 * 1024
-_PIECE = 4096  # bytes at least, of a piece that others may follow
-_MAX_SECONDS = 5.0  # seconds for the whole conversation
-_GOODBYE = 1.0
+_MAX_PACKET = 16 * 1024  # 4096 characters of four bytes, and the header
+_MAX_REPLY = 256 * 1024
+_PART_BYTES = 4096  # bytes; a part of at least this size may be followed by others
+_MAX_SECONDS = 5.0  # for the whole connection
+_CLOSE_SECONDS = 1.0
 
 _HEAD = struct.Struct("<iii")
 _LENGTH = struct.Struct("<i")
-_LOGIN, _COMMAND, _ANSWER, _NOTHING = 3, 2, 0, 100
-_REFUSED = -1  # in place of our number: the password is wrong
+_LOGIN, _COMMAND, _REPLY, _END_MARKER = 3, 2, 0, 100
+_REFUSED = -1  # in place of our packet id: the password is wrong
 
 
 class RconError(Exception):
-    """The conversation failed; `str()` says why, without the password."""
+    """RCON failed; `str()` says why, without the password."""
 
 
 class RconUnreachable(RconError):
-    """Nobody listens, or nobody answers in time."""
+    """The server refuses the connection, or does not answer in time."""
 
 
 class RconPasswordWrong(RconError):
-    """The server does not let us in."""
+    """The server rejects the password."""
 
 
 class RconProtocolError(RconError):
-    """What answers does not speak the protocol, or too much of it."""
+    """The peer does not follow the protocol, or its reply is too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class RconAddress:
-    """Where the console listens, and what opens it."""
+    """Address and password of a remote console."""
 
     host: str
     port: int
@@ -55,92 +55,92 @@ class RconAddress:
 
 
 class RconConnection:
-    """Logged in; `ask` as often as needed. Made by `open_rcon`, which bounds the time."""
+    """An authenticated RCON connection. Created by `open_rcon`, which bounds its time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._number = 0
+        self._last_id = 0
 
     async def execute(self, command: str) -> str:
-        """The whole answer to one command. Raises ValueError for a command that is too long or has line breaks."""
+        """Run a command and return the whole reply. Raises ValueError if it is too long or has line breaks."""
         if not command.isprintable() or len(command.encode()) > MAX_COMMAND_BYTES:
             raise ValueError("a command is one short line of printable text")
-        number = await self._send(_COMMAND, command)
-        answer = await self._receive_piece(number)
-        if len(answer) >= _PIECE:
-            answer += await self._receive_rest(number)
-        return answer.decode("utf-8", "replace")
+        sent_id = await self._send(_COMMAND, command)
+        reply = await self._receive_part(sent_id)
+        if len(reply) >= _PART_BYTES:
+            reply += await self._receive_rest(sent_id)
+        return reply.decode("utf-8", "replace")
 
     async def log_in(self, password: str) -> None:
-        """Raises `RconPasswordWrong`."""
-        number = await self._send(_LOGIN, password)
-        kind = _ANSWER
-        while kind == _ANSWER:  # some servers send an empty answer first
-            told, kind, _text = await self._receive()
-            if told == _REFUSED:
-                raise RconPasswordWrong("the server does not take the password of its remote console")
-            _require(told == number)
+        """Authenticate. Raises `RconPasswordWrong`."""
+        sent_id = await self._send(_LOGIN, password)
+        kind = _REPLY
+        while kind == _REPLY:  # some servers send an empty reply first
+            packet_id, kind, _text = await self._receive()
+            if packet_id == _REFUSED:
+                raise RconPasswordWrong("the server does not accept the password of its remote console")
+            _require(packet_id == sent_id)
 
-    async def _receive_rest(self, number: int) -> bytes:
-        last = await self._send(_NOTHING, "")
-        pieces: list[bytes] = []
+    async def _receive_rest(self, sent_id: int) -> bytes:
+        last = await self._send(_END_MARKER, "")
+        parts: list[bytes] = []
         size = 0
         while True:
-            told, _kind, text = await self._receive()
-            if told == last:
-                return b"".join(pieces)
-            _require(told == number)
+            packet_id, _kind, text = await self._receive()
+            if packet_id == last:
+                return b"".join(parts)
+            _require(packet_id == sent_id)
             size += len(text)
-            if size > _MAX_ANSWER:
-                raise RconProtocolError("the answer is too long")
-            pieces.append(text)
+            if size > _MAX_REPLY:
+                raise RconProtocolError("the reply is too long")
+            parts.append(text)
 
-    async def _receive_piece(self, number: int) -> bytes:
-        told, _kind, text = await self._receive()
-        _require(told == number)
+    async def _receive_part(self, sent_id: int) -> bytes:
+        packet_id, _kind, text = await self._receive()
+        _require(packet_id == sent_id)
         return text
 
     async def _send(self, kind: int, text: str) -> int:
-        self._number += 1
+        self._last_id += 1
         content = text.encode() + b"\0\0"
-        self._writer.write(_HEAD.pack(len(content) + 8, self._number, kind) + content)
+        self._writer.write(_HEAD.pack(len(content) + 8, self._last_id, kind) + content)
         await self._writer.drain()
-        return self._number
+        return self._last_id
 
     async def _receive(self) -> tuple[int, int, bytes]:
-        """Number, type and text of the next packet."""
+        """Return id, type and text of the next packet."""
         length = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))[0]
         if not 10 <= length <= _MAX_PACKET:
-            raise RconProtocolError("what answers there is no remote console of a game server")
+            raise RconProtocolError("the peer is not the remote console of a game server")
         packet = await self._reader.readexactly(length)
         _require(packet.endswith(b"\0\0"))
-        number, kind = struct.unpack_from("<ii", packet)
-        return number, kind, packet[8:-2]
+        packet_id, kind = struct.unpack_from("<ii", packet)
+        return packet_id, kind, packet[8:-2]
 
 
 def _require(is_right: bool) -> None:
     if not is_right:
-        raise RconProtocolError("what answers there does not keep to the protocol of remote consoles")
+        raise RconProtocolError("the peer does not follow the protocol of remote consoles")
 
 
 @contextlib.asynccontextmanager
 async def open_rcon(address: RconAddress, max_seconds: float = _MAX_SECONDS) -> AsyncIterator[RconConnection]:
-    """A conversation, logged in, that ends with the block, and after `max_seconds` seconds in any case.
+    """Connect and authenticate; the connection ends with the block, and after `max_seconds` in any case.
 
-    Entering, asking and leaving raise `RconError` for whatever goes wrong out there.
+    Raises `RconError` for every failure of the network or the peer, also inside the block and at its end.
     """
     try:
         async with asyncio.timeout(max_seconds):
             reader, writer = await asyncio.open_connection(address.host, address.port, limit=_MAX_PACKET)
             try:
-                conversation = RconConnection(reader, writer)
-                await conversation.log_in(address.password)
-                yield conversation
+                connection = RconConnection(reader, writer)
+                await connection.log_in(address.password)
+                yield connection
             finally:
                 writer.close()
                 with contextlib.suppress(OSError, TimeoutError):
-                    await asyncio.wait_for(writer.wait_closed(), _GOODBYE)
+                    await asyncio.wait_for(writer.wait_closed(), _CLOSE_SECONDS)
     except TimeoutError:
         raise RconUnreachable("it did not answer in time") from None
     except asyncio.IncompleteReadError:

@@ -1,6 +1,6 @@
-"""Asks a Minecraft server (Java Edition, 1.7 or newer) how it is, as the game's own server list does.
+"""Server List Ping: the status of a Minecraft server (Java Edition, 1.7 or newer), as the game's server list gets it.
 
-The protocol: a handshake that says what is wanted, a request for the status, one answer in JSON, a ping that is echoed.
+The protocol: a handshake that asks for the status, a status request, one reply in JSON, a ping that is echoed.
 """
 
 import asyncio
@@ -13,28 +13,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-MAX_ANSWER_BYTES: Final = 256 * 1024
-"""The game itself accepts 32767 characters; mods and pictures have been seen to need more."""
+MAX_REPLY_BYTES: Final = 256 * 1024
+"""The game itself accepts 32767 characters; replies with mods and icons have been seen to need more."""
 MAX_LISTED_PLAYERS: Final = 200
 
-_HANDSHAKE, _STATUS, _PING = 0, 0, 1  # ids of packets
+_HANDSHAKE, _STATUS, _PING = 0, 0, 1  # packet ids
 _ANY_VERSION: Final = -1
 _NEXT_IS_STATUS: Final = 1
-_LONGEST_TEXT: Final = 1000
-_DEEPEST: Final = 50
+_MAX_TEXT_LENGTH: Final = 1000
+_MAX_DEPTH: Final = 50
 _FORMATTING: Final = re.compile("§.?", re.DOTALL)
 _UNPRINTABLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class ServerUnreachable(Exception):
-    """There is no answer, or none that is one; `str()` is a few words for the log."""
+    """The server sent no valid reply; `str()` is a short reason for the log."""
 
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """What a server tells of itself. All texts are plain: no formatting codes, no control characters but newlines.
+    """Status that a server reports. All texts are plain: no formatting codes, no control characters but newlines.
 
-    `players`: some of those who are there, as far as the server names them. `latency`: seconds for a ping to return.
+    `players`: names of some of the players online, as far as the server lists them. `latency`: round trip in seconds.
     """
 
     online: int
@@ -46,30 +46,30 @@ class ServerStatus:
 
 
 async def fetch_status(host: str, port: int, max_seconds: float) -> ServerStatus:
-    """The server's answer within `max_seconds` seconds in all. Raises `ServerUnreachable`, whatever is wrong."""
+    """Return the server's status, within `max_seconds` in all. Raises `ServerUnreachable` for every failure."""
     try:
         async with asyncio.timeout(max_seconds):
-            return await _converse(host, port)
+            return await _query(host, port)
     except TimeoutError:
-        raise ServerUnreachable("it does not answer in time") from None
+        raise ServerUnreachable("it did not answer in time") from None
     except (OSError, EOFError, ValueError) as error:
         raise ServerUnreachable(f"{type(error).__name__}: {str(error)[:200]}") from error
 
 
-async def _converse(host: str, port: int) -> ServerStatus:
+async def _query(host: str, port: int) -> ServerStatus:
     reader, writer = await asyncio.open_connection(host, port)
     try:
         writer.write(_packet(_HANDSHAKE, _handshake(host, port)) + _packet(_STATUS, b""))
-        asked_at = time.perf_counter()
-        told = _parse(await _receive(reader, _STATUS))
-        latency = time.perf_counter() - asked_at
-        return read_status(told, await _ping(reader, writer) or latency)
+        requested_at = time.perf_counter()
+        reply = _parse(await _receive(reader, _STATUS))
+        latency = time.perf_counter() - requested_at
+        return read_status(reply, await _ping(reader, writer) or latency)
     finally:
-        writer.transport.abort()  # a server that reads nothing would never let us say goodbye
+        writer.transport.abort()  # an orderly close would wait for ever on a server that reads nothing
 
 
 async def _ping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float | None:
-    """Seconds until the echo; None where the server hangs up instead, as some proxies do."""
+    """Return the seconds until the echo; None where the server hangs up instead, as some proxies do."""
     payload = secrets.token_bytes(8)
     sent_at = time.perf_counter()
     writer.write(_packet(_PING, payload))
@@ -80,7 +80,7 @@ async def _ping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> f
     return time.perf_counter() - sent_at if echo == payload else None
 
 
-# --- Packets: length, id, content; numbers have seven bits in each byte ---
+# --- Packets: length, id, content; numbers are VarInts, seven bits to a byte ---
 
 
 def _handshake(host: str, port: int) -> bytes:
@@ -103,9 +103,9 @@ def _number(value: int) -> bytes:
 
 
 async def _receive(reader: asyncio.StreamReader, packet_id: int) -> bytes:
-    """The content of the next packet; ValueError if it is another one, or larger than any status is."""
+    """Return the content of the next packet. Raises ValueError for another packet id, or one larger than any status."""
     length = await _read_number(reader)
-    if not 0 < length <= MAX_ANSWER_BYTES:
+    if not 0 < length <= MAX_REPLY_BYTES:
         raise ValueError(f"a packet of {length} bytes")
     received, content = _split_number(await reader.readexactly(length))
     if received != packet_id:
@@ -123,7 +123,7 @@ async def _read_number(reader: asyncio.StreamReader) -> int:
 
 
 def _split_number(content: bytes) -> tuple[int, bytes]:
-    """A number at the beginning, and what follows it."""
+    """Split off the number at the beginning; returns it and the rest."""
     value = 0
     for place, byte in enumerate(content[:5]):
         value |= (byte & 0x7F) << 7 * place
@@ -132,39 +132,41 @@ def _split_number(content: bytes) -> tuple[int, bytes]:
     raise ValueError("a number without an end")
 
 
-# --- The answer ---
+# --- The reply ---
 
 
 def _parse(content: bytes) -> object:
     length, text = _split_number(content)
     if length != len(text):
-        raise ValueError("a text of another length than it says")
+        raise ValueError("a text of another length than declared")
     try:
         return json.loads(text)
     except RecursionError:
         raise ValueError("JSON nested too deep") from None
 
 
-def read_status(told: object, latency: float) -> ServerStatus:
-    """What the JSON of a server says; what is missing or odd in it is 0 or empty. ValueError: it is no object."""
-    if not isinstance(told, dict):
-        raise ValueError("the answer is no JSON object")
-    players, version = _table(told.get("players")), _table(told.get("version"))
+def read_status(reply: object, latency: float) -> ServerStatus:
+    """Convert a server's JSON; missing or malformed parts become 0 or empty. Raises ValueError if it is no object."""
+    if not isinstance(reply, dict):
+        raise ValueError("the reply is not a JSON object")
+    players, version = _as_object(reply.get("players")), _as_object(reply.get("version"))
     sample = players.get("sample")
-    names = [_table(player).get("name") for player in sample[:MAX_LISTED_PLAYERS]] if isinstance(sample, list) else []
+    names = (
+        [_as_object(player).get("name") for player in sample[:MAX_LISTED_PLAYERS]] if isinstance(sample, list) else []
+    )
     return ServerStatus(
         online=_count(players.get("online")),
         max=_count(players.get("max")),
         players=tuple(plain for name in names if (plain := _plain(name))),
         version=_plain(version.get("name")),
-        motd=_plain("".join(_texts(told.get("description"), 0))),
+        motd=_plain("".join(_texts(reply.get("description"), 0))),
         latency=latency,
     )
 
 
 def _texts(component: object, depth: int) -> Iterator[str]:
-    """The texts of a chat component: a text, a list, or an object with more of them in `extra`."""
-    if depth > _DEEPEST:
+    """Yield the texts of a chat component: a text, a list, or an object with more of them in `extra`."""
+    if depth > _MAX_DEPTH:
         return
     if isinstance(component, str):
         yield component
@@ -180,10 +182,10 @@ def _texts(component: object, depth: int) -> Iterator[str]:
 def _plain(text: object) -> str:
     if not isinstance(text, str):
         return ""
-    return _UNPRINTABLE.sub("", _FORMATTING.sub("", text))[:_LONGEST_TEXT].strip()
+    return _UNPRINTABLE.sub("", _FORMATTING.sub("", text))[:_MAX_TEXT_LENGTH].strip()
 
 
-def _table(value: object) -> dict[str, Any]:
+def _as_object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

@@ -153,7 +153,7 @@ def test_a_value_that_the_charset_lacks_is_refused_in_words(players: AuthMePlaye
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_used_up_ids_are_told_in_words(players: AuthMePlayers, authme_table: AuthMeTable) -> None:
     authme_table.database.execute(f"ALTER TABLE {authme_table.name} AUTO_INCREMENT = 16777216")
-    with pytest.raises(PlayerRefused, match="used up the numbers"):
+    with pytest.raises(PlayerRefused, match="no numbers left"):
         players.insert(ALICE)
     assert players.count() == 0
 

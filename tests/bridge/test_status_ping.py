@@ -10,8 +10,8 @@ import mcstatus
 import pytest
 
 from plugin_bridge.server.status_ping import (
-    MAX_ANSWER_BYTES,
     MAX_LISTED_PLAYERS,
+    MAX_REPLY_BYTES,
     ServerStatus,
     ServerUnreachable,
     fetch_status,
@@ -104,7 +104,7 @@ def test_an_endless_answer_is_not_taken() -> None:
         b"\xff" * 100,
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
         b"SSH-2.0-OpenSSH_9.6\r\n",
-        number(MAX_ANSWER_BYTES + 1),
+        number(MAX_REPLY_BYTES + 1),
         packet(number(1) + text("{}")),
         packet(number(0) + number(5) + b"{}"),
         packet(number(0) + text("{")),

@@ -150,7 +150,7 @@ def test_a_wrong_password_of_the_console_holds_nobody_up_either(
         services.clock.advance(seconds=4)
     assert services.plugin("Alice") == "synced"
     assert console.commands == []
-    assert caplog.text.count("does not take commands: the server does not take the password") == 1
+    assert caplog.text.count("does not take commands: the server does not accept the password") == 1
     assert "the-consoles-password" not in caplog.text + str(last_order().last_error)
 
 

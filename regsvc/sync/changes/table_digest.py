@@ -115,7 +115,7 @@ class Digest(StoredChecksums):
         DigestBucket.update(row_count=_UNSETTLED.row_count).execute()
         self._players.execute_shared(
             f"REPLACE INTO {self.table} (bucket, row_count, checksum) "  # noqa: S608
-            f"SELECT bucket, {_STAGED} - row_count, checksum FROM ({table.digest}) now"
+            f"SELECT bucket, {_STAGED} - row_count, checksum FROM ({table.checksums_by_bucket}) now"
         )
         total = fn.COALESCE(fn.SUM(_STAGED - DigestBucket.row_count), 0)
         laid_aside = DigestBucket.row_count < _UNSETTLED.row_count
