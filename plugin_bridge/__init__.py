@@ -6,5 +6,6 @@
 - `authme/table_checksums.py`, `authme/sqlite_checksums.py`: changed rows without reading the table.
 - `authme/rules.py`: AuthMe's rules for names and passwords (`patterns`: safe regular expressions).
 - `hashers/`: AuthMe's hash algorithms and its password check.
-- `server/`: `ops.json` and `server.properties` (`files`), RCON (`rcon`, `console_commands`), `status_ping`, `plugin_jar`.
+- `server/`: `ops.json` and `server.properties` (`files`), RCON (`rcon`, `console_commands`), `status_ping`,
+  `plugin_jar`.
 """
