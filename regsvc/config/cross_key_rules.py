@@ -3,7 +3,6 @@
 A rule takes the whole config and yields what breaks it; `config_loader` adds where the key was given.
 """
 
-import ipaddress
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from regsvc.config.database_url import split_database_url
 from regsvc.config.sections import ChatSection, Config
 from regsvc.config.value_checks import is_placeholder, unreadable_reason, why_no_folder, why_not_secret
+from regsvc.core.addresses import is_loopback
 
 
 class RuleViolation(NamedTuple):
@@ -35,10 +35,10 @@ def config_warnings(config: Config) -> Iterator[str]:
             'mail.backend is "log": whole mails with their codes are printed to the log; '
             "set up a mail server before players register."
         )
-    if mail.backend == "smtp" and mail.security == "none" and mail.username and not _is_loopback(mail.host):
+    if mail.backend == "smtp" and mail.security == "none" and mail.username and not is_loopback(mail.host):
         yield f'mail.security is "none": the mail password crosses the network to {mail.host} in clear.'
     webhook = config.webhook
-    if not webhook.allow_private and _is_loopback(urlsplit(webhook.url).hostname or ""):
+    if not webhook.allow_private and is_loopback(urlsplit(webhook.url).hostname or ""):
         yield "webhook.url leads to this machine: nothing is told as long as webhook.allow_private is false."
     elif not webhook.allow_private and not _is_private(webhook.url):
         yield "webhook.url begins with http://: its token, and what it tells, cross the network in clear."
@@ -163,13 +163,4 @@ def _needed_for_chat(chat: ChatSection) -> tuple[str, ...]:
 def _is_private(address: str) -> bool:
     """Whether nobody on the way can read what is sent there: encrypted, on this machine, or not set."""
     parts = urlsplit(address)
-    return not address or parts.scheme == "https" or _is_loopback(parts.hostname or "")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return not address or parts.scheme == "https" or is_loopback(parts.hostname or "")

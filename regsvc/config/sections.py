@@ -34,6 +34,7 @@ from regsvc.config.player_sections import (
     RegistrationSection,
     VerificationSection,
 )
+from regsvc.core.addresses import is_unspecified
 
 __all__ = [
     "AuthMeSection",
@@ -105,9 +106,7 @@ class Config:
 
     def address(self, bound_port: int | None = None) -> str:
         """Where this process listens, as an address to open on this machine."""
-        host = self.server.host
-        if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
-            host = "localhost"
+        host = "localhost" if is_unspecified(self.server.host) else self.server.host
         scheme = "https" if self.server.tls_cert_file else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{bound_port or self.server.port}"
 

@@ -1,8 +1,7 @@
-"""Who the client is: the one place that decides it, for limits, logs, audit entries and metrics."""
+"""IP addresses and hosts: which are loopback or public, and which one a request came from."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -14,59 +13,77 @@ Network = IPv4Network | IPv6Network
 
 LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 
+_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+
 _BRACKETED = re.compile(r"\[(?P<address>[^\]]*)\](?::\d{1,5})?")
 _IPV4_WITH_PORT = re.compile(r"(?P<address>[\d.]+):\d{1,5}")
 
 
 @lru_cache(maxsize=8)  # asked at every request, and always the same
 def trusted_networks(trusted_proxies: Literal["auto"] | tuple[Network, ...], server_host: str) -> tuple[Network, ...]:
-    """The networks of the proxies whose `X-Forwarded-For` is believed.
+    """Return the networks of the proxies whose `X-Forwarded-For` is trusted.
 
-    "auto" is loopback while we listen on loopback, where only a proxy on this machine reaches us; else none.
+    "auto" is loopback while the server listens on loopback, where only a proxy on this machine reaches it; else none.
     """
     if trusted_proxies != "auto":
         return trusted_proxies
-    return LOOPBACK if server_host == "localhost" or is_loopback(server_host) else ()
+    return LOOPBACK if is_loopback(server_host) else ()
 
 
 def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
-    """The address of the client, as text.
+    """Return the address of the client, as text: the one used for limits, logs, audit entries and metrics.
 
     `peer` is the socket's address, `forwarded_for` the lines of the X-Forwarded-For header in their order,
-    `trusted` the networks of proxies whose word is taken. Every proxy appends the address it was called
-    from, so the list is read from the right: the first hop that is not trusted is the client, and what
-    stands left of it is hearsay. A hop that is no address ends the walk at the proxy that reported it.
+    `trusted` the networks of trusted proxies. Every proxy appends the address that connected to it, so the
+    list is read from the right: the first hop that is not trusted is the client, and everything to the left
+    of it may be forged. A hop that is not an address ends the search at the proxy that reported it.
     """
-    nearest = _parse(peer)
-    if nearest is None:
+    client = _parse(peer)
+    if client is None:
         return peer
     hops = [hop for line in forwarded_for for hop in line.split(",")]
-    while hops and any(nearest in network for network in trusted):
-        farther = _parse_hop(hops.pop())
-        if farther is None:
+    while hops and any(client in network for network in trusted):
+        previous = _parse_hop(hops.pop())
+        if previous is None:
             break
-        nearest = farther
-    return str(nearest)
+        client = previous
+    return str(client)
 
 
 def is_any_of(networks: Sequence[Network]) -> Callable[[str], bool]:
-    """A function that tells whether an address, as text, lies in one of the networks."""
+    """Return a function that says whether an address, as text, is in one of the networks."""
 
-    def is_inside(address: str) -> bool:
+    def is_in_networks(address: str) -> bool:
         parsed = _parse(address)
         return parsed is not None and any(parsed in network for network in networks)
 
-    return is_inside
+    return is_in_networks
 
 
-def is_loopback(address: str) -> bool:
-    """Whether the address, as text, is one of this machine itself."""
-    parsed = _parse(address)
-    return parsed is not None and parsed.is_loopback
+def is_loopback(host: str) -> bool:
+    """Whether a host, an IP address or "localhost", is this machine's loopback interface."""
+    parsed = _parse(host)
+    return host == "localhost" or (parsed is not None and parsed.is_loopback)
+
+
+def is_unspecified(host: str) -> bool:
+    """Whether a host to listen on means all interfaces: "0.0.0.0" or "::"."""
+    parsed = _parse(host)
+    return parsed is not None and parsed.is_unspecified
+
+
+def connect_host(listen_host: str) -> str:
+    """Return the host to connect to for a server on this machine that listens on `listen_host` ("": everywhere)."""
+    if not listen_host:
+        return "127.0.0.1"
+    if is_unspecified(listen_host):
+        return "::1" if ":" in listen_host else "127.0.0.1"
+    return listen_host
 
 
 def limit_key(address: str) -> str:
-    """What rate limits count an address by: IPv4 as it is, IPv6 by its /64 (one subscriber has that many)."""
+    """Return the key under which rate limits count an address: IPv4 itself, IPv6 its /64 (one subscriber's)."""
     parsed = _parse(address)
     if isinstance(parsed, IPv6Address):
         return str(IPv6Network((int(parsed), 64), strict=False))
@@ -74,14 +91,14 @@ def limit_key(address: str) -> str:
 
 
 def _parse_hop(hop: str) -> Address | None:
-    """One entry of X-Forwarded-For; some proxies add the port, which needs brackets around IPv6."""
+    """Parse one entry of X-Forwarded-For; some proxies add the port, which needs brackets around IPv6."""
     text = hop.strip()
     with_port = _BRACKETED.fullmatch(text) or _IPV4_WITH_PORT.fullmatch(text)
     return _parse(with_port["address"] if with_port else text)
 
 
 def _parse(text: str) -> Address | None:
-    """None for what is no address. An IPv4 client of an IPv6 socket (`::ffff:192.0.2.1`) stays one."""
+    """Parse an IP address; None for other text. An IPv4 client of an IPv6 socket (`::ffff:192.0.2.1`) stays IPv4."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -91,31 +108,30 @@ def _parse(text: str) -> Address | None:
     return address
 
 
-_GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-
-
 def is_public(address: str) -> bool:
-    """Whether an IP address, as text, is that of a host on the open Internet.
+    """Whether an IP address, as text, is that of a host on the public Internet; False for any other text.
 
-    What is wrapped inside an IPv6 address (mapped, 6to4, Teredo, NAT64) is looked at as well.
+    IPv4 addresses embedded in an IPv6 address (mapped, 6to4, Teredo, NAT64) must be public too.
     """
-    ip = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv4Address):
-        return _is_open(ip)
-    inside = _inside(ip)
-    if inside:
-        return all(_is_open(wrapped) for wrapped in inside)
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(ip, IPv4Address):
+        return _is_public_ipv4(ip)
+    embedded = _embedded_ipv4(ip)
+    if embedded:
+        return all(_is_public_ipv4(inner) for inner in embedded)
     return ip.is_global and ip in _GLOBAL_UNICAST
 
 
-def _is_open(ip: ipaddress.IPv4Address) -> bool:
+def _is_public_ipv4(ip: IPv4Address) -> bool:
     return ip.is_global and not ip.is_multicast
 
 
-def _inside(ip: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """The IPv4 addresses that a packet to this one ends up at, or passes; empty for most."""
+def _embedded_ipv4(ip: IPv6Address) -> list[IPv4Address]:
+    """Return the IPv4 addresses that a packet to this one ends up at, or passes; empty for most."""
     found = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
     if ip in _NAT64:
-        found.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
+        found.append(IPv4Address(int(ip) & 0xFFFFFFFF))
     return [address for address in found if address is not None]

@@ -1,4 +1,4 @@
-"""Where the game server listens: as the host wrote it, or as the server's own file says."""
+"""The game server's address: as the config or the server's own file says."""
 
 import ipaddress
 import re
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from plugin_bridge.server.files import read_server_properties
+from regsvc.core.addresses import connect_host, is_loopback, is_unspecified
 
 DEFAULT_PORT: Final = 25565
 
@@ -13,14 +14,14 @@ _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/@\[\
 
 
 class GameAddress(NamedTuple):
-    """Where the game server listens."""
+    """The host and port that the game server listens on."""
 
     host: str
     port: int
 
 
 def parse_game_address(written: str) -> GameAddress:
-    """ "play.example.org", "192.0.2.1:25566", "[2001:db8::1]:25565"; ValueError for anything else."""
+    """Parse "play.example.org", "192.0.2.1:25566" or "[2001:db8::1]:25565"; raises ValueError for anything else."""
     match = _ADDRESS.fullmatch(written.strip())
     port = DEFAULT_PORT if match is None or match["port"] is None else int(match["port"])
     if match is None or not 0 < port <= 65535 or not _is_ipv6(match["v6"] or "::"):
@@ -37,33 +38,25 @@ def _is_ipv6(written: str) -> bool:
 
 
 def public_game_address(written: str) -> str | None:
-    """`game.address` as players type it, without the usual port; None where it means this machine alone, or nothing."""
+    """Return `game.address` as players type it, without the default port; None if it is empty or loopback."""
     if not written:
         return None
     host, port = parse_game_address(written)
-    if host == "localhost" or _is_for_us_alone(host):
+    if is_loopback(host) or is_unspecified(host):
         return None
     shown = f"[{host}]" if ":" in host and port != DEFAULT_PORT else host
     return shown if port == DEFAULT_PORT else f"{shown}:{port}"
 
 
-def _is_for_us_alone(host: str) -> bool:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
-
-
 def find_game_address(written: str, properties: Path | None) -> GameAddress | None:
-    """`game.address`, else what `server.properties` says; None where neither tells. Blocking.
+    """Return `game.address`, else the address in `server.properties`; None without either. Blocking.
 
-    Raises `ServerFileError`. A server that listens on all addresses is asked on loopback: we run beside it.
+    A server that listens on all interfaces is contacted on loopback: it runs on this machine. Raises
+    `ServerFileError`.
     """
     if written:
         return parse_game_address(written)
     if properties is None:
         return None
-    told = read_server_properties(properties)
-    everywhere = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-    return GameAddress(everywhere.get(told.server_ip, told.server_ip), told.server_port)
+    found = read_server_properties(properties)
+    return GameAddress(connect_host(found.server_ip), found.server_port)

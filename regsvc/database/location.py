@@ -1,6 +1,5 @@
 """Which database is ours, and which is AuthMe's: resolved from the config, recorded at the first start, and kept."""
 
-import ipaddress
 import json
 import logging
 import os
@@ -18,6 +17,7 @@ from plugin_bridge.authme.sqlite import SqlitePlayers
 from plugin_bridge.authme.table import MySqlPlayers
 from regsvc.config.database_url import split_database_url
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
 from regsvc.database.engine import open_database, open_mysql, open_sqlite
 from regsvc.database.models import Installation
@@ -134,7 +134,7 @@ def _open_authmes_server(config: Config, authme: AuthMeConfig, name: str) -> MyS
 
 def _tls(authme: AuthMeConfig) -> ssl.SSLContext | None:
     """TLS as AuthMe's keys say; on loopback there is nobody to hide from."""
-    if _is_loopback(authme.host):
+    if is_loopback(authme.host):
         return None
     if not authme.use_ssl:
         log.warning("the connection to the database at %s is not encrypted: AuthMe's mySQLUseSSL is false", authme.host)
@@ -146,17 +146,8 @@ def _tls(authme: AuthMeConfig) -> ssl.SSLContext | None:
     return context
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _canonical(host: str) -> str:
-    return "127.0.0.1" if _is_loopback(host) else host.lower()
+    return "127.0.0.1" if is_loopback(host) else host.lower()
 
 
 def location_name(url: str) -> str:

@@ -195,7 +195,7 @@ def password_is_the_default(facts: Facts) -> Iterator[str]:
 def connection_is_plain(facts: Facts) -> Iterator[str]:
     given = facts.server_database.connect_params
     host = str(given.get("host", ""))
-    if given.get("ssl") is None and host != "localhost" and not is_loopback(host):
+    if given.get("ssl") is None and not is_loopback(host):
         yield f"The database is at {host}, and TLS is off."
 
 

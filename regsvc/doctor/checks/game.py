@@ -1,11 +1,10 @@
 """The game server's own files: operators, remote console, who may join."""
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 from typing import Final
 
 from regsvc.config.value_checks import is_placeholder, why_no_folder
-from regsvc.core.addresses import is_loopback
+from regsvc.core.addresses import is_loopback, is_public
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
@@ -121,7 +120,7 @@ def rcon_is_exposed(facts: Facts) -> Iterator[str]:
     if not properties.rcon_enabled:
         return
     address = properties.server_ip or facts.host.find_public_address()
-    if address and _is_public(address) and facts.host.accepts_connections(address, properties.rcon_port):
+    if address and is_public(address) and facts.host.accepts_connections(address, properties.rcon_port):
         yield f"RCON answers at {address}:{properties.rcon_port}."
 
 
@@ -135,7 +134,7 @@ def rcon_is_exposed(facts: Facts) -> Iterator[str]:
 )
 def rcon_is_far_away(facts: Facts) -> Iterator[str]:
     game = facts.config.game
-    if game.rcon is not False and game.rcon_host and game.rcon_host != "localhost" and not is_loopback(game.rcon_host):
+    if game.rcon is not False and game.rcon_host and not is_loopback(game.rcon_host):
         yield f"game.rcon_host is {game.rcon_host}."
 
 
@@ -170,10 +169,3 @@ CHECKS: Final[tuple[Check, ...]] = (
     *(rcon_is_off, rcon_password_is_weak, rcon_is_exposed, rcon_is_far_away),
     *(mode_is_online, mode_is_offline_without_authme),
 )
-
-
-def _is_public(address: str) -> bool:
-    try:
-        return ip_address(address).is_global
-    except ValueError:
-        return False

@@ -23,7 +23,7 @@ _LISTEN_LOCALLY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
 )
 def port_is_exposed(facts: Facts) -> Iterator[str]:
     server, proxies = facts.config.server, facts.config.http.trusted_proxies
-    if _is_local(server.host) or server.tls_cert_file is not None:
+    if is_loopback(server.host) or server.tls_cert_file is not None:
         return
     if proxies in ("auto", ()):
         yield f"server.host is {server.host}, without a certificate."
@@ -53,7 +53,7 @@ def port_is_taken(facts: Facts) -> Iterator[str]:
 )
 def links_lead_nowhere(facts: Facts) -> Iterator[str]:
     base_url = facts.config.base_url()
-    if facts.sends_mail and _is_local(urlsplit(base_url).hostname or ""):
+    if facts.sends_mail and is_loopback(urlsplit(base_url).hostname or ""):
         yield f"Links in mails begin with {base_url}."
 
 
@@ -67,7 +67,7 @@ def links_lead_nowhere(facts: Facts) -> Iterator[str]:
 )
 def address_is_plain(facts: Facts) -> Iterator[str]:
     parts = urlsplit(facts.config.server.base_url)
-    if parts.scheme == "http" and not _is_local(parts.hostname or ""):
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         yield f"server.base_url is {facts.config.server.base_url}."
 
 
@@ -81,7 +81,7 @@ def address_is_plain(facts: Facts) -> Iterator[str]:
 )
 def proxy_is_not_trusted(facts: Facts) -> Iterator[str]:
     server, proxies = facts.config.server, facts.config.http.trusted_proxies
-    if _is_local(server.host):
+    if is_loopback(server.host):
         trusted = trusted_networks(proxies, server.host)
         # whoever reaches a port of this machine alone comes from it
         if not any(ip_address(own) in network for own in ("127.0.0.1", "::1") for network in trusted):
@@ -93,7 +93,3 @@ def proxy_is_not_trusted(facts: Facts) -> Iterator[str]:
 CHECKS: Final[tuple[Check, ...]] = (
     *(port_is_exposed, port_is_taken, links_lead_nowhere, address_is_plain, proxy_is_not_trusted),
 )
-
-
-def _is_local(host: str) -> bool:
-    return host == "localhost" or is_loopback(host)

@@ -5,10 +5,9 @@ import logging
 from plugin_bridge.server.files import ServerFileError, ServerProperties, read_server_properties
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.sections import GameSection
+from regsvc.core.addresses import connect_host
 
 log = logging.getLogger(__name__)
-
-_EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 def find_rcon_address(game: GameSection) -> RconAddress | None:
@@ -23,7 +22,7 @@ def find_rcon_address(game: GameSection) -> RconAddress | None:
     if game.rcon is not True and not told.rcon_enabled:
         return None
     return RconAddress(
-        game.rcon_host or _EVERYWHERE.get(listens_at, listens_at),
+        game.rcon_host or connect_host(listens_at),
         game.rcon_port or told.rcon_port,
         game.rcon_password or told.rcon_password,
     )
