@@ -28,7 +28,7 @@ from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimit
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.config.sections import Config
 from regsvc.core.addresses import is_any_of
-from regsvc.core.email_address import EmailPolicy, parse_email
+from regsvc.core.email_address import parse_email
 from regsvc.core.i18n import load_translations
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
@@ -205,9 +205,7 @@ class App:
             mail_queue=self.mail_parts.mail_queue,
             limits=self.auth_parts.limits,
             mail_limits=self.mail_parts.limits,
-            email_policy=EmailPolicy(
-                config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases
-            ),
+            email_policy=self.mail_parts.email_policy,
             rules=self.password_parts.rules,
             policy=RegistrationPolicy(config.open, config.approval, config.reapply_after),
             captchas=self.captcha_parts.captchas,

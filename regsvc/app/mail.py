@@ -9,7 +9,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.sections import Config, ConfigError
-from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import Worker
 from regsvc.notifications.delivery import DeliveryWorker, DeliveryWorkers
@@ -36,6 +36,7 @@ class MailParts:
     delivery_worker: DeliveryWorker
     mail_queue: MailQueue
     limits: MailLimits
+    email_policy: EmailPolicy
     admin_digest: AdminDigest
 
 
@@ -76,8 +77,13 @@ def wire_mail(
         config.verification.limits_per_client,
         config.verification.limits_total,
     )
+    policy = EmailPolicy(
+        config.registration.email_domains,
+        config.registration.blocked_email_domains,
+        accepts_aliases=config.registration.email_aliases,
+    )
     admin_digest = AdminDigest(context.location.database, mail_queue, _admins(config), config.mail.admin_digest, now)
-    return MailParts(backend, outbox, codes, links, renderer, delivery_worker, mail_queue, limits, admin_digest)
+    return MailParts(backend, outbox, codes, links, renderer, delivery_worker, mail_queue, limits, policy, admin_digest)
 
 
 def _admins(config: Config) -> list[EmailAddress]:

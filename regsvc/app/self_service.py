@@ -6,7 +6,6 @@ from regsvc.accounts.self_deletion import SelfDeletion
 from regsvc.accounts.self_service import SelfService
 from regsvc.app.context import AppContext
 from regsvc.app.mail import MailParts
-from regsvc.core.email_address import EmailPolicy
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.registration.questionnaire.service import Questionnaires
@@ -29,14 +28,13 @@ def wire_self_service(
 ) -> SelfService:
     """As the config says."""
     config, database, now = context.config.registration, context.location.database, context.now
-    policy = EmailPolicy(config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases)
     return SelfService(
         email_changes=EmailChanges(
             database=database,
             worker=worker,
             logins=logins,
             codes=mail_parts.codes,
-            email_policy=policy,
+            email_policy=mail_parts.email_policy,
             links=mail_parts.links,
             mail_queue=mail_parts.mail_queue,
             reconciler=reconciler,
