@@ -1,4 +1,4 @@
-"""From a connection to a handler: the application and the server around it."""
+"""The Tornado application and HTTP server: from an incoming connection to a handler."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ access_log = logging.getLogger("regsvc.access")
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_BUFFER_BYTES = 1024 * 1024
-# Tornado cannot answer a body above its own limit, it disconnects; ours is `http.max_body`.
+# Above its own limit Tornado disconnects without an answer; the limit that is answered is `http.max_body`.
 TORNADO_MAX_BODY = 10**30
 
 Rule = tuple[Any, ...]
@@ -42,18 +42,18 @@ Rule = tuple[Any, ...]
 def make_application(
     services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()
 ) -> ApiApplication:
-    """The API; `pages` are Tornado rules for what lies beside it, asked after the routes."""
+    """Return the application for a route table; `pages` are further Tornado rules, matched after the routes."""
     table = tuple(routes)
     return ApiApplication(services, table, [*_rules(table), *pages])
 
 
 def make_server(application: ApiApplication, config: Config) -> HTTPServer:
-    """A server that does not listen yet.
+    """Return a server that does not listen yet.
 
-    A connection is closed when headers (the first or, kept alive, the next ones) or a body take too long.
-    Raises OSError (ssl.SSLError included) for a certificate or key that cannot be used.
+    It closes a connection when a body or the headers (of the first request or, kept alive, of the next one) take too
+    long. Raises OSError (ssl.SSLError included) for a certificate or key that cannot be used.
     """
-    # What Tornado tells of malformed requests quotes their headers, and a token may be among them.
+    # Tornado's log lines about malformed requests quote their headers, which may hold a token.
     logging.getLogger("tornado.general").setLevel(logging.WARNING)
     return HTTPServer(
         application,
@@ -68,7 +68,7 @@ def make_server(application: ApiApplication, config: Config) -> HTTPServer:
 
 
 class ApiApplication(ServingApplication):
-    """Tornado's application, with our services and our way in."""
+    """Tornado application with our services and our own handling of incoming requests."""
 
     def __init__(self, services: Services, routes: tuple[Route, ...], rules: Sequence[Rule]) -> None:
         super().__init__(list(rules), default_handler_class=ApiHandler, default_handler_args={"access": {}})
@@ -82,7 +82,7 @@ class ApiApplication(ServingApplication):
         return IncomingRequest(self, server_conn, request_conn)
 
     def log_request(self, handler: RequestHandler) -> None:
-        """One line for each request, without the query: it tells whom somebody looked for."""
+        """Log one line per request, without the query: it may name users."""
         facts = {
             "request_id": handler.request_id if isinstance(handler, BaseHandler) else "-",
             "method": handler.request.method,
@@ -96,7 +96,7 @@ class ApiApplication(ServingApplication):
         self._count(handler)
 
     def _count(self, handler: RequestHandler) -> None:
-        """By the paths we have; what else strangers ask for would make a metric of each."""
+        """Count the request under a known path, or "other": unknown paths would make a metric each."""
         request = handler.request
         route = request.path if request.path in self._paths else "other"
         method = str(request.method) if request.method in handler.SUPPORTED_METHODS else "other"
@@ -104,7 +104,7 @@ class ApiApplication(ServingApplication):
 
 
 class IncomingRequest(HTTPMessageDelegate):
-    """One request on its way to its handler: who sent it, and whether its body may be read."""
+    """Delegate for one request: sets the client's address and enforces the body limit before any handler runs."""
 
     def __init__(self, application: ApiApplication, server_connection: object, connection: HTTPConnection) -> None:
         self._application = application
@@ -157,22 +157,22 @@ class IncomingRequest(HTTPMessageDelegate):
         return request
 
     def _refuse_malformed(self) -> Awaitable[None]:
-        """Without the parts that may be at fault, there is enough left to answer properly."""
+        """Refuse a malformed request; the parts that may be at fault are dropped so that it can be answered."""
         self._headers["Host"] = "invalid"
         self._request = self._make_request(self._start_line._replace(path=self._start_line.path.partition("?")[0]))
         return self._refuse(MalformedRequestHandler)
 
     def _refuse(self, handler: type[ApiHandler]) -> Awaitable[None]:
-        """Hand the rest of the request to a handler that answers without reading it."""
+        """Pass the rest of the request to a handler that answers without reading the body."""
         self._is_refused = True
         self._delegate = self._application.get_handler_delegate(self._request, handler, {"access": {}})
         return cast(Awaitable[None], self._delegate.headers_received(self._start_line, self._headers))
 
 
 def declared_length(headers: HTTPHeaders) -> int:
-    """The bytes of the body as announced; 0 for none, and for a chunked one, counted as it comes.
+    """Return the announced length of the body in bytes; 0 for none and for a chunked body, counted as it arrives.
 
-    Raises HTTPInputError where two servers may disagree about the length.
+    Raises HTTPInputError if two servers might disagree about the length.
     """
     if is_transfer_encoding_chunked(headers):
         return 0
@@ -183,7 +183,7 @@ def declared_length(headers: HTTPHeaders) -> int:
 
 
 def _rules(routes: Iterable[Route]) -> list[Rule]:
-    """Tornado's rules, one for each path. Raises ValueError for a table that contradicts itself."""
+    """Return Tornado's rules, one per path; raises ValueError for a contradictory route table."""
     handlers: dict[str, type[ApiHandler]] = {}
     access: dict[str, dict[str, Access]] = {}
     for route in routes:
@@ -197,13 +197,13 @@ def _rules(routes: Iterable[Route]) -> list[Rule]:
 
 
 def _literal_paths(rules: Sequence[Rule]) -> frozenset[str]:
-    """The paths of the rules that stand for one path each, and not for whatever fits a pattern."""
+    """Return the paths of the rules that match exactly one path each, as opposed to a pattern."""
     patterns = {re.sub(r"\\(.)", r"\1", rule[0]): rule[0] for rule in rules}
     return frozenset(path for path, pattern in patterns.items() if re.escape(path) == pattern)
 
 
 def _tls(config: Config) -> ssl.SSLContext | None:
-    """None where a proxy does it."""
+    """Return the TLS context, or None if TLS is left to a proxy."""
     if config.server.tls_cert_file is None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -1,6 +1,6 @@
-"""What every handler stands on: JSON in and out, one shape for refusals, who asks and in which language.
+"""Base classes of all request handlers: JSON in and out, one shape for refusals, the caller and their language.
 
-A handler is a sentence — take, run, give (`regsvc.api.endpoint` reads the request and sends the reply):
+A handler parses, calls one service and replies (`regsvc.api.endpoint` reads the request and sends the reply):
 
     class LogoutHandler(ApiHandler):
         @endpoint()
@@ -9,7 +9,7 @@ A handler is a sentence — take, run, give (`regsvc.api.endpoint` reads the req
             await self.run(self.services.accounts.log_out, self.require_session(), self.caller.address)
             return MessageReply(message=self.message("logged_out"))
 
-`prepare` has refused before that whatever is no proper request or lacks the access its route asks for.
+`prepare` has already refused malformed requests and those without the access that the route requires.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _LONGEST_LOGGED_PATH = 200
 
 
 class Access(Enum):
-    """Who may use a route."""
+    """The access a route requires."""
 
     PUBLIC = "public"
     USER = "user"
@@ -79,19 +79,19 @@ class Access(Enum):
 
 
 class ServingApplication(Application):
-    """What handlers need of the application around them (`regsvc.api.application.ApiApplication`)."""
+    """The attributes of the application that handlers use (`regsvc.api.application.ApiApplication`)."""
 
     services: Services
-    """May be replaced while requests are under way, by those of a reloaded config."""
+    """Replaced after a config reload, even while requests are in flight."""
     in_flight: InFlight
     is_stopping: bool
-    """While it is true, every reply asks the client to come back over a new connection."""
+    """While true, every reply asks the client to reconnect."""
     routes: tuple[Any, ...]
-    """The table of routes (`regsvc.api.routes.Route`), from which the API's description is made."""
+    """The route table (of `regsvc.api.routes.Route`), from which the OpenAPI document is built."""
 
 
 class BaseHandler(RequestHandler):
-    """What all replies have in common, those of pages too: security headers, a request id, silent logs."""
+    """Base of API handlers and pages: security headers, a request id, quiet logs."""
 
     application: ServingApplication
 
@@ -103,7 +103,7 @@ class BaseHandler(RequestHandler):
         self.application.in_flight.discard(self)
 
     def on_connection_close(self) -> None:
-        """The client left: nobody waits for this answer any more."""
+        """Stop counting the request as in flight: the client has disconnected."""
         self.application.in_flight.discard(self)
 
     @property
@@ -112,7 +112,7 @@ class BaseHandler(RequestHandler):
 
     @cached_property
     def request_id(self) -> str:
-        """The caller's own id if it is a harmless one, else a new one."""
+        """The client's `X-Request-ID` if it is safe to log, else a new id."""
         given = self.request.headers.get("X-Request-ID", "")
         return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
@@ -125,39 +125,39 @@ class BaseHandler(RequestHandler):
             self.set_header("Connection", "close")
 
     def compute_etag(self) -> None:
-        """No reply may be stored, so there is nothing to compare."""
+        """Disable Tornado's ETags: replies are `no-store`, so there is nothing to compare."""
 
     def log_exception(
         self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
     ) -> None:
-        """One line for a bug. A refusal is an answer, and a client that left is nobody's fault."""
+        """Log one line for a bug. Refusals and disconnected clients are not bugs."""
         if value is not None and not isinstance(value, Refusal | HTTPError | StreamClosedError):
             where = f"{self.request.method} {printable_path(self.request)}"
             log.error("bug in %s, request=%s: %s", where, self.request_id, describe_exception(value))
 
 
 def printable_path(request: HTTPServerRequest) -> str:
-    """The path as it may stand in a log: without the query, on one line, not too long."""
+    """Return the path in a form that is safe to log: without the query, on one line, truncated."""
     return request.path[:_LONGEST_LOGGED_PATH].encode("ascii", "backslashreplace").decode()
 
 
 class ApiHandler(BaseHandler):
-    """The base of everything under `/api`, and itself the answer to a path that is not there."""
+    """Base of all handlers under `/api`; on its own it answers unknown paths."""
 
     _session: Session | None = None
 
     def initialize(self, access: Mapping[str, Access]) -> None:
-        """`access`: who may use which method of this path."""
+        """Set up the handler; `access` maps each method of this path to the access it requires."""
         self._access = access
 
     # --- For handlers ---
 
     def body(self, request_type: type[AnyRequest]) -> AnyRequest:
-        """The body as a request type; raises InvalidField."""
+        """Convert the body to a request type; raises InvalidField."""
         return convert(self._fields, request_type)
 
     def query(self, query_type: type[AnyRequest]) -> AnyRequest:
-        """The query as a request type; an empty value counts as not given. Raises InvalidField."""
+        """Convert the query to a request type; empty values count as missing. Raises InvalidField."""
         names = query_type.__struct_encode_fields__
         known = {name: values for name, values in self._query.items() if name in names}
         for name, values in known.items():
@@ -165,53 +165,60 @@ class ApiHandler(BaseHandler):
                 raise InvalidField(name)
         return convert_query({name: values[0] for name, values in known.items()}, query_type)
 
-    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What a rule returns, run whole on a worker thread; raises what it raises."""
-        return await self.services.worker.run(rule, *args, **kwargs)
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a blocking function on a worker thread; return its result or raise its exception."""
+        return await self.services.worker.run(function, *args, **kwargs)
 
     @property
     def session(self) -> Session | None:
-        """Whose token came with the request; None: none came."""
+        """The session of the request's access token, or None if it carried none."""
         return self._session
 
     def require_session(self) -> Session:
-        """The session on a route for users or admins. Elsewhere it may be missing: Unauthorized."""
+        """Return the session; raises Unauthorized if there is none, which happens on public routes only."""
         if self._session is None:
             raise Unauthorized
         return self._session
 
     def require_admin(self) -> Session:
-        """The session on a route for admins; anywhere else the right was never checked, which is a bug."""
+        """Return the session on an admin route.
+
+        Raises RuntimeError on any other route, where admin rights were not checked: that is a bug.
+        """
         if self._route_access is not Access.ADMIN or self._session is None:
             raise RuntimeError("the route table does not keep this path for admins")
         return self._session
 
-    @property
+    @cached_property
     def language(self) -> str:
-        """The language to answer in: the request's, else the user's, else the browser's, else the host's."""
+        """The language to answer in: the request's, else the user's, else the browser's, else the host's.
+
+        Cached, but computed again once the user is known.
+        """
         return self.pick_language(self.services.translations.pick)
 
     def pick_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
-        """The same among the languages of other words; `pick` chooses as `regsvc.core.i18n.pick_language` does."""
+        """Pick among the languages of other texts; `pick` works like `regsvc.core.i18n.pick_language`."""
         requested = self._requested_language or (self._session.language if self._session else None)
         accepted = self.request.headers.get("Accept-Language")
         return pick(requested, accepted, self.services.config.server.language)
 
-    @property
+    @cached_property
     def caller(self) -> Caller:
+        """The client's address, rate limit key, language and request id. Cached like `language`."""
         address = self.request.remote_ip or ""
         return Caller(address, limit_key(address), self.language, self.request_id)
 
     def text(self, key: str, /, **facts: object) -> str:
-        """Words in the caller's language, such as `message.approved`."""
+        """Return a translated text in the caller's language, for keys such as `message.approved`."""
         return self.services.translations.text(key, self.language, **facts)
 
     def message(self, key: str, /, **facts: object) -> str:
-        """What a reply says: the words under `message.`, with the facts filled in."""
+        """Return the translated text `message.<key>` for a reply, with the facts filled in."""
         return self.text(f"message.{key}", **facts)
 
     def send(self, reply: Reply, status: int = 200) -> None:
-        """Success, and the end of the request."""
+        """Send a successful reply and finish the request."""
         if self._is_legacy and reply.message is not UNSET:
             text = msgspec.json.encode(msgspec.to_builtins(reply) | {"msg": reply.message})
         else:
@@ -220,21 +227,23 @@ class ApiHandler(BaseHandler):
         self.finish()
 
     def refusal_body(self, refusal: Refusal) -> dict[str, object]:
-        """What a refusal looks like in JSON; also for one name among many."""
-        told = {
+        """Return a refusal as a JSON object."""
+        body = {
             "success": False,
             "code": refusal.code,
             "message": self.services.translations.refusal(refusal, self.language),
         }
-        return told | ({"field": refusal.field} if refusal.field else {}) | refusal.facts
+        return body | ({"field": refusal.field} if refusal.field else {}) | refusal.facts
 
-    # --- The way of a request ---
+    # --- Tornado's hooks ---
 
     async def prepare(self) -> None:
         self._check_request()
         if self.request.method != "OPTIONS":
             await self._authorise()
-            _ = self._fields  # refuses a malformed body, but not before a missing right
+            for cached in ("language", "caller"):  # computed before the user, and so their language, was known
+                self.__dict__.pop(cached, None)
+            _ = self._fields  # refuses a malformed body, but only after missing rights
 
     def head(self) -> Awaitable[None] | None:
         return self.get()
@@ -255,13 +264,13 @@ class ApiHandler(BaseHandler):
             self.set_header("Access-Control-Expose-Headers", "X-Request-ID, Retry-After")
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Every exception of a handler ends here, Tornado's own included."""
+        """Turn any exception of a handler, Tornado's own included, into a refusal."""
         exc_info = kwargs.get("exc_info")
         self.write_refusal(self._refusal_for(exc_info[1] if isinstance(exc_info, tuple) else None))
         self.finish()
 
     def write_refusal(self, refusal: Refusal) -> None:
-        """The refusal's status, headers and body, not yet sent."""
+        """Write the refusal's status, headers and body, without finishing the request."""
         self.services.metrics.count_refusal(refusal.code)
         if refusal.retry_after is not None:
             self.set_header("Retry-After", str(refusal.retry_after))
@@ -283,7 +292,7 @@ class ApiHandler(BaseHandler):
     def _refusal_for(self, error: BaseException | None) -> Refusal:
         if isinstance(error, Refusal):
             return error
-        if isinstance(error, HTTPError):  # Tornado objects to a method or a form body before `prepare` could
+        if isinstance(error, HTTPError):  # Tornado rejects a method or a form body before `prepare` runs
             try:
                 self._check_request()
             except Refusal as refusal:
@@ -298,7 +307,7 @@ class ApiHandler(BaseHandler):
     # --- Checks ---
 
     def _check_request(self) -> None:
-        """All that can be refused without knowing who asks."""
+        """Refuse everything that can be refused without knowing the user."""
         if not self._access:
             raise UnknownPath
         is_preflight = self.request.method == "OPTIONS" and self._is_origin_allowed
@@ -340,7 +349,7 @@ class ApiHandler(BaseHandler):
 
     @property
     def _bearer(self) -> str | None:
-        """The access token; None without one. Other schemes belong to a proxy in front of us, not to us."""
+        """The access token, or None. Schemes other than Bearer are meant for a proxy in front of this service."""
         credentials = [text.partition(" ") for text in self.request.headers.get_list("Authorization")]
         bearers = [token.strip() for scheme, _space, token in credentials if scheme.lower() == "bearer"]
         if len(bearers) > 1:
@@ -353,7 +362,7 @@ class ApiHandler(BaseHandler):
 
     @cached_property
     def _query(self) -> dict[str, list[str]]:
-        """The query's values by name, without empty ones; raises MalformedRequest for improper text."""
+        """The query's non-empty values by name; raises MalformedRequest for invalid UTF-8 and NUL."""
         try:
             texts = {
                 name: [value.decode("utf-8") for value in values if value]
@@ -367,7 +376,7 @@ class ApiHandler(BaseHandler):
 
     @cached_property
     def _requested_language(self) -> str | None:
-        # A request that is refused for its body or query cannot choose the words with it.
+        # A body or query that is refused cannot choose the language of its refusal.
         with contextlib.suppress(Refusal):
             language = self._fields.get("language")
             if isinstance(language, str) and language:

@@ -1,4 +1,4 @@
-"""The requests under way."""
+"""Registry of the requests in flight."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class InFlight:
-    """The requests that have not been answered yet; a stop waits for them."""
+    """The requests that are not answered yet; a graceful shutdown waits for them."""
 
     def __init__(self) -> None:
         self._handlers: set[object] = set()

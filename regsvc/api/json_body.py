@@ -1,7 +1,7 @@
-"""From the bytes of a body to a typed request, strictly.
+"""Strict conversion of bodies and queries to typed requests.
 
-What two JSON readers might understand differently is refused: a duplicate key or an odd number may be read
-one way by a proxy that checks requests, and another way by us.
+JSON that two parsers might read differently is refused: a proxy that checks requests might read a duplicate key or
+an odd number one way, and this service another way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]+)`")
 
 
 def parse_object(body: bytes) -> dict[str, object]:
-    """The JSON object in a body; no body is an empty one. Raises MalformedBody."""
+    """Parse the JSON object in a body; an empty body counts as `{}`. Raises MalformedBody."""
     if not body:
         return {}
     try:
@@ -40,7 +40,7 @@ def parse_object(body: bytes) -> dict[str, object]:
             parse_float=_finite_number,
         )
     except (ValueError, RecursionError):
-        # The cause holds the body, which may hold a password.
+        # No cause: it contains the body, and that may contain a password.
         raise MalformedBody from None
     if not isinstance(value, dict):
         raise MalformedBody
@@ -49,12 +49,12 @@ def parse_object(body: bytes) -> dict[str, object]:
 
 
 def convert(fields: Mapping[str, object], request_type: type[T]) -> T:
-    """The fields as a request type; raises InvalidField with the name of the first field that does not fit."""
+    """Convert the fields to a request type; raises InvalidField with the name of the first invalid field."""
     return _convert(fields, request_type, strict=True)
 
 
 def convert_query(texts: Mapping[str, str], query_type: type[Query]) -> Query:
-    """The same for a query, whose numbers and booleans are texts."""
+    """Convert a query to a request type, parsing its numbers and booleans from text; raises InvalidField."""
     for name in _integer_fields(query_type) & texts.keys():
         if not _INTEGER.fullmatch(texts[name]):  # msgspec would take "1e1", "1.0" and "null" as well
             raise InvalidField(name)
@@ -71,7 +71,7 @@ def _convert(fields: Mapping[str, object], request_type: type[T], *, strict: boo
 
 @cache
 def _integer_fields(query_type: type[msgspec.Struct]) -> frozenset[str]:
-    """The names of the fields that are integers, whether or not they may be missing."""
+    """Return the names of the integer fields, optional ones included."""
     info = msgspec.inspect.type_info(query_type)
     assert isinstance(info, msgspec.inspect.StructType)
     return frozenset(field.encode_name for field in info.fields if _is_integer(field.type))
@@ -93,7 +93,7 @@ def _object_without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, obj
 
 
 def _refuse(constant: str) -> NoReturn:
-    """`NaN`, `Infinity` and `-Infinity` are Python's, not JSON's."""
+    """Refuse `NaN`, `Infinity` and `-Infinity`, which Python reads but JSON does not have."""
     raise MalformedBody
 
 
@@ -124,15 +124,15 @@ def _check_texts_and_depth(value: object, depth: int) -> None:
 
 
 def _check_text(text: str) -> None:
-    """Half a surrogate pair cannot be stored, and a NUL ends a text early in some places only."""
+    """Refuse lone surrogates, which cannot be stored, and NUL, which ends a text early in some places only."""
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise MalformedBody
 
 
 def _field_of(message: str) -> str:
-    """The field a msgspec message is about.
+    """Return the name of the field in a msgspec error message.
 
-    `questionnaire.token` is a field inside a field; an element of a list goes by the name of the list.
+    A nested field is dotted (`questionnaire.token`); an element of a list is reported under the name of the list.
     """
     at = _PATH_OF_ERROR.search(message)
     path = at["path"].partition("[")[0] if at else ""

@@ -1,6 +1,6 @@
-"""The API's description in OpenAPI 3.1, made of the table of routes and of the contracts of their handlers.
+"""The OpenAPI 3.1 document, generated from the route table and the contracts of the handlers.
 
-Nothing of it is written by hand, so nothing of it can be out of date.
+Operations and schemas are never written by hand, so they cannot be out of date.
 """
 
 from __future__ import annotations
@@ -29,60 +29,63 @@ GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.DatabaseUnavailable,
     errors.Overloaded,
 )
-"""What any route may answer, whatever it is for."""
+"""Refusals that any route may answer with."""
 
 _ABOUT: Final = """\
 The registration and administration backend beside a Minecraft server.
 
 Bodies are JSON objects in UTF-8; unknown fields are ignored. A success is `{"success": true, …}`. A refusal is
-`{"success": false, "code": …, "message": …}` with a true HTTP status: `code` is stable and for programs, `message` is
-for people, in the language they asked for (`language`, else the user's own, else `Accept-Language`). Times are
-milliseconds since 1970, UTC. Every reply carries `X-Request-ID`; the same id stands in the server's log.
+`{"success": false, "code": …, "message": …}` with an HTTP error status: `code` is stable and for programs, `message` is
+for people, in the requested language (`language`, else the user's own, else `Accept-Language`). Times are milliseconds
+since 1970, UTC. Every reply has an `X-Request-ID` header; the server's log contains the same id.
 """
 _ABOUT_LEGACY: Final = """
-This host answers refusals of its rules with status 200 and `success: false` (`http.legacy_status`).
+On this host, refusals by business rules have status 200 and `success: false` (`http.legacy_status`).
 """
 
 _REFUSAL: Final[Schema] = {
     "title": "Refusal",
-    "description": "A named no, with the facts a client may need beside it.",
+    "description": "An error with a stable code, and the facts that a client may need.",
     "type": "object",
     "properties": {
         "success": {"type": "boolean", "const": False},
-        "code": {"type": "string", "description": "Stable; for programs."},
-        "message": {"type": "string", "description": "For people, in their language."},
-        "field": {"type": "string", "description": "The part of the request it is about."},
-        "fault": {"type": "string", "description": "Which rule exactly is broken."},
-        "remainingSeconds": {"type": "integer", "description": "Until the next try may be made."},
+        "code": {"type": "string", "description": "A stable code for programs."},
+        "message": {"type": "string", "description": "Text for people, in their language."},
+        "field": {"type": "string", "description": "The field of the request that was refused."},
+        "fault": {"type": "string", "description": "The exact rule that was broken."},
+        "remainingSeconds": {"type": "integer", "description": "Seconds until the next attempt is allowed."},
     },
     "required": ["success", "code", "message"],
 }
 _HEADERS: Final[dict[str, Schema]] = {
     "X-Request-ID": {
-        "description": "The request's own id if it sent one, else a new one; the same id stands in the log.",
+        "description": "The id that the request sent, else a new one; the server's log contains the same id.",
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
     },
-    "Location": {"description": "Where to go on.", "schema": {"type": "string"}},
-    "Retry-After": {"description": "Seconds.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
+    "Location": {"description": "The address to continue at.", "schema": {"type": "string"}},
+    "Retry-After": {
+        "description": "Seconds until a retry makes sense.",
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+    },
 }
 _SECURITY_SCHEMES: Final[dict[str, Schema]] = {
     ACCESS_TOKEN: {
         "type": "http",
         "scheme": "bearer",
-        "description": "What `POST /api/login` or `POST /api/admin/login` answered as `token`.",
+        "description": "The `token` returned by `POST /api/login` or `POST /api/admin/login`.",
     },
     LINK_TOKEN: {
         "type": "apiKey",
         "in": "header",
         "name": LINK_TOKEN_HEADER,
-        "description": "What `GET /api/chat/auth` answered as `linkToken`.",
+        "description": "The `linkToken` returned by `GET /api/chat/auth`.",
     },
     LINK_COOKIE: {
         "type": "apiKey",
         "in": "cookie",
         "name": LINK_COOKIE_NAME,
-        "description": "The link tokens of this browser, set by `GET /api/chat/auth`; over HTTPS its name begins with "
-        "`__Host-`.",
+        "description": "The link tokens of this browser, set by `GET /api/chat/auth`; over HTTPS the cookie's name "
+        "starts with `__Host-`.",
     },
 }
 _FACTS: Final[dict[str, object]] = {
@@ -93,11 +96,11 @@ _FACTS: Final[dict[str, object]] = {
     "requestId": "5f3c",
     "status": "banned",
 }
-"""What the words of example refusals are filled with."""
+"""Values for the placeholders in the messages of example refusals."""
 
 
 class DescribedRoute(Protocol):
-    """A line of the table of routes."""
+    """An entry of the route table."""
 
     @property
     def method(self) -> Literal["GET", "POST"]: ...
@@ -110,12 +113,12 @@ class DescribedRoute(Protocol):
 
 
 class OpenApiBuilder:
-    """Builds the document for a table of routes."""
+    """Builds the OpenAPI document for a route table."""
 
     def __init__(
         self, routes: Iterable[DescribedRoute], translations: Translations, *, server_url: str, is_legacy: bool
     ) -> None:
-        """`server_url`: what the paths come after. `is_legacy`: refusals of business rules have status 200."""
+        """Prepare the schemas; `server_url` precedes all paths, `is_legacy` gives business refusals status 200."""
         self._routes = list(routes)
         self._translations = translations
         self._server_url = server_url
@@ -132,7 +135,7 @@ class OpenApiBuilder:
         )
 
     def build(self) -> dict[str, Any]:
-        """The whole document, as plain data. Raises TypeError for a route without a contract."""
+        """Return the whole document as plain data; raises TypeError for a route without a contract."""
         paths: dict[str, dict[str, Any]] = {}
         for route in self._routes:
             paths.setdefault(route.path, {})[route.method.lower()] = self._operation(route)
@@ -158,7 +161,7 @@ class OpenApiBuilder:
         summary, _blank, more = contract.description.partition("\n\n")
         first = next(known for known in self._routes if (known.method, known.handler) == (route.method, route.handler))
         if first is not route:
-            more = f"Another name of `{route.method} {first.path}`."
+            more = f"Alias of `{route.method} {first.path}`."
         operation: dict[str, Any] = {
             "operationId": _operation_id(route.method, route.path),
             "tags": [_group_of(route.path)],
@@ -226,7 +229,7 @@ class OpenApiBuilder:
         return described | {"content": {"application/json": {"schema": schema, "examples": examples}}}
 
     def _refused(self, kinds: list[type[Refusal]]) -> dict[str, Any]:
-        """The response of one status; one that many routes have stands among the components."""
+        """Return the response of one status, as a reference if all routes may answer with it."""
         if not set(kinds) <= set(GENERAL):
             return self._refused_response(kinds)
         name = f"Refused{int(kinds[0].category)}"
@@ -247,22 +250,22 @@ class OpenApiBuilder:
         }
 
     def _about(self, kind: type[Refusal]) -> str:
-        """The first paragraph of its docstring, else its words."""
+        """Return the first paragraph of the refusal's docstring, else its message."""
         doc = inspect.cleandoc(vars(kind).get("__doc__") or "").partition("\n\n")[0]
-        return " ".join(doc.split()) or self._words(kind)
+        return " ".join(doc.split()) or self._message(kind)
 
-    def _words(self, kind: type[Refusal]) -> str:
+    def _message(self, kind: type[Refusal]) -> str:
         return self._translations.text(f"refusal.{kind.code}", FALLBACK, **_FACTS)
 
     def _example_refusal(self, kind: type[Refusal]) -> dict[str, Any]:
-        told: dict[str, Any] = {"success": False, "code": kind.code, "message": self._words(kind)}
+        body: dict[str, Any] = {"success": False, "code": kind.code, "message": self._message(kind)}
         if kind.field:
-            told["field"] = kind.field
-        return told | ({"remainingSeconds": 42} if kind.category is Category.LIMITED else {})
+            body["field"] = kind.field
+        return body | ({"remainingSeconds": 42} if kind.category is Category.LIMITED else {})
 
 
 def list_refusals(route: DescribedRoute) -> frozenset[type[Refusal]]:
-    """Every refusal the route may answer with."""
+    """Return every refusal the route may answer with."""
     contract = _contract_of(route)
     return frozenset((*contract.refusals, *_general_refusals(route, contract)))
 

@@ -1,4 +1,4 @@
-"""Replies made of the records that rules give, where both have the same fields."""
+"""Conversion of the services' records to reply types with the same fields."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from regsvc.api.types.messages import Output, milliseconds_of
 Plain = TypeVar("Plain", bound=Output)
 
 
-def to_reply(kind: type[Plain], record: object, **given: object) -> Plain:
-    """A reply type with the record's values; times become epoch milliseconds, tuples lists.
+def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
+    """Return a reply type filled from the record's attributes; times become epoch milliseconds, tuples lists.
 
-    `given`: the fields that the record does not have, or that are told otherwise.
+    `overrides` has the fields that the record lacks, or that differ in the reply.
     """
-    names = (name for name in kind.__struct_fields__ if name not in given)
-    return kind(**given, **{name: _plain(getattr(record, name)) for name in names})
+    names = (name for name in kind.__struct_fields__ if name not in overrides)
+    return kind(**overrides, **{name: _plain(getattr(record, name)) for name in names})
 
 
 def _plain(value: object) -> object:

@@ -1,4 +1,4 @@
-"""The whole API: who answers which method of which path, and who may ask.
+"""The route table of the whole API: method, path, handler and required access.
 
 `ApiHandler.prepare` enforces the access, so a handler cannot forget it.
 """
@@ -40,7 +40,7 @@ PUBLIC, USER, ADMIN = Access.PUBLIC, Access.USER, Access.ADMIN
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path; HEAD comes with GET."""
+    """One method of one path; GET implies HEAD."""
 
     method: Literal["GET", "POST"]
     path: str

@@ -1,4 +1,4 @@
-"""JSON Schema of the types that requests and replies are made of, and examples that fit it."""
+"""JSON Schemas of request and reply types, and example values that fit them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from regsvc.api.types.messages import Output
 
 Schema = dict[str, Any]
 
-_PLACE: Final = "#/components/schemas/"
-_BLANK: Final = {"string": "text", "integer": 1, "number": 1, "boolean": True, "array": [], "null": None}
+_REF_PREFIX: Final = "#/components/schemas/"
+_PLACEHOLDERS: Final = {"string": "text", "integer": 1, "number": 1, "boolean": True, "array": [], "null": None}
 
 
 def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
-    """The schemas of struct types and of everything they consist of, by name.
+    """Return the schemas of struct types and of all structs nested in them, by name.
 
-    What is in a reply is always there: unlike msgspec, which reads with these types, we only write with them.
+    Fields of replies are marked as required even if they have a default: replies are only written, never read, and
+    always contain them.
     """
     wanted = list(types)
-    schemas: dict[str, Schema] = msgspec.json.schema_components(wanted, ref_template=_PLACE + "{name}")[1]
-    outputs = {kind.__name__: kind for kind in _all_parts(wanted) if issubclass(kind, Output)}
+    schemas: dict[str, Schema] = msgspec.json.schema_components(wanted, ref_template=_REF_PREFIX + "{name}")[1]
+    outputs = {kind.__name__: kind for kind in _all_structs(wanted) if issubclass(kind, Output)}
     for name, schema in schemas.items():
         if "description" in schema:
             schema["description"] = inspect.cleandoc(schema["description"])
@@ -34,30 +35,30 @@ def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
 
 
 def reference(kind: type) -> Schema:
-    """A schema that points at the one of this type."""
-    return {"$ref": _PLACE + kind.__name__}
+    """Return a `$ref` schema for this type."""
+    return {"$ref": _REF_PREFIX + kind.__name__}
 
 
 def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> Any:
-    """A value that fits the schema: the examples its fields declare, and something plain where none is needed."""
+    """Return a value that fits the schema: the declared examples, and placeholders for fields without one."""
     if "$ref" in schema:
-        return example_of(schemas[schema["$ref"].removeprefix(_PLACE)], schemas)
+        return example_of(schemas[schema["$ref"].removeprefix(_REF_PREFIX)], schemas)
     for key in ("examples", "enum"):
         if key in schema:
             return schema[key][0]
     if "const" in schema:
         return schema["const"]
     if "anyOf" in schema:
-        return example_of(_most_telling(schema["anyOf"], schemas), schemas)
+        return example_of(_preferred(schema["anyOf"], schemas), schemas)
     if schema.get("type") == "object":
         return _example_object(schema, schemas)
     if schema.get("type") == "array" and schema.get("minItems", 0 if "$ref" not in schema.get("items", {}) else 1):
         return [example_of(schema["items"], schemas)]
-    return schema.get("default", _BLANK.get(schema.get("type", "null")))
+    return schema.get("default", _PLACEHOLDERS.get(schema.get("type", "null")))
 
 
 def _example_object(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:
-    """The fields that have to be there, and those that have something to show."""
+    """Return an object with the required fields and the optional ones that have an example."""
     required = schema.get("required", ())
     return {
         name: example_of(field, schemas)
@@ -66,13 +67,13 @@ def _example_object(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) ->
     }
 
 
-def _most_telling(alternatives: list[Schema], schemas: Mapping[str, Schema]) -> Schema:
+def _preferred(alternatives: list[Schema], schemas: Mapping[str, Schema]) -> Schema:
     return next((schema for schema in alternatives if _has_example(schema, schemas)), alternatives[-1])
 
 
 def _has_example(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> bool:
     if "$ref" in schema:
-        return _has_example(schemas[schema["$ref"].removeprefix(_PLACE)], schemas)
+        return _has_example(schemas[schema["$ref"].removeprefix(_REF_PREFIX)], schemas)
     if any(_has_example(part, schemas) for part in schema.get("anyOf", ())):
         return True
     return "examples" in schema or "const" in schema or "properties" in schema
@@ -85,8 +86,8 @@ def _required_fields(kind: type[Output]) -> Iterator[str]:
             yield field.encode_name
 
 
-def _all_parts(types: Iterable[Any]) -> Iterator[type]:
-    """The struct types among the types, and those that their fields are made of; each once."""
+def _all_structs(types: Iterable[Any]) -> Iterator[type]:
+    """Yield each struct type among the types or nested in their fields once."""
     seen: set[Any] = set()
     waiting = list(types)
     while waiting:

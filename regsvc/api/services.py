@@ -1,4 +1,4 @@
-"""What handlers get: the config and the services, wired once when the process starts."""
+"""The config and services that handlers use, wired once when the process starts."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ T = TypeVar("T")
 
 
 class BlockingRunner(Protocol):
-    """The door to blocking code (`regsvc.database.engine.Worker`)."""
+    """Runs blocking code outside the event loop (`regsvc.database.engine.Worker`)."""
 
     async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the rule returns, run whole on a worker thread. Raises what it raises."""
+        """Run the whole function on a worker thread; return its result or raise its exception."""
 
 
 class TokenVerifier(Protocol):
-    """Verifies access tokens. Rules: they block and run on a worker thread."""
+    """Verifies access tokens. Its methods block, so they run on a worker thread."""
 
     def authenticate(self, bearer: str) -> Session:
-        """The session behind a token of either audience; raises Unauthorized."""
+        """Return the session of a token of either audience; raises Unauthorized."""
 
     def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> Session:
-        """The same on admin routes; raises Forbidden, with an audit entry, where the right is missing.
+        """Return the session of an admin's token; raises Unauthorized, or Forbidden (audited) without admin rights.
 
-        Without `is_activity` an idle admin's time goes on running.
+        With `is_activity=False` the request does not reset the idle timeout.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One field for each service a handler calls."""
+    """The services that handlers call, one per field."""
 
     config: Config
     worker: BlockingRunner

@@ -1,4 +1,4 @@
-"""Answers that are sent piece by piece: no faster than the client takes them, and not for ever."""
+"""Responses sent in chunks, no faster than the client reads them and with a timeout per chunk."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
 
-async def write_chunk(handler: RequestHandler, piece: bytes, patience: timedelta) -> bool:
-    """Send it, headers first. False when the client has left, or did not take it in time: then it is cut off."""
-    handler.write(piece)
+async def write_chunk(handler: RequestHandler, chunk: bytes, write_timeout: timedelta) -> bool:
+    """Send a chunk (and the headers before the first one); return whether the client has taken it.
+
+    A client that does not read it within `write_timeout` is disconnected.
+    """
+    handler.write(chunk)
     try:
-        await asyncio.wait_for(handler.flush(), patience.total_seconds())
+        await asyncio.wait_for(handler.flush(), write_timeout.total_seconds())
     except StreamClosedError:
         return False
     except TimeoutError:
-        cut_off(handler.request)
+        disconnect(handler.request)
         return False
     return True
 
 
-def cut_off(request: HTTPServerRequest) -> None:
-    """Close the connection in the middle of its answer, so that nobody takes the answer for a whole one."""
-    # not the connection: that would forget whoever waits for it to take a piece
+def disconnect(request: HTTPServerRequest) -> None:
+    """Close the connection in the middle of a response, so that the client cannot take it for a complete one."""
+    # The stream, not the connection: closing the connection would drop the future that a pending flush waits on.
     cast(HTTP1Connection, request.connection).stream.close()

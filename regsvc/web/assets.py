@@ -1,4 +1,4 @@
-"""Scripts and style sheets of our pages: read, joined and compressed once, and kept by browsers for ever."""
+"""Scripts and style sheets of our pages: bundled and compressed once, and cached by browsers forever."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 from tornado.template import BaseLoader, Template
 
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip
-from regsvc.web.bundle import join_modules
+from regsvc.web.bundle import bundle_modules
 
 _FOLDER: Final = files("regsvc.web") / "static"
 _ASSETS_PATH: Final = "web/"
@@ -25,9 +25,9 @@ _BASE_STYLE: Final = "styles/base.css"
 
 @dataclass(frozen=True)
 class Asset:
-    """A script or style sheet. `path` has the content's hash in it, and no slash in front.
+    """A script or style sheet. `path` contains a hash of the content and has no leading slash.
 
-    Pages refer to it relative to themselves: a proxy may show us below a path of its own.
+    Pages link to it by this relative path, because a proxy may serve us under a path prefix.
     """
 
     path: str
@@ -43,7 +43,7 @@ def load_script(name: str) -> Asset:
 
     Raises OSError where one is missing.
     """
-    return _asset(name, "js", join_modules(f"pages/{name}.js", _read))
+    return _asset(name, "js", bundle_modules(f"pages/{name}.js", _read))
 
 
 @cache
@@ -78,7 +78,7 @@ def _asset(name: str, suffix: str, text: str) -> Asset:
 
 
 class _WebTemplates(BaseLoader):
-    """Templates out of the package, wherever it is installed."""
+    """Template loader that reads from the installed package."""
 
     def resolve_path(self, name: str, parent_path: str | None = None) -> str:
         return name
@@ -91,7 +91,7 @@ _TEMPLATES: Final = _WebTemplates()
 
 
 class AssetHandler(ReadOnlyHandler):
-    """A file whose address changes with its content."""
+    """Serves a file whose URL changes with its content."""
 
     def initialize(self, asset: Asset) -> None:
         self._asset = asset
@@ -111,5 +111,5 @@ class AssetHandler(ReadOnlyHandler):
 
 
 def asset_rules(*assets: Asset) -> list[tuple[Any, ...]]:
-    """Tornado's rules for them, each once."""
+    """Return Tornado's rules for assets, without duplicates."""
     return [(re.escape(f"/{asset.path}"), AssetHandler, {"asset": asset}) for asset in dict.fromkeys(assets)]

@@ -1,10 +1,11 @@
-"""What all pages and their files have in common: they are read, in the visitor's language, under one strict policy."""
+"""Base of all pages and their assets: read-only handlers, the visitor's language, one strict CSP."""
 
 from __future__ import annotations
 
 import gzip
 import re
 from collections.abc import Awaitable, Iterable
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -14,14 +15,14 @@ from regsvc.api.base import BaseHandler
 from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Refusal
 
 LANGUAGE_COOKIE: Final = "companion_language"
-"""What the visitor chose; a page's own script writes it."""
+"""Cookie with the language that the visitor chose; written by the pages' own scripts."""
 
 _SMALLEST_COMPRESSED: Final = 1000  # bytes
 
 
 def content_security_policy(image_sources: Iterable[str] = ()) -> str:
-    """What a browser may do on a page: scripts, styles and requests of ours alone, nothing inline, nothing framed."""
-    sources = " ".join(("data:", *image_sources))  # the empty icon, and captchas, are data
+    """Return the CSP of a page: only scripts, styles and requests of our own origin, nothing inline, no framing."""
+    sources = " ".join(("data:", *image_sources))  # the empty icon and captchas are data URLs
     return "; ".join(
         (
             "default-src 'none'",
@@ -40,18 +41,18 @@ CONTENT_SECURITY_POLICY: Final = content_security_policy()
 
 
 class ReadOnlyHandler(BaseHandler):
-    """Answers GET and HEAD; what goes wrong is told in one plain sentence."""
+    """Answers GET and HEAD; errors are one sentence of plain text."""
 
     def set_default_headers(self) -> None:
         super().set_default_headers()
         self.set_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
 
-    @property
+    @cached_property
     def language(self) -> str:
-        """The one the link names, else the visitor's choice on a page of ours, the browser's, or the host's."""
+        """The language in the link, else the one the visitor chose on a page, the browser's, or the host's."""
         translations = self.services.translations
-        named = self.request.query_arguments.get("language", [b""])[-1].decode("utf-8", "replace")
-        chosen = translations.find(named) or translations.find(self.get_cookie(LANGUAGE_COOKIE) or "")
+        requested = self.request.query_arguments.get("language", [b""])[-1].decode("utf-8", "replace")
+        chosen = translations.find(requested) or translations.find(self.get_cookie(LANGUAGE_COOKIE) or "")
         accepted = self.request.headers.get("Accept-Language")
         return translations.pick(chosen, accepted, self.services.config.server.language)
 
@@ -59,7 +60,7 @@ class ReadOnlyHandler(BaseHandler):
         return self.get()
 
     def send_page(self, html: bytes, language: str) -> None:
-        """The page, and the end of the request."""
+        """Send a page, compressed if the client accepts it, and finish the request."""
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Content-Language", language)
         self.set_header("Vary", "Accept-Language, Accept-Encoding, Cookie")
@@ -79,12 +80,12 @@ class ReadOnlyHandler(BaseHandler):
     def _refusal_for(self, status_code: int) -> Refusal:
         if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             return MethodNotAllowed(["GET", "HEAD"])
-        if status_code < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado objects to a form it cannot read
+        if status_code < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado rejects a form it cannot parse
             return MalformedRequest()
         return InternalServerError(self.request_id)
 
 
 def accepts_gzip(request: HTTPServerRequest) -> bool:
-    """Whether the client takes compressed answers."""
+    """Return whether the client accepts gzip."""
     codings = request.headers.get("Accept-Encoding", "")
     return re.search(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))", codings, re.IGNORECASE) is not None

@@ -1,8 +1,8 @@
-"""Puts a page's script and the modules it imports into one file, so that a slow line is asked once.
+"""Bundles a page's script and the modules it imports into one file, to save round trips on slow connections.
 
-There is no build: the files in `static/` are ordinary ES modules, and this is done in memory at the start. Each module
-becomes a function of its own, so that their names cannot meet. Of the language of modules three forms are known, each
-at the beginning of a line; others are refused:
+There is no build step: the files in `static/` are ordinary ES modules, bundled in memory when the process starts. Each
+module becomes a function, so that top-level names cannot collide. Three forms of `import` and `export` are supported,
+each at the beginning of a line; all others are refused:
 
     import { one, other as another } from "./file.js";
     export function name(…          (or async function, class, const)
@@ -22,40 +22,40 @@ _EXPORT_LIST: Final = re.compile(r"^export \{((?:\s*\w+\s*(?:,|(?=\})))*\s*)\};$
 _ANY_OTHER: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
-class UnknownModuleForm(ValueError):
-    """A script says `import` or `export` in a way that is not known here, or modules import each other in a ring."""
+class UnsupportedModule(ValueError):
+    """A script uses an unsupported form of `import` or `export`, or modules import each other in a cycle."""
 
 
-def join_modules(name: str, read: Callable[[str], str]) -> str:
-    """One script with everything that `name` imports; `read` gives the text of a file by its name.
+def bundle_modules(name: str, read: Callable[[str], str]) -> str:
+    """Return one script with `name` and everything it imports; `read` returns the text of a file by its name.
 
-    Raises `UnknownModuleForm`, and whatever `read` raises.
+    Raises `UnsupportedModule`, and whatever `read` raises.
     """
-    joined: dict[str, str] = {}
-    _add(name, read, joined, ())
-    return "\n".join(joined.values())
+    bundled: dict[str, str] = {}
+    _add(name, read, bundled, ())
+    return "\n".join(bundled.values())
 
 
-def _add(name: str, read: Callable[[str], str], joined: dict[str, str], above: tuple[str, ...]) -> None:
-    """What a module needs stands before it."""
-    if name in above:
-        raise UnknownModuleForm(f"modules import each other: {' → '.join((*above, name))}")
-    if name in joined:
+def _add(name: str, read: Callable[[str], str], bundled: dict[str, str], importers: tuple[str, ...]) -> None:
+    """Add a module after the modules it imports."""
+    if name in importers:
+        raise UnsupportedModule(f"modules import each other: {' → '.join((*importers, name))}")
+    if name in bundled:
         return
     source = read(name)
     for match in _IMPORT.finditer(source):
-        _add(_resolve(name, match[2]), read, joined, (*above, name))
-    joined[name] = _as_function(name, source)
+        _add(_resolve(name, match[2]), read, bundled, (*importers, name))
+    bundled[name] = _as_function(name, source)
 
 
 def _as_function(name: str, source: str) -> str:
     exported = [match[1] for match in _EXPORT.finditer(source)]
-    exported += [word for match in _EXPORT_LIST.finditer(source) for word in _words(match[1])]
+    exported += [exported_name for match in _EXPORT_LIST.finditer(source) for exported_name in _split(match[1])]
     body = _IMPORT.sub(lambda match: _as_constants(name, match), source)
     body = _EXPORT_LIST.sub("", _EXPORT.sub("", body))
     other = _ANY_OTHER.search(body)
     if other is not None:
-        raise UnknownModuleForm(f"{name}: {other[0]}")
+        raise UnsupportedModule(f"{name}: {other[0]}")
     return f"const {_identifier(name)} = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();"
 
 
@@ -64,13 +64,13 @@ def _as_constants(name: str, match: re.Match[str]) -> str:
     return f"const {{{names}}} = {_identifier(_resolve(name, match[2]))};"
 
 
-def _words(names: str) -> list[str]:
-    return [word.strip() for word in names.split(",") if word.strip()]
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
-def _resolve(importer: str, written: str) -> str:
-    """The name of a file as another one writes it: `./x.js` beside `admin/y.js` is `admin/x.js`."""
-    return posixpath.normpath(posixpath.join(posixpath.dirname(importer), written))
+def _resolve(importer: str, specifier: str) -> str:
+    """Resolve a specifier relative to the importer: `./x.js` in `admin/y.js` is `admin/x.js`."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(importer), specifier))
 
 
 def _identifier(name: str) -> str:

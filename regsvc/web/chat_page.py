@@ -1,4 +1,4 @@
-"""The page a player sees when the chat platform has sent the browser back: what came of it, and what to do now."""
+"""The page that players see after the chat platform redirects them back: the outcome, and what to do next."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _REASONS: Final = {
     "overloaded": "refusal.overloaded",
     "database_away": "refusal.database_away",
 }
-"""Why nothing was linked, by outcome. Of every other outcome the page tells only that it failed."""
+"""Translation keys of the reasons why linking failed, by outcome. Other outcomes get no reason."""
 
 _ADVICE: Final = {LINKED: "advice_linked", WAITING: "advice_waiting", "chat_account_taken": "advice_taken"}
 
 
 class ChatLinkedHandler(LayoutHandler):
-    """Shows words of ours alone: the address only chooses among them. It needs no script."""
+    """Shows only our own texts, chosen by the query's `outcome`. It needs no script."""
 
     def get(self) -> None:
         outcome = self.get_query_argument("outcome", "")
         has_reason = outcome in _REASONS
-        self.send_framed(
+        self.render_page(
             _TEMPLATE,
             _PAGE,
             _STYLE,
@@ -51,4 +51,4 @@ _TEMPLATE: Final = load_template("chat-linked.html")
 _STYLE: Final = load_style(_PAGE.name)
 
 CHAT_PAGE: Final[list[tuple[Any, ...]]] = [(re.escape(PATH), ChatLinkedHandler), *asset_rules(_STYLE)]
-"""Tornado's rules for the page and its style."""
+"""Tornado's rules for the page and its style sheet."""

@@ -1,4 +1,4 @@
-"""`/docs`: the API's description as a page to read, made of the document that programs read."""
+"""`/docs`: the API reference as a page, generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _DEEPEST: Final = 3
 
 
 @dataclass(frozen=True)
-class FieldRow:
-    """One field; `name` has the names of those around it in front of it, such as `data.status`."""
+class FieldView:
+    """One field; `name` is the dotted path of a nested one, such as `data.status`."""
 
     name: str
     kind: str
@@ -37,17 +37,17 @@ class FieldRow:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """One kind of body: its fields and an example as text."""
+class TypeView:
+    """One request or reply type: its fields and an example as JSON text."""
 
     name: str
     about: str
-    fields: tuple[FieldRow, ...]
+    fields: tuple[FieldView, ...]
     example: str
 
 
 @dataclass(frozen=True)
-class RefusalRow:
+class RefusalView:
     status: str
     code: str
     about: str
@@ -65,19 +65,19 @@ class OperationView:
     about: str
     needs_token: bool
     credentials: tuple[str, ...]
-    request: Shape | None
-    replies: tuple[tuple[str, Shape], ...]
-    refusals: tuple[RefusalRow, ...]
+    request: TypeView | None
+    replies: tuple[tuple[str, TypeView], ...]
+    refusals: tuple[RefusalView, ...]
 
 
 @dataclass(frozen=True)
-class DrawnPage:
+class RenderedPage:
     content: bytes
     compressed: bytes
 
 
 class DocsHandler(ReadOnlyHandler):
-    """The page, without a script: it can be read wherever it can be opened."""
+    """Serves the page, which needs no script."""
 
     async def get(self) -> None:
         config, translations = self.services.config, self.services.translations
@@ -95,10 +95,10 @@ class DocsHandler(ReadOnlyHandler):
         await self.get()
 
 
-@lru_cache(maxsize=1)  # drawn once: it only changes with the config
+@lru_cache(maxsize=1)  # rendered once: it changes only with the config
 def _page(
     routes: tuple[DescribedRoute, ...], translations: Translations, server_name: str, is_legacy: bool
-) -> DrawnPage:
+) -> RenderedPage:
     document = OpenApiBuilder(routes, translations, server_url="/", is_legacy=is_legacy).build()
     operations = list_operations(document)
     content: bytes = _TEMPLATE.generate(
@@ -109,11 +109,11 @@ def _page(
         groups=[(name, list(members)) for name, members in groupby(operations, lambda operation: operation.group)],
         rich=rich,
     )
-    return DrawnPage(content, gzip.compress(content, mtime=0))
+    return RenderedPage(content, gzip.compress(content, mtime=0))
 
 
 def list_operations(document: dict[str, Any]) -> list[OperationView]:
-    """All operations of the document, in the order of their groups."""
+    """Return all operations of the document, grouped; groups are in the order of their first operation."""
     views = [
         _operation(document, method.upper(), path, operation)
         for path, methods in document["paths"].items()
@@ -124,7 +124,7 @@ def list_operations(document: dict[str, Any]) -> list[OperationView]:
 
 
 def rich(text: str) -> str:
-    """HTML of a text: escaped, and what stood in `backticks` set as code."""
+    """Return a text as escaped HTML, with `backticks` as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", xhtml_escape(text))
 
 
@@ -146,14 +146,14 @@ def _operation(document: dict[str, Any], method: str, path: str, operation: dict
         credentials=tuple(_credentials(document, operation)),
         request=_body(document, operation) or _query(operation),
         replies=tuple(
-            (status, shape) for status, response in responses.items() for shape in _replies(document, response)
+            (status, type_view) for status, response in responses.items() for type_view in _replies(document, response)
         ),
         refusals=tuple(row for status, response in responses.items() for row in _refusals(status, response)),
     )
 
 
 def _credentials(document: dict[str, Any], operation: dict[str, Any]) -> Iterator[str]:
-    """How the caller may show who asks, in `backticks`."""
+    """Yield the credentials that the operation accepts, as text with `backticks`."""
     for name in (name for alternative in operation.get("security", ()) for name in alternative):
         scheme = document["components"]["securitySchemes"][name]
         if scheme["type"] == "http":
@@ -162,16 +162,16 @@ def _credentials(document: dict[str, Any], operation: dict[str, Any]) -> Iterato
             yield f"the {scheme['in']} `{scheme['name']}`"
 
 
-def _body(document: dict[str, Any], operation: dict[str, Any]) -> Shape | None:
+def _body(document: dict[str, Any], operation: dict[str, Any]) -> TypeView | None:
     if "requestBody" not in operation:
         return None
     content = operation["requestBody"]["content"]["application/json"]
-    return _shape(document, content["schema"], content["example"])
+    return _type_view(document, content["schema"], content["example"])
 
 
-def _query(operation: dict[str, Any]) -> Shape | None:
+def _query(operation: dict[str, Any]) -> TypeView | None:
     fields = tuple(
-        FieldRow(
+        FieldView(
             parameter["name"],
             _kind_of(parameter["schema"]),
             parameter["required"],
@@ -179,42 +179,42 @@ def _query(operation: dict[str, Any]) -> Shape | None:
         )
         for parameter in operation.get("parameters", ())
     )
-    return Shape("Query", "", fields, "") if fields else None
+    return TypeView("Query", "", fields, "") if fields else None
 
 
-def _replies(document: dict[str, Any], response: dict[str, Any]) -> Iterator[Shape]:
+def _replies(document: dict[str, Any], response: dict[str, Any]) -> Iterator[TypeView]:
     content = response.get("content", {}).get("application/json", {})
     schema = content.get("schema", {})
     for kind in schema.get("anyOf", [schema]):
         name = kind.get("$ref", "").rpartition("/")[2]
         if name:
-            yield _shape(document, kind, content["examples"][name]["value"])
+            yield _type_view(document, kind, content["examples"][name]["value"])
 
 
-def _refusals(status: str, response: dict[str, Any]) -> Iterator[RefusalRow]:
+def _refusals(status: str, response: dict[str, Any]) -> Iterator[RefusalView]:
     for code, about in re.findall(r"^- `(\w+)`: (.*)$", response["description"], re.MULTILINE):
-        yield RefusalRow(status, code, about)
+        yield RefusalView(status, code, about)
 
 
-def _shape(document: dict[str, Any], schema: dict[str, Any], example: object) -> Shape:
+def _type_view(document: dict[str, Any], schema: dict[str, Any], example: object) -> TypeView:
     resolved = _resolve(document, schema)
     text = json.dumps(example, indent=2, ensure_ascii=False)
-    return Shape(resolved["title"], resolved.get("description", ""), tuple(_fields(document, resolved)), text)
+    return TypeView(resolved["title"], resolved.get("description", ""), tuple(_fields(document, resolved)), text)
 
 
-def _fields(document: dict[str, Any], schema: dict[str, Any], prefix: str = "", depth: int = 1) -> Iterator[FieldRow]:
+def _fields(document: dict[str, Any], schema: dict[str, Any], prefix: str = "", depth: int = 1) -> Iterator[FieldView]:
     for name, field in schema.get("properties", {}).items():
-        value = _essence(document, field)
+        value = _unwrap(document, field)
         is_required = name in schema.get("required", ())
-        yield FieldRow(f"{prefix}{name}", _kind_of(value), is_required, value.get("description", ""))
-        inner = _essence(document, value["items"]) if value.get("type") == "array" and "items" in value else value
+        yield FieldView(f"{prefix}{name}", _kind_of(value), is_required, value.get("description", ""))
+        inner = _unwrap(document, value["items"]) if value.get("type") == "array" and "items" in value else value
         if "properties" in inner and depth < _DEEPEST:
             mark = "[]." if inner is not value else "."
             yield from _fields(document, inner, f"{prefix}{name}{mark}", depth + 1)
 
 
-def _essence(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema itself, where it is a reference or may also be null."""
+def _unwrap(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema without its reference or null alternative; `may_be_null` records the latter."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
     may_be_null = len(kinds) < len(schema.get("anyOf", ()))
     resolved = _resolve(document, kinds[0] if len(kinds) == 1 else schema)
@@ -222,7 +222,7 @@ def _essence(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
 
 
 def _kind_of(schema: dict[str, Any]) -> str:
-    """What a value is, in a few words."""
+    """Return the type of a value in a few words."""
     kinds = [_kind_of(kind) for kind in schema["anyOf"]] if "anyOf" in schema else [_plain_kind(schema)]
     if schema.get("may_be_null"):
         kinds.append("null")
@@ -251,4 +251,4 @@ def _resolve(document: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
 
 
 DOCS: Final[list[tuple[Any, ...]]] = [("/docs", DocsHandler), *asset_rules(_STYLE)]
-"""Tornado's rules for it."""
+"""Tornado's rules for the page and its style sheet."""

@@ -1,4 +1,4 @@
-"""Our own pages, beside the API. They are small, need nobody else's servers, and talk to the API as front ends do.
+"""Our own web pages. They are small, load nothing from other servers, and use the API like any front end.
 
 `PAGE_TABLE` lists all of them. A page is a layout (`templates/layout.html`: the server's name, the menu, the title),
 its texts (`[page.<name>]` and `[page.common]` of the translations) and a script (`pages/<name>.js`) that draws the
@@ -24,9 +24,10 @@ from regsvc.web.base import ReadOnlyHandler, content_security_policy
 
 @dataclass(frozen=True)
 class WebPage:
-    """`name`: of its script, its words, and its own style sheet if it has one; "set-password" says `page.set_password`.
+    """A page of ours.
 
-    `is_for_players`: it has the menu of the players' pages. Those in the menu show the host's announcement.
+    `name` is that of its script, of its own style sheet if it has one, and of its texts ("set-password" has the section
+    `page.set_password`). Pages with `is_for_players` have the players' menu; those in the menu show the announcement.
     """
 
     path: str
@@ -35,11 +36,11 @@ class WebPage:
     is_in_menu: bool = False
     is_wide: bool = False
     is_mailed: bool = False
-    """Mails lead here, so it is ours even beside a front end of the host's own."""
+    """Mails link to the page, so it exists even if the host has their own front end."""
 
     @property
     def section(self) -> str:
-        """Where its words stand."""
+        """The section of the translations with its texts."""
         return f"page.{self.name.replace('-', '_')}"
 
 
@@ -56,10 +57,10 @@ _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
 
 class LayoutHandler(ReadOnlyHandler):
-    """A page inside the frame that all of ours share."""
+    """Base of all pages, which share one layout."""
 
-    def send_framed(self, template: Template, page: WebPage, style: Asset, title: str, **inside: object) -> None:
-        """`inside`: what the template fills in beside the frame."""
+    def render_page(self, template: Template, page: WebPage, style: Asset, title: str, **values: object) -> None:
+        """Render a template that extends the layout and send it; `values` are those of the template itself."""
         config, language = self.services.config, self.language
         self.set_header("Content-Security-Policy", content_security_policy(image_sources(config)))
         html = template.generate(
@@ -74,7 +75,7 @@ class LayoutHandler(ReadOnlyHandler):
             common=lambda key: self._text(f"page.common.{key}"),
             style=style.path,
             title=title,
-            **{"script": None, **inside},
+            **{"script": None, **values},
         )
         self.send_page(html, language)
 
@@ -83,7 +84,7 @@ class LayoutHandler(ReadOnlyHandler):
 
 
 class PageHandler(LayoutHandler):
-    """A page whose inside a script draws."""
+    """Serves a page whose content is drawn by a script."""
 
     def initialize(self, page: WebPage, template: Template, style: Asset, script: Asset) -> None:
         self._page, self._template, self._style, self._script = page, template, style, script
@@ -93,7 +94,7 @@ class PageHandler(LayoutHandler):
         words = translations.section("page.common", self.language) | translations.section(
             self._page.section, self.language
         )
-        self.send_framed(
+        self.render_page(
             self._template,
             self._page,
             self._style,
@@ -105,7 +106,7 @@ class PageHandler(LayoutHandler):
 
 
 def image_sources(config: Config) -> list[str]:
-    """From where the pages of this host show pictures, as a policy names it."""
+    """Return the origins of the images on the pages of this host, as CSP sources."""
     pictures = (config.server.logo_url, *(download.icon for download in config.downloads.values()))
     return sorted({_source(picture) for picture in pictures if picture})
 
@@ -116,20 +117,20 @@ def _source(address: str) -> str:
 
 
 def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:
-    """Tornado's rules for pages and their files. Raises OSError or `UnknownModuleForm` for a broken script."""
+    """Return Tornado's rules for pages and their assets; raises OSError or `UnsupportedModule` for a broken script."""
     rules: list[tuple[Any, ...]] = []
     assets: list[Asset] = []
     for page in pages:
         style, script = load_style(page.name), load_script(page.name)
-        inside = {"page": page, "template": load_template("page.html"), "style": style, "script": script}
-        rules.append((re.escape(page.path), PageHandler, inside))
+        arguments = {"page": page, "template": load_template("page.html"), "style": style, "script": script}
+        rules.append((re.escape(page.path), PageHandler, arguments))
         assets += [style, script]
     return rules + asset_rules(*assets)
 
 
 PAGES: Final = page_rules(page for page in PAGE_TABLE if page.is_mailed)
-"""Tornado's rules for the pages that every host has."""
+"""Tornado's rules for the pages that exist on every host."""
 
 OWN_PAGES: Final = page_rules(page for page in PAGE_TABLE if not page.is_mailed)
-"""Those for the rest, where the host has no front end of his own; `/` is the first of them."""
+"""Tornado's rules for the other pages, for hosts without their own front end; `/` is the first of them."""
 OWN_PAGES.extend([("/", *rule[1:]) for rule in OWN_PAGES if rule[0] == re.escape(_HOME.path)])

@@ -1,4 +1,4 @@
-"""The files of a host's front end: which one a path means, and none that lies elsewhere or is hidden. Blocking."""
+"""Lookup of static files in a host's front end folder, never hidden files or files outside. Blocking."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 log = logging.getLogger(__name__)
 
 INDEX: Final = "index.html"
-_API: Final = "api"  # what lies below is ours, however it is written
+_API: Final = "api"  # paths below it are never files of the host, in whatever case
 
 _UTF_8: Final = "; charset=utf-8"
 MEDIA_TYPES: Final = {
@@ -49,11 +49,11 @@ MEDIA_TYPES: Final = {
     "zip": "application/zip",
     "jar": "application/java-archive",
 }
-"""By the ending of the name. A table of our own: the system's differ from host to host."""
+"""Media types by file extension. Not `mimetypes`, whose table differs from host to host."""
 _OTHER: Final = "application/octet-stream"
 _PAGES: Final = frozenset({"html", "htm"})
 
-# Builders put a hash of the content into the names of what they make: hexadecimal, or eight characters in `assets/`.
+# Bundlers put a content hash into file names: hexadecimal digits, or eight characters in `assets/`.
 _HASHED: Final = re.compile(
     r".*[.-](?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8,64}\.[\w.]+|(?:.*/)?assets/.*[.-][\w-]{8}\.[\w.]+"
 )
@@ -61,19 +61,19 @@ _HASHED: Final = re.compile(
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file that may be sent, open until `close` or the end of a `with`. Times are whole seconds since 1970."""
+    """A file that may be served, open until `close` or the end of a `with`. Times are whole seconds since 1970."""
 
     descriptor: int
     size: int
     modified_at: int
-    tag: str
+    etag: str
     media_type: str
     is_page: bool
     is_immutable: bool
-    """Its content never changes under this name."""
+    """The name contains a content hash, so the content never changes."""
 
     def read(self, offset: int, length: int) -> bytes:
-        """Fewer bytes where the file ends (somebody may have cut it meanwhile)."""
+        """Read up to `length` bytes; fewer at the end of the file, which may have been truncated meanwhile."""
         return os.pread(self.descriptor, length, offset)
 
     def close(self) -> None:
@@ -89,60 +89,60 @@ class FoundFile:
 
 
 class WebRoot:
-    """A folder. What it holds may change while we run."""
+    """The folder of a host's front end. Its content may change at any time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def find(self, path: str) -> FoundFile | None:
-        """The file that the path of an address means; `index.html` for one that names no file.
+        """Return the file for a URL path, falling back to `index.html` if the path names no file.
 
-        None where nothing may be sent: for a path that leads out of the folder, through a link or dots, for hidden
-        files, and for a missing script or picture, in whose place a page would only hide the mistake.
+        Returns None for paths that leave the folder (by links or dots), for hidden files, and for missing assets such
+        as scripts and images, where a page in their place would only hide the mistake.
         """
         root = os.path.realpath(self._folder)
         parts = _parts_of(path)
-        place = None if parts is None else _place_in(root, parts)
-        if parts is None or place is None:
+        name = None if parts is None else _real_name(root, parts)
+        if parts is None or name is None:
             return None
-        found = _open(root, place)
+        found = _open(root, name)
         if found is None and not _is_asset(parts[-1]):
-            index = _place_in(root, [INDEX])
+            index = _real_name(root, [INDEX])
             found = None if index is None else _open(root, index)
         return found
 
 
-def _place_in(root: str, parts: list[str]) -> str | None:
-    """The real name in the folder, once links are followed; None where that is outside, or hidden."""
-    place = os.path.relpath(os.path.realpath(os.path.join(root, *parts)), root)  # noqa: PTH118 - links count
-    return None if any(part.startswith(".") for part in Path(place).parts or (".",)) else place
+def _real_name(root: str, parts: list[str]) -> str | None:
+    """Return the name relative to the folder with links resolved; None if it is outside or hidden."""
+    name = os.path.relpath(os.path.realpath(os.path.join(root, *parts)), root)  # noqa: PTH118 - links count
+    return None if any(part.startswith(".") for part in Path(name).parts or (".",)) else name
 
 
-def _open(root: str, place: str) -> FoundFile | None:
-    """None where there is no such file, or none that we may read."""
+def _open(root: str, name: str) -> FoundFile | None:
+    """Open a file; returns None if it does not exist, is no regular file or cannot be read."""
     try:
-        descriptor = os.open(f"{root}/{place}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(f"{root}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        log.debug("%s is not sent: %s", place[:200], error.strerror)
+        log.debug("cannot serve %s: %s", name[:200], error.strerror)
         return None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         return None
-    ending = _ending_of(place)
+    extension = _extension_of(name)
     return FoundFile(
         descriptor=descriptor,
         size=status.st_size,
         modified_at=int(status.st_mtime),
-        tag=f'"{status.st_mtime_ns:x}-{status.st_size:x}"',
-        media_type=MEDIA_TYPES.get(ending, _OTHER),
-        is_page=ending in _PAGES,
-        is_immutable=_HASHED.fullmatch(place) is not None,
+        etag=f'"{status.st_mtime_ns:x}-{status.st_size:x}"',
+        media_type=MEDIA_TYPES.get(extension, _OTHER),
+        is_page=extension in _PAGES,
+        is_immutable=_HASHED.fullmatch(name) is not None,
     )
 
 
 def _parts_of(path: str) -> list[str] | None:
-    """The names between the slashes; None for a path that nobody writes in good faith."""
+    """Return the decoded segments of a URL path; None for empty, hidden or unsafe segments, and for `api`."""
     try:
         decoded = unquote_to_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
@@ -154,9 +154,9 @@ def _parts_of(path: str) -> list[str] | None:
 
 
 def _is_asset(name: str) -> bool:
-    ending = _ending_of(name)
-    return ending in MEDIA_TYPES and ending not in _PAGES
+    extension = _extension_of(name)
+    return extension in MEDIA_TYPES and extension not in _PAGES
 
 
-def _ending_of(name: str) -> str:
+def _extension_of(name: str) -> str:
     return name.rpartition(".")[2].lower() if "." in name else ""

@@ -107,7 +107,7 @@ def fill(stage: Stage) -> None:
 
 
 def test_who_takes_nothing_is_cut_off(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_PATIENCE", timedelta(milliseconds=100))
+    monkeypatch.setattr(events, "_CHUNK_TIMEOUT", timedelta(milliseconds=100))
     with stage.listen(window=2048):
         fill(stage)
         ask_until(lambda: stage.listeners, lambda count: count == 0)

@@ -85,8 +85,8 @@ def test_what_a_caller_may_show_is_told() -> None:
 
 def test_another_name_of_a_route_says_so() -> None:
     described = document()["paths"]
-    assert described["/api/discord/unlink"]["post"]["description"] == "Another name of `POST /api/chat/unlink`."
-    assert described["/api/captcha"]["get"]["description"] == "Another name of `GET /api/captcha/generate`."
+    assert described["/api/discord/unlink"]["post"]["description"] == "Alias of `POST /api/chat/unlink`."
+    assert described["/api/captcha"]["get"]["description"] == "Alias of `GET /api/captcha/generate`."
 
 
 @each_route

@@ -2,13 +2,13 @@
 
 import pytest
 
-from regsvc.web.bundle import UnknownModuleForm, join_modules
+from regsvc.web.bundle import UnsupportedModule, bundle_modules
 
 
 def join(**files: str) -> str:
     """`page.js` with all it imports; `below_one` is the file `below/one.js`."""
     named = {f"{name.replace('_', '/')}.js": text for name, text in files.items()}
-    return join_modules("page.js", named.__getitem__)
+    return bundle_modules("page.js", named.__getitem__)
 
 
 def test_what_a_module_needs_stands_before_it() -> None:
@@ -59,12 +59,12 @@ def test_files_are_named_from_where_they_are() -> None:
     ],
 )
 def test_what_it_does_not_know_is_refused(source: str) -> None:
-    with pytest.raises(UnknownModuleForm, match=r"page\.js"):
+    with pytest.raises(UnsupportedModule, match=r"page\.js"):
         join(page=source, words="export function hello() {}")
 
 
 def test_modules_may_not_need_each_other() -> None:
-    with pytest.raises(UnknownModuleForm, match=r"page\.js → a\.js → page\.js"):
+    with pytest.raises(UnsupportedModule, match=r"page\.js → a\.js → page\.js"):
         join(page='import { a } from "./a.js";', a='import { page } from "./page.js";')
 
 

@@ -281,7 +281,7 @@ def test_a_client_that_does_not_read_keeps_nobody_waiting(site: LiveFrontEnd) ->
 
 
 def test_a_client_that_does_not_read_is_cut_off(site: LiveFrontEnd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_front_end, "_PATIENCE", host_front_end._PATIENCE / 1000)
+    monkeypatch.setattr(host_front_end, "_CHUNK_TIMEOUT", host_front_end._CHUNK_TIMEOUT / 1000)
     with begin_download(site) as client:
         ask_until(lambda: site.transfers, lambda transfers: transfers == 0)
         assert bytes_left(client) < 12 * MIB

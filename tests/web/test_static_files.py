@@ -205,6 +205,6 @@ def test_a_name_with_a_hash_never_changes_its_content(folder: Path, name: str, i
 
 def test_another_content_has_another_tag(folder: Path) -> None:
     before = found_in(folder, "/")
-    assert found_in(folder, "/").tag == before.tag
+    assert found_in(folder, "/").etag == before.etag
     (folder / "index.html").write_text(PAGE + "!")
-    assert found_in(folder, "/").tag != before.tag
+    assert found_in(folder, "/").etag != before.etag

@@ -1,4 +1,4 @@
-"""What operators do: look at users and the audit log, decide about users, start the sync."""
+"""Admin routes: list users and audit entries, change users' status and passwords, run the sync."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MessageKey = Callable[[DecisionResult], str]
 class UsersHandler(ApiHandler):
     @endpoint()
     async def get(self, query: UsersQuery) -> UsersReply:
-        """List users, by pages or, for large tables, by cursor. `status=pending` is the review queue."""
+        """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
         page = await self.run(
             self.services.users.list_users,
             UserQuery(
@@ -100,7 +100,7 @@ class AuditsHandler(ApiHandler):
 class SyncHandler(ApiHandler):
     @endpoint(errors.SyncRunning)
     async def post(self, request: SyncRequest) -> SyncReply:
-        """Bring our users and AuthMe's players together now, or only tell what that would do."""
+        """Run the sync between users and AuthMe's players now, or report what a run would do."""
         sync = self.services.sync
         report = await (sync.plan() if request.plan else sync.run())
         return SyncReply(
@@ -111,7 +111,7 @@ class SyncHandler(ApiHandler):
 
 
 class DecisionHandler(ApiHandler):
-    """A decision about one user, or about each of many in a transaction of its own."""
+    """Base of handlers that decide about one user, or about many, each in a transaction of its own."""
 
     @property
     def principal(self) -> Principal:
@@ -167,7 +167,7 @@ class DecisionHandler(ApiHandler):
 class ApproveHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
     async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
-        """Approve a registration, pending or rejected: the player may join."""
+        """Approve a pending or rejected registration, so that the player may join."""
         return await self.change_status(request, "approve", "approved")
 
 
@@ -181,7 +181,7 @@ class RejectHandler(DecisionHandler):
 class BanHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
     async def post(self, request: BanRequest) -> DecisionReply | BulkDecisionReply:
-        """Ban a user, for a time or for good, or change a ban."""
+        """Ban a user, temporarily or permanently, or change a ban."""
         return await self.change_status(request, "ban", _ban_message)
 
 
@@ -195,14 +195,14 @@ class UnbanHandler(DecisionHandler):
 class DeleteHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
     async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
-        """Delete a user, and the player with him."""
+        """Delete a user and their player."""
         return await self.change_status(request, "delete", "deleted")
 
 
 class SetPasswordHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS, errors.InvalidPassword, errors.PasswordRequired, errors.MailUnavailable)
     async def post(self, request: SetPasswordRequest) -> DecisionReply | BulkDecisionReply:
-        """Set a user's password, or mail him a link to do so himself. His sessions end with a new password."""
+        """Set a user's password, or mail the user a link to set one. A new password ends all of their sessions."""
         changes, by = self.services.password_changes, self.principal
         if request.password is None:
             return await self.apply(request, partial(changes.mail_link, by=by), "reset_link_sent")
@@ -246,7 +246,7 @@ def _pagination_of(page: UserPage) -> Pagination:
 
 
 def user_fields(entry: UserListItem) -> UserFields:
-    """A user as every list of admins shows him."""
+    """Return a user as all admin routes show users."""
     return UserFields(
         username=entry.username,
         email=entry.email,

@@ -1,4 +1,4 @@
-"""One user whole, for admins."""
+"""Admin route with all details of one user."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from regsvc.users.user_details import QuestionnaireResult
 class UserHandler(ApiHandler):
     @endpoint(errors.UserNotFound)
     async def get(self, query: UserDetailsQuery) -> UserDetailsReply:
-        """One user whole: history of the name and the address, mails and their fate, sessions, the player."""
-        whole = await self.run(self.services.user_details.get, query.username)
+        """Show all details of a user: history of the name and the e-mail address, mails, sessions, the player."""
+        details = await self.run(self.services.user_details.get, query.username)
         return UserDetailsReply(
             user=to_reply(
                 UserDetailsFields,
-                whole,
-                **msgspec.structs.asdict(user_fields(whole.entry)),
-                questionnaire=_questionnaire(whole.questionnaire),
-                history=[to_reply(HistoryFields, review) for review in whole.history],
-                mails=[to_reply(MailFields, mail) for mail in whole.mails],
-                sessions=[to_reply(SessionFields, session) for session in whole.sessions],
-                clients=[to_reply(ClientFields, client) for client in whole.clients],
-                player=None if whole.player is None else to_reply(PlayerFields, whole.player),
+                details,
+                **msgspec.structs.asdict(user_fields(details.entry)),
+                questionnaire=_questionnaire(details.questionnaire),
+                history=[to_reply(HistoryFields, review) for review in details.history],
+                mails=[to_reply(MailFields, mail) for mail in details.mails],
+                sessions=[to_reply(SessionFields, session) for session in details.sessions],
+                clients=[to_reply(ClientFields, client) for client in details.clients],
+                player=None if details.player is None else to_reply(PlayerFields, details.player),
             )
         )
 

@@ -12,13 +12,13 @@ from regsvc.api.types.messages import milliseconds_of
 from regsvc.core import errors
 
 CAPTCHA_REFUSALS: Final = (errors.CaptchaRequired, errors.InvalidCaptcha, errors.RateLimited)
-"""What a route answers with beside its own refusals, where it asks for a captcha."""
+"""Additional refusals of routes that may require a captcha."""
 
 
 class CaptchaHandler(ApiHandler):
     @endpoint(errors.RateLimited)
     async def get(self) -> CaptchaReply:
-        """Ask for a captcha challenge; this works also where the config asks for no captchas."""
+        """Create a captcha challenge. This works even if the config requires no captchas."""
         challenge = await self.services.captchas.generate(self.caller)
         return CaptchaReply(
             token=challenge.token,

@@ -1,4 +1,4 @@
-"""Linking a chat account: begin, come back, look, unlink. `/api/discord/…` are other names of the same."""
+"""Routes to link a chat account: authorization, callback, status, unlink. `/api/discord/…` are aliases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, endpoint
-from regsvc.api.handlers.chat_cookie import remember_token, shown_tokens
+from regsvc.api.handlers.chat_cookie import presented_link_tokens, remember_token
 from regsvc.api.replies import to_reply
 from regsvc.api.types.chat import (
     BeginChatLinkQuery,
@@ -31,10 +31,11 @@ from regsvc.registration.chat.unlinking import UnlinkProof
 class BeginChatLinkHandler(ApiHandler):
     @endpoint(errors.NotEnabled, errors.RateLimited, credentials=(ACCESS_TOKEN,))
     async def get(self, query: BeginChatLinkQuery) -> BeginChatLinkReply:
-        """Begin to link a chat account. Needs no access token.
+        """Start to link a chat account. No access token is required.
 
-        Begun with the owner's access token, the link will be his at once. Otherwise it waits for an hour to be claimed
-        by a registration or a login that shows the link token. Only the browser or session that began can finish.
+        With the owner's access token, the link belongs to them as soon as it is completed. Otherwise it can be claimed
+        for one hour by a registration or a login that sends the link token. Only the browser or session that started
+        the link can complete it.
         """
         begun = await self.services.chat.begin(query.username, self.session, self.caller)
         remember_token(self, begun.link_token)
@@ -49,24 +50,25 @@ class ChatCallbackHandler(ApiHandler):
         errors.ChatNotMember,
         errors.ChatAccountTaken,
         errors.NotEnabled,
-        redirects="A browser (`Accept: text/html`) is sent on to a page that tells what came of it.",
+        redirects="A browser (`Accept: text/html`) is redirected to a page that shows the outcome.",
         credentials=(LINK_COOKIE, LINK_TOKEN, ACCESS_TOKEN),
     )
     async def get(self, query: ChatCallbackQuery) -> ChatCallbackReply | None:
-        """Where the chat platform sends the player back to.
+        """Complete the link: the chat platform redirects the player here.
 
-        Answers only whoever began: by the cookie, the header `X-Link-Token`, or the access token it was begun with.
+        Only the client that started the link can complete it. It is recognised by the cookie, the `X-Link-Token`
+        header, or the access token that the link was started with.
         """
         answer = ProviderAnswer(query.state, query.code, query.error)
-        starter = Initiator(shown_tokens(self), self.session.jti if self.session else None)
-        finished = await self.services.chat.finish(answer, starter, self.caller)
+        initiator = Initiator(presented_link_tokens(self), self.session.jti if self.session else None)
+        finished = await self.services.chat.finish(answer, initiator, self.caller)
         if self._is_browser:
-            self._send_on(LINKED if finished.is_claimed else WAITING)
+            self._redirect(LINKED if finished.is_claimed else WAITING)
             self.finish()
             return None
-        said = "chat_linked" if finished.is_claimed else "chat_linked_unclaimed"
+        key = "chat_linked" if finished.is_claimed else "chat_linked_unclaimed"
         return ChatCallbackReply(
-            message=self.message(said, account=finished.account.username),
+            message=self.message(key, account=finished.account.username),
             claimed=finished.is_claimed,
             user=to_reply(ChatAccountFields, finished.account),
         )
@@ -74,30 +76,31 @@ class ChatCallbackHandler(ApiHandler):
     def write_refusal(self, refusal: Refusal) -> None:
         if self._is_browser and self.request.method in ("GET", "HEAD"):
             self.services.metrics.count_refusal(refusal.code)
-            self._send_on(str(refusal.facts.get("fault", refusal.code)))
+            self._redirect(str(refusal.facts.get("fault", refusal.code)))
         else:
             super().write_refusal(refusal)
 
-    def _send_on(self, outcome: str) -> None:
+    def _redirect(self, outcome: str) -> None:
         self.clear_header("Content-Type")
         self.set_header("Location", page_address(self.services.config.base_url(), outcome))
         self.set_status(HTTPStatus.SEE_OTHER)
 
     @property
     def _is_browser(self) -> bool:
-        """Whether a person looks at the answer; programs ask for JSON, or for anything."""
+        """Whether a person will see the response; programs accept JSON or anything."""
         return "text/html" in self.request.headers.get("Accept", "").lower()
 
 
 class ChatStatusHandler(ApiHandler):
     @endpoint(errors.RateLimited, credentials=(ACCESS_TOKEN, LINK_TOKEN, LINK_COOKIE))
     async def get(self, query: ChatStatusQuery) -> ChatStatusReply:
-        """Whether a chat account is linked, and which one.
+        """Show whether a chat account is linked, and which one.
 
-        An unclaimed link counts for whoever shows its token, in the cookie or in the header `X-Link-Token`.
+        A client that sends the token of an unclaimed link, in the cookie or in the `X-Link-Token` header, sees that
+        link.
         """
         self.services.status_limits.hit(self.caller)
-        status = await self.services.chat.find_status(query.username, self.session, shown_tokens(self))
+        status = await self.services.chat.find_status(query.username, self.session, presented_link_tokens(self))
         if status.account is None:
             return ChatStatusReply(linked=status.is_linked)
         return ChatStatusReply(linked=status.is_linked, user=to_reply(ChatAccountFields, status.account))
@@ -119,7 +122,7 @@ class UnlinkChatHandler(ApiHandler):
         credentials=(ACCESS_TOKEN,),
     )
     async def post(self, request: UnlinkChatRequest) -> MessageReply:
-        """Unlink a chat account, or drop one that is linked and not claimed yet."""
+        """Unlink a chat account, or discard a link that is not claimed yet."""
         code = None if request.code is None else request.code.strip()
         proof = UnlinkProof(request.password, request.totp, code, request.link_token)
         await self.services.chat.unlink(request.username, proof, self.session, self.caller)
@@ -128,15 +131,13 @@ class UnlinkChatHandler(ApiHandler):
 
 PATH: Final = "/chat-linked"
 
-
 LINKED: Final = "linked"
-"""The account is a user's now."""
-
+"""Outcome: the chat account is linked to a user."""
 
 WAITING: Final = "waiting"
-"""The account is proven and waits for a registration or a login."""
+"""Outcome: the chat account is proven and waits to be claimed by a registration or a login."""
 
 
 def page_address(base_url: str, outcome: str) -> str:
-    """Where a browser is sent to; `outcome` is one of the above, a refusal's fault or its code."""
+    """Return the page to redirect a browser to; `outcome` is `LINKED`, `WAITING`, or a refusal's fault or code."""
     return f"{urlsplit(base_url).path.rstrip('/')}{PATH}?{urlencode({'outcome': outcome})}"

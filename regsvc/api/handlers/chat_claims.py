@@ -1,4 +1,4 @@
-"""A login that shows a link token: the unclaimed chat link becomes the user's."""
+"""Claiming an unclaimed chat link at a login."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from regsvc.core.errors import Refusal
 
 
 async def claim_at_login(handler: ApiHandler, username: str, link_token: str | None) -> ChatClaimFields | UnsetType:
-    """What became of the token in the body, else in the header; UNSET where none was shown.
+    """Claim the link of the token in the body, else in the header; returns UNSET if there is no token.
 
-    The browser's cookie does not count here: another person's link may be in it. A link that cannot be claimed does
-    not undo the login, but it is told.
+    The browser's cookie is ignored here, because it may hold another person's link. A link that cannot be claimed does
+    not fail the login; the result says why.
     """
     token = link_token or header_token(handler)
     if token is None:
@@ -23,6 +23,6 @@ async def claim_at_login(handler: ApiHandler, username: str, link_token: str | N
     try:
         account = await handler.services.chat.claim(username, token, handler.caller)
     except Refusal as refusal:
-        words = handler.services.translations.refusal(refusal, handler.language)
-        return ChatClaimFields(linked=False, code=refusal.code, message=words)
+        message = handler.services.translations.refusal(refusal, handler.language)
+        return ChatClaimFields(linked=False, code=refusal.code, message=message)
     return ChatClaimFields(linked=True, user=to_reply(ChatAccountFields, account))

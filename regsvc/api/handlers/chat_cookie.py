@@ -1,7 +1,7 @@
-"""The cookie that binds a chat link to the browser that began it.
+"""The cookie that binds a chat link to the browser that started it.
 
-It proves no right but this one: to finish what this browser began, to see the account that came of it, and to carry it
-into a registration. It names the newest link tokens, because people begin in several tabs.
+It allows this browser to complete the link, to see the linked chat account, and to use it in a registration, and
+nothing else. It holds several link tokens, newest first, because people start links in several tabs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from regsvc.users.chat_links import UNCLAIMED_FOR
 LINK_TOKEN_HEADER: Final = "X-Link-Token"  # noqa: S105 - a name
 
 LINK_COOKIE_NAME: Final = "companion_link"
-# A browser takes a cookie of that name from an encrypted answer of this very host alone: no neighbour can plant one.
+# Browsers accept a `__Host-` cookie only over HTTPS and from this exact host, so no sibling domain can set it.
 _SAFE_NAME: Final = f"__Host-{LINK_COOKIE_NAME}"
 _KEPT: Final = 4
 _LIFETIME: Final = UNCLAIMED_FOR + ANSWERED_WITHIN
@@ -25,25 +25,25 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def cookie_tokens(handler: ApiHandler) -> tuple[str, ...]:
-    """The link tokens that the browser has, newest first."""
+    """Return the link tokens in the browser's cookie, newest first."""
     written = handler.get_cookie(_name(handler)) or ""
     return tuple(token for token in written.split(".")[:_KEPT] if _TOKEN.fullmatch(token))
 
 
 def header_token(handler: ApiHandler) -> str | None:
-    """The link token that a front end shows on purpose; None: it shows none."""
+    """Return the link token in the `X-Link-Token` header, or None."""
     token = handler.request.headers.get(LINK_TOKEN_HEADER, "")
     return token if _TOKEN.fullmatch(token) else None
 
 
-def shown_tokens(handler: ApiHandler) -> tuple[str, ...]:
-    """All of them, the header's first."""
+def presented_link_tokens(handler: ApiHandler) -> tuple[str, ...]:
+    """Return the link tokens of the header and the cookie, in this order."""
     token = header_token(handler)
     return cookie_tokens(handler) if token is None else (token, *cookie_tokens(handler))
 
 
 def remember_token(handler: ApiHandler, token: str) -> None:
-    """Let the browser have the token of what it just began, in front of those it has."""
+    """Set the cookie, with a new token in front of the existing ones."""
     handler.set_cookie(
         _name(handler),
         ".".join((token, *cookie_tokens(handler))[:_KEPT]),
@@ -60,5 +60,5 @@ def _name(handler: ApiHandler) -> str:
 
 
 def _is_encrypted(handler: ApiHandler) -> bool:
-    """Whether players reach us over HTTPS, be it through a proxy."""
+    """Return whether players reach the service over HTTPS, directly or through a proxy."""
     return handler.services.config.base_url().startswith("https:")

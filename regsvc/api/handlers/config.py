@@ -1,4 +1,4 @@
-"""What front ends ask first: how this host is set up."""
+"""Public route with the part of the config that front ends need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
 class ConfigHandler(ApiHandler):
     @endpoint()
     async def get(self) -> ConfigReply:
-        """How this host is set up: what front ends show, and what a registration needs."""
+        """Show the public config of this host: texts for front ends, and the requirements of a registration."""
         services, config = self.services, self.services.config
         domains = list(config.registration.email_domains)
         public = PublicConfigFields(

@@ -1,4 +1,4 @@
-"""The API's description of itself."""
+"""Route that serves the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from regsvc.core.i18n import Translations
 class OpenApiHandler(ApiHandler):
     @endpoint()
     async def get(self) -> None:
-        """This document."""
+        """Show this document."""
         config, translations = self.services.config, self.services.translations
         server_url = config.server.base_url or "/"
-        # made once, and large enough to be noticed where it is made
+        # built once, but slow enough to block the event loop noticeably
         text = await asyncio.to_thread(
             _document, self.application.routes, translations, server_url, config.http.legacy_status
         )

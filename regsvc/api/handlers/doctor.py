@@ -1,4 +1,4 @@
-"""What the doctor says of this installation, for operators."""
+"""Admin route with the doctor's findings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from regsvc.api.types.messages import milliseconds_of
 class DoctorHandler(ApiHandler):
     @endpoint()
     async def get(self, query: DoctorQuery) -> CheckupReply:
-        """What is wrong or risky about this installation, and what to change where: as `companion doctor` says it.
+        """List what is broken or risky about this installation and what to change, like `companion doctor`.
 
-        Of the config it tells as it is in force, whatever was written to the file since.
+        The config is checked as it is in effect, even if the file was changed since.
         """
         examined = await self.services.doctor.get(force=query.fresh)
         checkup = examined.checkup

@@ -1,4 +1,4 @@
-"""The stream of events, for admins: server-sent events, for as long as the session stands."""
+"""Admin route with a stream of server-sent events, which lasts as long as the session."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Final
 
 from regsvc.api.base import Access, ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.streaming import cut_off, write_chunk
+from regsvc.api.streaming import disconnect, write_chunk
 from regsvc.core import errors
 from regsvc.runtime.event_streams import EventStream
 
 EVENT_STREAM: Final = "text/event-stream"
 
-_PATIENCE: Final = timedelta(seconds=20)  # for a listener to take what happened
+_CHUNK_TIMEOUT: Final = timedelta(seconds=20)  # for a listener to read one chunk
 _ID: Final = re.compile("[0-9]{1,18}")
 
 
 class EventsHandler(ApiHandler):
-    """Listening is no activity, and neither is to begin: an idle admin's time goes on running."""
+    """Streams events. Neither opening a stream nor listening counts as activity of the admin."""
 
     def initialize(self, access: Mapping[str, Access]) -> None:
         super().initialize(access)
@@ -29,23 +29,23 @@ class EventsHandler(ApiHandler):
 
     @endpoint(errors.TooManyStreams, media_type=EVENT_STREAM)
     async def get(self) -> None:
-        """Everything that happens to users, and every run of the sync, from now on.
+        """Stream all changes of users and all runs of the sync from now on.
 
         Events are `user_registered`, `user_approved`, `user_rejected`, `user_banned`, `user_unbanned`, `user_deleted`
-        (`username`, `status` by now, `at`, `by`) and `sync_finished` (its numbers, `at`, `by`); `data` is JSON. A
-        comment comes every 20 seconds. `Last-Event-ID` brings what happened meanwhile, as far as it is not too much;
-        an event may come twice then. The stream ends with the session.
+        (`username`, current `status`, `at`, `by`) and `sync_finished` (its counts, `at`, `by`); `data` is JSON. A
+        comment is sent every 20 seconds. `Last-Event-ID` replays missed events, up to a limit; an event may then arrive
+        twice. The stream ends with the session.
         """
         events = self.services.events
         async with events.listen(self.require_admin(), self._last_event_id) as self._stream:
-            self._stream.on_close = self._let_go
-            self._begin()
+            self._stream.on_close = self._disconnect_blocked
+            self._set_stream_headers()
             async for chunk in events.chunks(self._stream):
                 if not await self._send(chunk):
                     return
 
     def head(self) -> None:
-        self._begin()
+        self._set_stream_headers()
 
     def on_connection_close(self) -> None:
         super().on_connection_close()
@@ -54,24 +54,24 @@ class EventsHandler(ApiHandler):
 
     async def _send(self, chunk: bytes) -> bool:
         self._is_sending = True
-        is_taken = await write_chunk(self, chunk, _PATIENCE)
+        is_sent = await write_chunk(self, chunk, _CHUNK_TIMEOUT)
         self._is_sending = False
-        return is_taken
+        return is_sent
 
-    def _let_go(self) -> None:
-        """The stream ends, and a listener who takes nothing must not keep it."""
+    def _disconnect_blocked(self) -> None:
+        """Disconnect a listener that is not reading, so that it cannot keep an ended stream open."""
         if self._is_sending:
-            cut_off(self.request)
+            disconnect(self.request)
 
-    def _begin(self) -> None:
+    def _set_stream_headers(self) -> None:
         self.set_header("Content-Type", EVENT_STREAM)
-        self.set_header("X-Accel-Buffering", "no")  # a proxy that collects answers would collect for ever
+        self.set_header("X-Accel-Buffering", "no")  # a proxy that buffers responses would never forward anything
 
     @property
     def _last_event_id(self) -> int | None:
-        """Where the listener was; None for a first visit, and for an id that is none of ours."""
-        given = self.request.headers.get("Last-Event-ID", "").strip()
-        return int(given) if _ID.fullmatch(given) else None
+        """The id of the last event that the listener received; None for a first visit and for a foreign id."""
+        value = self.request.headers.get("Last-Event-ID", "").strip()
+        return int(value) if _ID.fullmatch(value) else None
 
     async def _authorise(self) -> None:
         bearer = self._bearer

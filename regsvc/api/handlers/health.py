@@ -1,4 +1,4 @@
-"""What watchdogs and load balancers ask. It lies beside the API, and asks nobody who he is."""
+"""Health probes for watchdogs and load balancers, outside the API and without authentication."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class AliveReply(Reply, frozen=True, kw_only=True):
 
 
 class ReadyReply(Reply, frozen=True, kw_only=True):
-    """`bridge` says how AuthMe's table is."""
+    """`bridge` is the state of AuthMe's table."""
 
     status: str = "ready"
     bridge: str
@@ -22,23 +22,24 @@ class ReadyReply(Reply, frozen=True, kw_only=True):
 
 
 class ProbeHandler(ApiHandler):
-    """For machines that watch us: a token is neither asked for nor looked at."""
+    """Base of handlers for monitoring: access tokens are ignored."""
 
     async def _authorise(self) -> None:
-        """Not even a bad token is in the way."""
+        """Skip authentication, so that even an invalid token is no obstacle."""
 
 
 class AliveHandler(ProbeHandler):
-    """The process is there and its loop turns, or nobody would answer."""
+    """Liveness probe: an answer means that the process and its event loop run."""
 
     async def get(self) -> None:
         self.send(AliveReply())
 
 
 class ReadyHandler(ProbeHandler):
-    """Requests can be answered: the database is there and has our tables.
+    """Readiness probe: the database is reachable and has our tables.
 
-    AuthMe's table, the brake and mails that wait are told, and do not count: nobody else could answer better.
+    AuthMe's table, the mass-change guard and waiting mails are reported but do not make the process unready: no other
+    process could answer better.
     """
 
     async def get(self) -> None:
@@ -61,4 +62,4 @@ HEALTH: Final[list[tuple[Any, ...]]] = [
     ("/health/alive", AliveHandler, {"access": {"GET": Access.PUBLIC}}),
     ("/health/ready", ReadyHandler, {"access": {"GET": Access.PUBLIC}}),
 ]
-"""Tornado's rules for them."""
+"""Tornado's rules for the probes."""

@@ -1,4 +1,4 @@
-"""The two logins, and the end of a session."""
+"""Routes to log in as a user or an admin, to log out, and to verify an admin's token."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOGIN_REFUSALS: Final = (
 class LoginHandler(ApiHandler):
     @endpoint(*LOGIN_REFUSALS)
     async def post(self, request: LoginRequest) -> LoginReply:
-        """Log in as a user; those who wait or were rejected may, too, to see why."""
+        """Log in as a user. Pending and rejected users can log in, too, to see their status."""
         return await self.log_in(request, "user")
 
     async def log_in(self, request: LoginRequest, audience: Audience) -> LoginReply:
@@ -47,14 +47,14 @@ class LoginHandler(ApiHandler):
 class AdminLoginHandler(LoginHandler):
     @endpoint(*LOGIN_REFUSALS, errors.NotOperator)
     async def post(self, request: LoginRequest) -> LoginReply:
-        """Log in as an admin: an approved user who is an operator of the server."""
+        """Log in as an admin, an approved user who is an operator of the game server."""
         return await self.log_in(request, "admin")
 
 
 class LogoutHandler(ApiHandler):
     @endpoint()
     async def post(self) -> MessageReply:
-        """End this session."""
+        """Log out and end this session."""
         await self.run(self.services.accounts.log_out, self.require_session(), self.caller.address)
         return MessageReply(message=self.message("logged_out"))
 
@@ -62,12 +62,12 @@ class LogoutHandler(ApiHandler):
 class AdminVerifyHandler(ApiHandler):
     @endpoint()
     async def get(self) -> ValidTokenReply:
-        """Whether the token in the header is an admin's; another one is refused as on every route."""
+        """Verify that the token in the header is an admin's. Any other token is refused, as on every admin route."""
         return _valid(self.require_admin())
 
     @endpoint()
     async def post(self, request: VerifyTokenRequest) -> ValidTokenReply | InvalidTokenReply:
-        """Whether the token in the body is an admin's."""
+        """Verify whether the token in the body is an admin's."""
         try:
             return _valid(await self.run(self.services.sessions.authenticate_admin, request.token, self.caller))
         except Refusal as refusal:

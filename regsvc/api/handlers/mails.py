@@ -1,4 +1,4 @@
-"""What operators do about mails: see what became of them, and send them again."""
+"""Admin routes to list mails and to resend them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from regsvc.notifications.mail.resend import ResentMail
 class MailsHandler(ApiHandler):
     @endpoint()
     async def get(self, query: MailsQuery) -> MailsReply:
-        """List the mails of the last weeks with what became of them, newest first."""
+        """List the mails of the last weeks and their state, newest first."""
         page = await self.run(
             self.services.mail_history.list_mails, query.page, query.size, to=query.to, state=query.state
         )
@@ -45,9 +45,9 @@ class MailsHandler(ApiHandler):
 class ResendHandler(ApiHandler):
     @endpoint(errors.MailNotFound, errors.MailNotResendable, errors.MailUnavailable)
     async def post(self, request: ResendRequest) -> ResendReply | BulkResendReply:
-        """Send mails again that are over, as far as they still have something to say.
+        """Resend mails that were sent, failed or dropped, if their content is still relevant.
 
-        What expired is never mailed again; a mailed link is made anew.
+        Expired content is never mailed again; a mailed link is replaced by a new one.
         """
         targets = request.targets
         if request.ids is None:
@@ -68,8 +68,8 @@ class ResendHandler(ApiHandler):
         try:
             resent = await self._resend(mail_id)
         except Refusal as refusal:
-            words = self.services.translations.refusal(refusal, self.language)
-            return BulkResendResult(success=False, message=words, id=mail_id, code=refusal.code)
+            message = self.services.translations.refusal(refusal, self.language)
+            return BulkResendResult(success=False, message=message, id=mail_id, code=refusal.code)
         return BulkResendResult(
             success=True, message=self.message("mail_resent", to=resent.to), id=resent.id, state=WAITING
         )

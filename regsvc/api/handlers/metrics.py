@@ -1,4 +1,4 @@
-"""Figures for Prometheus, for those who may read them; for everybody else there is nothing here."""
+"""Prometheus metrics for authorised scrapers; everyone else gets a 404."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORWARDED_PREFIX: Final = "x-forwarded"
 
 
 class MetricsHandler(ProbeHandler):
-    """Answers a scraper on this machine, or one with the scrape token."""
+    """Answers scrapers on this machine and those with the scrape token."""
 
     async def get(self) -> None:
         text = self.services.metrics.text(await self.services.health.status())
@@ -31,7 +31,7 @@ class MetricsHandler(ProbeHandler):
 
     @property
     def _is_from_this_machine(self) -> bool:
-        """Whether the socket is a neighbour's, and not a proxy's that speaks for somebody else."""
+        """Whether the connection is local and not that of a proxy on behalf of another client."""
         names = {name.lower() for name in self.request.headers}
         is_forwarded = bool(names & _FORWARDED) or any(name.startswith(_FORWARDED_PREFIX) for name in names)
         context = getattr(self.request.connection, "context", None)  # `request.remote_ip` is the client's address
@@ -46,4 +46,4 @@ class MetricsHandler(ProbeHandler):
 
 
 METRICS: Final[list[tuple[Any, ...]]] = [("/metrics", MetricsHandler, {"access": {"GET": Access.PUBLIC}})]
-"""Tornado's rule for them."""
+"""Tornado's rule for the metrics."""

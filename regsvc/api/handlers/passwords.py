@@ -1,4 +1,4 @@
-"""A user's own password: changed, forgotten, set by a mailed link."""
+"""Routes for a user's own password: change it, request a reset link, reset it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from regsvc.core import errors
 class ChangePasswordHandler(ApiHandler):
     @endpoint(errors.WrongPassword, errors.InvalidPassword, errors.RateLimited, errors.AuthMeUnavailable)
     async def post(self, request: ChangePasswordRequest) -> ChangePasswordReply:
-        """Change one's own password; every session ends."""
+        """Change your own password. This ends all of your sessions."""
         decided = await self.services.password_changes.change_own(
             self.require_session(), request.current_password, request.new_password, self.caller
         )
@@ -28,7 +28,7 @@ class ChangePasswordHandler(ApiHandler):
 class ForgotPasswordHandler(ApiHandler):
     @endpoint(errors.InvalidEmail, errors.DomainNotAllowed, errors.RateLimited, errors.MailUnavailable)
     async def post(self, request: ForgotPasswordRequest) -> MessageReply:
-        """Mail a link that sets a new password. The answer does not tell whether the address has an account."""
+        """Mail a link to set a new password. The response does not reveal whether the address has an account."""
         await self.services.password_changes.forgot(request.email, self.caller)
         return MessageReply(message=self.message("forgot_sent"))
 
@@ -36,9 +36,9 @@ class ForgotPasswordHandler(ApiHandler):
 class ResetPasswordHandler(ApiHandler):
     @endpoint(errors.ResetTokenInvalid, errors.InvalidPassword)
     async def post(self, request: ResetPasswordRequest) -> ResetPasswordReply:
-        """Set a password with the token of a mailed link; every session ends."""
+        """Set a password with the token of a mailed link. This ends all of the user's sessions."""
         decided = await self.services.password_changes.reset(request.token, request.new_password, self.caller)
-        assert decided.status is not None  # who set a password is there
+        assert decided.status is not None  # only deleted users have none
         return ResetPasswordReply(
             message=self.message("password_set"),
             username=decided.username,

@@ -1,4 +1,4 @@
-"""The questionnaire: what is asked, and what the answers came to."""
+"""Routes for the questionnaire: its questions, and the submission of answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from regsvc.registration.questionnaire.questions import Answer, ChoiceQuestion, 
 class QuestionnaireConfigHandler(ApiHandler):
     @endpoint()
     async def get(self, query: QuestionnaireQuery) -> QuestionnaireConfigReply:
-        """The questions, in the language asked for, without what brings points."""
+        """Show the questions in the requested language, without the scoring."""
         questionnaires = self.services.questionnaires
         asked = questionnaires.questionnaire
         language = self.pick_language(asked.pick_language)
@@ -39,15 +39,15 @@ class QuestionnaireConfigHandler(ApiHandler):
 class SubmitQuestionnaireHandler(ApiHandler):
     @endpoint(errors.InvalidAnswer, errors.RateLimited, errors.NotEnabled)
     async def post(self, request: SubmitQuestionnaireRequest) -> SubmitQuestionnaireReply:
-        """Answer the questionnaire. After answers that do not pass, the client has to wait a while."""
+        """Submit answers to the questionnaire. After answers that do not pass, the client has to wait."""
         answers = {key: _answer(fields) for key, fields in request.answers.items()}
         submitted = await self.services.questionnaires.submit(answers, self.caller)
         if submitted.is_passed:
-            said = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
+            key = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
         else:
-            said = "questionnaire_failed"
+            key = "questionnaire_failed"
         return SubmitQuestionnaireReply(
-            message=self.message(said, score=submitted.score, passScore=submitted.pass_score),
+            message=self.message(key, score=submitted.score, passScore=submitted.pass_score),
             token=submitted.token,
             score=submitted.score,
             max_score=submitted.max_score,

@@ -1,4 +1,4 @@
-"""Becoming a user: the code by e-mail, the registration, and what became of it."""
+"""Routes for registration: request a verification code, register, look up the status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SendCodeHandler(ApiHandler):
         errors.MailUnavailable,
     )
     async def post(self, request: SendCodeRequest) -> SendCodeReply:
-        """Mail a verification code. The answer does not tell whether the address has an account."""
+        """Mail a verification code. The response does not reveal whether the address has an account."""
         if request.language is not None and request.language not in self.services.translations.languages:
             raise errors.InvalidField("language")
         sent = await self.services.registration.send_code(request.email, request.purpose, self.caller, request.captcha)
@@ -66,7 +66,7 @@ class RegisterHandler(ApiHandler):
         credentials=(LINK_COOKIE,),
     )
     async def post(self, request: RegisterRequest) -> RegisterReply:
-        """Register. A refusal leaves everything as it was, but for the tries of a wrong code."""
+        """Register a user. A refusal changes nothing, except that a wrong code uses up an attempt."""
         application = Application(
             username=request.username,
             email=request.email,
@@ -80,9 +80,9 @@ class RegisterHandler(ApiHandler):
             browser_link_tokens=cookie_tokens(self),
         )
         registered = await self.services.registration.register(application, self.caller)
-        said = "registered_approved" if registered.status == "approved" else "registered_pending"
+        key = "registered_approved" if registered.status == "approved" else "registered_pending"
         return RegisterReply(
-            message=self.message(said, username=registered.username),
+            message=self.message(key, username=registered.username),
             username=registered.username,
             email=registered.email,
             status=registered.status,
@@ -90,10 +90,10 @@ class RegisterHandler(ApiHandler):
 
 
 class StatusHandler(ApiHandler):
-    """What both status routes ask."""
+    """Base of both status routes."""
 
     async def find_status(self, username: str) -> UserStatus | None:
-        """None: nobody has this name. Raises `RateLimited`."""
+        """Return the status of the user with this name, or None; raises `RateLimited`."""
         self.services.status_limits.hit(self.caller)
         return await self.run(self.services.accounts.find_status, username, self.session)
 
@@ -101,7 +101,7 @@ class StatusHandler(ApiHandler):
 class ReviewStatusHandler(StatusHandler):
     @endpoint(errors.UserNotFound, errors.RateLimited, credentials=(ACCESS_TOKEN,))
     async def get(self, query: StatusQuery) -> ReviewStatusReply:
-        """What became of a registration. Only its owner and admins are told more than the status."""
+        """Show the status of a registration. Only its owner and admins see more than the status."""
         found = await self.find_status(query.username)
         if found is None:
             raise errors.UserNotFound
@@ -120,7 +120,7 @@ class ReviewStatusHandler(StatusHandler):
 class UserStatusHandler(StatusHandler):
     @endpoint(errors.RateLimited, credentials=(ACCESS_TOKEN,))
     async def get(self, query: StatusQuery) -> UserStatusReply:
-        """Whether a name is registered, and its status. Only its owner and admins are told more."""
+        """Show whether a name is registered, and its status. Only the owner and admins see more."""
         found = await self.find_status(query.username)
         return UserStatusReply(data=NameStatusFields(registered=False) if found is None else _name_status(found))
 

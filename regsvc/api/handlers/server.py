@@ -1,4 +1,4 @@
-"""What is told of versions, of the game server, and of files to download. Nobody waits for another server."""
+"""Public routes for versions, the game server's status and downloads. No request waits for another server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLUGIN: Final = "AuthMe"
 class VersionHandler(ApiHandler):
     @endpoint()
     async def get(self) -> VersionReply:
-        """Which versions run here, and whether there are newer ones, as a look in the background found out."""
+        """Show the installed versions, and whether newer ones are available (checked in the background)."""
         latest = self.services.updates.latest
         own, plugin = latest.published.get("companion"), latest.published.get("plugin")
         installed = await self.services.plugin.get()
@@ -49,7 +49,7 @@ class VersionHandler(ApiHandler):
 class ServerStatusHandler(ApiHandler):
     @endpoint(credentials=(ACCESS_TOKEN,))
     async def get(self) -> ServerStatusReply:
-        """How the game server is, as it answered some seconds ago. Who plays is for those who are logged in."""
+        """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
         last = self.services.game_status.last_status()
         status, checked_at = last.status, epoch_milliseconds(last.at)
         names = [] if status is None else list(status.players)
@@ -72,7 +72,7 @@ class ServerStatusHandler(ApiHandler):
 class DownloadsHandler(ApiHandler):
     @endpoint()
     async def get(self) -> DownloadsReply:
-        """Files that this host offers to players, such as a client or a pack."""
+        """List the files that this host offers to players, such as a client or a resource pack."""
         return DownloadsReply(
             resources=[
                 DownloadFields(

@@ -1,4 +1,4 @@
-"""A user's own account: another e-mail address, everything to take away, and leaving for good."""
+"""Routes for a user's own account: change the e-mail address, delete the account, export its data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class UpdateUserHandler(ApiHandler):
         errors.AuthMeUnavailable,
     )
     async def post(self, request: UpdateUserRequest) -> UpdateUserReply:
-        """Change one's own e-mail address, or prove the one there is. The old address is told."""
+        """Change your own e-mail address, or verify the current one. The old address is notified."""
         wished = EmailChangeRequest(request.email, request.code.strip(), request.current_password)
         changes = self.services.self_service.email_changes
         changed = await changes.change_own(self.require_session(), wished, self.caller)
@@ -57,9 +57,9 @@ class DeleteUserHandler(ApiHandler):
         errors.AuthMeUnavailable,
     )
     async def post(self, request: DeleteUserRequest) -> DeleteUserReply:
-        """Delete one's own account, here and in the game. Operators cannot, nor who was rejected a moment ago."""
+        """Delete your own account, here and in the game. Operators and recently rejected users cannot."""
         decided = await self.services.self_service.deletion.delete(
-            self.require_session(), request.shown_password, request.totp, self.caller
+            self.require_session(), request.given_password, request.totp, self.caller
         )
         return DeleteUserReply(
             message=self.message("deleted_own", username=decided.username),
@@ -71,7 +71,7 @@ class DeleteUserHandler(ApiHandler):
 class ExportUserHandler(ApiHandler):
     @endpoint()
     async def get(self) -> ExportUserReply:
-        """Everything that is kept about the caller: no secrets, and nothing about other people."""
+        """Export all data stored about you, without secrets and without data of other people."""
         export = await self.run(self.services.self_service.export.export, self.require_session())
         return to_reply(
             ExportUserReply,

@@ -1,4 +1,4 @@
-"""What the admin routes carry: the users, the decisions about them, the audit log, the sync."""
+"""Types of the admin routes: users, decisions about them, the audit log, the sync."""
 
 from __future__ import annotations
 
@@ -28,15 +28,13 @@ from regsvc.core.errors import InvalidField
 
 MAX_BATCH = 100
 
-Reason = Annotated[
-    str, Meta(max_length=4000, description="Mailed to the user and shown to him.", examples=["Griefing"])
-]
+Reason = Annotated[str, Meta(max_length=4000, description="Mailed and shown to the user.", examples=["Griefing"])]
 PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
 Outcome = Annotated[
     str,
     Meta(
         extra_json_schema={"enum": ["pending", "approved", "rejected", "banned", "deleted"]},
-        description="The status afterwards; `deleted` where the user is gone.",
+        description="The status afterwards; `deleted` if the user no longer exists.",
         examples=["approved"],
     ),
 ]
@@ -46,35 +44,30 @@ Count = Annotated[int, Meta(ge=0, examples=[1])]
 
 
 class UsersQuery(Request, frozen=True, kw_only=True):
-    """Which users: by pages, or from where the page before ended."""
+    """A filter, with either a page number or a cursor."""
 
     page: PageNumber | None = None
-    size: Annotated[PageSize, Meta(description="20; of those who are `pending` 100.")] | None = None
-    search: Annotated[str, Meta(description="Part of a name or e-mail address.", examples=["ali"])] = ""
+    size: Annotated[PageSize, Meta(description="Users per page; 20, for `pending` 100.")] | None = None
+    search: Annotated[str, Meta(description="A part of the name or e-mail address.", examples=["ali"])] = ""
     status: Annotated[
         Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
     ] = "all"
-    plugin: Annotated[PluginState, Meta(description="How the player in AuthMe's table stands to the user.")] | None = (
-        None
-    )
+    plugin: Annotated[PluginState, Meta(description="The state of the player in AuthMe's table.")] | None = None
     sort: (
-        Annotated[
-            Literal["newest", "oldest", "name"], Meta(description="`newest`; of those who are `pending` `oldest`.")
-        ]
-        | None
+        Annotated[Literal["newest", "oldest", "name"], Meta(description="`newest`, for `pending` `oldest`.")] | None
     ) = None
-    after: Annotated[str, Meta(description="`nextCursor` of the page before; not together with `page`.")] | None = None
+    after: Annotated[str, Meta(description="`nextCursor` of the previous page; excludes `page`.")] | None = None
 
 
 class LinkedChatFields(Output, frozen=True, kw_only=True):
-    """The chat account that is linked to a user."""
+    """The chat account linked to a user."""
 
     id: Annotated[str, Meta(examples=["80351110224678912"])]
     username: Annotated[str, Meta(examples=["alice"])] | None
 
 
 class RejectionFields(Output, frozen=True, kw_only=True):
-    """How often this name, or this e-mail address under whatever name, was rejected before."""
+    """Earlier rejections of this name, or of this e-mail address under any name."""
 
     count: Count
     last_at: EpochMilliseconds | None
@@ -82,7 +75,7 @@ class RejectionFields(Output, frozen=True, kw_only=True):
 
 
 class UserFields(Output, frozen=True, kw_only=True):
-    """A user as admins see him. Never a hash, salt, code or token."""
+    """A user as shown to admins. Never contains a hash, salt, code or token."""
 
     username: Username
     email: Email | None
@@ -99,14 +92,14 @@ class UserFields(Output, frozen=True, kw_only=True):
     questionnaire_score: int | None
     questionnaire_passed: bool | None
     questionnaire_review_summary: str | None
-    rejections: Annotated[RejectionFields | None, Meta(description="Of who waits for a review; else null.")]
+    rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
     plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
     plugin_since: EpochMilliseconds | None
     last_login: EpochMilliseconds | None
 
 
 class UsersReply(Reply, frozen=True, kw_only=True):
-    """One page of users; `nextCursor` is null on the last one."""
+    """A page of users; `nextCursor` is null on the last page."""
 
     users: list[UserFields]
     next_cursor: str | None
@@ -117,10 +110,12 @@ class UsersReply(Reply, frozen=True, kw_only=True):
 
 
 class ReviewRequest(Request, frozen=True, kw_only=True):
-    """A transition of one user (`username`) or of many (`usernames`), told to them unless `silent`."""
+    """A decision about one user (`username`) or many (`usernames`), who are notified unless `silent`."""
 
     username: Username | None = None
-    uuid: Annotated[str, Meta(description="What older front ends call `username`.", examples=["Alice"])] | None = None
+    uuid: (
+        Annotated[str, Meta(description="An alias of `username` for older front ends.", examples=["Alice"])] | None
+    ) = None
     usernames: Annotated[list[str], Meta(min_length=1, max_length=MAX_BATCH)] | None = None
     reason: Reason | None = None
     silent: bool = False
@@ -131,7 +126,7 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> list[str]:
-        """The names, each once, in their order; raises InvalidField unless exactly one field is given."""
+        """The names in order, without duplicates; raises InvalidField unless exactly one field is given."""
         username = self.uuid if self.username is None else self.username
         if self.usernames is not None and username is not None:
             raise InvalidField("usernames")
@@ -143,13 +138,13 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
 
 
 class BanRequest(ReviewRequest, frozen=True, kw_only=True):
-    """`expiresAt` null: without end. Not given, a ban that stands keeps its end, and a new one has none."""
+    """A ban until `expiresAt`; null: permanent. If missing, an existing ban keeps its end; a new one has none."""
 
     expires_at: EpochMilliseconds | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def has_end(self) -> bool:
-        """Whether an end, or that there is none, was given."""
+        """Whether the field was given, null included."""
         return self.expires_at is not msgspec.UNSET
 
     @property
@@ -158,13 +153,13 @@ class BanRequest(ReviewRequest, frozen=True, kw_only=True):
 
 
 class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):
-    """Without a password, a link to set one is mailed."""
+    """A new password; without one, a link to set a password is mailed."""
 
     password: Password | None = None
 
 
 class DecisionReply(Reply, frozen=True, kw_only=True):
-    """What became of the one user."""
+    """The result for one user."""
 
     username: Username
     status: Outcome
@@ -172,7 +167,7 @@ class DecisionReply(Reply, frozen=True, kw_only=True):
 
 
 class BulkDecisionResult(Output, frozen=True, kw_only=True):
-    """What became of one user of many: `status` as it is now, `code` where it was refused."""
+    """The result for one of many users: the current `status`, and `code` if the decision was refused."""
 
     success: bool
     message: Annotated[str, Meta(examples=["Alice was approved."])]
@@ -184,7 +179,7 @@ class BulkDecisionResult(Output, frozen=True, kw_only=True):
 
 
 class BulkDecisionReply(Reply, frozen=True, kw_only=True):
-    """One result for each name, in their order."""
+    """One result per name, in the order of the request."""
 
     results: list[BulkDecisionResult]
 
@@ -193,13 +188,13 @@ class BulkDecisionReply(Reply, frozen=True, kw_only=True):
 
 
 class AuditsQuery(Request, frozen=True, kw_only=True):
-    """Which entries; `operator` did it, to `target`."""
+    """A filter of audit entries."""
 
     page: PageNumber = 1
     size: PageSize = 20
-    action: Annotated[str, Meta(description="What was done.", examples=["user.approved"])] | None = None
-    operator: Annotated[str, Meta(description="Who did it.", examples=["Olivia"])] | None = None
-    target: Annotated[str, Meta(description="To whom it was done.", examples=["Alice"])] | None = None
+    action: Annotated[str, Meta(description="The action.", examples=["user.approved"])] | None = None
+    operator: Annotated[str, Meta(description="The user who acted.", examples=["Olivia"])] | None = None
+    target: Annotated[str, Meta(description="The user who was affected.", examples=["Alice"])] | None = None
     since: EpochMilliseconds | None = msgspec.field(default=None, name="from")
     until: EpochMilliseconds | None = msgspec.field(default=None, name="to")
 
@@ -213,7 +208,7 @@ class AuditsQuery(Request, frozen=True, kw_only=True):
 
 
 class AuditFields(Output, frozen=True, kw_only=True):
-    """Who did what to whom. `operator` is empty where nobody is known."""
+    """An action by `operator` on `target`. `operator` is empty if unknown."""
 
     id: Annotated[int, Meta(examples=[1])]
     action: Annotated[str, Meta(examples=["user.approved"])]
@@ -225,7 +220,7 @@ class AuditFields(Output, frozen=True, kw_only=True):
 
 
 class AuditsReply(Reply, frozen=True, kw_only=True):
-    """Newest first."""
+    """A page of audit entries, newest first."""
 
     audits: list[AuditFields]
     pagination: Pagination
@@ -235,28 +230,28 @@ class AuditsReply(Reply, frozen=True, kw_only=True):
 
 
 class SyncRequest(Request, frozen=True, kw_only=True):
-    """`plan`: only tell what would be done."""
+    """With `plan`, the run is only simulated."""
 
     plan: bool = False
 
 
 class SyncConflictFields(Output, frozen=True, kw_only=True):
-    """What the two sides cannot agree on, and whose word stands."""
+    """A field with different values on the two sides, and the side whose value was kept."""
 
     username: Username
     field: Annotated[str, Meta(examples=["email"])]
-    kept: Annotated[str, Meta(description="Whose value stands.", examples=["plugin"])]
+    kept: Annotated[str, Meta(description="The side whose value was kept.", examples=["plugin"])]
 
 
 class SyncErrorFields(Output, frozen=True, kw_only=True):
-    """What one row, or the whole table (`username` null), met."""
+    """An error with one row, or with the whole table (`username` null)."""
 
     username: Username | None
     error: Annotated[str, Meta(examples=["the name is no player's name"])]
 
 
 class SyncHeldBackFields(Output, frozen=True, kw_only=True):
-    """What was left out because it was too much at once."""
+    """Changes that were held back because there were too many at once."""
 
     removed: Count
     locked: Count
@@ -265,7 +260,7 @@ class SyncHeldBackFields(Output, frozen=True, kw_only=True):
 
 
 class SyncReportFields(Output, frozen=True, kw_only=True):
-    """Counts of what was done, or would be."""
+    """The numbers of changes that were made, or would be made by a planned run."""
 
     started_at: EpochMilliseconds
     duration_ms: Count
@@ -282,7 +277,7 @@ class SyncReportFields(Output, frozen=True, kw_only=True):
 
 
 class SyncReply(Reply, frozen=True, kw_only=True):
-    """`enabled` is false, and the report empty, where AuthMe's table is not shared."""
+    """The report of a run. `enabled` is false, and the report empty, if AuthMe's table is not shared."""
 
     enabled: bool
     report: SyncReportFields

@@ -1,4 +1,4 @@
-"""What the route of one user whole carries."""
+"""Types of the admin route for one user."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from regsvc.api.types.users import Address, ClientFields, Origin, PlayerFields, 
 
 
 class UserDetailsQuery(Request, frozen=True, kw_only=True):
-    """Who, in any case."""
+    """The user's name, in any case."""
 
     username: Username
 
 
 class HistoryFields(Output, frozen=True, kw_only=True):
-    """A decision about this user, or about whoever had the name or the e-mail address before."""
+    """A decision about this user, or about an earlier user with the same name or e-mail address."""
 
     username: Username
     transition: Transition
@@ -37,7 +37,7 @@ class HistoryFields(Output, frozen=True, kw_only=True):
 
 
 class ScoredAnswerFields(Output, frozen=True, kw_only=True):
-    """A question as it was asked, its answer and what it was worth; `points` null: somebody has to read it."""
+    """A question as it was asked, with the answers and their points; `points` is null until a person has read them."""
 
     question_id: Annotated[int, Meta(examples=[1])]
     type: Kind
@@ -45,11 +45,11 @@ class ScoredAnswerFields(Output, frozen=True, kw_only=True):
     answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
     points: Annotated[int, Meta(examples=[10])] | None
     max_points: Annotated[int, Meta(examples=[10])]
-    note: Annotated[str, Meta(description="What the scoring service said.", examples=[""])]
+    note: Annotated[str, Meta(description="The remark of the scoring service.", examples=[""])]
 
 
 class QuestionnaireResultFields(Output, frozen=True, kw_only=True):
-    """The questionnaire the user registered with."""
+    """The result of the questionnaire that the user registered with."""
 
     score: Annotated[int, Meta(examples=[80])]
     max_score: Annotated[int, Meta(examples=[100])]
@@ -62,13 +62,13 @@ class QuestionnaireResultFields(Output, frozen=True, kw_only=True):
 
 
 class UserDetailsFields(UserFields, frozen=True, kw_only=True):
-    """The user as in the list, and what is only told here. Lists are newest first, a hundred entries at most."""
+    """The user as in the list, with further details. Lists are newest first and have at most 100 entries."""
 
     is_email_verified: bool
     origin: Origin
     registration_ip: Address | None
     password_set_at: EpochMilliseconds | None
-    banned_from: Annotated[Status, Meta(description="Where a ban that ends leads back to.")] | None
+    banned_from: Annotated[Status, Meta(description="The status that returns when the ban ends.")] | None
     questionnaire: QuestionnaireResultFields | None
     history: list[HistoryFields]
     mails: list[MailFields]

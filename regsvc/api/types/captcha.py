@@ -1,4 +1,4 @@
-"""What captchas carry: the challenge, and the fields of requests that answer one."""
+"""Types of captchas: the challenge, and the request fields that answer it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from msgspec import Meta
 from regsvc.accounts.captcha.captcha import CaptchaProof
 from regsvc.api.types.messages import EpochMilliseconds, Reply, Request
 
-CaptchaToken = Annotated[str, Meta(description="Names a captcha challenge.", examples=["8bKJ4kX6nq3dGkT0m5mZpQ2s"])]
+CaptchaToken = Annotated[str, Meta(description="The id of a captcha challenge.", examples=["8bKJ4kX6nq3dGkT0m5mZpQ2s"])]
 
 
 class CaptchaProtectedRequest(Request, frozen=True, kw_only=True):
-    """A request that answers a captcha, where the config asks for one (`captcha.requiredFor`)."""
+    """A request that has to answer a captcha if the config requires one (`captcha.requiredFor`)."""
 
     captcha_token: CaptchaToken | None = None
-    captcha_answer: Annotated[str, Meta(description="What the picture asks for.", examples=["29"])] | None = None
+    captcha_answer: Annotated[str, Meta(description="The answer to the image's question.", examples=["29"])] | None = (
+        None
+    )
 
     @property
     def captcha(self) -> CaptchaProof:
@@ -24,13 +26,13 @@ class CaptchaProtectedRequest(Request, frozen=True, kw_only=True):
 
 
 class CaptchaReply(Reply, frozen=True, kw_only=True):
-    """A picture with a small question. A wrong answer ends the challenge, a right one lets one request pass."""
+    """A challenge as an image. It is used up by a wrong answer, and by the one request that a right answer allows."""
 
     token: CaptchaToken
     image: Annotated[
         str,
         Meta(
-            description="A PNG, to be shown as it is: the `src` of an image.",
+            description="A PNG as a data URL, for the `src` of an image.",
             examples=["data:image/png;base64,iVBORw0KGgo="],
         ),
     ]

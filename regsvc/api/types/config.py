@@ -1,4 +1,4 @@
-"""What front ends are told of this host."""
+"""Types of the public config."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Regex = Annotated[str, Meta(description="A regular expression.", examples=["^[a-
 
 
 class RegistrationConfigFields(Output, frozen=True, kw_only=True):
-    """What a registration needs; lengths in characters."""
+    """The requirements of a registration; lengths are in characters."""
 
     open: bool
     approval: bool
@@ -23,7 +23,7 @@ class RegistrationConfigFields(Output, frozen=True, kw_only=True):
 
 
 class AuthMeConfigFields(Output, frozen=True, kw_only=True):
-    """Whether we share AuthMe's table."""
+    """Whether AuthMe's table is shared."""
 
     enabled: bool
     require_password: bool
@@ -31,7 +31,7 @@ class AuthMeConfigFields(Output, frozen=True, kw_only=True):
 
 
 class CaptchaConfigFields(Output, frozen=True, kw_only=True):
-    """Where a captcha is asked for."""
+    """The routes that require a captcha."""
 
     enabled: bool
     email_enabled: bool
@@ -40,7 +40,7 @@ class CaptchaConfigFields(Output, frozen=True, kw_only=True):
 
 
 class QuestionnaireConfigFields(Output, frozen=True, kw_only=True):
-    """Whether registering takes a questionnaire."""
+    """Whether a registration requires a questionnaire."""
 
     enabled: bool
     pass_score: int
@@ -48,7 +48,7 @@ class QuestionnaireConfigFields(Output, frozen=True, kw_only=True):
 
 
 class ChatConfigFields(Output, frozen=True, kw_only=True):
-    """Whether a chat account can be, or has to be, linked."""
+    """Whether a chat account can or must be linked."""
 
     enabled: bool
     required: bool
@@ -59,12 +59,12 @@ class BedrockConfigFields(Output, frozen=True, kw_only=True):
     """Whether players of the Bedrock edition may register."""
 
     enabled: bool
-    prefix: Annotated[str, Meta(description="What their names begin with in the game.", examples=["."])]
+    prefix: Annotated[str, Meta(description="The prefix of their names in the game.", examples=["."])]
     username_regex: Regex
 
 
 class PublicConfigFields(Output, frozen=True, kw_only=True):
-    """What a front end needs to know. Never a secret."""
+    """The config that front ends need. Never contains secrets."""
 
     theme: Annotated[str, Meta(examples=["default"])]
     logo_url: Annotated[str, Meta(examples=["https://example.org/logo.png"])]
@@ -72,12 +72,12 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
     web_server_prefix: Annotated[str, Meta(description="The server's name.", examples=["Game server"])]
     game_address: Annotated[
         str | None,
-        Meta(description="Where players join, as the host wrote it; null: not told.", examples=["play.example.org"]),
+        Meta(description="The address that players join, if the host has set one.", examples=["play.example.org"]),
     ]
     language: Language
     languages: Annotated[list[str], Meta(examples=[["en", "zh"]])]
     auth_methods: Annotated[
-        list[str], Meta(description="What proves who registers: `email`, `captcha`.", examples=[["email"]])
+        list[str], Meta(description="The proofs a registration requires: `email`, `captcha`.", examples=[["email"]])
     ]
     username_regex: Regex
     registration: RegistrationConfigFields

@@ -1,4 +1,4 @@
-"""What the route of the doctor carries."""
+"""Types of the doctor's route."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Words = Annotated[str, Meta(description="A sentence or two, in English.")]
 
 
 class DoctorQuery(Request, frozen=True, kw_only=True):
-    """How fresh it has to be."""
+    """Whether a recent result is good enough."""
 
-    fresh: Annotated[bool, Meta(description="Look again, though the last look was less than a minute ago.")] = False
+    fresh: Annotated[bool, Meta(description="Check again, even if the last check was less than a minute ago.")] = False
 
 
 class FindingFields(Output, frozen=True, kw_only=True):
-    """One thing that is `broken`, or `risky`: it works, but not as safely or reliably as it could."""
+    """A problem: `broken`, or `risky` if it works, but not as safely or reliably as it could."""
 
-    id: Annotated[str, Meta(description="Of this kind of finding, for ever.", examples=["authme.caching"])]
+    id: Annotated[str, Meta(description="A stable id of the kind of finding.", examples=["authme.caching"])]
     severity: Severity
     title: Annotated[Words, Meta(examples=["DataSource.caching is true."])]
     why: Annotated[Words, Meta(examples=["An old password works for minutes after it was changed on the web."])]
@@ -37,9 +37,9 @@ class FindingFields(Output, frozen=True, kw_only=True):
 
 
 class CheckupReply(Reply, frozen=True, kw_only=True):
-    """Findings, what is broken first; and what could not be looked at, with the reason."""
+    """The findings, broken ones first, and the checks that could not run, with the reason."""
 
-    verdict: Annotated[Verdict, Meta(description="The worst there is.")]
+    verdict: Annotated[Verdict, Meta(description="The worst severity of all findings.")]
     findings: list[FindingFields]
     not_examined: Annotated[list[str], Meta(examples=[[]])]
     checked_at: EpochMilliseconds

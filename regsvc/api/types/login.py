@@ -1,4 +1,4 @@
-"""What the logins carry."""
+"""Types of the login routes."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ AccessToken = Annotated[str, Meta(description="Sent as `Authorization: Bearer â€
 class LoginRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     """`username` may be an e-mail address; `totp` is the code of an authenticator app."""
 
-    username: Annotated[str, Meta(description="A name, or the e-mail address.", min_length=1, examples=["Alice"])]
+    username: Annotated[str, Meta(description="The name or the e-mail address.", min_length=1, examples=["Alice"])]
     password: Annotated[Password, Meta(min_length=1)]
     totp: Annotated[str, Meta(examples=["123456"])] | None = None
     link_token: LinkToken | None = None
 
 
 class LoginReply(Reply, frozen=True, kw_only=True):
-    """An access token for the routes that ask for one."""
+    """An access token, and the user it belongs to."""
 
     token: AccessToken
     expires_at: EpochMilliseconds
     username: Username
     email: Email | None
     status: Status
-    is_admin: Annotated[bool, Meta(description="Whether the admin login would work.", examples=[False])]
-    chat: Annotated[ChatClaimFields, Meta(description="Where a link token was shown.")] | UnsetType = UNSET
+    is_admin: Annotated[bool, Meta(description="Whether the user can log in as an admin.", examples=[False])]
+    chat: Annotated[ChatClaimFields, Meta(description="Present if a link token was sent.")] | UnsetType = UNSET
 
 
 class VerifyTokenRequest(Request, frozen=True, kw_only=True):
-    """For front ends that keep the token in the body."""
+    """A token to verify, for front ends that send it in the body."""
 
     token: AccessToken
 
 
 class ValidTokenReply(Reply, frozen=True, kw_only=True):
-    """The token may be used on admin routes right now."""
+    """The token is currently valid on admin routes."""
 
     valid: Annotated[bool, Meta(extra_json_schema={"const": True}, examples=[True])] = True
     username: Username
@@ -50,7 +50,7 @@ class ValidTokenReply(Reply, frozen=True, kw_only=True):
 
 
 class InvalidTokenReply(Reply, frozen=True, kw_only=True):
-    """Why it may not."""
+    """The reason why the token is not valid on admin routes."""
 
     success: Annotated[bool, Meta(extra_json_schema={"const": False}, examples=[False])] = False
     valid: Annotated[bool, Meta(extra_json_schema={"const": False}, examples=[False])] = False

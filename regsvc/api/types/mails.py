@@ -1,4 +1,4 @@
-"""What the routes about mails carry."""
+"""Types of the admin routes for mails."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ MailId = Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
 
 
 class MailsQuery(Request, frozen=True, kw_only=True):
-    """Which mails."""
+    """A filter of mails."""
 
     page: PageNumber = 1
     size: PageSize = 20
     to: (
-        Annotated[str, Meta(description="An e-mail address, or a player's name.", examples=["alice@example.org"])]
-        | None
+        Annotated[str, Meta(description="An e-mail address or a player's name.", examples=["alice@example.org"])] | None
     ) = None
     state: (
-        Annotated[Literal["waiting", "sent", "failed", "dropped"], Meta(description="What became of the mail.")] | None
+        Annotated[Literal["waiting", "sent", "failed", "dropped"], Meta(description="The state of the mail.")] | None
     ) = None
 
 
 class MailFields(Output, frozen=True, kw_only=True):
-    """A mail and what became of it: `waiting` is tried again at `nextAttemptAt`, `failed` was given up.
+    """A mail and its state: `waiting` is retried at `nextAttemptAt`, `failed` was given up.
 
-    `username` is whom it is about: null where that is no user yet, or no longer.
+    `username` is the user that the mail concerns: null if they are not registered yet, or no longer.
     """
 
     id: MailId
@@ -56,11 +55,11 @@ class MailFields(Output, frozen=True, kw_only=True):
     created_at: EpochMilliseconds
     next_attempt_at: EpochMilliseconds | None
     done_at: EpochMilliseconds | None
-    last_error: Annotated[str, Meta(description="Why the last attempt failed, or why it was dropped.")] | None
+    last_error: Annotated[str, Meta(description="Why the last attempt failed, or why the mail was dropped.")] | None
 
 
 class MailsReply(Reply, frozen=True, kw_only=True):
-    """Newest first."""
+    """A page of mails, newest first."""
 
     mails: list[MailFields]
     pagination: Pagination
@@ -74,7 +73,7 @@ class ResendRequest(Request, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> list[int]:
-        """The ids, each once, in their order; raises InvalidField unless exactly one field is given."""
+        """The ids in order, without duplicates; raises InvalidField unless exactly one field is given."""
         if self.ids is not None:
             if self.id is not None:
                 raise InvalidField("ids")
@@ -85,14 +84,14 @@ class ResendRequest(Request, frozen=True, kw_only=True):
 
 
 class ResendReply(Reply, frozen=True, kw_only=True):
-    """The mail is on its way again, under its old id."""
+    """The mail is queued again, under the same id."""
 
     id: MailId
     state: Fate
 
 
 class BulkResendResult(Output, frozen=True, kw_only=True):
-    """What became of one mail of many: `state` where it is on its way again, `code` where it was refused."""
+    """The result for one of many mails: `state` if it is queued again, `code` if it was refused."""
 
     success: bool
     message: Annotated[str, Meta(examples=["The mail to alice@example.org is on its way again."])]
@@ -102,6 +101,6 @@ class BulkResendResult(Output, frozen=True, kw_only=True):
 
 
 class BulkResendReply(Reply, frozen=True, kw_only=True):
-    """One result for each id, in their order."""
+    """One result per id, in the order of the request."""
 
     results: list[BulkResendResult]

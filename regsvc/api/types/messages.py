@@ -1,7 +1,7 @@
-"""What all requests and replies have in common; their types stand in `<group>_types.py`, camelCase on the wire.
+"""Base types and common fields of all requests and replies, camelCase on the wire.
 
-The types validate requests, serialise replies and become the API's description (`regsvc.api.openapi`). They say what a
-field *is*; whether a name, e-mail or password is acceptable is a matter of the rules.
+The types validate requests, serialise replies and become the OpenAPI document (`regsvc.api.openapi`). They check the
+form of a field; whether a name, e-mail address or password is acceptable is decided by the services.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ EpochMilliseconds = Annotated[
     Meta(
         ge=0,
         le=253_402_300_799_999,  # the end of the year 9999
-        description="Milliseconds since the beginning of 1970, UTC.",
+        description="Milliseconds since 1970-01-01, UTC.",
         examples=[1_790_000_000_000],
     ),
 ]
-PageNumber = Annotated[int, Meta(ge=1, le=2**31 - 1, description="Which page; the first is 1.", examples=[1])]
-PageSize = Annotated[int, Meta(ge=1, le=100, description="How many on a page.", examples=[20])]
+PageNumber = Annotated[int, Meta(ge=1, le=2**31 - 1, description="The page number, from 1.", examples=[1])]
+PageSize = Annotated[int, Meta(ge=1, le=100, description="The number of entries per page.", examples=[20])]
 Language = Annotated[str, Meta(description="A language tag.", examples=["en"])]
 Username = Annotated[str, Meta(description="The player's name.", examples=["Alice"])]
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
@@ -32,47 +32,47 @@ Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, example
 Warnings = Annotated[
     list[str],
     Meta(
-        description="What the caller should know: done, but not all the way yet. player_pending: AuthMe's table is "
-        "busy; the wish is committed. still_online_rcon_off: the player seems to be in the game, and nobody can throw "
-        "him out. authme_cache_on: AuthMe goes by what it remembers for up to a quarter of an hour.",
+        description="The request succeeded, but not everything has taken effect yet. player_pending: AuthMe's table is "
+        "busy; the change is saved and will be applied. still_online_rcon_off: the player seems to be in the game and "
+        "cannot be kicked. authme_cache_on: AuthMe may use its cache for up to 15 minutes.",
         examples=[["player_pending"]],
     ),
 ]
 
 
 class Request(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """The base of all bodies and queries. Unknown fields are ignored; `language` is the one to answer in."""
+    """Base of all bodies and queries. Unknown fields are ignored; `language` is the one to answer in."""
 
     language: Annotated[str, Meta(description="The language to answer in.", examples=["en"])] | None = None
 
     def __repr__(self) -> str:
-        """Without the values: they may be passwords, codes or tokens."""
+        """Omit the values: they may be passwords, codes or tokens."""
         return f"<{type(self).__name__}>"
 
 
 class Output(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """The base of everything in a reply. A field is always there, unless its type names `UnsetType`."""
+    """Base of all structs in replies. A field is always present, unless its type includes `UnsetType`."""
 
     def __repr__(self) -> str:
-        """Without the values: they may be tokens."""
+        """Omit the values: they may be tokens."""
         return f"<{type(self).__name__}>"
 
 
 class Reply(Output, frozen=True, kw_only=True):
-    """The base of all replies that are no refusals. `message` is in the caller's language."""
+    """Base of all successful replies. `message` is in the caller's language."""
 
     success: Annotated[bool, Meta(extra_json_schema={"const": True}, examples=[True])] = True
     message: Annotated[str, Meta(description="For people, in their language.", examples=["Done."])] | UnsetType = UNSET
 
 
 class MessageReply(Reply, frozen=True, kw_only=True):
-    """Nothing but that it was done."""
+    """A success without further data."""
 
     message: Annotated[str, Meta(description="For people, in their language.", examples=["Done."])]
 
 
 class Pagination(Output, frozen=True, kw_only=True):
-    """Where a page lies. `totalCount` and `totalPages` are null where counting would take too long."""
+    """The position of a page. `totalCount` and `totalPages` are null if counting would take too long."""
 
     current_page: Annotated[int, Meta(examples=[1])] | None
     page_size: Annotated[int, Meta(examples=[20])]
@@ -83,15 +83,15 @@ class Pagination(Output, frozen=True, kw_only=True):
 
 
 def to_datetime(milliseconds: int | None) -> datetime | None:
-    """The UTC time of epoch milliseconds; None stays None."""
+    """Convert epoch milliseconds to a UTC time; None stays None."""
     return None if milliseconds is None else EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def epoch_milliseconds(at: datetime | None) -> int | None:
-    """The form times have in JSON; None stays None. Naive times are refused with TypeError."""
+    """Convert a time to epoch milliseconds, its form in JSON; None stays None. Raises TypeError for a naive time."""
     return None if at is None else milliseconds_of(at)
 
 
 def milliseconds_of(at: datetime) -> int:
-    """The same for a time that is there."""
+    """Convert a time to epoch milliseconds; raises TypeError for a naive time."""
     return (at - EPOCH) // timedelta(milliseconds=1)

@@ -1,4 +1,4 @@
-"""What the routes of a user's own password carry."""
+"""Types of the routes for a user's own password."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta
 from regsvc.api.types.messages import Email, Password, Reply, Request, Username, Warnings
 from regsvc.api.types.registration import Status
 
-LinkToken = Annotated[str, Meta(description="What stands behind the # of the mailed link.", examples=["7.c2VjcmV0"])]
+LinkToken = Annotated[str, Meta(description="The part of the mailed link after the #.", examples=["7.c2VjcmV0"])]
 
 
 class ChangePasswordRequest(Request, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class ChangePasswordRequest(Request, frozen=True, kw_only=True):
 
 
 class ChangePasswordReply(Reply, frozen=True, kw_only=True):
-    """Every session has ended, the caller's too."""
+    """The password was changed. All sessions have ended, including the current one."""
 
     warnings: Warnings
 
@@ -33,7 +33,7 @@ class ResetPasswordRequest(Request, frozen=True, kw_only=True):
 
 
 class ResetPasswordReply(Reply, frozen=True, kw_only=True):
-    """Whose password it is now."""
+    """The user whose password was set."""
 
     username: Username
     status: Status

@@ -1,4 +1,4 @@
-"""What the routes of the questionnaire carry."""
+"""Types of the questionnaire routes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 from regsvc.api.types.messages import EpochMilliseconds, Output, Reply, Request
 
 Points = Annotated[int, Meta(ge=0, examples=[60])]
-QuestionId = Annotated[int, Meta(ge=1, description="The host's own number of the question.", examples=[1])]
+QuestionId = Annotated[int, Meta(ge=1, description="The number that the host gave the question.", examples=[1])]
 QuestionKey = Annotated[str, Meta(pattern="^[1-9][0-9]{0,8}$", description="The id of a question.", examples=["1"])]
-OptionId = Annotated[int, Meta(description="The place of the option, from 0.", examples=[0])]
+OptionId = Annotated[int, Meta(description="The index of the option, from 0.", examples=[0])]
 Kind = Annotated[
     str,
     Meta(
@@ -23,11 +23,11 @@ Kind = Annotated[
 
 
 class QuestionnaireQuery(Request, frozen=True, kw_only=True):
-    """The language to ask in, of those that the host wrote."""
+    """The language of the questions, one of those that the host provides."""
 
 
 class QuestionInputFields(Output, frozen=True, kw_only=True):
-    """How a question may be answered: choices have the first two, texts the others; lengths are in characters."""
+    """The limits of an answer: choices have the first two fields, texts the others; lengths are in characters."""
 
     min_selections: Annotated[int, Meta(examples=[1])] | UnsetType = UNSET
     max_selections: Annotated[int, Meta(examples=[1])] | UnsetType = UNSET
@@ -43,7 +43,7 @@ class OptionFields(Output, frozen=True, kw_only=True):
 
 
 class QuestionFields(Output, frozen=True, kw_only=True):
-    """One question. What its answers are worth is not told."""
+    """A question, without the points of its answers."""
 
     id: QuestionId
     question: Annotated[str, Meta(examples=["What do you do?"])]
@@ -54,7 +54,7 @@ class QuestionFields(Output, frozen=True, kw_only=True):
 
 
 class QuestionnaireFields(Output, frozen=True, kw_only=True):
-    """The questions in their order; none where the questionnaire is switched off."""
+    """The questions in order; none if the questionnaire is switched off."""
 
     enabled: bool
     pass_score: Points
@@ -66,7 +66,7 @@ class QuestionnaireConfigReply(Reply, frozen=True, kw_only=True):
 
 
 class AnswerFields(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """The answer to one question: the ids of the options chosen, or a text. A type that is given has to be right."""
+    """The answer to one question: the ids of the chosen options, or a text. If `type` is given, it must be correct."""
 
     type: Annotated[str, Meta(examples=["single_choice"])] | None = None
     selected_option_ids: list[OptionId] | None = None
@@ -74,7 +74,7 @@ class AnswerFields(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 class SubmitQuestionnaireRequest(Request, frozen=True, kw_only=True):
-    """The answers, by the id of their question; those left out are not answered."""
+    """The answers by question id; omitted questions count as unanswered."""
 
     answers: Annotated[
         dict[QuestionKey, AnswerFields],
@@ -83,13 +83,13 @@ class SubmitQuestionnaireRequest(Request, frozen=True, kw_only=True):
 
 
 class SubmitQuestionnaireReply(Reply, frozen=True, kw_only=True):
-    """What came of the answers. Show the token at the registration, before it expires.
+    """The result of the answers. Send the token with the registration, before it expires.
 
-    `passed` with `manualReviewRequired`: good enough to register, but a person has to read it before the player may
-    play; `score` may still grow then.
+    `passed` with `manualReviewRequired`: good enough to register, but a person has to read the answers before the
+    player may play; `score` may still grow then.
     """
 
-    token: Annotated[str, Meta(description="Good for one registration.", examples=["pJ7Vd0cVbq8yR3v0cY2mB5kT"])]
+    token: Annotated[str, Meta(description="Valid for one registration.", examples=["pJ7Vd0cVbq8yR3v0cY2mB5kT"])]
     score: Points
     max_score: Points
     pass_score: Points

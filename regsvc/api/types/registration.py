@@ -1,4 +1,4 @@
-"""What the routes of registration carry."""
+"""Types of the registration routes."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ Status = Annotated[
     str, Meta(extra_json_schema={"enum": ["pending", "approved", "rejected", "banned"]}, examples=["approved"])
 ]
 Platform = Annotated[str, Meta(extra_json_schema={"enum": ["java", "bedrock"]}, examples=["java"])]
-Code = Annotated[str, Meta(description="The digits that were mailed.", examples=["123456"])]
+Code = Annotated[str, Meta(description="The mailed verification code.", examples=["123456"])]
 
 
 class SendCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """Whom to mail a code, and what it is to prove."""
+    """The address to mail a code to, and the purpose of the code."""
 
     email: Email
     purpose: Literal["register", "change_email", "unlink"] = "register"
 
 
 class SendCodeReply(Reply, frozen=True, kw_only=True):
-    """The same for every address, whether or not it has an account."""
+    """The code was mailed. The reply does not depend on whether the address has an account."""
 
-    remaining_seconds: Annotated[int, Meta(description="Until the next code may be asked for.", examples=[60])]
-    expires_in_seconds: Annotated[int, Meta(description="How long the code is good for.", examples=[300])]
+    remaining_seconds: Annotated[int, Meta(description="Seconds until the next code may be requested.", examples=[60])]
+    expires_in_seconds: Annotated[int, Meta(description="Seconds until the code expires.", examples=[300])]
 
 
 class QuestionnaireProof(msgspec.Struct, rename="camel", frozen=True):
-    """The result of a passed questionnaire, by its token."""
+    """The token of a passed questionnaire."""
 
     token: Annotated[str, Meta(examples=["pJ7Vd0cVbq8yR3v0cY2mB5kT"])]
 
 
 class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """The request to become a user; which fields beside the first three are needed, `GET /api/config` tells."""
+    """A registration. `GET /api/config` says which fields are required besides the first three."""
 
     username: Username
     email: Email
@@ -46,13 +46,13 @@ class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     password: Password | None = None
     platform: Literal["java", "bedrock"] = "java"
     questionnaire: QuestionnaireProof | None = None
-    link_token: Annotated[str, Meta(description="Of a chat account linked before; the cookie will do, too.")] | None = (
+    link_token: Annotated[str, Meta(description="The token of an unclaimed chat link, or use the cookie.")] | None = (
         None
     )
 
 
 class RegisterReply(Reply, frozen=True, kw_only=True):
-    """The new user; `pending` until an operator has looked."""
+    """The new user, who is `pending` until an operator has reviewed the registration."""
 
     username: Username
     email: Email
@@ -60,13 +60,13 @@ class RegisterReply(Reply, frozen=True, kw_only=True):
 
 
 class StatusQuery(Request, frozen=True, kw_only=True):
-    """Whose status is asked for."""
+    """The user whose status is looked up."""
 
     username: Username
 
 
 class UserStatusFields(Output, frozen=True, kw_only=True):
-    """Strangers are told the first two; the rest is there for the owner and for admins."""
+    """The status of a user. Only the owner and admins see more than the first two fields."""
 
     username: Username | UnsetType = UNSET
     status: Status | UnsetType = UNSET
@@ -77,7 +77,7 @@ class UserStatusFields(Output, frozen=True, kw_only=True):
 
 
 class ReviewStatusReply(Reply, frozen=True, kw_only=True):
-    """What became of a registration."""
+    """The status of a registration. Only the owner and admins see more than the first two fields."""
 
     username: Username
     status: Status
@@ -88,7 +88,7 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
 
 
 class NameStatusFields(UserStatusFields, frozen=True, kw_only=True):
-    """Whether anybody has the name, and what may be told of him."""
+    """Whether the name is registered, and the fields that the caller may see."""
 
     registered: Annotated[bool, Meta(examples=[True])]
 

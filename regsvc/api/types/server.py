@@ -1,4 +1,4 @@
-"""What is told of versions, of the game server, and of files to download."""
+"""Types of the routes for versions, the game server's status and downloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ PluginVersionText = Annotated[str, Meta(examples=["5.6.0-beta2"])]
 PlayerNames = Annotated[
     list[str],
     Meta(
-        description="Some of them, as far as the server names them; for those who are logged in.", examples=[["Alice"]]
+        description="Names of players, as far as the server reports them. Only for logged-in users.",
+        examples=[["Alice"]],
     ),
 ]
 
@@ -22,7 +23,7 @@ PlayerNames = Annotated[
 
 
 class PluginVersionFields(Output, frozen=True, kw_only=True):
-    """Of AuthMe, by its jar in the game server's folder and its newest release; null where it is not known."""
+    """The version of AuthMe's jar on the game server, and its newest release; null if unknown."""
 
     name: Annotated[str, Meta(examples=["AuthMe"])]
     current_version: PluginVersionText | None
@@ -31,7 +32,7 @@ class PluginVersionFields(Output, frozen=True, kw_only=True):
 
 
 class VersionReply(Reply, frozen=True, kw_only=True):
-    """Of the companion, and of the plugin it works with; null where it is not known."""
+    """The versions of the companion and of the plugin it works with; null if unknown."""
 
     current_version: VersionText
     latest_version: VersionText | None
@@ -45,7 +46,7 @@ class VersionReply(Reply, frozen=True, kw_only=True):
 
 
 class OnlinePlayersFields(Output, frozen=True, kw_only=True):
-    """How many play; null while the server is silent."""
+    """The number of players online; null while the server does not answer."""
 
     online: Annotated[int, Meta(ge=0, examples=[2])] | None
     max: Annotated[int, Meta(ge=0, examples=[20])] | None
@@ -53,14 +54,14 @@ class OnlinePlayersFields(Output, frozen=True, kw_only=True):
 
 
 class GameServerFields(Output, frozen=True, kw_only=True):
-    """The game server's last answer. `online` is false, and the rest null, while there is none."""
+    """The game server's last answer. While it does not answer, `online` is false and the rest null."""
 
     online: Annotated[bool, Meta(examples=[True])]
     players: OnlinePlayersFields
     version: Annotated[str, Meta(examples=["Paper 1.21.4"])] | None
-    motd: Annotated[str, Meta(description="Its greeting, without formatting.", examples=["A Minecraft Server"])] | None
+    motd: Annotated[str, Meta(description="Message of the day, unformatted.", examples=["A Minecraft Server"])] | None
     latency_ms: Annotated[int, Meta(ge=0, examples=[3])] | None
-    checked_at: Annotated[EpochMilliseconds, Meta(description="When it was asked; null: not yet.")] | None
+    checked_at: Annotated[EpochMilliseconds, Meta(description="The time of the last query; null before it.")] | None
 
 
 class ServerStatusReply(Reply, frozen=True, kw_only=True):
@@ -71,13 +72,13 @@ class ServerStatusReply(Reply, frozen=True, kw_only=True):
 
 
 class DownloadFields(Output, frozen=True, kw_only=True):
-    """A file that this host offers; what the host does not tell is empty. Addresses may be paths on this server."""
+    """A file that this host offers; unset texts are empty. URLs may be paths on this server."""
 
     id: Annotated[str, Meta(examples=["client"])]
     name: Annotated[str, Meta(examples=["Client"])]
     description: Annotated[str, Meta(examples=["Everything you need to join."])]
     version: Annotated[str, Meta(examples=["1.21.4"])]
-    size: Annotated[str, Meta(description="As people read it.", examples=["12 MB"])]
+    size: Annotated[str, Meta(description="The size as text.", examples=["12 MB"])]
     url: Annotated[str, Meta(examples=["/files/client.zip"])]
     icon: Annotated[str, Meta(examples=["/files/client.png"])]
 

@@ -1,4 +1,4 @@
-"""What the routes of a user's own account carry."""
+"""Types of the routes for a user's own account."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from regsvc.core.errors import InvalidField
 
 Totp = Annotated[
     str,
-    Meta(description="The code of an authenticator app, where the player switched that on.", examples=["123456"]),
+    Meta(description="The code of an authenticator app, if the player has enabled one.", examples=["123456"]),
 ]
 Address = Annotated[str, Meta(description="An IP address.", examples=["203.0.113.7"])]
 Transition = Annotated[
@@ -32,16 +32,16 @@ Fate = Annotated[
     str,
     Meta(
         extra_json_schema={"enum": ["waiting", "sent", "failed", "dropped"]},
-        description="`dropped`: there was nothing to send any more.",
+        description="`dropped`: no longer relevant, so it was not sent.",
         examples=["sent"],
     ),
 ]
-MailName = Annotated[str, Meta(description="Which mail it was.", examples=["approved"])]
+MailName = Annotated[str, Meta(description="The kind of mail.", examples=["approved"])]
 Origin = Annotated[
     str,
     Meta(
         extra_json_schema={"enum": ["registered", "adopted", "created"]},
-        description="Here on the web, in the game, or by the host.",
+        description="Whether the user was created on the web, in the game, or by the host.",
         examples=["registered"],
     ),
 ]
@@ -50,7 +50,7 @@ Origin = Annotated[
 
 
 class UpdateUserRequest(Request, frozen=True, kw_only=True):
-    """The new e-mail address with the code that was mailed to it (`purpose: change_email`)."""
+    """The new e-mail address, with the code that was mailed to it (`purpose: change_email`)."""
 
     email: Email
     code: Code
@@ -58,25 +58,25 @@ class UpdateUserRequest(Request, frozen=True, kw_only=True):
 
 
 class UpdateUserReply(Reply, frozen=True, kw_only=True):
-    """The address as it stands now, proven."""
+    """The current, verified e-mail address."""
 
     email: Email
     warnings: Warnings
 
 
-# --- Leaving ---
+# --- Deleting the account ---
 
 
 class DeleteUserRequest(Request, frozen=True, kw_only=True):
-    """For good: the password once more, under either name, and the second factor where there is one."""
+    """The current password, under either name, and the second factor if there is one."""
 
     current_password: Password | None = None
     password: Password | None = None
     totp: Totp | None = None
 
     @property
-    def shown_password(self) -> str:
-        """Raises InvalidField unless exactly one of the two is given."""
+    def given_password(self) -> str:
+        """The password; raises InvalidField unless exactly one of the two fields is given."""
         if self.current_password is not None and self.password is None:
             return self.current_password
         if self.password is not None and self.current_password is None:
@@ -85,13 +85,13 @@ class DeleteUserRequest(Request, frozen=True, kw_only=True):
 
 
 class DeleteUserReply(Reply, frozen=True, kw_only=True):
-    """Who is gone."""
+    """The user who was deleted."""
 
     username: Username
     warnings: Warnings
 
 
-# --- Taking everything away ---
+# --- Exporting one's data ---
 
 
 class ExportedUser(Output, frozen=True, kw_only=True):
@@ -124,25 +124,25 @@ class ExportedReview(Output, frozen=True, kw_only=True):
 
 
 class SessionFields(Output, frozen=True, kw_only=True):
-    """A login that still stands."""
+    """An active session."""
 
     audience: Annotated[str, Meta(extra_json_schema={"enum": ["user", "admin"]}, examples=["user"])]
     ip: Address | None
     started_at: EpochMilliseconds
     last_seen_at: EpochMilliseconds
     expires_at: EpochMilliseconds
-    is_current: Annotated[bool, Meta(description="Whether it is the one that asks.", examples=[True])]
+    is_current: Annotated[bool, Meta(description="Whether it is the session of this request.", examples=[True])]
 
 
 class ClientFields(Output, frozen=True, kw_only=True):
-    """A client from which the user logged in during the last weeks."""
+    """A client from which the user has logged in during the last weeks."""
 
-    client: Annotated[str, Meta(description="An IP address; of IPv6 the network.", examples=["203.0.113.7"])]
+    client: Annotated[str, Meta(description="An IPv4 address or IPv6 network.", examples=["203.0.113.7"])]
     last_login_at: EpochMilliseconds
 
 
 class ExportedMail(Output, frozen=True, kw_only=True):
-    """A mail to the user, without its text: that is made when it is sent, and kept nowhere."""
+    """A mail to the user, without its text: that is rendered when the mail is sent, and not stored."""
 
     template: MailName
     to: Email
@@ -153,7 +153,7 @@ class ExportedMail(Output, frozen=True, kw_only=True):
 
 
 class ExportedAudit(Output, frozen=True, kw_only=True):
-    """What was done by the user or to him. `nobody`: somebody unknown, such as who failed to log in."""
+    """An action by or on the user. `nobody`: the actor is unknown, such as the client of a failed login."""
 
     action: Annotated[str, Meta(examples=["user.logged_in"])]
     by: Annotated[str, Meta(extra_json_schema={"enum": ["you", "operator", "system", "nobody"]}, examples=["you"])]
@@ -175,14 +175,14 @@ class ExportedChat(Output, frozen=True, kw_only=True):
 
 
 class ExportedAnswer(Output, frozen=True, kw_only=True):
-    """A question as it was asked, and what was chosen or written. What it was worth is not told."""
+    """A question as it was asked, with the answers, but without their points."""
 
     question: Annotated[str, Meta(examples=["What do you do?"])]
     answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
 
 
 class ExportedQuestionnaire(Output, frozen=True, kw_only=True):
-    """The questionnaire the caller registered with."""
+    """The questionnaire that the user registered with."""
 
     score: Annotated[int, Meta(examples=[80])]
     max_score: Annotated[int, Meta(examples=[100])]
@@ -193,7 +193,7 @@ class ExportedQuestionnaire(Output, frozen=True, kw_only=True):
 
 
 class PlayerFields(Output, frozen=True, kw_only=True):
-    """What is known of the player in the game: as last agreed with AuthMe's table."""
+    """The player in the game, as of the last sync with AuthMe's table."""
 
     presence: Annotated[
         str, Meta(extra_json_schema={"enum": ["unasked", "absent", "present", "gone"]}, examples=["present"])
@@ -203,15 +203,15 @@ class PlayerFields(Output, frozen=True, kw_only=True):
     realname: Username | None
     email: str | None
     registered_at: EpochMilliseconds | None
-    wish: Annotated[str, Meta(description="What is about to be done to the row.", examples=["provision"])] | None
+    wish: Annotated[str, Meta(description="The pending change to the player's row.", examples=["provision"])] | None
     lock_reason: Annotated[str, Meta(examples=["banned"])] | None
     locked_at: EpochMilliseconds | None
     premium_uuid: str | None
-    conflicts: Annotated[list[str], Meta(description="Fields the two sides could not agree on.", examples=[["email"]])]
+    conflicts: Annotated[list[str], Meta(description="Fields that differ between the two sides.", examples=[["email"]])]
 
 
 class ExportUserReply(Reply, frozen=True, kw_only=True):
-    """Everything kept about the caller, newest first. Of the lists named in `truncated` there is more."""
+    """All data stored about the user, newest first. The lists named in `truncated` are incomplete."""
 
     exported_at: EpochMilliseconds
     user: ExportedUser
