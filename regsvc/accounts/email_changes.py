@@ -1,17 +1,17 @@
-"""Another e-mail address for a user: proven by a code, wished by who knows the password, told to the old address."""
+"""Another e-mail address for a user: proven by a code, request by who knows the password, told to the old address."""
 
 from dataclasses import dataclass, field
 
 from peewee import Database, IntegrityError
 
-from regsvc.accounts.login import Logins
-from regsvc.accounts.login_lookup import LoginIdentity, get_owner
+from regsvc.accounts.email_verification import EmailVerification
+from regsvc.accounts.login_lookup import LoginIdentity, require_account_owner
+from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.player_warnings import warn_if_players_away
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core import errors
 from regsvc.core.caller import Caller, Session
-from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import User
@@ -43,45 +43,39 @@ class EmailChanges:
 
     database: Database
     worker: Worker
-    logins: Logins
-    codes: VerificationCodes
-    email_policy: EmailPolicy
+    checker: PasswordChecker
+    verification: EmailVerification
     links: PasswordLinks
     mail_queue: MailQueue
     reconciler: Reconciler
     audit: Audit
 
-    async def change_own(self, session: Session, wished: EmailChangeRequest, caller: Caller) -> EmailChangeResult:
+    async def change_own(self, session: Session, request: EmailChangeRequest, caller: Caller) -> EmailChangeResult:
         """Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login), `InvalidCode`
         and, only after a right code, `EmailTaken`. A refusal spends nothing but the try of a wrong code.
         """
-        address = parse_email(wished.email)
-        self.email_policy.check(address)
-        candidate = await self.logins.check_owner(session, wished.current_password, caller)
-        if not await self.worker.run(self._is_code_right, address, wished.code):
+        address = self.verification.parse(request.email)
+        identity = await self.checker.check_owner(session, request.current_password, caller)
+        if not await self.worker.run(self.verification.is_right, address, "change_email", request.code):
             raise errors.InvalidCode
-        changed = await self.worker.run(self._change, candidate, address, wished.code, caller)
+        changed = await self.worker.run(self._change, identity, address, request.code, caller)
         self.mail_queue.wake()
         return changed
 
-    def _is_code_right(self, address: EmailAddress, code: str) -> bool:
-        with self.database.atomic():
-            return self.codes.verify(address.key, "change_email", code)
-
-    def _change(self, candidate: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> EmailChangeResult:
+    def _change(self, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> EmailChangeResult:
         try:
             with self.database.atomic():
-                warnings = self._change_inside(candidate, address, code, caller)
+                warnings = self._change_inside(identity, address, code, caller)
         except IntegrityError as error:  # somebody proved the same address at the same moment
             if not violates_unique(error):
                 raise
             raise errors.EmailTaken from None
-        warnings |= warn_if_players_away(self.reconciler.reconcile_after_commit, candidate.key)
+        warnings |= warn_if_players_away(self.reconciler.reconcile_after_commit, identity.key)
         return EmailChangeResult(address.display, tuple(sorted(warnings)))
 
-    def _change_inside(self, candidate: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> set[str]:
-        self.codes.redeem(address.key, "change_email", code)
-        user = get_owner(self.database, candidate)
+    def _change_inside(self, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> set[str]:
+        self.verification.redeem(address, "change_email", code)
+        user = require_account_owner(self.database, identity)
         claim(address, self.audit, claimant_id=user.id)
         changes = {"email": address.display, "email_key": address.key, "is_email_verified": True}
         User.update(changes).where(User.id == user.id).execute()

@@ -104,7 +104,7 @@ def _players_password(account: Account) -> StoredPassword | None:
 def _password_of(account: Account) -> tuple[StoredPassword | None, bool]:
     """What a user's password is checked against, and whether it is the one set through us.
 
-    The row only if it is that of the last agreement and not locked; never a hash from a row that appeared.
+    The row only if it is that of the last sync_record and not locked; never a hash from a row that appeared.
     """
     user, sync_record, player = account.user, account.sync_record, account.player
     assert user is not None
@@ -135,16 +135,16 @@ def _second_factor(account: Account) -> str | None:
     return player.totp
 
 
-def get_owner(database: Database, candidate: LoginIdentity) -> User:
-    """The candidate's user, held until the transaction ends.
+def require_account_owner(database: Database, identity: LoginIdentity) -> User:
+    """The user, held until the transaction ends.
 
     Raises `Unauthorized` where his sessions have ended since the password was checked: whatever did that (an admin's
     reset, a ban, a deletion) is the newer word.
     """
-    query = User.select().where(User.username_key == candidate.key)
+    query = User.select().where(User.username_key == identity.key)
     user: User | None = (query.for_update() if database.for_update else query).first()
-    if user is None or user.id != candidate.user_id or user.status == BANNED:
+    if user is None or user.id != identity.user_id or user.status == BANNED:
         raise Unauthorized
-    if user.token_generation != candidate.token_generation:
+    if user.token_generation != identity.token_generation:
         raise Unauthorized
     return user

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plugin_bridge.authme.players import Players, PlayersUnavailable
+from regsvc.config.live import LiveConfig
 from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.sync.reconciler import ReconcileResult
 
@@ -28,17 +29,17 @@ _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})
 
 @dataclass(frozen=True)
 class PlayerWarnings:
-    """What is known before a decision. `is_cached`: AuthMe's own setting, as it is now."""
+    """Warnings known before a decision."""
 
     players: Players
     console: RconQueue
-    is_cached: Callable[[], bool]
+    live: LiveConfig
 
     def before(self, decision: str, key: str) -> set[str]:
         """`decision` is a transition or "password". Blocking, inside the transaction of the decision."""
         if not self.players.is_enabled or decision in _LEAVES_ROWS_ALONE:
             return set()
-        warnings = {AUTHME_CACHE_ON} if self.is_cached() else set()
+        warnings = {AUTHME_CACHE_ON} if self.live.authme.is_cached else set()
         if decision in _ENDS_PLAY and not self.console.is_on and self._is_said_online(key):
             warnings.add(STILL_ONLINE_RCON_OFF)
         return warnings

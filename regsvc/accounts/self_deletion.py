@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from peewee import Database
 
-from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.login import Logins
-from regsvc.accounts.login_lookup import LoginIdentity, get_owner
-from regsvc.accounts.player_warnings import warn_if_players_away
+from regsvc.accounts.decisions import Accounts, DecisionResult
+from regsvc.accounts.login_lookup import LoginIdentity, require_account_owner
+from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.auth.totp import use_time_step
+from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, Session
 from regsvc.core.clock import Clock
@@ -18,8 +17,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import REJECTED, Review, User
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.sync.reconciler import Reconciler
-from regsvc.users.transitions import DecisionDetails, Transitions
+from regsvc.users.transitions import DecisionDetails
 
 
 @dataclass(frozen=True)
@@ -32,44 +30,41 @@ class SelfDeletion:
 
     database: Database
     worker: Worker
-    logins: Logins
-    reconciler: Reconciler
-    transitions: Transitions
+    checker: PasswordChecker
+    accounts: Accounts
     mail_queue: MailQueue
     is_operator: Callable[[str], bool]
-    reapply_after: timedelta
+    live: LiveConfig
     now: Clock
 
     async def delete(self, session: Session, password: str, totp: str | None, caller: Caller) -> DecisionResult:
         """Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), `ProtectedOperator` and
         `WrongStatus`.
         """
-        candidate = await self.logins.check_owner_with_totp(session, password, totp, caller)
-        decided = await self.worker.run(self._delete, candidate, caller)
+        identity = await self.checker.check_owner_with_totp(session, password, totp, caller)
+        decided = await self.worker.run(self._delete, identity, caller)
         self.mail_queue.wake()
         return decided
 
-    def _delete(self, candidate: LoginIdentity, caller: Caller) -> DecisionResult:
-        key = candidate.key
+    def _delete(self, identity: LoginIdentity, caller: Caller) -> DecisionResult:
+        key = identity.key
         with self.database.atomic():
-            user = get_owner(self.database, candidate)
-            if user.status != user.applied_status:  # somebody typed SQL: what he meant comes first
-                self.transitions.carry_out_edit(user)
-                user = get_owner(self.database, candidate)
+            user = require_account_owner(self.database, identity)
+            if self.accounts.apply_sql_edit(user):
+                user = require_account_owner(self.database, identity)
             self._require_deletable(user)
-            if candidate.totp_step is not None and not use_time_step(user.id, candidate.totp_step):
+            if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
                 raise errors.TotpRequired
-            warnings = warn_if_players_away(self.reconciler.record_tombstone, key)
-            self.transitions.delete(user, Actor(user.username, caller.address), DecisionDetails())
+            warnings = self.accounts.delete(user, Actor(user.username, caller.address), DecisionDetails())
             self._forget_address(user)
-            warnings |= warn_if_players_away(self.reconciler.reconcile_in_transaction, key)
-        warnings |= warn_if_players_away(self.reconciler.reconcile_after_commit, key)
+        warnings |= self.accounts.reconcile_after_commit(key)
         return DecisionResult(user.username, None, tuple(sorted(warnings)), user.status)
 
     def _require_deletable(self, user: User) -> None:
         if self.is_operator(user.username):
             raise errors.ProtectedOperator
-        is_held = user.reviewed_at is not None and user.reviewed_at + self.reapply_after > self.now()
+        reapply_after = self.live.current.registration.reapply_after
+        is_held = user.reviewed_at is not None and user.reviewed_at + reapply_after > self.now()
         if user.status == REJECTED and is_held:
             raise errors.WrongStatus(user.status)
 

@@ -6,7 +6,7 @@ A handler parses, calls one service and replies (`regsvc.api.endpoint` reads the
         @endpoint()
         async def post(self) -> MessageReply:
             \"\"\"End this session.\"\"\"
-            await self.run(self.services.accounts.log_out, self.require_session(), self.caller.address)
+            await self.run(self.services.logins.log_out, self.require_session(), self.caller.address)
             return MessageReply(message=self.message("logged_out"))
 
 `prepare` has already refused malformed requests and those without the access that the route requires.

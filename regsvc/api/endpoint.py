@@ -4,7 +4,7 @@
         @endpoint(InvalidEmail, RateLimited)
         async def post(self, request: SendCodeRequest) -> SendCodeReply:
             \"\"\"Mail a verification code.\"\"\"
-            sent = await self.services.registration.send_code(request.email, self.caller)
+            sent = await self.services.verification.send_code(request.email, self.caller)
             return SendCodeReply(message=self.message("code_sent"), remaining_seconds=sent.remaining_seconds)
 
 The annotations are the contract: the request is read from the query of a GET and from the body of a POST, the reply is

@@ -9,10 +9,13 @@ from typing import ParamSpec, Protocol, TypeVar
 from plugin_bridge.authme.rules import NameRule, PasswordRule
 from regsvc.accounts.captcha.captcha import Captchas
 from regsvc.accounts.decisions import Accounts
+from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges
+from regsvc.accounts.password_mails import PasswordMails
 from regsvc.accounts.self_service import SelfService
 from regsvc.auth.rate_limits import StatusRateLimits
+from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller, Session
 from regsvc.core.i18n import Translations
@@ -62,18 +65,18 @@ class TokenVerifier(Protocol):
 class Services:
     """The services that handlers call, one per field."""
 
-    config: Config
+    live: LiveConfig
     worker: BlockingRunner
     translations: Translations
     sessions: TokenVerifier
-    name_rule: NameRule
-    password_rule: PasswordRule
     is_authme_enabled: bool
+    verification: EmailVerification
     registration: Registration
     logins: Logins
     captchas: Captchas
     accounts: Accounts
     password_changes: PasswordChanges
+    password_mails: PasswordMails
     questionnaires: Questionnaires
     chat: Chat
     self_service: SelfService
@@ -92,3 +95,18 @@ class Services:
     game_status: GameStatus
     doctor: CachedCheckup
     events: EventStreams
+
+    @property
+    def config(self) -> Config:
+        """The config in force now."""
+        return self.live.current
+
+    @property
+    def name_rule(self) -> NameRule:
+        """AuthMe's rule for names in force now."""
+        return self.live.authme.names
+
+    @property
+    def password_rule(self) -> PasswordRule:
+        """AuthMe's rule for passwords in force now."""
+        return self.live.authme.passwords

@@ -1,4 +1,4 @@
-"""Everything about captchas, wired."""
+"""Wiring of captchas."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,15 +11,15 @@ from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.bounded_pool import BoundedPool
 
 _MAX_WAITING: Final = 50
-"""Pictures that may wait for their turn; the last of them comes after about a tenth of a second."""
+"""Pictures that may wait for the thread; the last of them is drawn after about a tenth of a second."""
 
 _SHARE, _LEAST = 100, 10
-"""A client may have a hundredth of all challenges, and ten in any case."""
+"""A client may hold a hundredth of all challenges, and ten in any case."""
 
 
 @dataclass(frozen=True)
 class CaptchaParts:
-    """Who makes captchas and checks their answers, what waits for an answer, and the thread that draws."""
+    """Captchas, the challenges that wait for an answer, and the thread that draws."""
 
     captchas: Captchas
     outstanding: ChallengeStore

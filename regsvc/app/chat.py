@@ -1,14 +1,14 @@
-"""Chat links, wired."""
+"""Wiring of chat links."""
 
 from dataclasses import dataclass
 
-from regsvc.accounts.login import Logins
+from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.app.context import AppContext
+from regsvc.app.mail import MailParts
+from regsvc.app.runtime import RuntimeParts
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.database.audit import Audit
-from regsvc.database.engine import Worker
 from regsvc.registration.chat.auth_requests import AuthorizationRequests
 from regsvc.registration.chat.linking import Chat, ChatLinking, NoChat
 from regsvc.registration.chat.provider import ChatProvider, describe_provider
@@ -20,7 +20,7 @@ from regsvc.users.chat_links import ChatLinks
 
 @dataclass(frozen=True)
 class ChatParts:
-    """What the routes call, what a registration has to bring, and what is tidied up."""
+    """The service behind the chat routes, its steps of a registration, and the stored links and requests."""
 
     chat: Chat
     steps: tuple[RegistrationStep, ...]
@@ -28,15 +28,14 @@ class ChatParts:
     requests: AuthorizationRequests
 
     def purge_expired(self) -> None:
-        """Remove what nobody finished or claimed in time. Blocking; each line is a statement of its own."""
+        """Delete requests not finished and links not claimed in time. Blocking; each line is its own statement."""
         self.requests.purge_expired()
         self.links.purge_expired()
 
 
 def wire_chat(
-    context: AppContext, worker: Worker, audit: Audit, logins: Logins, codes: VerificationCodes, base_url: str
+    context: AppContext, runtime: RuntimeParts, mail: MailParts, checker: PasswordChecker, audit: Audit
 ) -> ChatParts:
-    """`base_url`: where players reach us, and so does the provider's answer."""
     config, now, database = context.config.chat, context.now, context.location.database
     secrets = DerivedSecrets(context.keys.installation_key)
     links, requests = ChatLinks(secrets, audit, now), AuthorizationRequests(secrets, now)
@@ -44,11 +43,11 @@ def wire_chat(
         return ChatParts(NoChat(), (), links, requests)
     chat = ChatLinking(
         database=database,
-        worker=worker,
-        provider=ChatProvider(describe_provider(config, base_url), config.timeout),
+        worker=runtime.worker,
+        provider=ChatProvider(describe_provider(config, mail.base_url), config.timeout),
         requests=requests,
         links=links,
-        unlinking=ChatUnlinking(database, worker, links, logins, codes),
+        unlinking=ChatUnlinking(database, runtime.worker, links, checker, mail.codes),
         limits=MemoryLimits(now),
         limits_per_client=config.limits_per_client,
     )

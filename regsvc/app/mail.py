@@ -1,33 +1,43 @@
-"""Everything about e-mail, wired."""
+"""Wiring of e-mail."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.app.context import AppContext
+from regsvc.app.runtime import RuntimeParts
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.sections import Config, ConfigError
-from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
-from regsvc.database.engine import Worker
-from regsvc.notifications.delivery import DeliveryWorker, DeliveryWorkers
+from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
-from regsvc.notifications.mail.backends import AuthMeMailAccount, MailBackend, make_mail_backend
+from regsvc.notifications.mail.backends import (
+    AuthMeMailAccount,
+    MailBackend,
+    MailServerUnavailable,
+    PermanentMailFailure,
+    TemporaryMailFailure,
+    make_mail_backend,
+)
 from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, SmtpTransport
 from regsvc.notifications.outbox import Outbox, RetryPolicy
-from regsvc.runtime.metrics import Metrics
 
 
 @dataclass(frozen=True)
 class MailParts:
-    """Everything about e-mail: what is promised, how it is written, who delivers it."""
+    """Verification codes, password links, and the queue, rendering and delivery of mails."""
 
+    base_url: str
+    """Where players reach the companion."""
     backend: MailBackend
     outbox: Outbox
     codes: VerificationCodes
@@ -36,14 +46,23 @@ class MailParts:
     delivery_worker: DeliveryWorker
     mail_queue: MailQueue
     limits: MailLimits
-    email_policy: EmailPolicy
     admin_digest: AdminDigest
+
+    async def send_test(self, address: str, language: str) -> str | None:
+        """Send a mail without the outbox. Returns why it failed, or None. Raises `InvalidEmail`."""
+        recipient = parse_email(address)
+        message = self.renderer.compose("mail_test", recipient, language, {})
+        try:
+            await self.backend.send(message, recipient)
+        except (PermanentMailFailure, TemporaryMailFailure, MailServerUnavailable) as error:
+            return str(error)
+        return None
 
 
 def wire_mail(
-    context: AppContext, worker: Worker, base_url: str, metrics: Metrics, delivery_workers: DeliveryWorkers
+    context: AppContext, runtime: RuntimeParts, limits: DurableLimits, base_url: str, wake: Callable[[], None]
 ) -> MailParts:
-    """Mails leave with `delivery_workers`."""
+    """Mails leave with `runtime.delivery_workers`; services call `wake` once a transaction with mails has committed."""
     config, now = context.config, context.now
     secrets = DerivedSecrets(context.keys.installation_key)
     backend = make_mail_backend(config.mail, _authme_mail(context.authme))
@@ -66,28 +85,24 @@ def wire_mail(
         server_name=config.server.name,
         base_url=base_url,
     )
-    store = MailStore(context.location.database, outbox, codes, renderer, on_finished=metrics.count_mail)
-    delivery_worker = DeliveryWorker(worker, store, SmtpTransport(worker, store, backend))
-    delivery_workers.add(delivery_worker)
-    mail_queue = MailQueue(
-        outbox, config.server.language, is_available=backend.is_available, wake=delivery_workers.wake
-    )
-    limits = MailLimits(
+    store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)
+    delivery_worker = DeliveryWorker(runtime.worker, store, SmtpTransport(runtime.worker, store, backend))
+    runtime.delivery_workers.add(delivery_worker)
+    mail_queue = MailQueue(outbox, config.server.language, is_available=backend.is_available, wake=wake)
+    mail_limits = MailLimits(
+        limits,
         config.verification.limits_per_address,
         config.verification.limits_per_client,
         config.verification.limits_total,
     )
-    policy = EmailPolicy(
-        config.registration.email_domains,
-        config.registration.blocked_email_domains,
-        accepts_aliases=config.registration.email_aliases,
-    )
     admin_digest = AdminDigest(context.location.database, mail_queue, _admins(config), config.mail.admin_digest, now)
-    return MailParts(backend, outbox, codes, links, renderer, delivery_worker, mail_queue, limits, policy, admin_digest)
+    return MailParts(
+        base_url, backend, outbox, codes, links, renderer, delivery_worker, mail_queue, mail_limits, admin_digest
+    )
 
 
 def _admins(config: Config) -> list[EmailAddress]:
-    """Raises `ConfigError` for what looked like an address and is none."""
+    """Return the addresses in `mail.admins`. Raises `ConfigError` for an invalid one."""
     try:
         return [parse_email(written) for written in config.mail.admins]
     except Refusal as error:
@@ -95,9 +110,9 @@ def _admins(config: Config) -> list[EmailAddress]:
 
 
 def mail_retry_policy(max_attempts: int) -> RetryPolicy:
-    """From half a minute to some hours: longer than a server that postpones strangers lets them wait.
+    """Return a policy from half a minute to four hours: longer than greylisting servers make senders wait.
 
-    Eight attempts take about three hours. A mail server that is away costs no attempt.
+    Eight attempts take about three hours. An unreachable mail server costs no attempt.
     """
     return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts)
 

@@ -1,10 +1,9 @@
-"""The questionnaire, wired."""
+"""Wiring of the questionnaire."""
 
 from regsvc.app.context import AppContext
+from regsvc.app.runtime import RuntimeParts
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import DurableLimits
-from regsvc.core.i18n import Translations
-from regsvc.database.engine import Worker
 from regsvc.registration.questionnaire.circuit import Circuit
 from regsvc.registration.questionnaire.file import load_questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
@@ -17,10 +16,8 @@ from regsvc.registration.questionnaire.service import (
 )
 
 
-def wire_questionnaire(
-    context: AppContext, worker: Worker, limits: DurableLimits, translations: Translations
-) -> Questionnaires:
-    """The file is read here, once. Raises `ConfigError` if it cannot be used."""
+def wire_questionnaire(context: AppContext, runtime: RuntimeParts, limits: DurableLimits) -> Questionnaires:
+    """Read the questionnaire's file, once per process. Raises `ConfigError` if it cannot be used."""
     config = context.config.questionnaire
     secrets = DerivedSecrets(context.keys.installation_key)
     results = QuestionnaireResults(secrets, context.now, config.valid)
@@ -30,11 +27,10 @@ def wire_questionnaire(
         load_questionnaire(config.file, config.pass_score),
         results,
         database=context.location.database,
-        worker=worker,
-        limits=limits,
-        submission_limits=SubmissionLimits(config.limits_per_client, config.limits_total, config.retry_after),
+        worker=runtime.worker,
+        limits=SubmissionLimits(limits, config.limits_per_client, config.limits_total, config.retry_after),
         scorer=_make_scorer(context),
-        translations=translations,
+        translations=runtime.translations,
         language=context.config.server.language,
     )
 

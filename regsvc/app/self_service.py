@@ -1,55 +1,49 @@
-"""What users do about their own account, beside their password; wired in one place."""
+"""Wiring of what users do about their own account, apart from the password."""
 
 from regsvc.accounts.email_changes import EmailChanges
-from regsvc.accounts.login import Logins
+from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.self_deletion import SelfDeletion
 from regsvc.accounts.self_service import SelfService
+from regsvc.app.accounts import AccountParts
+from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.mail import MailParts
-from regsvc.database.audit import Audit
-from regsvc.database.engine import Worker
-from regsvc.registration.questionnaire.service import Questionnaires
+from regsvc.app.runtime import RuntimeParts
 from regsvc.sync.reconciler import Reconciler
-from regsvc.users.chat_links import ChatLinks
 from regsvc.users.export import UserExport
-from regsvc.users.transitions import Transitions
 
 
 def wire_self_service(
     context: AppContext,
-    worker: Worker,
-    mail_parts: MailParts,
-    logins: Logins,
+    runtime: RuntimeParts,
+    auth: AuthParts,
+    mail: MailParts,
+    accounts: AccountParts,
+    verification: EmailVerification,
     reconciler: Reconciler,
-    transitions: Transitions,
-    audit: Audit,
-    chat_links: ChatLinks,
-    questionnaires: Questionnaires,
+    export: UserExport,
 ) -> SelfService:
-    """As the config says."""
-    config, database, now = context.config.registration, context.location.database, context.now
+    database, worker = context.location.database, runtime.worker
     return SelfService(
         email_changes=EmailChanges(
             database=database,
             worker=worker,
-            logins=logins,
-            codes=mail_parts.codes,
-            email_policy=mail_parts.email_policy,
-            links=mail_parts.links,
-            mail_queue=mail_parts.mail_queue,
+            checker=accounts.checker,
+            verification=verification,
+            links=mail.links,
+            mail_queue=mail.mail_queue,
             reconciler=reconciler,
-            audit=audit,
+            audit=auth.audit,
         ),
-        export=UserExport(audit, chat_links.find_of, questionnaires.find_result_of, now),
+        export=export,
         deletion=SelfDeletion(
             database=database,
             worker=worker,
-            logins=logins,
-            reconciler=reconciler,
-            transitions=transitions,
-            mail_queue=mail_parts.mail_queue,
+            checker=accounts.checker,
+            accounts=accounts.accounts,
+            mail_queue=mail.mail_queue,
             is_operator=lambda username: username.lower() in context.ops.names(),
-            reapply_after=config.reapply_after,
-            now=now,
+            live=runtime.live,
+            now=context.now,
         ),
     )

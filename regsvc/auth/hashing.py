@@ -1,11 +1,13 @@
 """Hashes and verifies passwords: with AuthMe's algorithms where there is an AuthMe, else with our own; off the loop."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
 from passlib.context import CryptContext
 
-from plugin_bridge.hashers import HashedPassword, PasswordHasher, find_hasher, is_hashable
+from plugin_bridge.hashers import HashedPassword, find_hasher, is_hashable
+from regsvc.config.live import LiveConfig
 from regsvc.core.bounded_pool import BoundedPool
 
 
@@ -47,24 +49,44 @@ class PasswordCheck:
 WRONG: Final = PasswordCheck(is_correct=False)
 
 
+class HashPool(BoundedPool):
+    """Threads that only hash passwords."""
+
+    def __init__(self, threads: int, max_waiting: int) -> None:
+        super().__init__("hash", threads, max_waiting)
+
+
 class PasswordHashing:
-    """Hashes new passwords and verifies stored ones. Every call takes as long as hashing takes: use `HashPool`."""
+    """Hashes new passwords and verifies stored ones.
 
-    def __init__(self, authme: PasswordHasher | None) -> None:
-        """`authme` None: there is no AuthMe, and ours is the only algorithm."""
-        self._authme = authme
-        self._decoy = None if authme else _OWN.hash("nobody has this password")
+    `hash` and `verify` block for as long as hashing takes; the event loop uses `hash_in_pool` and `verify_in_pool`.
+    """
 
-    def replace_hasher(self, authme: PasswordHasher) -> None:
-        """AuthMe is configured in another way from now on. Never where there was none: the decoy is ours then."""
-        self._authme = authme
+    def __init__(self, live: LiveConfig, pool: HashPool) -> None:
+        """`live.authme.hasher` None: there is no AuthMe, and ours is the only algorithm."""
+        self._live = live
+        self._pool = pool
+        self._decoy = None if live.authme.hasher else _OWN.hash("nobody has this password")
+
+    async def hash_in_pool(self, password: str, username: str) -> StoredPassword:
+        """Return `hash` from a thread of the pool. Raises `Overloaded`."""
+        return await self._pool.run(self.hash, password, username)
+
+    def reserve(self) -> AbstractContextManager[None]:
+        """Reserve a place for one `verify_in_pool`. Raises `Overloaded` when the queue is full."""
+        return self._pool.reserve()
+
+    async def verify_in_pool(self, password: str, stored: StoredPassword | None, username: str) -> PasswordCheck:
+        """Return `verify` from a thread of the pool, inside a `reserve` block."""
+        return await self._pool.run_reserved(self.verify, password, stored, username)
 
     def hash(self, password: str, username: str) -> StoredPassword:
-        """A new password, in the algorithm AuthMe is configured with. It must be hashable: the rules see to it."""
-        if self._authme is None:
+        """Hash a new password with AuthMe's configured algorithm. It must be hashable, as `CredentialRules` checks."""
+        authme = self._live.authme.hasher
+        if authme is None:
             return StoredPassword(_OWN.hash(password), None, PASSLIB)
-        hashed = self._authme.hash(password, username)
-        return StoredPassword(hashed.hash, hashed.salt, self._authme.algorithm)
+        hashed = authme.hash(password, username)
+        return StoredPassword(hashed.hash, hashed.salt, authme.algorithm)
 
     def verify(self, password: str, stored: StoredPassword | None, username: str) -> PasswordCheck:
         """Whether the password is right. None stored (no such user): `WRONG`, after the work of a wrong password."""
@@ -81,24 +103,19 @@ class PasswordHashing:
         return self._verify_players(password, hashed, username)
 
     def _verify_players(self, password: str, hashed: HashedPassword, username: str) -> PasswordCheck:
-        """A hash out of AuthMe's table, as AuthMe would."""
-        if self._authme is None:
+        """Verify a hash from AuthMe's table, as AuthMe would."""
+        authme = self._live.authme.hasher
+        if authme is None:
             return WRONG
-        verdict = self._authme.verify(password, hashed, username)
-        again = self._authme.rehash(password, verdict, username)
-        rehashed = StoredPassword(again.hash, again.salt, self._authme.algorithm) if again else None
+        verdict = authme.verify(password, hashed, username)
+        again = authme.rehash(password, verdict, username)
+        rehashed = StoredPassword(again.hash, again.salt, authme.algorithm) if again else None
         return PasswordCheck(bool(verdict), rehashed)
 
     def _verify_dummy(self, password: str, username: str) -> PasswordCheck:
-        if self._authme is not None:
-            self._authme.verify_dummy(password, username)
+        authme = self._live.authme.hasher
+        if authme is not None:
+            authme.verify_dummy(password, username)
         else:
             _OWN.verify(password, self._decoy)
         return WRONG
-
-
-class HashPool(BoundedPool):
-    """A few threads that do nothing but hash."""
-
-    def __init__(self, threads: int, max_waiting: int) -> None:
-        super().__init__("hash", threads, max_waiting)

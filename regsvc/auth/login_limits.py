@@ -4,16 +4,15 @@ In memory and for the event loop alone.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
 from regsvc.auth.rate_limits import MAX_KEYS, LimitCheck, MemoryLimits, hash_key
+from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
-from regsvc.core.units import RateLimit
 
 _FREE_FAILURES = 5
 
@@ -104,10 +103,10 @@ def _account_key(account: str, known_client: str | None) -> bytes:
 class LoginLimits:
     """What a login asks before it costs anything, and what it tells afterwards."""
 
-    def __init__(self, limits: MemoryLimits, delays: LoginDelays, login_limits: Sequence[RateLimit]) -> None:
+    def __init__(self, limits: MemoryLimits, delays: LoginDelays, live: LiveConfig) -> None:
         self._limits = limits
         self._delays = delays
-        self.login_limits = login_limits
+        self._live = live
 
     def hit(self, name: str, caller: Caller) -> None:
         """Count one try of a name as it was typed. Raises `RateLimited`."""
@@ -138,7 +137,8 @@ class LoginLimits:
         self._delays.refund(account, caller.limit_key if is_known_client else None)
 
     def _checks(self, name: str, caller: Caller) -> list[LimitCheck]:
+        login_limits = self._live.current.auth.login_limits
         return [
-            ("login.client", caller.limit_key, self.login_limits),
-            ("login.account", f"{name.strip().lower()} {caller.limit_key}", self.login_limits),
+            ("login.client", caller.limit_key, login_limits),
+            ("login.account", f"{name.strip().lower()} {caller.limit_key}", login_limits),
         ]

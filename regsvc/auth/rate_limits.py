@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from peewee import Field
 
+from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
@@ -244,15 +245,14 @@ class MemoryLimits:
 class StatusRateLimits:
     """In memory and for the event loop alone."""
 
-    def __init__(
-        self, limits: MemoryLimits, status_limit: Sequence[RateLimit], is_trusted: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, limits: MemoryLimits, live: LiveConfig, is_trusted: Callable[[str], bool]) -> None:
         """`is_trusted` tells by address whether a client is one of `http.trusted_clients`."""
         self._limits = limits
-        self.status_limit = status_limit
+        self._live = live
         self._is_trusted = is_trusted
 
     def hit(self, caller: Caller) -> None:
         """Count one question. Raises `RateLimited`."""
-        if self.status_limit and not self._is_trusted(caller.address):
-            self._limits.hit("status.client", caller.limit_key, self.status_limit)
+        status_limit = self._live.current.http.status_limit
+        if status_limit and not self._is_trusted(caller.address):
+            self._limits.hit("status.client", caller.limit_key, status_limit)

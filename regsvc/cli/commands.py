@@ -93,7 +93,7 @@ def run(
         app.open()
         return _run_opened(given, app, applied)
     except Refusal as refusal:
-        print(f"companion: {app.translations.refusal(refusal, config.server.language)}", file=sys.stderr)
+        print(f"companion: {app.runtime_parts.translations.refusal(refusal, config.server.language)}", file=sys.stderr)
         return 1
     except (PlayersUnavailable, StateInUse) as error:
         print(f"companion: {error}", file=sys.stderr)
@@ -168,7 +168,7 @@ def _release(app: App) -> int:
         print(f"companion: {_NO_AUTHME}: nobody can be unlocked", file=sys.stderr)
         return 1
     with exclusive_state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
-        unlocked, hopeless = app.unlock_all.run()
+        unlocked, hopeless = app.sync_parts.unlock_all.run()
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:
         print("do not start the companion again: it would lock them again")
@@ -178,6 +178,6 @@ def _release(app: App) -> int:
 
 
 def _mail_test(address: str, app: App) -> int:
-    failure = asyncio.run(app.send_test_mail(address))
+    failure = asyncio.run(app.mail_parts.send_test(address, app.context.config.server.language))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0

@@ -164,7 +164,7 @@ def _import(given: argparse.Namespace, app: App) -> int:
         players=app.context.location.players,
         reconciler=app.reconciler,
         rules=app.password_parts.rules,
-        algorithms=app.password_parts.algorithms,
+        algorithms=app.live.authme.algorithms,
         audit=app.auth_parts.audit,
         now=app.context.now,
     )

@@ -13,7 +13,6 @@ from ssl import SSLError
 from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
 
-from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.api.application import make_application, make_server
 from regsvc.api.handlers.health import HEALTH
 from regsvc.api.handlers.metrics import METRICS
@@ -61,8 +60,8 @@ class Daemon:
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # the last to be asked
         self._application = make_application(app.services, pages=pages)
         self._reloader = Reloader(app.context.config, read_config, self._apply_config)
-        self._game_files = GameFileWatcher(app.context.config, app.context.authme, self._apply_authme_config)
-        app.metrics.register(RestartCollector(self._game_files))
+        self._game_files = GameFileWatcher(app.context.config, app.context.authme, app.live.apply_authme)
+        app.runtime_parts.metrics.register(RestartCollector(self._game_files))
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()
         self._refusal: Exception | None = None
@@ -78,10 +77,10 @@ class Daemon:
         server.add_sockets(sockets)
         print(f"companion ready on {address}", flush=True)
         notify("READY=1")
-        delivery = asyncio.create_task(self._app.delivery_workers.run(), name="deliveries")
+        delivery = asyncio.create_task(self._app.runtime_parts.delivery_workers.run(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
         self._jobs.start()
-        self._app.loop_lag.start()
+        self._app.runtime_parts.loop_lag.start()
         await self._stop.wait()
 
         notify("STOPPING=1")
@@ -89,8 +88,8 @@ class Daemon:
         for task in (reloading, opening):
             if task is not None:
                 task.cancel()
-        self._app.loop_lag.stop()
-        self._app.delivery_workers.stop()
+        self._app.runtime_parts.loop_lag.stop()
+        self._app.runtime_parts.delivery_workers.stop()
         await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
         if self._refusal is not None:
             raise self._refusal
@@ -106,12 +105,7 @@ class Daemon:
 
     def _apply_config(self, config: Config) -> None:
         set_up_logging(config.log)
-        self._app.apply_config(config)
-        self._application.services = self._app.services
-
-    def _apply_authme_config(self, authme: AuthMeConfig) -> None:
-        self._app.apply_authme_config(authme)
-        self._application.services = self._app.services
+        self._app.live.apply(config)
 
     async def _open_database(self) -> bool:
         """Migrate and settle in; False while the database is away."""

@@ -8,7 +8,8 @@ import warnings
 from datetime import timedelta
 from typing import Any
 
-from regsvc.accounts.decisions import DecisionResult, Principal
+from regsvc.accounts.access import Principal
+from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.app.app import App
 from regsvc.core.units import parse_duration
@@ -115,9 +116,9 @@ def _printable(value: Any) -> Any:
 def _set_password(given: argparse.Namespace, app: App, actor: Actor) -> int:
     password = sys.stdin.readline().rstrip("\n") if given.password_stdin else _ask_password()
     if given.action == "create":
-        decided = app.registration.create_user(given.username, given.email, password, actor)
+        decided = app.services.registration.create_user(given.username, given.email, password, actor)
     else:
-        decided = app.password_changes.set_here(given.username, password, actor)
+        decided = app.services.password_changes.set_here(given.username, password, actor)
     return _tell(decided)
 
 
@@ -137,7 +138,7 @@ def _decide(given: argparse.Namespace, app: App, by: Principal) -> int:
     duration: timedelta | None = getattr(given, "duration", None)
     expires_at = app.context.now() + duration if duration is not None else None
     decree = DecisionDetails(given.reason, expires_at, given.silent, keeps_end=expires_at is None)
-    return _tell(app.worker.run_here(app.accounts.decide, given.username, given.action, by, decree))
+    return _tell(app.worker.run_here(app.services.accounts.decide, given.username, given.action, by, decree))
 
 
 def _tell(decided: DecisionResult) -> int:

@@ -1,16 +1,18 @@
-"""What a registration may have to bring beside the code: one step for each feature a host switches on."""
+"""Steps of a registration beyond the verification code: one for each feature a host switches on."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof
+from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
+from regsvc.config.live import LiveConfig
+from regsvc.core.caller import Caller
 
 
 @dataclass(frozen=True)
 class Application:
-    """The request to become a user, as it came. `link_token` and `questionnaire_token` None: nothing was shown.
+    """A request to become a user, as received. `link_token` and `questionnaire_token` None: not given.
 
-    `browser_link_tokens`: those that the browser's cookie carries, newest first.
+    `browser_link_tokens`: link tokens from the browser's cookie, newest first.
     """
 
     username: str
@@ -25,14 +27,42 @@ class Application:
     browser_link_tokens: tuple[str, ...] = field(default=(), repr=False)
 
 
-class RegistrationStep(Protocol):
-    """One more proof. Both methods are rules for a worker thread."""
+class RegistrationStep:
+    """One condition of a registration. Each method by default asks for nothing."""
+
+    def guard(self, application: Application, caller: Caller) -> AbstractContextManager[None]:
+        """Return a context manager around the rest of the registration; entering it may raise a refusal.
+
+        Used on the event loop.
+        """
+        return nullcontext()
 
     def check(self, application: Application) -> None:
-        """Before a try of the code is counted: raises the step's refusal. Spends nothing."""
+        """Raise the step's refusal before an attempt at the code is counted. Spends nothing. Blocking."""
 
     def redeem(self, application: Application, user_id: int) -> bool:
-        """In the transaction that makes the user: spends the proof and gives it to him. Raises the same refusals.
+        """Spend the proof on the new user, inside the transaction that creates it. Raises as `check` does. Blocking.
 
-        False: somebody has to look at this registration, even where registrations are approved by themselves.
+        Returns False where an admin has to review this registration.
         """
+        return True
+
+
+class CaptchaStep(RegistrationStep):
+    """Asks for a captcha, where the host wants one for registrations."""
+
+    def __init__(self, captchas: Captchas) -> None:
+        self._captchas = captchas
+
+    def guard(self, application: Application, caller: Caller) -> AbstractContextManager[None]:
+        return self._captchas.guard("register", application.captcha, caller)
+
+
+class ApprovalStep(RegistrationStep):
+    """Leaves new users to an admin's review, where the host wants that (`registration.approval`)."""
+
+    def __init__(self, live: LiveConfig) -> None:
+        self._live = live
+
+    def redeem(self, application: Application, user_id: int) -> bool:
+        return not self._live.current.registration.approval

@@ -12,6 +12,7 @@ from peewee import Database, InternalError, OperationalError
 
 from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
+from regsvc.config.live import AuthMeRules, LiveConfig
 from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
@@ -19,6 +20,7 @@ from regsvc.sync.adoption import adopt_each
 from regsvc.sync.decisions import GUARDED, Adopt, ApplySqlEdit, Decision, EndBan, MarkMissing
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.plan import decide, password_for_row, row_intent
+from regsvc.sync.policy import make_policy
 from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
 from regsvc.sync.rehash import replace_hash
 from regsvc.sync.step_context import StepContext
@@ -50,19 +52,19 @@ class Reconciler:
     """Brings one name to what should be. Blocking: runs on a worker thread."""
 
     def __init__(
-        self, database: Database, context: StepContext, policy: Policy, operators: Callable[[], Collection[str]]
+        self, database: Database, context: StepContext, live: LiveConfig, operators: Callable[[], Collection[str]]
     ) -> None:
-        """`policy.first_started_at` is replaced by the installation's own, once there is a database to ask."""
+        """`operators` returns the lower-case names of the operators at this moment."""
         self._database = database
         self._context = context
-        self._policy = policy
-        self._is_policy_whole = False
+        self._live = live
+        self._derived: tuple[AuthMeRules, Policy] | None = None
         self._operators = operators
 
     @property
     def is_enabled(self) -> bool:
         """Whether there is an AuthMe to agree with."""
-        return self._policy.is_bridge_on
+        return self._context.players.is_enabled
 
     @property
     def is_one_transaction(self) -> bool:
@@ -81,16 +83,13 @@ class Reconciler:
 
     @property
     def policy(self) -> Policy:
-        """What the host wants, and when this installation first started."""
-        if not self._is_policy_whole:
+        """The host's choices with AuthMe's current rules, derived again when those rules have been replaced."""
+        rules, derived = self._live.authme, self._derived
+        if derived is None or derived[0] is not rules:
             started = Installation.get_by_id(1).first_started_at
-            self._policy = replace(self._policy, first_started_at=started)
-            self._is_policy_whole = True
-        return self._policy
-
-    def apply_authme_config(self, algorithms: frozenset[str], *, may_provision: bool) -> None:
-        """AuthMe is configured with others from now on."""
-        self._policy = replace(self._policy, algorithms=algorithms, may_provision=may_provision)
+            derived = rules, make_policy(self._live.current, rules, started, is_bridge_on=self.is_enabled)
+            self._derived = derived
+        return derived[1]
 
     def load(self, key: str) -> Account:
         """Return everything known of this lower-case name, without locking any row."""

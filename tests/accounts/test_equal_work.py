@@ -78,10 +78,10 @@ RESIDENTS = ("fred", "pete", "ada", "rick", "bert", "ulla")
 
 # R3
 def test_a_code_costs_the_same_statements_for_every_address(services: ServiceHarness) -> None:
-    register = services.app.registration
-    work_of(lambda: register.send_code("first@example.org", "register", CALLER))  # makes the counters of all
+    verification = services.app.services.verification
+    work_of(lambda: verification.send_code("first@example.org", "register", CALLER))  # makes the counters of all
     work = {
-        name: work_of(lambda name=name: register.send_code(f"{name}@example.org", "register", CALLER))  # type: ignore[misc]
+        name: work_of(lambda name=name: verification.send_code(f"{name}@example.org", "register", CALLER))  # type: ignore[misc]
         for name in RESIDENTS
     }
     counts = {name: len(done.statements) for name, done in work.items()}
@@ -91,10 +91,10 @@ def test_a_code_costs_the_same_statements_for_every_address(services: ServiceHar
 
 # R3
 def test_a_forgotten_password_costs_the_same_statements_for_every_address(services: ServiceHarness) -> None:
-    changes = services.app.password_changes
-    work_of(lambda: changes.forgot("first@example.org", CALLER))  # makes the counters of all
+    mails = services.app.services.password_mails
+    work_of(lambda: mails.forgot("first@example.org", CALLER))  # makes the counters of all
     work = {
-        name: work_of(lambda name=name: changes.forgot(f"{name}@example.org", CALLER))  # type: ignore[misc]
+        name: work_of(lambda name=name: mails.forgot(f"{name}@example.org", CALLER))  # type: ignore[misc]
         for name in RESIDENTS
     }
     counts = {name: len(done.statements) for name, done in work.items()}
@@ -105,7 +105,7 @@ def test_a_forgotten_password_costs_the_same_statements_for_every_address(servic
 def failed_login(services: ServiceHarness, name: str) -> Work:
     async def log_in() -> None:
         with pytest.raises(BadCredentials):
-            await services.app.logins.log_in(name, "a-wrong-password", "user", CALLER)
+            await services.app.services.logins.log_in(name, "a-wrong-password", "user", CALLER)
 
     return work_of(log_in)
 

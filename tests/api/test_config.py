@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import NameRule, PasswordRule
 from regsvc.api.services import Services
 from regsvc.config.sections import (
@@ -78,12 +78,10 @@ def test_where_players_join_is_told_as_the_host_wrote_it() -> None:
 
 
 def test_authmes_rules_are_told_where_authme_is() -> None:
-    services = replace(
-        make_services(Config(), is_authme_enabled=True),
-        name_rule=NameRule(min_length=4, max_length=12),
-        password_rule=PasswordRule(min_length=8, max_length=64),
+    authme = AuthMeConfig(
+        name_rule=NameRule(min_length=4, max_length=12), password_rule=PasswordRule(min_length=8, max_length=64)
     )
-    told = ask(services)
+    told = ask(make_services(Config(), authme))
     assert told["usernameRegex"] == "^(?=.{4,12}$)[a-zA-Z0-9_]*$"
     assert told["authme"]["enabled"] is True
     assert told["registration"]["passwordMinLength"] == 8
@@ -94,7 +92,7 @@ def test_the_hosts_rules_replace_authmes() -> None:
     registration = RegistrationSection(
         username_regex="^[a-z]{3,9}$", password_regex="^.{12,}$", password="required", approval=False, open=False
     )
-    told = ask(make_services(Config(registration=registration), is_authme_enabled=True))
+    told = ask(make_services(Config(registration=registration), AuthMeConfig()))
     assert told["usernameRegex"] == "^[a-z]{3,9}$"
     assert told["registration"]["passwordRegex"] == told["authme"]["passwordRegex"] == "^.{12,}$"
     assert told["authme"]["requirePassword"] is True

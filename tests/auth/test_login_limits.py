@@ -4,6 +4,8 @@ import pytest
 
 from regsvc.auth.login_limits import LoginDelays, LoginLimits
 from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.config.live import LiveConfig
+from regsvc.config.sections import AuthSection, Config
 from regsvc.core.caller import Caller
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
@@ -15,7 +17,8 @@ MALLORY = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 @pytest.fixture
 def limits() -> LoginLimits:
     clock = ManualClock()
-    return LoginLimits(MemoryLimits(clock), LoginDelays(clock), [RateLimit.parse("5 per minute")])
+    config = Config(auth=AuthSection(login_limits=(RateLimit.parse("5 per minute"),)))
+    return LoginLimits(MemoryLimits(clock), LoginDelays(clock), LiveConfig(config))
 
 
 def fail(limits: LoginLimits, name: str) -> None:

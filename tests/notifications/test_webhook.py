@@ -133,7 +133,7 @@ def test_the_clock_lifts_a_ban_and_it_is_told(services: ServiceHarness, clock: M
 
 def test_the_command_line_tells_it_too(services: ServiceHarness) -> None:
     app = services.app
-    app.registration.create_user("Olaf", None, PASSWORD, Actor("cli:root"))
+    app.services.registration.create_user("Olaf", None, PASSWORD, Actor("cli:root"))
     assert events() == [("registered", "Olaf", "pending"), ("approved", "Olaf", "approved")] or events() == [
         ("registered", "Olaf", "pending")
     ]

@@ -91,7 +91,7 @@ def register(services: ServiceHarness, name: str, token: str | None, **changes: 
     issued = codes.find_sendable(codes.issue(email, "register"))
     assert issued is not None
     application = Application(name, email, codes.code_of(issued), PASSWORD, "java", "en", questionnaire_token=token)
-    return asyncio.run(services.app.registration.register(replace(application, **changes), CALLER)).status
+    return asyncio.run(services.app.services.registration.register(replace(application, **changes), CALLER)).status
 
 
 def kept() -> int:
@@ -243,7 +243,7 @@ def test_one_result_and_many_registrations_make_one_user(services: ServiceHarnes
         )
 
     async def register_all() -> list[object]:
-        registration = services.app.registration
+        registration = services.app.services.registration
         return await asyncio.gather(
             *(registration.register(application, CALLER) for application in applications), return_exceptions=True
         )

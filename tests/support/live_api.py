@@ -14,10 +14,11 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from tornado.netutil import bind_sockets
 
-from plugin_bridge.authme.rules import DEFAULT_NAME_RULE, DEFAULT_PASSWORD_RULE
+from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.api.application import Rule, make_application, make_server
 from regsvc.api.routes import ROUTES, Route
 from regsvc.api.services import Services
+from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core import clock
 from regsvc.core.caller import Caller, Session
@@ -74,40 +75,40 @@ class Reply:
         return value
 
 
-def make_services(config: Config, *, is_authme_enabled: bool = False) -> Services:
-    nobody: Any = None
+def make_services(config: Config, authme: AuthMeConfig | None = None) -> Services:
+    unused: Any = None
     return Services(
-        config=config,
+        live=LiveConfig(config, authme),
         worker=OnTheSpot(),
         translations=load_translations(),
         sessions=TwoTokens(),
-        name_rule=DEFAULT_NAME_RULE,
-        password_rule=DEFAULT_PASSWORD_RULE,
-        is_authme_enabled=is_authme_enabled,
-        # the floor is tested without the rooms on it; the real process has them all
-        registration=nobody,
-        logins=nobody,
-        captchas=nobody,
-        accounts=nobody,
-        password_changes=nobody,
-        questionnaires=NoQuestionnaire(nobody, config.questionnaire.pass_score),
+        is_authme_enabled=authme is not None,
+        # these tests are about the HTTP layer alone; the real process has every service
+        verification=unused,
+        registration=unused,
+        logins=unused,
+        captchas=unused,
+        accounts=unused,
+        password_changes=unused,
+        password_mails=unused,
+        questionnaires=NoQuestionnaire(unused, config.questionnaire.pass_score),
         chat=NoChat(),
-        self_service=nobody,
-        users=nobody,
-        user_details=nobody,
-        audit=nobody,
-        sync=nobody,
-        status_limits=nobody,
-        mail_queue=nobody,
-        mail_history=nobody,
-        mail_resender=nobody,
-        health=nobody,
+        self_service=unused,
+        users=unused,
+        user_details=unused,
+        audit=unused,
+        sync=unused,
+        status_limits=unused,
+        mail_queue=unused,
+        mail_history=unused,
+        mail_resender=unused,
+        health=unused,
         metrics=Metrics(),
         updates=Updates({}, timedelta(hours=6), clock.now),
         plugin=PluginVersionCache(lambda: None),
         game_status=GameStatus(lambda: None, clock.now),
-        doctor=nobody,
-        events=nobody,
+        doctor=unused,
+        events=unused,
     )
 
 

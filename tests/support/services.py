@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regsvc.accounts.decisions import DecisionResult, Principal
+from regsvc.accounts.access import Principal
+from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.login import LoggedIn
 from regsvc.app.app import App
 from regsvc.app.context import open_context
@@ -75,7 +76,7 @@ class ServiceHarness:
         issued = codes.find_sendable(codes.issue(key, "register"))
         assert issued is not None
         application = Application(name, address, codes.code_of(issued), password, platform, "en")
-        return asyncio.run(self.app.registration.register(application, CALLER)).status
+        return asyncio.run(self.app.services.registration.register(application, CALLER)).status
 
     def approved(self, name: str, password: str | None = PASSWORD) -> User:
         """Registered and approved."""
@@ -83,15 +84,17 @@ class ServiceHarness:
         self.decide("approve", name)
         return self.user(name)
 
-    def decide(self, transition: str, name: str, **decree: Any) -> DecisionResult:
-        return self.app.worker.run_here(self.app.accounts.decide, name, transition, OLIVIA, DecisionDetails(**decree))
+    def decide(self, transition: str, name: str, **details: Any) -> DecisionResult:
+        return self.app.worker.run_here(
+            self.app.services.accounts.decide, name, transition, OLIVIA, DecisionDetails(**details)
+        )
 
     def set_password(self, name: str, password: str) -> DecisionResult:
         """As an admin, or whoever has the mailed link."""
-        return self.app.password_changes.set_here(name, password, Actor(name))
+        return self.app.services.password_changes.set_here(name, password, Actor(name))
 
     def login(self, name: str, password: str) -> LoggedIn:
-        return asyncio.run(self.app.logins.log_in(name, password, "user", CALLER))
+        return asyncio.run(self.app.services.logins.log_in(name, password, "user", CALLER))
 
     # --- what is there ---
 
@@ -152,7 +155,7 @@ class ServiceHarness:
 
     def close(self) -> None:
         self.app.worker.close_here()
-        self.app.sync_worker.close_here()
+        self.app.runtime_parts.sync_worker.close_here()
         self.app.close()
 
 

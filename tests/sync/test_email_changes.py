@@ -149,7 +149,7 @@ def test_links_end_and_what_ended_the_sessions_is_the_newer_word(services: Servi
     assert Link.select().where(Link.redeemed_at.is_null()).count() == 0
 
     changes = services.app.self_service.email_changes
-    candidate = asyncio.run(services.app.logins.check("Alice", PASSWORD, CALLER))
+    candidate = asyncio.run(services.app.account_parts.checker.check("Alice", PASSWORD, CALLER))
     services.app.auth_parts.sessions.revoke_all(user.id)
     with pytest.raises(errors.Unauthorized):
         services.app.worker.run_here(

@@ -223,7 +223,10 @@ def test_authme_is_there_between_our_look_and_our_write(
 
 def test_only_the_row_agreed_on_is_rehashed(services: ServiceHarness) -> None:
     services.approved("Alice")
-    reconciler, stored = services.app.reconciler, StoredPassword(str(services.row("alice")["password"]), None, None)
+    reconciler, stored = (
+        services.app.reconciler,
+        StoredPassword(str(services.row("alice")["password"]), None, None),
+    )
     before = dump_table(services.table)
     assert not reconciler.rehash("alice", StoredPassword("$SHA$other$hash", None, None), NEW)
     assert not reconciler.rehash("nobody", stored, NEW)

@@ -204,7 +204,7 @@ def test_who_left_comes_back_by_a_new_password(services: ServiceHarness) -> None
 def test_an_operators_name_is_left_open_in_the_game_and_never_believed(services: ServiceHarness) -> None:
     services.approved("Bob")
     services.game.write_operators("Olivia", "Alice")
-    services.app.registration.create_user("Alice", None, PASSWORD, ALICE)
+    services.app.services.registration.create_user("Alice", None, PASSWORD, ALICE)
     services.authme.unregister_from_console("Alice")
     services.sync()
     services.authme.register("Alice", "strangers-password")
@@ -380,9 +380,9 @@ def test_a_password_set_while_the_file_is_busy_is_written_later(services: Servic
     services.sync()
     user = services.user("Alice")
     stored = services.app.password_parts.hashing.hash("newer-password", "Alice")
-    owner = services.app.accounts.get_password_owner("Alice", OLIVIA)
+    owner = services.app.services.password_changes.store.get_owner("Alice", OLIVIA)
     with Away(services.table):
-        decided = services.app.worker.run_here(services.app.accounts.set_password, owner, stored, ALICE)
+        decided = services.app.worker.run_here(services.app.services.password_changes.store.set, owner, stored, ALICE)
     assert decided.warnings == (PLAYER_PENDING,)
     assert (user.id, services.sync().provisioned) == (owner.user_id, 1)
     assert services.authme.login("Alice", "newer-password")
@@ -444,6 +444,6 @@ def test_a_release_unlocks_everything_we_locked(services: ServiceHarness) -> Non
     services.decide("ban", "Dave")
     services.sync()
     assert [services.is_locked(name) for name in ("alice", "carol", "dave", "eve")] == [True] * 4
-    assert services.app.unlock_all.run() == (3, ["eve"])
+    assert services.app.sync_parts.unlock_all.run() == (3, ["eve"])
     assert dump_table(services.table) == before
     assert services.player("Dave").kept_hash is None

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from regsvc.accounts.decisions import PasswordOwner
+from regsvc.accounts.password_store import PasswordOwner
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.database.audit import Actor
@@ -22,7 +22,7 @@ def desk(services: ServiceHarness) -> MailStore:
 
 def forgot(services: ServiceHarness, email: str) -> str | None:
     """The token of the link that is mailed; None: nothing is."""
-    asyncio.run(services.app.password_changes.forgot(email, CALLER))
+    asyncio.run(services.app.services.password_mails.forgot(email, CALLER))
     for mail in iter(lambda: desk(services).claim_due(1), []):
         try:
             desk(services).render(mail[0])
@@ -35,7 +35,7 @@ def forgot(services: ServiceHarness, email: str) -> str | None:
 
 
 def reset(services: ServiceHarness, token: str, password: str) -> None:
-    asyncio.run(services.app.password_changes.reset(token, password, CALLER))
+    asyncio.run(services.app.services.password_changes.reset(token, password, CALLER))
 
 
 def test_a_link_mailed_to_one_address_proves_no_other(services: ServiceHarness) -> None:
@@ -56,7 +56,7 @@ def test_a_link_for_an_address_that_is_not_the_users_any_more_is_not_mailed(serv
     services.authme.register("Mallory", "mallorys-secret", email="mallory@example.org")
     services.sync()
     services.decide("approve", "Mallory", is_silent=True)
-    asyncio.run(services.app.password_changes.forgot("mallory@example.org", CALLER))
+    asyncio.run(services.app.services.password_mails.forgot("mallory@example.org", CALLER))
     services.authme.set_email("Mallory", "victim@bank.example")
     services.sync()
     [mail] = services.app.mail_parts.outbox.claim_due(1)
@@ -95,7 +95,7 @@ def test_a_change_that_waited_does_not_undo_an_admins_reset(services: ServiceHar
     thiefs = StoredPassword("$SHA$a$b", None, "SHA256")
     with pytest.raises(errors.Unauthorized):
         services.app.worker.run_here(
-            services.app.accounts.set_password, owner, thiefs, Actor("Alice"), token_generation=before
+            services.app.services.password_changes.store.set, owner, thiefs, Actor("Alice"), token_generation=before
         )
     assert services.authme.login("Alice", "chosen-by-olivia")
 
@@ -141,8 +141,8 @@ def test_wrong_logins_do_not_release_the_brake(services: ServiceHarness) -> None
 def test_the_name_changes_hands_while_the_password_is_checked(services: ServiceHarness) -> None:
     """Mallory's row was there when she began to log in; when her turn came, the name was Victor's."""
     services.authme.register("Victor", "mallorys-secret")
-    logins = services.app.logins
-    candidate = services.app.worker.run_here(logins._candidates.find, "Victor", CALLER)
+    logins, checker = services.app.services.logins, services.app.account_parts.checker
+    candidate = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
     services.authme.unregister_from_console("Victor")
     services.register("Victor")
     outcome = services.app.worker.run_here(logins._complete, candidate, "user", CALLER)

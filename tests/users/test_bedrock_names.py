@@ -4,21 +4,19 @@ import re
 
 import pytest
 
-from plugin_bridge.authme.rules import DEFAULT_NAME_RULE, DEFAULT_PASSWORD_RULE
+from regsvc.config.live import LiveConfig
+from regsvc.config.sections import Config, RegistrationSection
 from regsvc.core.errors import InvalidField, InvalidUsername
-from regsvc.users.name_rules import BedrockNames, InputRules
+from regsvc.users.credential_rules import BedrockNames, CredentialRules
 
 PATTERN = re.compile("^[a-zA-Z0-9._-]{3,16}$")
 
 
-def rules(prefix: str = ".", *, is_enabled: bool = True) -> InputRules:
-    return InputRules(
-        names=DEFAULT_NAME_RULE,
-        passwords=DEFAULT_PASSWORD_RULE,
+def rules(prefix: str = ".", *, is_enabled: bool = True) -> CredentialRules:
+    return CredentialRules(
+        live=LiveConfig(Config(registration=RegistrationSection(reserved_names=(".Reserved",)))),
         bedrock=BedrockNames(is_enabled, prefix, PATTERN),
-        reserved_names=[".Reserved"],
         operators=frozenset,
-        password_mode="optional",
     )
 
 

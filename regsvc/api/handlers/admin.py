@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from regsvc.accounts.decisions import DecisionResult, Principal
+from regsvc.accounts.access import Principal
+from regsvc.accounts.decisions import DecisionResult
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
 from regsvc.api.replies import to_reply
@@ -203,10 +204,11 @@ class SetPasswordHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS, errors.InvalidPassword, errors.PasswordRequired, errors.MailUnavailable)
     async def post(self, request: SetPasswordRequest) -> DecisionReply | BulkDecisionReply:
         """Set a user's password, or mail the user a link to set one. A new password ends all of their sessions."""
-        changes, by = self.services.password_changes, self.principal
+        by = self.principal
         if request.password is None:
-            return await self.apply(request, partial(changes.mail_link, by=by), "reset_link_sent")
-        decide = partial(changes.set_by_admin, password=request.password, by=by)
+            mail_link = partial(self.services.password_mails.mail_link, by=by)
+            return await self.apply(request, mail_link, "reset_link_sent")
+        decide = partial(self.services.password_changes.set_by_admin, password=request.password, by=by)
         return await self.apply(request, decide, _password_message)
 
 

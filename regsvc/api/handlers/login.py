@@ -55,7 +55,7 @@ class LogoutHandler(ApiHandler):
     @endpoint()
     async def post(self) -> MessageReply:
         """Log out and end this session."""
-        await self.run(self.services.accounts.log_out, self.require_session(), self.caller.address)
+        await self.run(self.services.logins.log_out, self.require_session(), self.caller.address)
         return MessageReply(message=self.message("logged_out"))
 
 

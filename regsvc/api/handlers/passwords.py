@@ -29,7 +29,7 @@ class ForgotPasswordHandler(ApiHandler):
     @endpoint(errors.InvalidEmail, errors.DomainNotAllowed, errors.RateLimited, errors.MailUnavailable)
     async def post(self, request: ForgotPasswordRequest) -> MessageReply:
         """Mail a link to set a new password. The response does not reveal whether the address has an account."""
-        await self.services.password_changes.forgot(request.email, self.caller)
+        await self.services.password_mails.forgot(request.email, self.caller)
         return MessageReply(message=self.message("forgot_sent"))
 
 

@@ -35,7 +35,7 @@ class SendCodeHandler(ApiHandler):
         """Mail a verification code. The response does not reveal whether the address has an account."""
         if request.language is not None and request.language not in self.services.translations.languages:
             raise errors.InvalidField("language")
-        sent = await self.services.registration.send_code(request.email, request.purpose, self.caller, request.captcha)
+        sent = await self.services.verification.send_code(request.email, request.purpose, self.caller, request.captcha)
         return SendCodeReply(
             message=self.message("code_sent"),
             remaining_seconds=sent.remaining_seconds,

@@ -16,8 +16,8 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, User
 from regsvc.sync.reconciler import Reconciler
+from regsvc.users.credential_rules import CredentialRules
 from regsvc.users.email_owners import claim
-from regsvc.users.name_rules import InputRules
 
 _AT_ONCE: Final = 200
 _MAX_RACES: Final = 3
@@ -84,7 +84,7 @@ class Importer:
         worker: Worker,
         players: Players,
         reconciler: Reconciler,
-        rules: InputRules,
+        rules: CredentialRules,
         algorithms: Collection[str],
         audit: Audit,
         now: Clock,

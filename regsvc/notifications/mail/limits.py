@@ -9,22 +9,23 @@ from regsvc.core.units import RateLimit
 
 @dataclass(frozen=True)
 class MailLimits:
-    """How many mails strangers may make us send: to one address, from one client, in all."""
+    """Limits on mails triggered by unauthenticated clients: to one address, from one client, in total."""
 
+    limits: DurableLimits
     per_address: tuple[RateLimit, ...]
     per_client: tuple[RateLimit, ...]
     total: tuple[RateLimit, ...]
 
-    def hit(self, limits: DurableLimits, email_key: str, caller: Caller) -> int:
+    def hit(self, email_key: str, caller: Caller) -> int:
         """Count one mail in the caller's transaction; returns the seconds until the next one to this address.
 
         Raises `RateLimited`, with nothing counted.
         """
-        limits.hit_all(
+        self.limits.hit_all(
             [
                 ("mail.address", email_key, self.per_address),
                 ("mail.client", caller.limit_key, self.per_client),
                 ("mail.total", "", self.total),
             ]
         )
-        return limits.remaining_seconds("mail.address", email_key, self.per_address)
+        return self.limits.remaining_seconds("mail.address", email_key, self.per_address)

@@ -170,10 +170,10 @@ class ChatProvider:
 class _ProviderResponse:
     """The provider's response to a request: a status, and the JSON object of its body, empty unless there was one.
 
-    `subject` is what the request was about, for the log.
+    `account` is what the request was about, for the log.
     """
 
-    subject: str
+    account: str
     status: int
     fields: Mapping[str, Any] = field(repr=False)
 
@@ -184,7 +184,7 @@ class _ProviderResponse:
     def unusable(self) -> ProviderUnavailable:
         """Return the error for a response that lacks what was asked for, and log it for the host."""
         if self.is_ok:
-            log.warning("the chat provider's answer about the %s lacks what it should have", self.subject)
+            log.warning("the chat provider's answer about the %s lacks what it should have", self.account)
         return ProviderUnavailable()
 
 
@@ -194,29 +194,29 @@ class _ProviderClient:
     def __init__(self, http: HttpClient) -> None:
         self._http = http
 
-    async def get(self, subject: str, url: str, headers: Mapping[str, str]) -> _ProviderResponse:
+    async def get(self, account: str, url: str, headers: Mapping[str, str]) -> _ProviderResponse:
         """Send a GET request. Raises `ProviderUnavailable` when no response comes in time."""
-        return await self._read(subject, self._http.get(url, {**headers, **_ACCEPT}))
+        return await self._read(account, self._http.get(url, {**headers, **_ACCEPT}))
 
     async def post(
-        self, subject: str, url: str, form: Mapping[str, str], headers: Mapping[str, str]
+        self, account: str, url: str, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _ProviderResponse:
         """Send a form. Raises `ProviderUnavailable` when no response comes in time."""
         headers = {**headers, **_ACCEPT, "Content-Type": "application/x-www-form-urlencoded"}
-        return await self._read(subject, self._http.post(url, headers, urlencode(form).encode()))
+        return await self._read(account, self._http.post(url, headers, urlencode(form).encode()))
 
-    async def _read(self, subject: str, request: Awaitable[Response]) -> _ProviderResponse:
+    async def _read(self, account: str, request: Awaitable[Response]) -> _ProviderResponse:
         try:
             response = await request
         except NoResponse as error:
-            log.warning("the chat provider gave no answer about the %s: %s", subject, error)
+            log.warning("the chat provider gave no answer about the %s: %s", account, error)
             raise ProviderUnavailable from None
         fields = _parse_object(response.body)
         if response.status != 200:
             code = str(fields.get("error", ""))
             named = f" ({code})" if _ERROR_CODE.fullmatch(code) else ""
-            log.warning("the chat provider answered %d about the %s%s", response.status, subject, named)
-        return _ProviderResponse(subject, response.status, fields)
+            log.warning("the chat provider answered %d about the %s%s", response.status, account, named)
+        return _ProviderResponse(account, response.status, fields)
 
 
 def _parse_object(body: bytes) -> Mapping[str, Any]:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from regsvc.core.errors import ChatLinkRequired, LinkTokenInvalid
 from regsvc.database.audit import Actor
 from regsvc.database.models import User
-from regsvc.registration.steps import Application
+from regsvc.registration.steps import Application, RegistrationStep
 from regsvc.users.chat_links import ChatLinks
 
 
-class ChatStep:
-    """A `RegistrationStep`. Where no link is required, one that the browser's cookie carries is taken along."""
+class ChatStep(RegistrationStep):
+    """Claims a chat link for the new user. Where none is required, one in the browser's cookie is claimed too."""
 
     def __init__(self, links: ChatLinks, *, is_required: bool) -> None:
         self._links = links

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from peewee import Database
 
-from regsvc.accounts.login import Logins
 from regsvc.accounts.login_lookup import LoginIdentity
+from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.auth.totp import use_time_step
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.caller import Caller, Session
@@ -45,12 +45,12 @@ class ChatUnlinking:
     """Ends links. A banned user's stays his: else the same person would come back under another name."""
 
     def __init__(
-        self, database: Database, worker: Worker, links: ChatLinks, logins: Logins, codes: VerificationCodes
+        self, database: Database, worker: Worker, links: ChatLinks, checker: PasswordChecker, codes: VerificationCodes
     ) -> None:
         self._database = database
         self._worker = worker
         self._links = links
-        self._logins = logins
+        self._checker = checker
         self._codes = codes
 
     async def unlink(self, username: str, proof: UnlinkProof, session: Session | None, caller: Caller) -> None:
@@ -63,8 +63,8 @@ class ChatUnlinking:
         if session is not None and (session.is_admin or session.username.lower() == username.lower()):
             await run(self._end_by_session, username, session, caller)
         elif proof.password is not None:
-            candidate = await self._logins.check_with_totp(username, proof.password, proof.totp, caller)
-            await run(self._end_by_password, candidate, caller)
+            identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
+            await run(self._end_by_password, identity, caller)
         elif proof.code is not None:
             if not await run(self._is_code_right, username, proof.code):
                 raise InvalidCode
@@ -81,14 +81,14 @@ class ChatUnlinking:
                 raise UserNotFound
             self._links.end(user, Actor(session.username, caller.address))
 
-    def _end_by_password(self, candidate: LoginIdentity, caller: Caller) -> None:
+    def _end_by_password(self, identity: LoginIdentity, caller: Caller) -> None:
         with self._database.atomic():
-            user = User.get_or_none(User.id == candidate.user_id)
+            user = User.get_or_none(User.id == identity.user_id)
             if user is None:  # only AuthMe knows the name, or the user was deleted since
                 raise ChatNotLinked
-            if user.token_generation != candidate.token_generation:  # the password was changed since it was looked up
+            if user.token_generation != identity.token_generation:  # the password was changed since it was looked up
                 raise BadCredentials
-            if candidate.totp_step is not None and not use_time_step(user.id, candidate.totp_step):
+            if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
                 raise TotpRequired
             self._end_own(user, caller)
 

@@ -83,22 +83,25 @@ class NoQuestionnaire(Questionnaires):
 class SubmissionLimits:
     """How often answers may be submitted, and how long to wait after some that did not pass (zero: not at all)."""
 
+    limits: DurableLimits
     per_client: tuple[RateLimit, ...]
     total: tuple[RateLimit, ...]
     retry_after: timedelta
 
-    def hit(self, limits: DurableLimits, client: str) -> None:
+    def hit(self, client: str) -> None:
         """Count a submission in the caller's transaction. Raises `RateLimited`, with nothing counted."""
-        self.refuse_during_cool_down(limits, client)
-        limits.hit_all([("questionnaire.client", client, self.per_client), ("questionnaire.total", "", self.total)])
+        self.refuse_during_cool_down(client)
+        self.limits.hit_all(
+            [("questionnaire.client", client, self.per_client), ("questionnaire.total", "", self.total)]
+        )
 
-    def begin_cool_down(self, limits: DurableLimits, client: str) -> None:
+    def begin_cool_down(self, client: str) -> None:
         """Raises `RateLimited` if one is under way: of several attempts at once, one counts."""
-        limits.hit("questionnaire.failed", client, self._cool_down)
+        self.limits.hit("questionnaire.failed", client, self._cool_down)
 
-    def refuse_during_cool_down(self, limits: DurableLimits, client: str) -> None:
+    def refuse_during_cool_down(self, client: str) -> None:
         """Raises `RateLimited` while a failed attempt of this client is too fresh."""
-        wait = limits.remaining_seconds("questionnaire.failed", client, self._cool_down)
+        wait = self.limits.remaining_seconds("questionnaire.failed", client, self._cool_down)
         if wait > 0:
             raise RateLimited(wait)
 
@@ -119,8 +122,7 @@ class ActiveQuestionnaire(Questionnaires):
         *,
         database: Database,
         worker: Worker,
-        limits: DurableLimits,
-        submission_limits: SubmissionLimits,
+        limits: SubmissionLimits,
         scorer: Scorer,
         translations: Translations,
         language: str,
@@ -130,7 +132,6 @@ class ActiveQuestionnaire(Questionnaires):
         self._database = database
         self._worker = worker
         self._limits = limits
-        self._submission_limits = submission_limits
         self._scorer = scorer
         self._translations = translations
         self._language = language
@@ -172,14 +173,14 @@ class ActiveQuestionnaire(Questionnaires):
 
     def _admit(self, caller: Caller) -> None:
         with self._database.atomic():
-            self._submission_limits.hit(self._limits, caller.limit_key)
+            self._limits.hit(caller.limit_key)
 
     def _keep(self, judgement: Evaluation, caller: Caller) -> SubmittedAnswers:
         with self._database.atomic():
             if judgement.is_passed:
-                self._submission_limits.refuse_during_cool_down(self._limits, caller.limit_key)
+                self._limits.refuse_during_cool_down(caller.limit_key)
             else:
-                self._submission_limits.begin_cool_down(self._limits, caller.limit_key)
+                self._limits.begin_cool_down(caller.limit_key)
             answers = [record_answer(answer, self._language) for answer in judgement.answers]
             kept = self._results.keep(judgement, answers, self._summarise(judgement))
         return SubmittedAnswers(
@@ -211,7 +212,7 @@ class ActiveQuestionnaire(Questionnaires):
         return self._translations.text(f"questionnaire.{key}", self._language, **facts)
 
 
-class QuestionnaireStep:
+class QuestionnaireStep(RegistrationStep):
     """A registration needs a result that passed, and takes it over."""
 
     def __init__(self, results: QuestionnaireResults) -> None:

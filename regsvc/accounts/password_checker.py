@@ -1,0 +1,116 @@
+"""Password check, with the second factor where the player has one; shared by the logins and changes to an account.
+
+Looking up (SQL on a worker thread) and verifying (the hash pool) never overlap.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from regsvc.accounts.login_lookup import LoginIdentity, LoginLookup
+from regsvc.auth.hashing import PasswordHashing
+from regsvc.auth.login_limits import LoginLimits
+from regsvc.auth.totp import find_time_step
+from regsvc.core import errors
+from regsvc.core.caller import Caller, Session
+from regsvc.core.clock import Clock
+from regsvc.database.audit import Audit
+from regsvc.database.engine import Worker
+
+FAILURES_TOGETHER = timedelta(hours=1)
+"""Failures of one client within this time are one audit entry."""
+
+
+class PasswordChecker:
+    """Checks passwords within the login limits and counts failures."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        lookup: LoginLookup,
+        hashing: PasswordHashing,
+        limits: LoginLimits,
+        audit: Audit,
+        now: Clock,
+    ) -> None:
+        self._worker = worker
+        self._lookup = lookup
+        self._hashing = hashing
+        self._limits = limits
+        self._audit = audit
+        self._now = now
+
+    async def check(self, name: str, password: str, caller: Caller) -> LoginIdentity:
+        """Return the account with this name and password. Raises `RateLimited` or `BadCredentials`, which is counted.
+
+        Asks for no second factor: a client that also shows a session has already shown one.
+        """
+        identity = await self._check_password(name, password, caller)
+        if identity.totp_secret is None:
+            self._limits.reset(name, identity.key, caller)
+        else:  # failures stay counted until a code is right: a password must not make room to guess codes
+            self._limits.refund(identity.key, caller, is_known_client=identity.is_known_client)
+        return identity
+
+    async def check_with_totp(self, name: str, password: str, totp: str | None, caller: Caller) -> LoginIdentity:
+        """Return the account with this name, password and, where the player has one, second factor.
+
+        The caller has to spend the second factor (`totp_step`). Raises `RateLimited`, `BadCredentials` and
+        `TotpRequired`: for a missing code, which is no failure, and for a wrong or spent one, which is counted like a
+        wrong password.
+        """
+        identity = await self._check_password(name, password, caller)
+        if identity.totp_secret is not None:
+            if not totp or not totp.strip():
+                self._limits.refund(identity.key, caller, is_known_client=identity.is_known_client)
+                raise errors.TotpRequired
+            step = find_time_step(identity.totp_secret, totp, self._now(), after=identity.last_totp_step)
+            if step is None:
+                await self._worker.run(self.record_failure, identity, caller)
+                raise errors.TotpRequired
+            identity = replace(identity, totp_step=step)
+        self._limits.reset(name, identity.key, caller)
+        return identity
+
+    async def check_owner(self, session: Session, password: str, caller: Caller) -> LoginIdentity:
+        """Check the password of a session's user again. Raises `WrongPassword`, counted as a failed login."""
+        try:
+            identity = await self.check(session.username, password, caller)
+        except errors.BadCredentials:
+            raise errors.WrongPassword from None
+        return _require_owner(identity, session)
+
+    async def check_owner_with_totp(
+        self, session: Session, password: str, totp: str | None, caller: Caller
+    ) -> LoginIdentity:
+        """Check password and second factor of a session's user again. Raises `WrongPassword` and `TotpRequired`."""
+        try:
+            identity = await self.check_with_totp(session.username, password, totp, caller)
+        except errors.BadCredentials:
+            raise errors.WrongPassword from None
+        return _require_owner(identity, session)
+
+    def record_failure(self, identity: LoginIdentity, caller: Caller) -> None:
+        """Add a failed login to the audit log. Blocking."""
+        # a name without a user is not kept: people type passwords into the wrong field
+        name = identity.username if identity.user_id is not None else None
+        self._audit.tally("user.login_failed", "", name, caller.address, client=caller.limit_key, per=FAILURES_TOGETHER)
+
+    async def _check_password(self, name: str, password: str, caller: Caller) -> LoginIdentity:
+        """Check the password alone. The attempt is counted as a failure first; the caller takes that back."""
+        name = name.strip()
+        self._limits.hit(name, caller)
+        identity = await self._worker.run(self._lookup.find, name, caller)
+        with self._hashing.reserve():
+            self._limits.start_attempt(identity.key, caller, is_known_client=identity.is_known_client)
+            verdict = await self._hashing.verify_in_pool(password, identity.stored, identity.username)
+        if not verdict:
+            await self._worker.run(self.record_failure, identity, caller)
+            raise errors.BadCredentials
+        return replace(identity, rehashed=verdict.rehashed)
+
+
+def _require_owner(identity: LoginIdentity, session: Session) -> LoginIdentity:
+    """Raise `WrongPassword` if the name belongs to another user than when the session began."""
+    if identity.user_id != session.user_id:
+        raise errors.WrongPassword
+    return identity

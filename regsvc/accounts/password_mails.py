@@ -1,0 +1,74 @@
+"""Mails with a link that sets a password: requested by an admin, or by a user who forgot the password."""
+
+from dataclasses import dataclass
+
+from peewee import Database
+
+from regsvc.accounts.access import Principal
+from regsvc.accounts.decisions import DecisionResult
+from regsvc.accounts.password_store import PasswordStore
+from regsvc.core import errors
+from regsvc.core.caller import Caller
+from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.database.engine import Worker
+from regsvc.database.models import User
+from regsvc.notifications.mail.limits import MailLimits
+from regsvc.notifications.mail.queue import MailQueue
+from regsvc.users.credential_rules import CredentialRules
+
+
+@dataclass(frozen=True)
+class PasswordMails:
+    """Mails password links."""
+
+    database: Database
+    worker: Worker
+    mail_queue: MailQueue
+    mail_limits: MailLimits
+    store: PasswordStore
+    rules: CredentialRules
+
+    async def mail_link(self, username: str, by: Principal) -> DecisionResult:
+        """Mail a user a link to choose a password, for an admin.
+
+        Raises `MailUnavailable`, `UserNotFound`, `ProtectedOperator`, and `PasswordRequired` for a user without an
+        e-mail address.
+        """
+        self.mail_queue.require_available()
+        result = await self.worker.run(self._mail_link, username, by)
+        self.mail_queue.wake()
+        return result
+
+    async def forgot(self, email: str, caller: Caller) -> None:
+        """Mail a link to the user with this address, if there is one; the reply does not tell.
+
+        Raises `MailUnavailable`, `InvalidEmail` and `RateLimited`.
+        """
+        self.mail_queue.require_available()
+        address = parse_email(email)
+        await self.worker.run(self._forgot, address, caller)
+        self.mail_queue.wake()
+
+    def _mail_link(self, username: str, by: Principal) -> DecisionResult:
+        owner = self.store.get_owner(username, by)
+        with self.database.atomic():
+            user = User.get_by_id(owner.user_id)
+            if user.email is None:
+                raise errors.PasswordRequired
+            self.mail_queue.send_password_link(user)
+        return DecisionResult(user.username, user.status)
+
+    def _forgot(self, address: EmailAddress, caller: Caller) -> None:
+        with self.database.atomic():
+            self.mail_limits.hit(address.key, caller)
+            user = User.get_or_none(User.email_key == address.key)
+            # to the mailbox on record: one that differs in case may be another person's
+            to = EmailAddress(str(user.email), address.key) if user else address
+            user_id = user.id if user and not self._is_unproven_operator(user) else None
+            self.mail_queue.send_reset_password(to, caller.language, user_id)
+
+    def _is_unproven_operator(self, user: User) -> bool:
+        """Whether an operator's address is unverified: an address in AuthMe's table proves nothing, and an operator's
+        account is worth stealing.
+        """
+        return not user.is_email_verified and self.rules.is_operator(user.username)

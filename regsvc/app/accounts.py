@@ -1,0 +1,61 @@
+"""Wiring of logins and decisions."""
+
+from dataclasses import dataclass
+
+from regsvc.accounts.access import AccountAccess
+from regsvc.accounts.captcha.captcha import Captchas
+from regsvc.accounts.decisions import Accounts
+from regsvc.accounts.login import Logins, LoginSessions
+from regsvc.accounts.login_lookup import LoginLookup
+from regsvc.accounts.password_changes import PasswordChanges
+from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.accounts.password_mails import PasswordMails
+from regsvc.accounts.password_store import PasswordStore
+from regsvc.accounts.player_warnings import PlayerWarnings
+from regsvc.app.auth import AuthParts
+from regsvc.app.context import AppContext
+from regsvc.app.mail import MailParts
+from regsvc.app.passwords import PasswordParts
+from regsvc.app.runtime import RuntimeParts
+from regsvc.app.sync import SyncParts
+from regsvc.auth.login_limits import LoginDelays, LoginLimits
+from regsvc.auth.rate_limits import MemoryLimits
+
+
+@dataclass(frozen=True)
+class AccountParts:
+    """Decisions, logins and passwords."""
+
+    accounts: Accounts
+    checker: PasswordChecker
+    logins: Logins
+    password_changes: PasswordChanges
+    password_mails: PasswordMails
+
+
+def wire_accounts(
+    context: AppContext,
+    runtime: RuntimeParts,
+    auth: AuthParts,
+    mail: MailParts,
+    passwords: PasswordParts,
+    sync: SyncParts,
+    captchas: Captchas,
+) -> AccountParts:
+    database, now, worker, reconciler = context.location.database, context.now, runtime.worker, sync.reconciler
+    access = AccountAccess(database, reconciler, context.level_of)
+    warnings = PlayerWarnings(context.location.players, sync.console, runtime.live)
+    limits = LoginLimits(MemoryLimits(now), LoginDelays(now), runtime.live)
+    lookup = LoginLookup(reconciler, auth.known_clients)
+    checker = PasswordChecker(worker, lookup, passwords.hashing, limits, auth.audit, now)
+    sessions = LoginSessions(auth.sessions, auth.known_clients, auth.audit, context.is_operator, now)
+    store = PasswordStore(database, access, reconciler, auth.sessions, mail.links, warnings, auth.audit, now)
+    return AccountParts(
+        accounts=Accounts(database, access, reconciler, sync.transitions, warnings, now),
+        checker=checker,
+        logins=Logins(database, worker, checker, captchas, reconciler, sessions),
+        password_changes=PasswordChanges(
+            database, worker, passwords.hashing, store, checker, mail.links, passwords.rules
+        ),
+        password_mails=PasswordMails(database, worker, mail.mail_queue, mail.limits, store, passwords.rules),
+    )

@@ -1,0 +1,36 @@
+"""Wiring of sessions, limits and the audit log."""
+
+from dataclasses import dataclass
+
+from regsvc.app.context import AppContext
+from regsvc.auth.rate_limits import DurableLimits
+from regsvc.auth.sessions import KnownClients, Sessions
+from regsvc.database.audit import Audit
+from regsvc.users.retention import Retention
+
+
+@dataclass(frozen=True)
+class AuthParts:
+    """Sessions, durable limits, the audit log and its retention."""
+
+    audit: Audit
+    sessions: Sessions
+    known_clients: KnownClients
+    limits: DurableLimits
+    retention: Retention
+
+
+def wire_auth(context: AppContext) -> AuthParts:
+    config, auth, now = context.config, context.config.auth, context.now
+    audit = Audit(now)
+    sessions = Sessions(
+        signing=context.keys.signing,
+        now=now,
+        user_lifetime=auth.user_token,
+        admin_lifetime=auth.admin_token,
+        admin_idle=auth.admin_idle,
+        is_operator=context.is_operator,
+        audit=audit,
+    )
+    retention = Retention(context.location.database, config.retention, audit, now)
+    return AuthParts(audit, sessions, KnownClients(now), DurableLimits(now), retention)

@@ -1,0 +1,55 @@
+"""Wiring of the registration and of e-mail verification."""
+
+from dataclasses import dataclass
+
+from regsvc.accounts.captcha.captcha import Captchas
+from regsvc.accounts.email_verification import EmailVerification
+from regsvc.app.auth import AuthParts
+from regsvc.app.context import AppContext
+from regsvc.app.mail import MailParts
+from regsvc.app.passwords import PasswordParts
+from regsvc.app.runtime import RuntimeParts
+from regsvc.app.sync import SyncParts
+from regsvc.core.email_address import EmailPolicy
+from regsvc.registration.registration import Registration
+from regsvc.registration.steps import ApprovalStep, CaptchaStep, RegistrationStep
+from regsvc.registration.user_creation import UserCreation
+from regsvc.registration.validation import ApplicationValidator
+
+
+@dataclass(frozen=True)
+class RegistrationParts:
+    """The registration and the verification of e-mail addresses."""
+
+    verification: EmailVerification
+    registration: Registration
+
+
+def wire_registration(
+    context: AppContext,
+    runtime: RuntimeParts,
+    auth: AuthParts,
+    mail: MailParts,
+    passwords: PasswordParts,
+    sync: SyncParts,
+    captchas: Captchas,
+    feature_steps: list[RegistrationStep],
+) -> RegistrationParts:
+    """`feature_steps`: steps of other features, from cheap to expensive."""
+    config, location, live = context.config.registration, context.location, runtime.live
+    email_policy = EmailPolicy(config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases)
+    verification = EmailVerification(
+        location.database, runtime.worker, mail.codes, mail.mail_queue, mail.limits, email_policy, captchas, live
+    )
+    users = UserCreation(
+        location.database, location.players, sync.reconciler, sync.transitions, auth.audit, live, context.now
+    )
+    registration = Registration(
+        worker=runtime.worker,
+        validator=ApplicationValidator(live, passwords.rules, email_policy),
+        verification=verification,
+        hashing=passwords.hashing,
+        users=users,
+        steps=[CaptchaStep(captchas), *feature_steps, ApprovalStep(live)],
+    )
+    return RegistrationParts(verification, registration)

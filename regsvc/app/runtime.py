@@ -1,0 +1,48 @@
+"""Wiring of what the whole process shares: live config, worker threads, translations, metrics, delivery_workers."""
+
+from dataclasses import dataclass
+
+from regsvc.app.context import AppContext
+from regsvc.config.live import LiveConfig
+from regsvc.core.i18n import Translations, load_translations
+from regsvc.database.engine import Worker
+from regsvc.notifications.delivery import DeliveryWorkers
+from regsvc.runtime.loop_lag import LoopLag
+from regsvc.runtime.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class RuntimeParts:
+    """Shared by every feature."""
+
+    live: LiveConfig
+    worker: Worker
+    sync_worker: Worker
+    translations: Translations
+    metrics: Metrics
+    loop_lag: LoopLag
+    delivery_workers: DeliveryWorkers
+
+    def open(self) -> None:
+        """Let the workers run: the database has our tables."""
+        self.worker.is_open = self.sync_worker.is_open = True
+
+    def close(self) -> None:
+        """Let running work finish, then close every connection. Blocking."""
+        self.worker.close()
+        self.sync_worker.close()
+
+
+def wire_runtime(context: AppContext) -> RuntimeParts:
+    """Raises `ConfigError` for hashing settings of AuthMe that cannot be used."""
+    config, database, players = context.config, context.location.database, context.location.players
+    folder = config.server.translations
+    return RuntimeParts(
+        live=LiveConfig(config, context.authme),
+        worker=Worker(database, config.database.threads, also_close=players.close),
+        sync_worker=Worker(database, 1, "sync", also_close=players.close),
+        translations=load_translations(*([folder] if folder else [])),
+        metrics=Metrics(),
+        loop_lag=LoopLag(),
+        delivery_workers=DeliveryWorkers(),
+    )

@@ -1,0 +1,94 @@
+"""The configuration in force while the process runs, including the rules derived from AuthMe's own config."""
+
+import dataclasses
+from dataclasses import dataclass
+
+from plugin_bridge.authme.config import AuthMeConfig
+from plugin_bridge.authme.rules import (
+    DEFAULT_NAME_RULE,
+    DEFAULT_PASSWORD_RULE,
+    NameRule,
+    PasswordRule,
+    compile_java_pattern,
+)
+from plugin_bridge.hashers import PasswordHasher, UnusableAlgorithm, make_password_hasher
+from regsvc.config.sections import Config, ConfigError
+
+
+@dataclass(frozen=True)
+class AuthMeRules:
+    """Rules derived from AuthMe's config; its defaults where there is no AuthMe."""
+
+    names: NameRule = DEFAULT_NAME_RULE
+    passwords: PasswordRule = DEFAULT_PASSWORD_RULE
+    hasher: PasswordHasher | None = None
+    """None: there is no AuthMe."""
+    is_cached: bool = False
+    """Whether AuthMe caches rows (`DataSource.caching`), so that it may not see what we write at once."""
+
+    @property
+    def algorithms(self) -> frozenset[str]:
+        """AuthMe's configured and legacy algorithms; empty without AuthMe."""
+        return frozenset(self.hasher.algorithms) if self.hasher is not None else frozenset()
+
+    @property
+    def may_provision(self) -> bool:
+        """Whether AuthMe's table takes rows of ours; False where it is a forum's own table of users."""
+        return self.hasher is None or self.hasher.may_provision
+
+
+class LiveConfig:
+    """The current config and AuthMe's current rules, read by services at each use.
+
+    Each is an immutable object that is replaced as a whole: a thread that needs several values of one moment reads
+    `current` or `authme` once. A change that fails leaves both as they were.
+    """
+
+    def __init__(self, config: Config, authme: AuthMeConfig | None = None) -> None:
+        """Raises `ConfigError` for hashing settings that cannot be used."""
+        self._current = config
+        self._authme = _derive(config, authme)
+
+    @property
+    def current(self) -> Config:
+        """The config in force now."""
+        return self._current
+
+    @property
+    def authme(self) -> AuthMeRules:
+        """AuthMe's rules in force now."""
+        return self._authme
+
+    def apply(self, config: Config) -> None:
+        """Replace the config with one that differs only in reloadable keys (`regsvc.runtime.reload.RELOADABLE`)."""
+        self._current = config
+
+    def apply_authme(self, authme: AuthMeConfig) -> None:
+        """Replace AuthMe's rules; its table and columns must be the same. Raises `ConfigError`, changing nothing."""
+        self._authme = _derive(self._current, authme)
+
+
+def _derive(config: Config, authme: AuthMeConfig | None) -> AuthMeRules:
+    """Return AuthMe's own rules, with the patterns from our config in place of AuthMe's."""
+    hasher = _make_hasher(authme)
+    names = authme.name_rule if authme else DEFAULT_NAME_RULE
+    passwords = authme.password_rule if authme else DEFAULT_PASSWORD_RULE
+    given = config.registration
+    if given.username_regex:
+        pattern = compile_java_pattern(given.username_regex, "registration.username_regex")
+        names = dataclasses.replace(names, pattern=pattern)
+    if given.password_regex:
+        pattern = compile_java_pattern(given.password_regex, "registration.password_regex")
+        passwords = dataclasses.replace(passwords, pattern=pattern)
+    if hasher is not None and hasher.is_ascii_only:
+        passwords = dataclasses.replace(passwords, is_ascii_only=True)
+    return AuthMeRules(names, passwords, hasher, is_cached=authme is not None and authme.caching)
+
+
+def _make_hasher(authme: AuthMeConfig | None) -> PasswordHasher | None:
+    if authme is None:
+        return None
+    try:
+        return make_password_hasher(authme.hashing)
+    except UnusableAlgorithm as error:
+        raise ConfigError([str(error)]) from error

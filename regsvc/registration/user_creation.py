@@ -1,0 +1,166 @@
+"""Creation of users: the row, what it replaces, and its player."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from peewee import Database, IntegrityError
+
+from plugin_bridge.authme.players import Players, PlayersUnavailable
+from regsvc.auth.hashing import StoredPassword
+from regsvc.config.live import LiveConfig
+from regsvc.core import errors
+from regsvc.core.clock import Clock
+from regsvc.core.email_address import EmailAddress
+from regsvc.core.errors import Refusal
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.engine import violates_unique
+from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
+from regsvc.sync.reconciler import Reconciler
+from regsvc.users.email_owners import claim
+from regsvc.users.transitions import DecisionDetails, Transitions
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NewUser:
+    """A user to be inserted as pending. `address` is a proven one."""
+
+    username: str
+    address: EmailAddress | None
+    password: StoredPassword | None
+    origin: str
+    platform: str = "java"
+    language: str | None = None
+    ip: str | None = None
+
+    @property
+    def key(self) -> str:
+        return self.username.lower()
+
+    def values(self, moment: datetime) -> dict[str, object]:
+        """Return the columns of the row."""
+        address, password = self.address, self.password
+        return {
+            "username": self.username,
+            "username_key": self.key,
+            "email": address.display if address else None,
+            "email_key": address.key if address else None,
+            "is_email_verified": address is not None,
+            "status": PENDING,
+            "applied_status": PENDING,
+            "language": self.language,
+            "platform": self.platform,
+            "origin": self.origin,
+            "registration_ip": self.ip,
+            "created_at": moment,
+            "password_hash": password.hash if password else None,
+            "password_salt": password.salt if password else None,
+            "password_algorithm": password.algorithm if password else None,
+            "password_set_at": moment if password else None,
+        }
+
+
+class UserCreation:
+    """Inserts and approves new users. Blocking: for a worker thread."""
+
+    def __init__(
+        self,
+        database: Database,
+        players: Players,
+        reconciler: Reconciler,
+        transitions: Transitions,
+        audit: Audit,
+        live: LiveConfig,
+        now: Clock,
+    ) -> None:
+        self._database = database
+        self._players = players
+        self._reconciler = reconciler
+        self._transitions = transitions
+        self._audit = audit
+        self._live = live
+        self._now = now
+
+    @contextmanager
+    def transaction(self, key: str) -> Iterator[None]:
+        """Open the transaction in which the user of this lower-case name is created; the player follows after it.
+
+        Raises `UsernameTaken`, `EmailTaken` and `errors.AuthMeUnavailable`.
+        """
+        try:
+            self._players.find_colliding(key)  # a busy file is waited for before our own database is held
+            with self._database.atomic():
+                yield
+        except IntegrityError as error:
+            raise _taken(error) from None
+        except PlayersUnavailable as error:
+            raise errors.AuthMeUnavailable from error
+        self._reconcile_after_commit(key)
+
+    def insert(self, new: NewUser, by: Actor) -> User:
+        """Insert the user as pending, inside `transaction`. Raises `UsernameTaken` and `EmailTaken`."""
+        keeps_row = self._free_name(new.key)
+        if new.address is not None:
+            claim(new.address, self._audit)
+        user: User = User.get_by_id(User.insert(new.values(self._now())).execute())
+        if keeps_row:
+            self._reconciler.inherit_lock(new.key, user.id)
+        else:
+            self._reconciler.record_registration(new.key, user.id)
+        self._transitions.note_registration(user, by)
+        return user
+
+    def approve(self, user: User, by: Actor) -> User:
+        """Approve a user just inserted, inside `transaction`, and request the player's row."""
+        approved = self._transitions.change(user, "approve", by, DecisionDetails())
+        self._reconciler.request_row(user.username_key)
+        self._reconciler.reconcile_in_transaction(user.username_key)
+        return approved
+
+    def _reconcile_after_commit(self, key: str) -> None:
+        try:
+            self._reconciler.reconcile_after_commit(key)
+        except PlayersUnavailable as error:
+            log.warning("the player of a new user waits for the sync: %s", error)
+
+    def _free_name(self, key: str) -> bool:
+        """Delete a rejected user that holds the name. Raises `UsernameTaken`.
+
+        True: AuthMe has a row of this name that we keep locked; it stays locked.
+        """
+        holder = User.get_or_none(User.username_key == key)
+        keeps_row = False
+        if holder is not None:
+            if not self._may_be_replaced(holder):
+                raise errors.UsernameTaken
+            keeps_row = self._has_unverified_locked_row(key)
+            User.delete().where(User.id == holder.id).execute()  # its reviews stay
+        if not keeps_row and self._players.find_colliding(key) is not None:
+            raise errors.UsernameTaken
+        return keeps_row
+
+    def _may_be_replaced(self, holder: User) -> bool:
+        if holder.status != REJECTED or holder.applied_status != REJECTED or holder.reviewed_at is None:
+            return False
+        return bool(holder.reviewed_at + self._live.current.registration.reapply_after <= self._now())
+
+    def _has_unverified_locked_row(self, key: str) -> bool:
+        account = self._reconciler.load_for_update(key)
+        return (
+            account.player is not None
+            and account.player.is_locked
+            and account.sync_record is not None
+            and account.sync_record.kept_origin == UNVERIFIED
+        )
+
+
+def _taken(error: IntegrityError) -> Refusal:
+    """Return the refusal for the unique index that was violated. Raises any other error again."""
+    if not violates_unique(error):
+        raise error
+    message = str(error.args[-1] if error.args else error).rpartition("for key")[2]
+    return errors.EmailTaken() if "email_key" in message else errors.UsernameTaken()

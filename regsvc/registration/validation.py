@@ -1,0 +1,50 @@
+"""Validation of an application: everything that needs no database."""
+
+from dataclasses import dataclass, field, replace
+
+from regsvc.config.live import LiveConfig
+from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.core.errors import RegistrationClosed
+from regsvc.registration.steps import Application
+from regsvc.users.credential_rules import CredentialRules
+
+
+@dataclass(frozen=True)
+class ValidApplication:
+    """An application that breaks no rule. `application.username` is the name in the game."""
+
+    application: Application
+    address: EmailAddress
+    password: str | None = field(repr=False)
+    """The password to keep; None: the user has none yet."""
+
+
+class ApplicationValidator:
+    """Validates applications against the host's settings and AuthMe's rules."""
+
+    def __init__(self, live: LiveConfig, rules: CredentialRules, email_policy: EmailPolicy) -> None:
+        self._live = live
+        self._rules = rules
+        self._email_policy = email_policy
+
+    def validate(self, application: Application) -> ValidApplication:
+        """Raises `RegistrationClosed`, `InvalidUsername`, `InvalidEmail`, `DomainNotAllowed`, `InvalidField` (a
+        Bedrock name where Bedrock players are off), `PasswordRequired` and `InvalidPassword`.
+        """
+        name = self._rules.name_in_game(application.username, application.platform)
+        if not self._live.current.registration.open:
+            raise RegistrationClosed
+        self._rules.check_username(name, application.platform)
+        address = parse_email(application.email)
+        self._email_policy.check(address)
+        password = self._rules.password_at_registration(application.password, name)
+        return ValidApplication(replace(application, username=name), address, password)
+
+    def check_not_reserved(self, username: str) -> None:
+        """Raises `ReservedUsername`. May read ops.json, so it must not run on the event loop."""
+        self._rules.check_not_reserved(username)
+
+    def check_credentials(self, username: str, password: str) -> None:
+        """Validate a user created by an operator of this machine. Raises `InvalidUsername` and `InvalidPassword`."""
+        self._rules.check_username(username)
+        self._rules.check_password(password, username)

@@ -1,0 +1,109 @@
+"""Rules for usernames and passwords: AuthMe's own, so that every credential accepted here works in the game."""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from regsvc.config.live import LiveConfig
+from regsvc.core.errors import InvalidField, InvalidPassword, InvalidUsername, PasswordRequired, ReservedUsername
+from regsvc.database.audit import AUTOMATED_ACTORS
+
+_LONGEST_NAME = 64
+_LONGEST_GAMERTAG = 16
+
+
+@dataclass(frozen=True)
+class BedrockNames:
+    """Names of Bedrock Edition players: Floodgate's prefix, and the pattern for prefixed names."""
+
+    is_enabled: bool
+    prefix: str
+    pattern: re.Pattern[str]
+
+    def in_game(self, gamertag: str) -> str:
+        """Return Floodgate's name for the player: the prefix, then `_` for each space, cut to 16 characters.
+
+        A name that already has the prefix is returned with one prefix. A name too long for a gamertag is not cut.
+        """
+        name = gamertag.removeprefix(self.prefix).replace(" ", "_")
+        is_gamertag = len(name) <= _LONGEST_GAMERTAG
+        return f"{self.prefix}{name}"[: _LONGEST_GAMERTAG if is_gamertag else None]
+
+
+class CredentialRules:
+    """Validates usernames and passwords; each refusal names the broken rule."""
+
+    def __init__(self, live: LiveConfig, bedrock: BedrockNames, operators: Callable[[], Collection[str]]) -> None:
+        """`operators` returns every name in ops.json, in lower case, whatever its level."""
+        registration = live.current.registration
+        self._live = live
+        self._bedrock = bedrock
+        self._reserved = AUTOMATED_ACTORS.union(name.lower() for name in registration.reserved_names)
+        self._operators = operators
+        self._password_mode = registration.password
+
+    def name_in_game(self, username: str, platform: str) -> str:
+        """Return the name to register for what the user typed."""
+        if platform == "bedrock" and self._bedrock.is_enabled and len(username) <= _LONGEST_NAME:
+            return self._bedrock.in_game(username)
+        return username
+
+    def check_username(self, username: str, platform: str = "java") -> None:
+        """Raises `InvalidUsername`, and `InvalidField` for a Bedrock name where Bedrock players are off."""
+        names = self._live.authme.names
+
+        def invalid(violation: str) -> InvalidUsername:
+            return InvalidUsername(
+                violation, regex=names.regex, min_length=names.min_length, max_length=names.max_length
+            )
+
+        if len(username) > _LONGEST_NAME or not username.isprintable() or " " in username or not username:
+            raise invalid("too_long" if len(username) > _LONGEST_NAME else "forbidden_characters")
+        if platform == "bedrock":
+            if not self._bedrock.is_enabled:
+                raise InvalidField("platform")
+            if not self._bedrock.pattern.fullmatch(username):
+                raise InvalidUsername(regex=self._bedrock.pattern.pattern)
+            return
+        violation = names.validate(username)
+        if violation is not None:
+            raise invalid(str(violation))
+
+    def is_operator(self, username: str) -> bool:
+        """Whether ops.json has this name."""
+        return username.lower() in self._operators()
+
+    def check_not_reserved(self, username: str) -> None:
+        """Raises `ReservedUsername` for operators' names and the program's own.
+
+        Otherwise a client could register an operator's name and be taken for that operator.
+        """
+        if username.lower() in self._reserved or self.is_operator(username):
+            raise ReservedUsername
+
+    def password_at_registration(self, password: str | None, username: str) -> str | None:
+        """Return the password to keep; None where none is given, or where passwords are off (`registration.password`).
+
+        Raises `PasswordRequired` and `InvalidPassword`.
+        """
+        if self._password_mode == "off":  # noqa: S105 - a mode
+            return None
+        if password is None:
+            if self._password_mode == "required":  # noqa: S105 - a mode
+                raise PasswordRequired
+            return None
+        self.check_password(password, username)
+        return password
+
+    def check_password(self, password: str, username: str, field: str = "password") -> None:
+        """Raises `InvalidPassword`; `field` is the request's name for the field."""
+        passwords = self._live.authme.passwords
+        violation = passwords.validate(password, username)
+        if violation is not None:
+            raise InvalidPassword(
+                str(violation),
+                field=field,
+                regex=passwords.regex,
+                min_length=passwords.min_length,
+                max_length=passwords.max_length,
+            )
