@@ -4,7 +4,7 @@ from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import DurableLimits
-from regsvc.registration.questionnaire.circuit import Circuit
+from regsvc.core.backoff import CircuitBreaker
 from regsvc.registration.questionnaire.file import load_questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.registration.questionnaire.scorer import ChatScorer, NoScorer, Scorer
@@ -39,4 +39,4 @@ def _make_scorer(context: AppContext) -> Scorer:
     config = context.config.questionnaire
     if not config.scorer_url:
         return NoScorer()
-    return ChatScorer(config, context.config.server.language, Circuit("the scoring service", context.now))
+    return ChatScorer(config, context.config.server.language, CircuitBreaker("the scoring service"))

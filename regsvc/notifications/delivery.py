@@ -6,6 +6,7 @@ import logging
 from datetime import timedelta
 from typing import Final
 
+from regsvc.core.backoff import Backoff
 from regsvc.core.errors import DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
@@ -20,34 +21,6 @@ _DATABASE_POLL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
 _SHUTDOWN_TIMEOUT: Final = timedelta(seconds=5)
-
-
-class _Pause:
-    """How long to leave a server alone that is away: doubling, and one attempt at a time."""
-
-    def __init__(self, first: timedelta) -> None:
-        self._first = first
-        self._length = timedelta(0)
-        self._until = 0.0  # on the loop's clock
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the last attempt found the server away."""
-        return bool(self._length)
-
-    def begin_or_extend(self) -> None:
-        if self.remaining() > 0:
-            return  # several attempts met the same outage
-        self._length = min(max(self._first, self._length * 2), _LONGEST_PAUSE)
-        self._until = asyncio.get_running_loop().time() + self._length.total_seconds()
-
-    def end(self) -> None:
-        self._length = timedelta(0)
-        self._until = 0.0
-
-    def remaining(self) -> float:
-        """Seconds; 0 when an attempt may be made."""
-        return max(0.0, self._until - asyncio.get_running_loop().time())
 
 
 class DeliveryWorker:
@@ -70,7 +43,7 @@ class DeliveryWorker:
         self._store = store
         self._transport = transport
         self._noun = transport.noun
-        self._pause = _Pause(first_pause)
+        self._backoff = Backoff(first_pause, _LONGEST_PAUSE)
         self._shutdown_timeout = shutdown_timeout
         self._in_flight: set[asyncio.Task[None]] = set()
         self._wakeup = asyncio.Event()
@@ -104,9 +77,9 @@ class DeliveryWorker:
             loop.call_soon_threadsafe(self._wakeup.set)
 
     async def _start_due(self) -> None:
-        limit = 1 if self._pause.is_on else _PARALLEL
+        limit = 1 if self._backoff.is_active else _PARALLEL
         free = limit - len(self._in_flight)
-        if free <= 0 or self._pause.remaining() > 0:
+        if free <= 0 or self._backoff.remaining() > 0:
             return
         for message in await self._claim(free):
             task = asyncio.create_task(self._deliver(message))
@@ -138,7 +111,7 @@ class DeliveryWorker:
     async def _wait(self) -> None:
         """Until something may have become due: woken, a delivery ended, the pause is over, or the poll's turn."""
         poll = (_DATABASE_POLL if self._is_database_away else _POLL).total_seconds()
-        timeout = min(self._pause.remaining() or poll, poll)
+        timeout = min(self._backoff.remaining() or poll, poll)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wakeup.wait(), timeout)
 
@@ -171,9 +144,9 @@ class DeliveryWorker:
             self._wake_after(await run(store.record_failure, message, str(error), retry_after=error.retry_after))
         else:
             await run(store.record_sent, message)
-        if self._pause.is_on:
+        if self._backoff.is_active:
             log.info("%ss get out again", self._noun)
-            self._pause.end()
+            self._backoff.reset()
 
     def _wake_after(self, wait: timedelta | None) -> None:
         """Sooner than the poll's turn, if something is due sooner."""
@@ -181,9 +154,9 @@ class DeliveryWorker:
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
     async def _release(self, message: OutboxMessage, reason: str) -> None:
-        if not self._pause.is_on:
+        if not self._backoff.is_active:
             log.warning("%ss wait, none gets out: %s", self._noun, reason)
-        self._pause.begin_or_extend()
+        self._backoff.extend()
         await self._worker.run(self._store.release, message, reason)
 
     async def _finish(self) -> None:

@@ -16,6 +16,7 @@ from typing import Final, Literal, Protocol
 
 from peewee import Database, ModelSelect, fn
 
+from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import OutboxEntry
@@ -73,8 +74,8 @@ class RetryPolicy:
 
     def wait(self, attempts: int) -> timedelta:
         """Until the next attempt, with jitter so that many do not return at once."""
-        growth: float = self.growth ** min(attempts - 1, 20)
-        return min(self.first_retry * growth, self.longest_retry) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+        delay = backoff_delay(attempts, self.first_retry, self.longest_retry, self.growth)
+        return delay * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
 
     def is_too_old(self, message: OutboxMessage, moment: datetime) -> bool:
         """Whether it has waited long enough to be given up."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
+from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock
 from regsvc.core.http_client import HttpClient, NoResponse
 from regsvc.core.versions import find_version
@@ -142,5 +143,4 @@ class Updates:
     def _next_delay(self) -> timedelta:
         if not self._failures:
             return self._every
-        factor: int = 2 ** min(self._failures - 1, 20)
-        return min(FIRST_RETRY_DELAY * factor, self._every)
+        return backoff_delay(self._failures, FIRST_RETRY_DELAY, self._every)

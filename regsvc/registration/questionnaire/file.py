@@ -33,7 +33,7 @@ _LONGEST_SHOWN: Final = 60
 _MISSING: Final = object()
 
 
-class Table:
+class FileTable:
     """`where` begins every sentence about this table; `problems` is shared by all tables of a file."""
 
     def __init__(self, values: dict[str, object], where: str, problems: list[str]) -> None:
@@ -83,7 +83,7 @@ class Table:
             {self._tag(key, tag): self._text(f"{key}.{tag}", text, longest) for tag, text in value.items()}
         )
 
-    def tables(self, key: str, at_least: int, at_most: int) -> Iterator["Table"]:
+    def tables(self, key: str, at_least: int, at_most: int) -> Iterator["FileTable"]:
         """The tables under the headings `[[key]]`; sentences call the first one "key 1"."""
         value = self._values.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
@@ -92,7 +92,7 @@ class Table:
         if not at_least <= len(value) <= at_most:
             self.complain(key, f"there must be from {at_least} to {at_most}, and there are {len(value)}")
         for place, item in enumerate(value, 1):
-            yield Table(item, f"{self.where}, {key} {place}", self.problems)
+            yield FileTable(item, f"{self.where}, {key} {place}", self.problems)
 
     def refuse_others(self, known: Iterable[str], explain: Callable[[str], str | None] = lambda key: None) -> None:
         """Complain about every key that is none of these; `explain` may know why somebody wrote it."""
@@ -160,7 +160,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 def load_questionnaire(file: Path, pass_score: int) -> Questionnaire:
     """The questions in the file. Raises `ConfigError` with every problem found."""
     problems: list[str] = []
-    root = Table(_read(file), str(file), problems)
+    root = FileTable(_read(file), str(file), problems)
     root.refuse_others(("question",))
     tables = enumerate(root.tables("question", at_least=1, at_most=_MAX_QUESTIONS), 1)
     read = (_read_question(table, file, place) for place, table in tables)
@@ -199,7 +199,7 @@ def _list_repeated_ids(questions: tuple[Question, ...], file: Path) -> list[str]
     ]
 
 
-def _read_question(table: Table, file: Path, place: int) -> Question | None:
+def _read_question(table: FileTable, file: Path, place: int) -> Question | None:
     """None where something is wrong with it; at least one problem is noted then."""
     before = len(table.problems)
     table.where = f"{file}: [[question]] number {place}"
@@ -221,7 +221,7 @@ def _explain(key: str) -> str | None:
     return f"only questions of the type {' and '.join(kinds)} have it; remove it" if kinds else None
 
 
-def _read_choice(table: Table, number: int, kind: str) -> ChoiceQuestion:
+def _read_choice(table: FileTable, number: int, kind: str) -> ChoiceQuestion:
     options = tuple(_read_option(option) for option in table.tables("option", at_least=2, at_most=_MAX_OPTIONS))
     is_single = kind == "single_choice"
     low, high = (1, 1) if is_single else _read_bounds(table, max(1, len(options)))
@@ -236,18 +236,18 @@ def _read_choice(table: Table, number: int, kind: str) -> ChoiceQuestion:
     )
 
 
-def _read_bounds(table: Table, most: int) -> tuple[int, int]:
+def _read_bounds(table: FileTable, most: int) -> tuple[int, int]:
     """How many of `most` options may be chosen."""
     low = table.integer("min_selections", 1, most, default=1)
     return low, table.integer("max_selections", low, most, default=most)
 
 
-def _read_option(table: Table) -> Option:
+def _read_option(table: FileTable) -> Option:
     table.refuse_others(("text", "score"))
     return Option(table.words("text", _LONGEST_OPTION), table.integer("score", -_MAX_POINTS, _MAX_POINTS, default=0))
 
 
-def _read_text(table: Table, number: int) -> TextQuestion:
+def _read_text(table: FileTable, number: int) -> TextQuestion:
     max_score = table.integer("max_score", 0, _MAX_POINTS, default=0)
     scoring_rule = table.line("scoring_rule", _LONGEST_RULE)
     if scoring_rule and not max_score:

@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Meta
 
 from regsvc.config.sections import QuestionnaireSection
+from regsvc.core.backoff import CircuitBreaker
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.http_client import HttpClient, NoResponse
-from regsvc.registration.questionnaire.circuit import Circuit
 
 log = logging.getLogger(__name__)
 
@@ -119,30 +119,30 @@ class ChatScorer:
 
     is_available = True
 
-    def __init__(self, config: QuestionnaireSection, language: str, circuit: Circuit) -> None:
+    def __init__(self, config: QuestionnaireSection, language: str, circuit_breaker: CircuitBreaker) -> None:
         """`language`: of the reasons, which the admins read."""
         self._url = completions_url(config.scorer_url)
         self._key = config.scorer_key
         self._model = config.scorer_model
         self._timeout: timedelta = config.scorer_timeout
         self._language = language
-        self._circuit = circuit
+        self._circuit_breaker = circuit_breaker
         self._slots = asyncio.Semaphore(_AT_A_TIME)
         self._under_way = 0
 
     async def score(self, written: TextAnswer) -> Verdict | None:
-        if self._under_way >= _MOST_UNDER_WAY or not self._circuit.allows():
+        if self._under_way >= _MOST_UNDER_WAY or not self._circuit_breaker.allows():
             return None
         self._under_way += 1
         try:
             content = await self._ask_in_turn(written)
-            self._circuit.succeed()
+            self._circuit_breaker.succeed()
             return read_verdict(content, written.max_score)
         except _UnusableVerdict as error:
-            self._circuit.succeed()
+            self._circuit_breaker.succeed()
             log.warning("an answer was not scored, a person has to read it: %s", error)
         except Exception as error:  # whatever it is, the player goes on
-            self._circuit.fail()
+            self._circuit_breaker.fail()
             log.warning("an answer was not scored, a person has to read it: %s", _describe(error))
         finally:
             self._under_way -= 1

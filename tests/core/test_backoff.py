@@ -1,0 +1,47 @@
+"""Back-off: pauses double up to a limit, and end when the service works again."""
+
+from datetime import timedelta
+
+import pytest
+
+from regsvc.core.backoff import Backoff, backoff_delay
+
+
+class Seconds:
+    """A clock of seconds that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(1, 5), (2, 10), (3, 20), (4, 40), (5, 60), (10_000, 60)])
+def test_delays_double_up_to_the_longest(failures: int, seconds: int) -> None:
+    assert backoff_delay(failures, timedelta(seconds=5), timedelta(minutes=1)) == timedelta(seconds=seconds)
+
+
+def test_one_outage_met_by_many_is_one_pause() -> None:
+    clock = Seconds()
+    backoff = Backoff(timedelta(seconds=1), timedelta(minutes=1), clock)
+    assert (backoff.is_active, backoff.remaining()) == (False, 0)
+    for _attempt in range(4):
+        backoff.extend()
+    assert (backoff.is_active, backoff.remaining()) == (True, 1)
+    clock.now += 1
+    assert (backoff.is_active, backoff.remaining()) == (True, 0)
+    backoff.extend()
+    assert backoff.remaining() == 2
+
+
+def test_a_success_starts_over() -> None:
+    clock = Seconds()
+    backoff = Backoff(timedelta(seconds=1), timedelta(minutes=1), clock)
+    backoff.extend()
+    clock.now += 1
+    backoff.extend()
+    backoff.reset()
+    assert (backoff.is_active, backoff.remaining()) == (False, 0)
+    backoff.extend()
+    assert backoff.remaining() == 1
