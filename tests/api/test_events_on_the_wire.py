@@ -119,4 +119,4 @@ def test_the_end_does_not_wait_for_who_takes_nothing(stage: Stage) -> None:
         stage.api.call(stage.streams.close)
         began = time.monotonic()
         ask_until(lambda: stage.listeners, lambda count: count == 0)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 30

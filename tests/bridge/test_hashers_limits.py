@@ -47,7 +47,7 @@ def test_a_hash_that_costs_too_much_does_not_verify_and_is_told(
 ) -> None:
     begun = time.monotonic()
     assert not HASHERS[algorithm].verify("secret1", HashedPassword(text, "salt"), NAME)
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 10  # at least half a minute if it were computed
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert algorithm in caplog.text
     assert why in caplog.text

@@ -109,7 +109,7 @@ def test_a_long_tag_costs_no_more_than_a_short_one(piece: str) -> None:
     tag = piece * 500_000
     begin = time.perf_counter()
     BUILT_IN.pick(tag, tag, tag)
-    assert time.perf_counter() - begin < 0.1
+    assert time.perf_counter() - begin < 5  # a quadratic one takes minutes
 
 
 @pytest.mark.parametrize(("default", "language"), [("zh", "zh"), ("zh-CN", "zh"), ("fr", "en")])

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from statistics import median
 from threading import Event
 
 import pytest
@@ -129,7 +128,7 @@ def test_a_server_that_may_only_be_read_is_answered_with_503_until_it_may_be_wri
 
 def test_a_busy_file_of_authmes_holds_up_nobody_but_those_who_need_it(tmp_path: Path) -> None:
     """R45: what waits does so on threads and not for long, the loop answers all the while, and nothing is lost."""
-    with Stack("sqlite", tmp_path, config={"database": {"busy_timeout": "300 ms"}}) as stack:
+    with Stack("sqlite", tmp_path, config={"database": {"busy_timeout": "3 s"}}) as stack:
         alices = [stack.pending("alice") for _number in range(4)]
         token = stack.olivia()
         approve = [
@@ -138,17 +137,13 @@ def test_a_busy_file_of_authmes_holds_up_nobody_but_those_who_need_it(tmp_path: 
         with ThreadPoolExecutor(len(alices)) as pool:
             with file_busy(stack):
                 approvals = [pool.submit(call) for call in approve]
-                seconds = []
-                while not all(approval.done() for approval in approvals):
-                    begin = time.monotonic()
+                for _request in range(10):
                     assert stack.get("/api/config").status == 200
-                    seconds.append(time.monotonic() - begin)
+                assert not any(approval.done() for approval in approvals), "the loop waited with them"
             replies = [approval.result() for approval in approvals]
 
         # where the file cannot even be looked at, an unknown name cannot be told from a player's
         assert {reply.status for reply in replies} <= {200, 503}, [reply.text for reply in replies]
-        assert len(seconds) > 10, "it was over before anybody could ask"
-        assert median(seconds) < 0.05
         for reply, alice in zip(replies, alices, strict=True):
             if reply.status == 503:
                 stack.decides("approve", alice)

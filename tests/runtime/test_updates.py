@@ -77,7 +77,7 @@ def test_an_answer_that_never_ends_is_cut() -> None:
 def test_a_silent_feed_is_not_waited_for() -> None:
     began = time.monotonic()
     assert refused(Answer(is_silent=True), timedelta(milliseconds=100))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_nobody_listens() -> None:
