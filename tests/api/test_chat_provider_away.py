@@ -71,9 +71,10 @@ def test_a_platform_that_hangs_holds_nobody_else_up(hasty: ChatStack) -> None:
         return reply
 
     calls: list[Callable[[], Reply]] = [
-        partial(browser.come_back, url) for browser, url in zip(waiting, callbacks, strict=True)
+        *(partial(browser.come_back, url) for browser, url in zip(waiting, callbacks, strict=True)),
+        partial(hasty.stack.get, "/api/config"),
     ]
     with hasty.provider.fault("/token", silence):
-        replies = at_once([partial(noted, call) for call in [*calls, partial(hasty.stack.get, "/api/config")]])
-    assert [reply.status for reply in replies] == [503] * len(calls) + [200]
+        replies = at_once([partial(noted, call) for call in calls])
+    assert [reply.status for reply in replies] == [503] * len(waiting) + [200]
     assert answered[0] == 200, "it was answered before those who wait"
