@@ -44,7 +44,7 @@ T = TypeVar("T")
 class BlockingRunner(Protocol):
     """Runs blocking code outside the event loop (`regsvc.database.engine.Worker`)."""
 
-    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the whole function on a worker thread; return its result or raise its exception."""
 
 

@@ -1,4 +1,4 @@
-"""The audit log: who did what to whom. Written in the transaction of the deed, append-only."""
+"""Append-only audit log: actor, action and target, recorded in the transaction of the action itself."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from regsvc.database.upsert import insert_or_update
 
 @dataclass(frozen=True)
 class Actor:
-    """Who changes something: an operator's name, `cli:<unix user>`, `sql` or `sync`; `ip` where there is a client."""
+    """Principal of a change: an operator's name, `cli:<unix user>`, `sql` or `sync`; `ip` where there is a client."""
 
     name: str
     ip: str | None = None
@@ -28,10 +28,10 @@ SQL: Final = Actor("sql")
 SYNC: Final = Actor("sync")
 
 AUTOMATIC: Final = Actor("registration")
-"""Who approves where `registration.approval` is off."""
+"""The actor of approvals where `registration.approval` is off."""
 
 AUTOMATED_ACTORS: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name})
-"""Nobody registers under these names: the audit log would not tell him from the program."""
+"""Reserved names: the audit log could not distinguish a user of such a name from the program."""
 
 ACTIONS: Final = (
     "user.registered",
@@ -62,14 +62,14 @@ ACTIONS: Final = (
     "data.exported",
     "data.purged",
 )
-"""Everything that leaves an entry."""
+"""All actions that are recorded."""
 
 _SECRET_WORDS: Final = frozenset({"password", "hash", "salt", "token", "code", "secret", "key"})
 
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """One line of the log. `operator` is empty for nobody known; `occurrences` is 1 unless it was tallied."""
+    """A record of the log. `operator` is empty if unknown; `occurrences` is 1 unless repetitions were counted."""
 
     id: int
     action: str
@@ -83,7 +83,7 @@ class AuditRecord:
 
 @dataclass(frozen=True)
 class AuditPage:
-    """Entries, newest first. `total` is None where more than `newest_first.MAX_COUNT` match."""
+    """Records, newest first. `total` is None where more than `id_pages.MAX_COUNT` match."""
 
     entries: tuple[AuditRecord, ...]
     total: int | None
@@ -91,7 +91,7 @@ class AuditPage:
 
 
 class Audit:
-    """Writes and reads the log. All of it is SQL in the caller's transaction."""
+    """The audit log. All methods run in the caller's transaction."""
 
     def __init__(self, now: Clock) -> None:
         self._now = now
@@ -104,7 +104,7 @@ class Audit:
         detail: Mapping[str, Any] | None = None,
         ip: str | None = None,
     ) -> None:
-        """Add an entry. `detail` becomes JSON; AssertionError if a key in it names a secret."""
+        """Add a record. `detail` is stored as JSON; raises AssertionError if a key in it names a secret."""
         _require_known(action)
         AuditEntry.create(
             action=action,
@@ -123,11 +123,18 @@ class Audit:
         detail: Mapping[str, Any] | None = None,
         ip: str | None = None,
     ) -> None:
-        """The same entry for each of many targets, in one statement; nothing for none."""
+        """Add one record for each target, with the same details, in one statement."""
         _require_known(action)
-        said, moment = None if detail is None else _to_json(detail), self._now()
+        stored_detail, moment = None if detail is None else _to_json(detail), self._now()
         rows = [
-            {"action": action, "operator": operator, "target": target, "detail": said, "ip": ip, "created_at": moment}
+            {
+                "action": action,
+                "operator": operator,
+                "target": target,
+                "detail": stored_detail,
+                "ip": ip,
+                "created_at": moment,
+            }
             for target in targets
         ]
         insert_rows(AuditEntry._meta.database, AuditEntry, rows)
@@ -142,9 +149,9 @@ class Audit:
         client: str | None = None,
         per: timedelta,
     ) -> None:
-        """Add an entry the first time in a period (the hour, say), and count it up every further time.
+        """Add a record the first time in each period `per`, and increment its `occurrences` every further time.
 
-        `client` is what counts as one client (of IPv6 the /64) where that is more than `ip`.
+        `client` identifies one client (for IPv6 its /64) where that is wider than `ip`.
         """
         _require_known(action)
         now = self._now()
@@ -182,9 +189,9 @@ class Audit:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AuditPage:
-        """One page (the first is 1), newest first; empty past the end.
+        """Return one page (the first is 1), newest first; empty past the end.
 
-        Names match without regard to case, both times are included. The caller has validated the filters.
+        Names match without regard to case, both times are inclusive. The caller has validated the filters.
         """
         conditions = _conditions(action, operator, target, since, until)
         found = find_page(AuditEntry, conditions, page, size)
@@ -199,21 +206,21 @@ def _require_known(action: str) -> None:
 
 
 def _to_json(detail: Mapping[str, Any]) -> str:
-    _require_harmless(detail)
+    _require_no_secrets(detail)
     return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
 
 
-def _require_harmless(value: object) -> None:
-    """Raise on a key such as `password_hash` or `accessToken`, at any depth: we would keep it for years."""
+def _require_no_secrets(value: object) -> None:
+    """Raise on a key such as `password_hash` or `accessToken`, at any depth: it would be kept for years."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             words = re.findall(r"[a-z]+|[A-Z][a-z]*", str(key))
             if not _SECRET_WORDS.isdisjoint(word.lower() for word in words):
                 raise AssertionError(f"the audit detail {key!r} looks like a secret")
-            _require_harmless(inner)
+            _require_no_secrets(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            _require_harmless(inner)
+            _require_no_secrets(inner)
 
 
 def _conditions(
@@ -238,7 +245,7 @@ def _conditions(
 
 
 def _spellings(name: str) -> list[str]:
-    """The ways this name is, or was, written. The index finds these; it would not find `LOWER(target)`."""
+    """Return all spellings of this name, present and past. The index finds these; it could not find `LOWER(target)`."""
     key = name.lower()
     users = User.select(User.username).where(User.username_key == key)
     reviews = Review.select(Review.username).where(Review.username_key == key).distinct()

@@ -1,4 +1,4 @@
-"""Thousands of rows by one statement, past the query builder, which takes longer over them than the database."""
+"""Bulk statements on thousands of rows, bypassing the query builder, which is slower than the database here."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,13 +8,13 @@ from peewee import __exception_wrapper__ as translating_exceptions  # type: igno
 
 
 def execute_many(database: Database, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Run the statement, with `?` for a value, once for each row. Raises peewee's exceptions."""
+    """Run the statement, with `?` as placeholder, once for each row. Raises peewee's exceptions."""
     with translating_exceptions:
         database.cursor().executemany(sql.replace("?", str(database.param)), rows)
 
 
 def insert_rows(database: Database, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows that all name the same fields; what they leave out is the database's default."""
+    """Insert rows that all name the same fields; the others get the database's defaults."""
     if not rows:
         return
     fields = [model._meta.fields[name] for name in rows[0]]
@@ -25,9 +25,9 @@ def insert_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
 
 
 def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Change rows, each named by the model's primary key; all name the same fields. MySQL and MariaDB alone.
+    """Update rows that all name the same fields, the primary key first. MySQL and MariaDB only.
 
-    One statement: a thousand, however short, take as long as a scan of a million rows.
+    One statement: a thousand separate ones, however short, take as long as a scan of a million rows.
     """
     if not rows:
         return

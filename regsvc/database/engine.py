@@ -1,4 +1,4 @@
-"""Our database: open it by its URL, and the one door between the event loop and blocking code."""
+"""Our database: opened by its URL, and used from the event loop only through `Worker`."""
 
 import contextlib
 import functools
@@ -35,18 +35,18 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LOST_A_RACE = {1213, 1205, 1020}  # deadlock, lock wait timeout, record changed
+_RETRYABLE = {1213, 1205, 1020}  # deadlock, lock wait timeout, record changed
 _CONNECTION_LOST = {0, 1927, 2006, 2013, 2055, 4031}
 _CANNOT_CONNECT = {1040, 1044, 1045, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026}
-_CANNOT_WRITE = {3, 1021, 1026, 1114, 1290, 1836}  # MySQL's words for a full disk and for read-only
-_CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error")  # and SQLite's
-_MAX_RUNS = 5
+_CANNOT_WRITE = {3, 1021, 1026, 1114, 1290, 1836}  # MySQL's codes for a full disk and for read-only
+_CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error")  # SQLite's messages
+_MAX_ATTEMPTS = 5
 _IDLE_SECONDS_BEFORE_PING = 5.0
 _MAX_CALLS = 2000  # running or waiting
 
 
 class _WithFailpoints(Database):
-    """What both kinds of database of ours share."""
+    """Failpoints around every commit, on both kinds of database."""
 
     def commit(self) -> None:
         failpoints.reach("before commit")
@@ -55,11 +55,11 @@ class _WithFailpoints(Database):
 
 
 class OwnSqlite(_WithFailpoints, SqliteDatabase):
-    """A file of our own."""
+    """SQLite file of our own."""
 
 
 def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
-    """Our own file: WAL, and every commit on disk before it is answered. Transactions take the write lock at once."""
+    """Open our own file: WAL mode, commits are flushed to disk, transactions take the write lock at once."""
     return OwnSqlite(
         str(path),
         timeout=busy_timeout.total_seconds(),
@@ -69,18 +69,18 @@ def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
 
 
 class _QuickConnection(Connection):
-    """Connects without reading the system's certificates.
+    """MySQL connection that does not read the system's certificates.
 
-    Where nothing is said about TLS, PyMySQL uses it if the server has it, and checks nobody's certificate; yet it makes
-    a context anew for each connection, which reads all certificates of the system: 20 ms.
+    Without TLS settings PyMySQL uses TLS if the server offers it, and verifies no certificate; yet it creates a context
+    for each connection, which reads all certificates of the system: 20 ms.
     """
 
-    def _create_ssl_ctx(self, asked: SSLContext | None) -> SSLContext:
-        return asked or _unchecking()
+    def _create_ssl_ctx(self, given: SSLContext | None) -> SSLContext:
+        return given or _unverified_context()
 
 
 @functools.cache
-def _unchecking() -> SSLContext:
+def _unverified_context() -> SSLContext:
     context = SSLContext(PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = CERT_NONE
@@ -88,7 +88,7 @@ def _unchecking() -> SSLContext:
 
 
 class ReadCommittedMySQL(_WithFailpoints, MySQLDatabase):
-    """Every transaction READ COMMITTED: under the default an adoption would hold a player's login back."""
+    """MySQL with READ COMMITTED transactions: under the default level an adoption would delay players' logins."""
 
     def _connect(self) -> Any:
         connection = _QuickConnection(database=self.database, autocommit=True, **self.connect_params)
@@ -107,9 +107,9 @@ def open_mysql(
     busy_timeout: timedelta,
     ssl: SSLContext | None = None,
 ) -> MySQLDatabase:
-    """A MySQL or MariaDB schema.
+    """Open a MySQL or MariaDB schema.
 
-    FOUND_ROWS: an UPDATE answers how many rows it found, which is what compare-and-set asks.
+    FOUND_ROWS: an UPDATE reports the rows it matched instead of those it changed, as compare-and-set needs.
     """
     seconds = max(1, round(busy_timeout.total_seconds()))
     return ReadCommittedMySQL(
@@ -131,7 +131,7 @@ def open_mysql(
 
 
 def open_database(url: str, busy_timeout: timedelta, tls: SSLContext | None = None) -> Database:
-    """By URL: `sqlite:///path` or `mysql://user:password@host:port/name`. Raises ValueError with a sentence."""
+    """Open `sqlite:///path` or `mysql://user:password@host:port/name`. Raises ValueError with a sentence."""
     parts = split_database_url(url)
     if parts.scheme == "sqlite":
         return open_sqlite(Path(unquote(parts.path.removeprefix("/"))), busy_timeout)
@@ -147,30 +147,31 @@ def open_database(url: str, busy_timeout: timedelta, tls: SSLContext | None = No
 
 
 def is_retryable(error: Exception) -> bool:
-    """Whether the same rule, run again, may succeed: a deadlock, a lock wait, SQLite's BUSY.
+    """Return whether the same call may succeed when repeated: after a deadlock, a lock wait, SQLite's BUSY.
 
-    A deadlock inside a savepoint comes as the failure to go back to that savepoint: MySQL has rolled back everything.
+    A deadlock inside a savepoint surfaces as the failure to roll back to that savepoint, because MySQL has rolled back
+    everything; so the chain of causes is searched.
     """
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OperationalError | InternalError) and _is_lost_race(cause):
+        if isinstance(cause, OperationalError | InternalError) and _is_lock_conflict(cause):
             return True
         cause = cause.__cause__ or cause.__context__
     return False
 
 
-def _is_lost_race(error: OperationalError | InternalError) -> bool:
+def _is_lock_conflict(error: OperationalError | InternalError) -> bool:
     code = error.args[0] if error.args else None
-    return code in _LOST_A_RACE or "database is locked" in str(error) or "database table is locked" in str(error)
+    return code in _RETRYABLE or "database is locked" in str(error) or "database table is locked" in str(error)
 
 
 def error_sentence(error: PeeweeException) -> str:
-    """What a database says went wrong, without the SQL."""
+    """Return the database's own message, without the SQL."""
     return str(error.args[-1] if error.args else error)
 
 
 def is_unreachable(error: Exception) -> bool:
-    """Whether the database cannot be reached or written, as opposed to having been asked something wrong."""
+    """Return whether the database cannot be reached or written, as opposed to having rejected a statement."""
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
         return False
     code = error.args[0] if error.args else 0
@@ -180,9 +181,9 @@ def is_unreachable(error: Exception) -> bool:
 
 
 def cannot_write(error: Exception) -> bool:
-    """Whether the database is there, but its disk is full or read-only.
+    """Return whether the database is reachable, but its disk is full or read-only.
 
-    SQLite rolls back by itself then, so that it comes as the failure to roll back once more.
+    SQLite rolls back by itself then, so that the error surfaces as the failure of our own rollback.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -194,55 +195,58 @@ def cannot_write(error: Exception) -> bool:
 
 
 def violates_unique(error: IntegrityError) -> bool:
-    """Whether a unique index said no (and not, say, a CHECK or a NOT NULL)."""
+    """Return whether a unique index was violated (and not, say, a CHECK or a NOT NULL)."""
     return bool(error.args) and (error.args[0] == 1062 or "UNIQUE constraint failed" in str(error.args[0]))
 
 
 class Worker:
-    """The only door to blocking database code: `await worker.run(rule, …)`.
+    """Worker threads for blocking database code, the only way to it from the event loop: `await worker.run(work, …)`.
 
-    A rule runs whole on a thread that keeps its connection open. One that lost a deadlock is run again, so rules are
-    repeatable and do nothing but SQL.
+    A call runs whole on one thread, which keeps its connection open. A call that lost a deadlock is repeated, so it
+    must be repeatable and do nothing but SQL.
     """
 
     def __init__(
         self, database: Database, threads: int, name: str = "worker", also_close: Callable[[], None] | None = None
     ) -> None:
-        """`also_close` closes what else a thread may have opened."""
+        """`also_close` closes the calling thread's other connections."""
         self._database = database
         self._pool = BoundedPool(name, threads, max_waiting=_MAX_CALLS - threads)
         self._also_close = also_close
         self._local = threading.local()
         self.is_open = False
-        """False until the database has our tables: nothing is run before, `DatabaseUnavailable` is raised instead."""
+        """False until the migrations have run: before that `run` raises `DatabaseUnavailable`."""
 
     @property
     def waiting(self) -> int:
-        """How many rules wait for a thread."""
+        """Number of calls that wait for a thread."""
         return self._pool.waiting
 
-    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the rule and return its result. Raises `DatabaseUnavailable` or `Overloaded` rather than wait."""
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` on a worker thread and return its result, or raise its error.
+
+        Raises `DatabaseUnavailable` or `Overloaded` instead of waiting for ever.
+        """
         if not self.is_open:
             raise DatabaseUnavailable(retry_after=2)
-        return await self._pool.run(functools.partial(self.run_here, rule, *args, **kwargs))
+        return await self._pool.run(functools.partial(self.run_here, work, *args, **kwargs))
 
-    def run_here(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same on the calling thread, for commands and tests."""
-        for attempt in range(1, _MAX_RUNS + 1):
+    def run_here(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` on the calling thread, with the same retries, for commands and tests."""
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
                 self._connect()
-                return rule(*args, **kwargs)
+                return work(*args, **kwargs)
             except (OperationalError, InterfaceError, InternalError) as error:
                 if is_unreachable(error):
                     self._disconnect()
                     if cannot_write(error):
                         log.error("the database cannot be written: its disk is full or read-only")
-                    if attempt > 1 or self._is_unsure(error):
+                    if attempt > 1 or self._may_have_committed(error):
                         raise DatabaseUnavailable(retry_after=2) from error
                 elif not is_retryable(error):
                     raise
-                elif attempt == _MAX_RUNS:
+                elif attempt == _MAX_ATTEMPTS:
                     raise DatabaseUnavailable(retry_after=1) from error
                 time.sleep(random.uniform(0.2, 1) * 0.02 * attempt)  # noqa: S311 - jitter
             finally:
@@ -250,7 +254,7 @@ class Worker:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Let running rules finish, then close every thread's connections."""
+        """Let running and waiting calls finish, then close every thread's connections."""
         self._pool.drain(self.close_here)
 
     def close_here(self) -> None:
@@ -260,7 +264,7 @@ class Worker:
             self._also_close()
 
     def _connect(self) -> None:
-        """An open connection; one that idled is asked whether the server still knows it."""
+        """Open a connection, or reopen one that the server dropped while it was idle."""
         idle = time.monotonic() - getattr(self._local, "used_at", 0.0)
         if self._database.is_closed():
             self._database.connect()
@@ -274,8 +278,8 @@ class Worker:
         with contextlib.suppress(Exception):  # it is lost already
             self._database.close()
 
-    def _is_unsure(self, error: Exception) -> bool:
-        """Whether the connection was lost while committing: then running the rule again might do it twice."""
+    def _may_have_committed(self, error: Exception) -> bool:
+        """Return whether the connection was lost during a commit: repeating the call might then do its work twice."""
         frame = error.__traceback__
         while frame is not None:
             if frame.tb_frame.f_code.co_name == "commit":

@@ -1,7 +1,7 @@
-"""Where a test may end the process as a crash would: around each commit, and around each write of AuthMe's row.
+"""Failpoints: a test can kill the process at them as a crash would, around each commit and each write to AuthMe's row.
 
-`COMPANION_TEST_KILL_AT` names a file; where it is not set, as everywhere but in the tests, a point is an empty call.
-While the file holds `<point>:<n>`, the process kills itself when it passes that point for the n-th time since.
+`COMPANION_TEST_KILL_AT` names a file; without it, as everywhere but in the tests, `failpoints.reach` does nothing.
+While the file holds `<point>:<n>`, the process kills itself when it reaches that point for the n-th time since.
 """
 
 import os
@@ -17,8 +17,8 @@ Point = Literal["before commit", "after commit", "before player write", "after p
 POINTS: Final[tuple[Point, ...]] = get_args(Point)
 
 
-class _Order:
-    """The file's word, looked up at each point."""
+class _KillOrder:
+    """Content of the file, read again at each point."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -27,7 +27,7 @@ class _Order:
         self._passed = 0
 
     def reach(self, point: Point) -> None:
-        """Does not come back where the order says so."""
+        """Kill the process if the order names this point and its count is reached."""
         with self._lock:
             order = self._file.read_text("utf-8") if self._file.exists() else ""
             if order != self._order:
@@ -40,13 +40,13 @@ class _Order:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _nothing_happens(point: Point) -> None:
-    """What everybody gets who is no test."""
+def _do_nothing(point: Point) -> None:
+    """Implement `reach` outside tests."""
 
 
 def _choose(given: str | None) -> Callable[[Point], None]:
-    return _Order(Path(given)).reach if given else _nothing_happens
+    return _KillOrder(Path(given)).reach if given else _do_nothing
 
 
 reach: Final = _choose(os.environ.get(VARIABLE))
-"""Says that this point is passed now."""
+"""Report that the process is at this point now."""

@@ -1,4 +1,4 @@
-"""Pages of tables that only ever grow, newest first, in a time that does not grow with them."""
+"""Pagination of append-only tables, newest rows first, in a time that does not grow with the table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any, Final
 from peewee import fn
 
 MAX_COUNT: Final = 100_000
-"""Counting goes no further: such a table is long, and who reads it wants its newest page."""
+"""Counting stops here: readers of so long a table want its newest page, not the exact total."""
 
 _MAX_OFFSET: Final = 2**53
 
 
 @dataclass(frozen=True)
 class IdPage:
-    """`total` is None where more than `MAX_COUNT` match."""
+    """Ids of one page, newest first. `total` is None where more than `MAX_COUNT` rows match."""
 
     ids: tuple[int, ...]
     total: int | None
@@ -22,14 +22,14 @@ class IdPage:
 
 
 def find_page(model: Any, conditions: Sequence[Any], page: int, size: int) -> IdPage:
-    """The ids of one page (the first is 1) of the rows that meet all conditions; none past the end."""
+    """Return the ids of one page (the first is 1) of the rows that meet all conditions; no ids past the end."""
     offset = (page - 1) * size
     found = _ids(model, conditions, offset, size + 1) if offset <= _MAX_OFFSET else []
     return IdPage(tuple(found[:size]), _count(model, conditions), has_next=len(found) > size)
 
 
 def _ids(model: Any, conditions: Sequence[Any], offset: int, size: int) -> list[int]:
-    """Ids alone: skipping rows is cheap in an index and dear in the table."""
+    """Select only ids: skipping rows is cheap in an index and expensive in the table."""
     query = model.select(model.id).order_by(model.id.desc()).limit(size).offset(offset)
     return [row.id for row in (query.where(*conditions) if conditions else query)]
 

@@ -1,4 +1,4 @@
-"""Which database is ours, and which is AuthMe's: resolved from the config, recorded at the first start, and kept."""
+"""Location of our database and of AuthMe's: resolved from the config, recorded at the first start, then enforced."""
 
 import json
 import logging
@@ -24,17 +24,17 @@ from regsvc.database.models import Installation
 
 log = logging.getLogger(__name__)
 
-_STATE_FILE = "home.json"
+_LOCATION_FILE = "home.json"
 
 COPYING = "copying to: "
 COPIED = "copied to: "
 MOVED = "moved to: "
-"""What `regsvc_installation.home` begins with where everything is being moved to, or was moved away from."""
+"""Prefixes of `regsvc_installation.home` in a database that is being copied into, is copied, or was moved away from."""
 
 
 @dataclass(frozen=True)
 class DatabaseLocation:
-    """Our database and AuthMe's table. `name` tells this home from another one; it holds no secret."""
+    """Our database and AuthMe's table. `name` identifies the database among others; it holds no secret."""
 
     name: str
     database: Database
@@ -42,7 +42,7 @@ class DatabaseLocation:
 
 
 def read_authme(config: Config) -> AuthMeConfig | None:
-    """AuthMe's config with the overrides of ours; None where there is no AuthMe. Raises `ConfigError`."""
+    """Return AuthMe's config with our overrides, or None where there is no AuthMe. Raises `ConfigError`."""
     if config.authme.enabled is False:
         return None
     path = config.authme_config_path
@@ -55,22 +55,22 @@ def read_authme(config: Config) -> AuthMeConfig | None:
     except AuthMeConfigError as error:
         raise ConfigError([str(error)]) from error
     except OSError as error:
-        raise ConfigError([f"{path} cannot be looked at: {error.strerror}."]) from error
+        raise ConfigError([f"{path} cannot be read: {error.strerror}."]) from error
     if config.authme.enabled is True:
         raise ConfigError(
             ["[authme] enabled = true, but its config.yml is not found: set game.directory or authme.config."]
         )
     if path is not None:
         log.warning(
-            "AuthMe's config is not at %s: nobody is let into the game. Name the game server's folder; if there is no "
-            "AuthMe, say so: authme.enabled = false.",
+            "AuthMe's config is not at %s: no player is let into the game. Set game.directory to the game server's "
+            "folder; if there is no AuthMe, set authme.enabled = false.",
             path,
         )
     return None
 
 
 def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
-    """Where our tables are and where AuthMe's is. Opens nothing yet. Raises `ConfigError`."""
+    """Return where our tables and AuthMe's are, without opening anything. Raises `ConfigError`."""
     if authme is not None and authme.backend == Backend.POSTGRESQL:
         raise ConfigError(["AuthMe's backend is POSTGRESQL, which is not supported yet: use MYSQL, MARIADB or SQLITE."])
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
@@ -99,7 +99,7 @@ def _configured_location(config: Config, shared: AuthMeConfig | None, authme: Au
         raise ConfigError(
             [
                 "[database] url names another server than AuthMe's config.yml "
-                f"({shared.host}:{shared.port}). Both sides change in one transaction: use the same server."
+                f"({shared.host}:{shared.port}). Both databases change in one transaction: use the same server."
             ]
         )
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
@@ -110,7 +110,7 @@ def _configured_location(config: Config, shared: AuthMeConfig | None, authme: Au
 def _require_own_file(ours: Path, authmes: Path) -> None:
     if ours.resolve() == authmes.resolve():
         raise ConfigError(
-            [f'[database] url names {authmes}, which is AuthMe\'s own file and stays so: name another one, or "auto".']
+            [f'[database] url names {authmes}, which is AuthMe\'s own file: name another file, or set it to "auto".']
         )
 
 
@@ -133,14 +133,14 @@ def _open_authmes_server(config: Config, authme: AuthMeConfig, name: str) -> MyS
 
 
 def _tls(authme: AuthMeConfig) -> ssl.SSLContext | None:
-    """TLS as AuthMe's keys say; on loopback there is nobody to hide from."""
+    """Return a TLS context as AuthMe's keys say, or None for no TLS: on loopback it would protect nothing."""
     if is_loopback(authme.host):
         return None
     if not authme.use_ssl:
         log.warning("the connection to the database at %s is not encrypted: AuthMe's mySQLUseSSL is false", authme.host)
         return None
     context = ssl.create_default_context()
-    context.check_hostname = False  # AuthMe's driver looks at the authority alone
+    context.check_hostname = False  # AuthMe's driver checks only the certificate authority
     if not authme.check_server_certificate:
         context.verify_mode = ssl.CERT_NONE
     return context
@@ -151,7 +151,7 @@ def _canonical(host: str) -> str:
 
 
 def location_name(url: str) -> str:
-    """What the home at this URL is called; holds no secret. Raises ValueError with a sentence."""
+    """Return the name of the location at this URL; it holds no secret. Raises ValueError with a sentence."""
     parts = split_database_url(url)
     if parts.scheme == "sqlite":
         return f"sqlite:{unquote(parts.path.removeprefix('/'))}"
@@ -159,41 +159,42 @@ def location_name(url: str) -> str:
 
 
 class WrongDatabase(Exception):
-    """The database is not the one this installation lives in; `str()` says what to do."""
+    """The database is not the one that this installation uses; `str()` says what to do."""
 
 
-def check_recorded_location(state_dir: Path, home: DatabaseLocation) -> None:
-    """Refuse to start elsewhere than at the first start. Raises `WrongDatabase`."""
+def check_recorded_location(state_dir: Path, location: DatabaseLocation) -> None:
+    """Raise `WrongDatabase` if the first start recorded another location."""
     recorded = read_recorded_location(state_dir)
-    if recorded is not None and recorded["home"] != home.name:
+    if recorded is not None and recorded["home"] != location.name:
         raise WrongDatabase(
-            f"This installation lives in {recorded['home']}, but the config now leads to {home.name}. "
+            f"This installation lives in {recorded['home']}, but the config now leads to {location.name}. "
             "Users and reviews would be left behind. Set database.url to the old place, "
             "or move everything: companion migrate --to URL (or --to auto)."
         )
 
 
-def bind_installation(state_dir: Path, home: DatabaseLocation, key_fingerprint: str, now: Clock) -> None:
-    """Record this installation in the database and in the state directory, or check that it is the one recorded.
+def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerprint: str, now: Clock) -> None:
+    """Record this installation in the database and the state directory, or check that it is the one recorded there.
 
     Runs after the migrations. Raises `WrongDatabase`.
     """
     recorded = read_recorded_location(state_dir)
-    with home.database.atomic():
+    with location.database.atomic():
         row = Installation.get_or_none(Installation.id == 1)
         if row is None:
             row = Installation.create(
                 id=1,
                 installation_id=recorded["installation_id"] if recorded else str(uuid.uuid4()),
-                home=home.name,
+                home=location.name,
                 key_fingerprint=key_fingerprint,
                 first_started_at=now(),
             )
-    _check_mark(row, home, recorded)
+    _check_mark(row, location, recorded)
     if row.key_fingerprint != key_fingerprint:
         raise WrongDatabase(
-            "The database was made with another installation key: mailed codes and links would not be valid. "
-            "Copy the key of the first one (auth.installation_key, or installation.key in its state directory)."
+            "The database was created with another installation key: codes and links in mails would not be valid. "
+            "Copy the key of the installation that created it (auth.installation_key, or installation.key in its "
+            "state directory)."
         )
     if recorded is not None and recorded["installation_id"] != row.installation_id:
         raise WrongDatabase(
@@ -201,42 +202,46 @@ def bind_installation(state_dir: Path, home: DatabaseLocation, key_fingerprint: 
             "Restore the database that belongs to it, or start with an empty state directory."
         )
     if recorded is None:
-        record_location(state_dir, row.installation_id, home.name)
+        record_location(state_dir, row.installation_id, location.name)
 
 
-def _check_mark(row: Installation, home: DatabaseLocation, recorded: dict[str, str] | None) -> None:
-    """Refuse a database that was left behind, or that not everything has arrived in. Raises `WrongDatabase`."""
+def _check_mark(row: Installation, location: DatabaseLocation, recorded: dict[str, str] | None) -> None:
+    """Raise `WrongDatabase` for a database that was moved away from, or whose copy is not complete."""
     if row.home.startswith(MOVED):
         raise WrongDatabase(
-            f"Everything in {home.name} was {row.home}. Set database.url to that place; what is here is a copy of "
-            "how it was before."
+            f"Everything in {location.name} was {row.home}. Set database.url to that place; what is here is a copy "
+            "from before the move."
         )
     if row.home.startswith((COPYING, COPIED)):
         if recorded is None or not row.home.startswith(COPIED):
             raise WrongDatabase(
-                f"A move into {home.name}, or a restore, was interrupted. Run it again, or set database.url to the "
-                "old place."
+                f"A move into {location.name}, or a restore, was interrupted. Run it again, or set database.url to "
+                "the old place."
             )
-        Installation.update(home=home.name).where(Installation.id == 1).execute()  # all but the last step was done
+        # only the last step of the move is missing
+        Installation.update(home=location.name).where(Installation.id == 1).execute()
 
 
 def read_recorded_location(state_dir: Path) -> dict[str, str] | None:
-    """The `installation_id` and the `home` of the first start; None before it. Raises `WrongDatabase`."""
+    """Return the `installation_id` and the `home` (a location's name) of the first start, or None before it.
+
+    Raises `WrongDatabase`.
+    """
     try:
-        state: dict[str, str] = json.loads((state_dir / _STATE_FILE).read_text("utf-8"))
+        state: dict[str, str] = json.loads((state_dir / _LOCATION_FILE).read_text("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise WrongDatabase(f"{state_dir / _STATE_FILE} cannot be read: {type(error).__name__}.") from error
+        raise WrongDatabase(f"{state_dir / _LOCATION_FILE} cannot be read: {type(error).__name__}.") from error
     return state
 
 
-def record_location(state_dir: Path, installation_id: str, home: str) -> None:
-    """From now on this installation lives there."""
-    path = state_dir / _STATE_FILE
+def record_location(state_dir: Path, installation_id: str, name: str) -> None:
+    """Record atomically that this installation uses the location of this name."""
+    path = state_dir / _LOCATION_FILE
     new = path.with_suffix(".new")
     with new.open("w", encoding="utf-8") as file:
-        json.dump({"installation_id": installation_id, "home": home}, file, indent=2)
+        json.dump({"installation_id": installation_id, "home": name}, file, indent=2)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)

@@ -1,8 +1,8 @@
-"""Brings the database to this version's tables: numbered migrations, each applied once, resumable.
+"""Schema migrations: numbered, each applied once, resumable after an interruption.
 
-A migration is a module `regsvc/database/migrations/mNNNN_<name>.py` with any of `TABLES`, statements in SQL whose
-words in braces are the dialect's, `TRIGGERS` by dialect, and `VIEWS`. A login that may not make triggers or views goes
-without.
+A migration is a module `regsvc/database/migrations/mNNNN_<name>.py` with any of `TABLES`, SQL statements whose
+placeholders in braces stand for the dialect's types, `TRIGGERS` by dialect, and `VIEWS`. Triggers and views are
+skipped, with a warning, for a database login that is not allowed to create them.
 """
 
 import importlib
@@ -33,7 +33,7 @@ MYSQL_TYPES: Final = {
     "bool": "TINYINT(1)",
     "text": "TEXT",
     "long_text": "MEDIUMTEXT",  # up to 16 MB; TEXT ends at 64 KB
-    # whoever asks, asks with rights of their own: so a view outlives the login that made it
+    # a query runs with the rights of its own login, so that a view outlives the login that created it
     "view": "SQL SECURITY INVOKER VIEW",
 }
 _SQLITE_TYPES = {
@@ -46,9 +46,9 @@ _SQLITE_TYPES = {
     "view": "VIEW",
 }
 _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-# table or view, column, key, trigger exists, or an index is gone: an interrupted migration goes on
+# table or view, column, key, trigger exists, or an index is gone: an interrupted migration continues
 _MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359, 1091}
-_MYSQL_MAY_NOT = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
+_MYSQL_DENIED = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
 MIGRATION_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS regsvc_migration (
@@ -57,7 +57,7 @@ CREATE TABLE IF NOT EXISTS regsvc_migration (
   applied_at {moment} NOT NULL -- when
 )
 """
-"""The one table that no migration makes."""
+"""The only table that is not created by a migration."""
 
 
 class SchemaTooNew(Exception):
@@ -66,7 +66,7 @@ class SchemaTooNew(Exception):
 
 @dataclass(frozen=True)
 class NumberedMigration:
-    """One step; `name` is its module without the number."""
+    """A migration; `name` is that of its module without the number."""
 
     number: int
     name: str
@@ -74,7 +74,7 @@ class NumberedMigration:
 
 
 def list_migrations() -> list[NumberedMigration]:
-    """All that this version knows, in order."""
+    """Return all migrations that this version knows, in order."""
     found = []
     for info in pkgutil.iter_modules(migrations.__path__):
         match = re.fullmatch(r"m(\d{4})_(\w+)", info.name)
@@ -85,18 +85,18 @@ def list_migrations() -> list[NumberedMigration]:
 
 
 def migrate(database: Database, now: Clock) -> list[str]:
-    """Apply what is missing and return its names (empty: nothing was).
+    """Apply the missing migrations and return their names, which may be none.
 
-    Raises `SchemaTooNew` before anything is touched, and the database's own errors.
+    Raises `SchemaTooNew` before anything is changed, and the database's own errors.
     """
-    with _one_at_a_time(database):
+    with _migration_lock(database):
         applied = _applied_numbers(database)
         known = list_migrations()
         newest = known[-1].number
         if applied and max(applied) > newest:
             raise SchemaTooNew(
-                f"The database has migration {max(applied)}, this version knows {newest} at most. "
-                "Install the newer version again, or restore the backup made before it."
+                f"The database has migration {max(applied)}, but this version knows only {newest} of them. "
+                "Install the newer version again, or restore the backup made before it was installed."
             )
         missing = [migration for migration in known if migration.number not in applied]
         if missing and applied and isinstance(database, SqliteDatabase):
@@ -107,7 +107,7 @@ def migrate(database: Database, now: Clock) -> list[str]:
 
 
 @contextmanager
-def _one_at_a_time(database: Database) -> Iterator[None]:
+def _migration_lock(database: Database) -> Iterator[None]:
     if isinstance(database, SqliteDatabase):
         yield  # each migration takes the write lock
         return
@@ -128,13 +128,13 @@ def _apply(database: Database, migration: NumberedMigration, moment: datetime) -
     with database.atomic():
         for statement in split_statements(getattr(migration.module, "TABLES", "")):
             _execute_once(database, _in_dialect(database, statement))
-        _make_triggers(database, getattr(migration.module, "TRIGGERS", {}))
-        _make_views(database, getattr(migration.module, "VIEWS", ""), migration.name)
+        _create_triggers(database, getattr(migration.module, "TRIGGERS", {}))
+        _create_views(database, getattr(migration.module, "VIEWS", ""), migration.name)
         Migration.create(number=migration.number, name=migration.name, applied_at=moment)
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements of a migration's text, each of which ends with a semicolon at the end of its line."""
+    """Split a migration's text into statements, each of which ends with a semicolon at the end of a line."""
     return [statement.strip() for statement in re.split(r";\n", text) if statement.strip()]
 
 
@@ -146,44 +146,47 @@ def _execute_once(database: Database, statement: str) -> None:
             raise
 
 
-def _make_triggers(database: Database, by_dialect: dict[str, list[str]]) -> None:
+def _create_triggers(database: Database, by_dialect: dict[str, list[str]]) -> None:
     dialect = "sqlite" if isinstance(database, SqliteDatabase) else "mysql"
     for statement in by_dialect.get(dialect, []):
         try:
             _execute_once(database, statement)
         except DatabaseError as error:
-            if error.args[0] not in _MYSQL_MAY_NOT:
+            if error.args[0] not in _MYSQL_DENIED:
                 raise
-            log.warning("the database login may not make triggers: the audit log is append-only by habit only")
+            log.warning(
+                "the database login is not allowed to create triggers: the database does not enforce that the audit "
+                "log is append-only"
+            )
             return
 
 
-def _make_views(database: Database, text: str, name: str) -> None:
+def _create_views(database: Database, text: str, name: str) -> None:
     types = _SQLITE_TYPES if isinstance(database, SqliteDatabase) else MYSQL_TYPES
     for statement in split_statements(text):
         try:
-            _execute_once(database, _with_words(statement, types))
+            _execute_once(database, _fill_placeholders(statement, types))
         except DatabaseError as error:
-            if error.args[0] not in _MYSQL_MAY_NOT:
+            if error.args[0] not in _MYSQL_DENIED:
                 raise
             log.warning(
-                "the database login may not make views, so there are none for people who type SQL. Once it may: "
-                "DELETE FROM regsvc_migration WHERE name = '%s', and start again",
+                "the database login is not allowed to create views, so there are none for SQL users. Once it is: "
+                "DELETE FROM regsvc_migration WHERE name = '%s', and restart",
                 name,
             )
             return
 
 
 def _in_dialect(database: Database, statement: str) -> str:
-    """The statement with the dialect's types; on MySQL the notes become column comments."""
+    """Return the statement with the dialect's types; on MySQL the notes become column comments."""
     if isinstance(database, SqliteDatabase):
         statement = _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
         statement = re.sub(r"^(DROP INDEX \w+) ON \w+$", r"\1", statement)
-        # a note behind an added column would stay in the text that SQLite keeps of the table, and swallow its end
+        # a note after an added column would stay in the SQL that SQLite keeps of the table, and comment out its end
         return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if _is_alter(statement) else statement
     statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")
     statement = re.sub(r"^(\s+.+?)(,?) -- (.*)$", _comment, statement, flags=re.MULTILINE)
-    # an inline REFERENCES is read and ignored by MySQL; it wants a clause of its own
+    # MySQL parses and ignores an inline REFERENCES; it needs a clause of its own
     statement = re.sub(
         r"^(  )(\w+)( .*?) (REFERENCES .*? ON DELETE CASCADE)(.*?)$",
         r"\1\2\3\5\n  FOREIGN KEY (\2) \4,",
@@ -200,10 +203,10 @@ def _is_alter(statement: str) -> bool:
 
 
 def _with_types(statement: str, types: dict[str, str], text: Callable[[str], str]) -> str:
-    return _with_words(re.sub(r"\{text:(\d+)\}", lambda match: text(match[1]), statement), types)
+    return _fill_placeholders(re.sub(r"\{text:(\d+)\}", lambda match: text(match[1]), statement), types)
 
 
-def _with_words(statement: str, types: dict[str, str]) -> str:
+def _fill_placeholders(statement: str, types: dict[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: types[match[1]], statement)
 
 
@@ -214,7 +217,7 @@ def _comment(match: re.Match[str]) -> str:
 
 
 def _copy_file(path: Path, number: int) -> None:
-    """A consistent copy beside the file, before its tables change."""
+    """Write a consistent copy beside the file before its tables change."""
     copy = path.with_name(f"{path.name}.before-{number:04}")
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)

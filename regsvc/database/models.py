@@ -1,7 +1,7 @@
-"""Our tables as peewee models. The migrations make them; a test compares the two.
+"""Our tables as peewee models. The migrations create them; a test compares the two.
 
-Bound to a database by `bind_models` when it is opened. Rows never leave the rules: what crosses to a handler is a
-record or plain data.
+Bound to a database by `bind_models` when it is opened. Rows stay inside the services: handlers get records or plain
+data.
 """
 
 from datetime import UTC, datetime
@@ -20,27 +20,26 @@ from peewee import (
     TextField,
 )
 
+# `Player.presence`: whether the name had a row in AuthMe's table when both sides were last in sync.
 UNASKED: Final = "unasked"
-
 ABSENT: Final = "absent"
-
 PRESENT: Final = "present"
-
 GONE: Final = "gone"
 
+# `Player.intent`: the change that is about to be written to AuthMe's row.
 PROVISION: Final = "provision"
 
-PASSWORD: Final = "password"  # noqa: S105 - a wish, not a secret
-
+PASSWORD: Final = "password"  # noqa: S105 - an intent, not a secret
 OPEN: Final = "open"
 
+# `Player.kept_origin`: whether the hash that a lock replaced is known to be the user's own.
 VERIFIED: Final = "agreed"
-
 UNVERIFIED: Final = "stranger"
 
 PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
+"""`Player.plugin_state`, as the user list shows it under `plugin`."""
 
-
+# `User.status`.
 PENDING: Final = "pending"
 APPROVED: Final = "approved"
 REJECTED: Final = "rejected"
@@ -49,7 +48,7 @@ STATUSES: Final = (PENDING, APPROVED, REJECTED, BANNED)
 
 
 class UtcDateTimeField(Field):
-    """An aware UTC datetime; in SQL a UTC DATETIME(3), on SQLite the same as text that sorts by time."""
+    """An aware UTC datetime; a DATETIME(3) in SQL, on SQLite the same as text that sorts by time."""
 
     field_type = "DATETIME(3)"
 
@@ -66,14 +65,14 @@ class UtcDateTimeField(Field):
 
 
 class BaseModel(Model):
-    """What all our tables share: plain names, and no database before one is opened."""
+    """Base of all our models: plain table names, and no database until one is opened."""
 
     class Meta:
         legacy_table_names = False
 
 
 class Installation(BaseModel):
-    """One row: who we are and where our home is."""
+    """One row: the identity of this installation and the location of its database."""
 
     id = IntegerField(primary_key=True)
     installation_id = CharField(36)
@@ -100,7 +99,7 @@ class Migration(BaseModel):
 
 
 class Lease(BaseModel):
-    """Which process may run a thing that only one may run."""
+    """A task that only one process may run at a time, and the process that holds it."""
 
     name = CharField(40, primary_key=True)
     holder = CharField(80)
@@ -111,7 +110,7 @@ class Lease(BaseModel):
 
 
 class User(BaseModel):
-    """Who may play, why, and since when."""
+    """A user: whether they may play, why, and since when."""
 
     id = BigAutoField()
     username = CharField(255)
@@ -146,7 +145,7 @@ class User(BaseModel):
 
 
 class Review(BaseModel):
-    """Every decision about a user, kept after the user is gone."""
+    """A decision about a user, kept after the user is gone."""
 
     id = BigAutoField()
     user_id = BigIntegerField()
@@ -166,7 +165,7 @@ class Review(BaseModel):
 
 
 class Player(BaseModel):
-    """What we know of the row in AuthMe's table that has this name: the agreement the sync reasons from."""
+    """The sync record of a name: the last synced state of its row in AuthMe's table, and pending intents."""
 
     username_key = CharField(255, primary_key=True)
     user_id = BigIntegerField(null=True, index=True)  # no foreign key: it outlives a user deleted by SQL
@@ -198,7 +197,7 @@ class Player(BaseModel):
 
 
 class DigestBucket(BaseModel):
-    """What the last run of the sync saw of the plugin's rows that fall into one bucket."""
+    """Checksum of one bucket of AuthMe's rows, as the last run of the sync saw it."""
 
     bucket = IntegerField(primary_key=True)
     row_count = IntegerField()
@@ -209,7 +208,7 @@ class DigestBucket(BaseModel):
 
 
 class SyncState(BaseModel):
-    """One row: under which circumstances the digest was stored."""
+    """One row: the conditions under which the checksums were stored."""
 
     id = IntegerField(primary_key=True)
     policy = CharField(64)
@@ -224,7 +223,7 @@ class SyncState(BaseModel):
 
 
 class Session(BaseModel):
-    """An access token that was issued; known by its `jti` only."""
+    """An access token that was issued; identified by its `jti` only."""
 
     jti = CharField(32, primary_key=True)
     user = ForeignKeyField(User, on_delete="CASCADE", backref="sessions")
@@ -240,7 +239,7 @@ class Session(BaseModel):
 
 
 class KnownClient(BaseModel):
-    """A client from which a user logged in: strangers' failures do not slow it down."""
+    """A client from which a user logged in: failures of other clients do not slow it down."""
 
     id = BigAutoField()
     user = ForeignKeyField(User, on_delete="CASCADE", backref="known_clients")
@@ -286,7 +285,7 @@ class Link(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """An authorization request that was begun and not answered yet. Its state is known by a keyed hash only."""
+    """An authorization request that is still unanswered. Its state is stored as a keyed hash only."""
 
     id = BigAutoField()
     state_hash = CharField(64, unique=True)
@@ -302,7 +301,7 @@ class ChatRequest(BaseModel):
 
 
 class ChatLink(BaseModel):
-    """A chat account that somebody proved to be his, claimed by a user or not yet."""
+    """A chat account whose ownership was proved, claimed by a user or not yet."""
 
     id = BigAutoField()
     user = ForeignKeyField(User, null=True, unique=True, on_delete="CASCADE", backref="chat_links")
@@ -322,7 +321,7 @@ class ChatLink(BaseModel):
 
 
 class StoredQuestionnaire(BaseModel):
-    """A questionnaire that was answered. The token that stands for it is derived, never stored."""
+    """A completed questionnaire. The token that refers to it is derived, never stored."""
 
     id = BigAutoField()
     nonce = CharField(32)
@@ -342,7 +341,7 @@ class StoredQuestionnaire(BaseModel):
 
 
 class OutboxEntry(BaseModel):
-    """A side effect that was promised in the transaction of its cause, and is done after it."""
+    """A side effect that is promised in the transaction of its cause, and delivered after it."""
 
     id = BigAutoField()
     kind = CharField(16, default="mail")
@@ -372,7 +371,7 @@ class OutboxEntry(BaseModel):
 
 
 class RateLimitWindow(BaseModel):
-    """How often something that is limited happened in the window under way."""
+    """Number of hits of a rate limit in its current window."""
 
     id = BigAutoField()
     scope = CharField(40)
@@ -388,7 +387,7 @@ class RateLimitWindow(BaseModel):
 
 
 class AuditEntry(BaseModel):
-    """Who did what to whom. Append-only; only `occurrences` of a tallied entry may grow."""
+    """An audit record. Append-only; only `occurrences` of a counted one may grow."""
 
     id = BigAutoField()
     action = CharField(40)
@@ -428,5 +427,5 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
 
 
 def bind_models(database: Database) -> None:
-    """Let the models speak to this database. One process has one of ours."""
+    """Bind the models to this database. A process uses one database of ours."""
     database.bind(MODELS)

@@ -1,4 +1,4 @@
-"""Our tables and views as the migrations' text describes them: the one place where a column's note is written."""
+"""Our tables and views as the migrations' SQL describes them: the only place where the notes on columns are written."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _VIEW_COLUMN = re.compile(r" AS (\w+),? -- (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Column:
-    """`type` is MySQL's word, empty for a column of a view. `choices`: it takes no other value; empty: it takes any."""
+    """`type` is MySQL's, empty for a column of a view. `choices`: the only values allowed; empty: any value is."""
 
     name: str
     note: str
@@ -33,7 +33,7 @@ class Relation:
 
 
 def list_tables() -> list[Relation]:
-    """Every table of ours, in the order of the models, each with its columns as all migrations together leave them."""
+    """Return all our tables in the order of the models, with the columns that all migrations together give them."""
     tables = {
         model._meta.table_name: Relation(model._meta.table_name, _first_sentence(model.__doc__ or ""))
         for model in MODELS
@@ -49,7 +49,7 @@ def list_tables() -> list[Relation]:
 
 
 def list_views() -> list[Relation]:
-    """Every view, in the order in which they are made."""
+    """Return all views in the order in which the migrations create them."""
     views = []
     for migration in list_migrations():
         for statement in split_statements(getattr(migration.module, "VIEWS", "")):
@@ -78,7 +78,7 @@ def _column(name: str, definition: str, note: str) -> Column:
 
 
 def _type(word: str) -> str:
-    """`{text:16}` is VARCHAR(16), `{id}` is BIGINT."""
+    """Return MySQL's type for a placeholder: `{text:16}` is VARCHAR(16), `{id}` is BIGINT."""
     text = re.fullmatch(r"\{text:(\d+)\}", word)
     if text is not None:
         return f"VARCHAR({text[1]})"

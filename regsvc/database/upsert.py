@@ -1,4 +1,4 @@
-"""Insert a row or change the one that is there, in one statement, in the words of the database at hand."""
+"""Upsert in one statement, in the dialect of the database in use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,10 +11,10 @@ from regsvc.database.models import BaseModel
 def insert_or_update(
     model: type[BaseModel], row: Mapping[Field, Any], *, unique: Sequence[Field], changes: Mapping[Field, Any]
 ) -> None:
-    """Insert `row`; where its `unique` columns exist already, make `changes` to that row instead.
+    """Insert `row`; where its `unique` columns exist already, apply `changes` to the existing row instead.
 
     Either way the row is locked for us until the transaction ends.
     """
-    # MySQL looks at every unique index and cannot be told which one; SQLite has to be.
+    # MySQL checks every unique index and cannot be told which one; SQLite has to be told.
     target = None if isinstance(model._meta.database, MySQLDatabase) else tuple(unique)
     model.insert(row).on_conflict(conflict_target=target, update=changes).execute()

@@ -118,9 +118,9 @@ class WatchedWorker(Worker):
         self.is_open = True
         self.rule_ended = asyncio.Condition()
 
-    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await super().run(rule, *args, **kwargs)
+            return await super().run(work, *args, **kwargs)
         finally:
             async with self.rule_ended:
                 self.rule_ended.notify_all()

@@ -42,8 +42,8 @@ OLIVIA = Session("j2", 2, "Olivia", "admin", True, FAR_AWAY, None)
 class OnTheSpot:
     """A worker for rules that need no database."""
 
-    async def run(self, rule: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return rule(*args, **kwargs)
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return work(*args, **kwargs)
 
 
 class TwoTokens:
