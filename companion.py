@@ -15,7 +15,7 @@ from regsvc.app.app import App
 from regsvc.app.context import open_context
 from regsvc.cli import commands
 from regsvc.cli.doctor import run_doctor
-from regsvc.cli.serve import CANNOT_START, Daemon
+from regsvc.cli.serve import STARTUP_ERRORS, Daemon
 from regsvc.config.loader import find_config_file, load_config
 from regsvc.config.sections import Config
 from regsvc.runtime.logs import set_up_logging
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read what we print has enough, as in `companion export | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
         return EX_PIPE
-    except CANNOT_START as error:
+    except STARTUP_ERRORS as error:
         print(f"companion: {error}", file=sys.stderr)
         return EX_CONFIG
     except KeyboardInterrupt:

@@ -102,7 +102,7 @@ class Accounts:
         """Apply a status set with SQL first, as the older decision. Returns whether there was one to apply."""
         if user.status == user.applied_status:
             return False
-        self._transitions.carry_out_edit(user)
+        self._transitions.apply_sql_edit(user)
         return True
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> set[str]:

@@ -65,7 +65,7 @@ class EmailChanges:
     def _change(self, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> EmailChangeResult:
         try:
             with self.database.atomic():
-                warnings = self._change_inside(identity, address, code, caller)
+                warnings = self._change_in_transaction(identity, address, code, caller)
         except IntegrityError as error:  # somebody proved the same address at the same moment
             if not violates_unique(error):
                 raise
@@ -73,7 +73,9 @@ class EmailChanges:
         warnings |= warn_if_players_away(self.reconciler.reconcile_after_commit, identity.key)
         return EmailChangeResult(address.display, tuple(sorted(warnings)))
 
-    def _change_inside(self, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> set[str]:
+    def _change_in_transaction(
+        self, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller
+    ) -> set[str]:
         self.verification.redeem(address, "change_email", code)
         user = require_account_owner(self.database, identity)
         claim(address, self.audit, claimant_id=user.id)

@@ -40,11 +40,11 @@ class PlayerWarnings:
         if not self.players.is_enabled or decision in _LEAVES_ROWS_ALONE:
             return set()
         warnings = {AUTHME_CACHE_ON} if self.live.authme.is_cached else set()
-        if decision in _ENDS_PLAY and not self.console.is_on and self._is_said_online(key):
+        if decision in _ENDS_PLAY and not self.console.is_on and self._is_marked_online(key):
             warnings.add(STILL_ONLINE_RCON_OFF)
         return warnings
 
-    def _is_said_online(self, key: str) -> bool:
+    def _is_marked_online(self, key: str) -> bool:
         try:
             return self.players.is_marked_online(key)
         except PlayersUnavailable:

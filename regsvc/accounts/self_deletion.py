@@ -56,7 +56,7 @@ class SelfDeletion:
             if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
                 raise errors.TotpRequired
             warnings = self.accounts.delete(user, Actor(user.username, caller.address), DecisionDetails())
-            self._forget_address(user)
+            self._remove_address(user)
         warnings |= self.accounts.reconcile_after_commit(key)
         return DecisionResult(user.username, None, tuple(sorted(warnings)), user.status)
 
@@ -64,13 +64,13 @@ class SelfDeletion:
         if self.is_operator(user.username):
             raise errors.ProtectedOperator
         reapply_after = self.live.current.registration.reapply_after
-        is_held = user.reviewed_at is not None and user.reviewed_at + reapply_after > self.now()
-        if user.status == REJECTED and is_held:
+        is_on_hold = user.reviewed_at is not None and user.reviewed_at + reapply_after > self.now()
+        if user.status == REJECTED and is_on_hold:
             raise errors.WrongStatus(user.status)
 
-    def _forget_address(self, user: User) -> None:
+    def _remove_address(self, user: User) -> None:
         """The reviews stay as history of the name; whose mailbox it was does not. The owner is told a last time."""
-        is_his = (Review.username_key == user.username_key) & (Review.user_id == user.id)
-        Review.update(email_key=None).where(is_his).execute()
-        last = Review.select(Review.id).where(is_his).order_by(Review.id.desc()).first()
+        is_own = (Review.username_key == user.username_key) & (Review.user_id == user.id)
+        Review.update(email_key=None).where(is_own).execute()
+        last = Review.select(Review.id).where(is_own).order_by(Review.id.desc()).first()
         self.mail_queue.send_account_deleted(user, last.id)

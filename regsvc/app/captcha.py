@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from regsvc.accounts.captcha.captcha import CaptchaPolicy, Captchas, Use
-from regsvc.accounts.captcha.pictures import question_maker
+from regsvc.accounts.captcha.pictures import puzzle_maker
 from regsvc.accounts.captcha.store import ChallengeStore
 from regsvc.app.context import AppContext
 from regsvc.auth.rate_limits import MemoryLimits
@@ -22,7 +22,7 @@ class CaptchaParts:
     """Captchas, the challenges that wait for an answer, and the thread that draws."""
 
     captchas: Captchas
-    outstanding: ChallengeStore
+    challenges: ChallengeStore
     pool: BoundedPool
 
 
@@ -36,21 +36,21 @@ def wire_captcha(context: AppContext) -> CaptchaParts:
         answer_limits=config.answers_per_client,
     )
     max_per_client = max(_LEAST, config.max_outstanding // _SHARE)
-    outstanding = ChallengeStore(now, config.max_outstanding, max_per_client)
+    challenges = ChallengeStore(now, config.max_outstanding, max_per_client)
     pool = BoundedPool("captcha", 1, _MAX_WAITING)
     captchas = Captchas(
         policy=policy,
-        ask=question_maker(config),
-        draw=_draw,
+        make_puzzle=puzzle_maker(config),
+        render=_render,
         pool=pool,
-        outstanding=outstanding,
+        challenges=challenges,
         limits=MemoryLimits(now),
         now=now,
     )
-    return CaptchaParts(captchas, outstanding, pool)
+    return CaptchaParts(captchas, challenges, pool)
 
 
-def _draw(text: str) -> bytes:
-    from regsvc.accounts.captcha.pictures import draw
+def _render(text: str) -> bytes:
+    from regsvc.accounts.captcha.pictures import render
 
-    return draw(text)
+    return render(text)

@@ -192,15 +192,15 @@ def _purge(given: argparse.Namespace, app: App) -> int:
         print("\n".join(f"{count} {what} are due" for what, count in due.items()) or "nothing is due")
         return 0
     app.worker.run_here(app.purge_expired)
-    sweep = app.auth_parts.retention.begin()
+    purge_run = app.auth_parts.retention.start()
     progress = Progress.on_stderr("purging", None)
-    while app.worker.run_here(sweep.run_batch):
+    while app.worker.run_here(purge_run.run_batch):
         progress.advance(1)
     progress.end()
-    app.auth_parts.retention.note(sweep, _actor())
-    for what, count in sweep.counts.items():
+    app.auth_parts.retention.record(purge_run, _actor())
+    for what, count in purge_run.counts.items():
         print(f"{count} {what}")
-    if not sweep.counts:
+    if not purge_run.counts:
         print("nothing is due")
     return 0
 

@@ -43,7 +43,7 @@ _OPEN_AGAIN_EVERY = timedelta(seconds=2)
 _BREATH = timedelta(milliseconds=50)  # between two batches, so that requests never queue behind a long job
 
 
-CANNOT_START = (
+STARTUP_ERRORS = (
     *(ConfigError, UnusableKey, WrongDatabase, SchemaTooNew, BrokenTemplate, BrokenTranslation),
     *(DatabaseUnusable, SSLError, StateInUse),
 )
@@ -67,7 +67,7 @@ class Daemon:
         self._refusal: Exception | None = None
 
     async def run(self, sockets: list[socket.socket], address: str) -> None:
-        """Serve on these sockets. Raises one of `CANNOT_START`, also later, when the database turns out to be none
+        """Serve on these sockets. Raises one of `STARTUP_ERRORS`, also later, when the database turns out to be none
         of ours.
         """
         self._listen_to_signals()
@@ -135,7 +135,7 @@ class Daemon:
                     return
             except DatabaseUnusable as error:  # it may be mended while we wait
                 log.error("%s", error)
-            except CANNOT_START as error:
+            except STARTUP_ERRORS as error:
                 self._refusal = error
                 self._stop.set()
                 return
@@ -147,10 +147,10 @@ class Daemon:
             await app.worker.run(app.purge_expired)
 
         async def retention() -> None:
-            sweep = app.auth_parts.retention.begin()
-            while await app.worker.run(sweep.run_batch):  # noqa: ASYNC110 - the work is in the condition
+            purge_run = app.auth_parts.retention.start()
+            while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the work is in the condition
                 await asyncio.sleep(_BREATH.total_seconds())
-            await app.worker.run(app.auth_parts.retention.note, sweep, "retention")
+            await app.worker.run(app.auth_parts.retention.record, purge_run, "retention")
 
         async def digest() -> None:
             await app.worker.run(app.mail_parts.admin_digest.run)

@@ -137,7 +137,7 @@ def _ask_password() -> str:
 def _decide(given: argparse.Namespace, app: App, by: Principal) -> int:
     duration: timedelta | None = getattr(given, "duration", None)
     expires_at = app.context.now() + duration if duration is not None else None
-    decree = DecisionDetails(given.reason, expires_at, given.silent, keeps_end=expires_at is None)
+    decree = DecisionDetails(given.reason, expires_at, given.silent, keeps_expiry=expires_at is None)
     return _tell(app.worker.run_here(app.services.accounts.decide, given.username, given.action, by, decree))
 
 

@@ -111,7 +111,7 @@ class UserCreation:
             self._reconciler.inherit_lock(new.key, user.id)
         else:
             self._reconciler.record_registration(new.key, user.id)
-        self._transitions.note_registration(user, by)
+        self._transitions.record_registration(user, by)
         return user
 
     def approve(self, user: User, by: Actor) -> User:

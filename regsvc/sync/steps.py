@@ -299,7 +299,7 @@ class NoteStateStep(Step[d.UpdateState]):
 
 class MarkDeletedStep(Step[d.MarkDeleted]):
     def confirm(self, context: StepContext, account: Account, decision: d.MarkDeleted) -> None:
-        context.transitions.note_deletion(account.key)
+        context.transitions.record_deletion(account.key)
         record_tombstone(context.sync_records, account)
 
 
@@ -315,7 +315,7 @@ class EndBanStep(Step[d.EndBan]):
 
 class CarryOutEditStep(Step[d.ApplySqlEdit]):
     def confirm(self, context: StepContext, account: Account, decision: d.ApplySqlEdit) -> None:
-        context.transitions.carry_out_edit(_user_row(account))
+        context.transitions.apply_sql_edit(_user_row(account))
         if decision.intent is not None:
             context.sync_records.save(account.key, intent=decision.intent)
 
@@ -331,7 +331,7 @@ class PutNameBackStep(Step[d.RevertRename]):
 
 class RejectTakenStep(Step[d.RejectNameConflict]):
     def confirm(self, context: StepContext, account: Account, decision: d.RejectNameConflict) -> None:
-        context.transitions.reject_taken(_user_row(account))
+        context.transitions.reject_name_conflict(_user_row(account))
         # the player was first: the row is nobody's wish of ours, and stays as it is
         _note_state(context, account, "conflict")
 

@@ -21,7 +21,7 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import REJECTED, ChatLink, User
 
-UNCLAIMED_FOR: Final = timedelta(hours=1)
+CLAIM_TIMEOUT: Final = timedelta(hours=1)
 """How long a link waits for whoever claims it; how long its token shows the account, too."""
 
 
@@ -83,9 +83,9 @@ class ChatLinks:
         link = self._find_unclaimed(tokens)
         return None if link is None else _account(link)
 
-    def is_shown(self, user_id: int, tokens: Sequence[str]) -> bool:
+    def is_token_of(self, user_id: int, tokens: Sequence[str]) -> bool:
         """Whether one of the tokens is, for the hour after linking, that of this user's link."""
-        return bool(tokens) and bool(self._living(tokens).where(ChatLink.user == user_id).exists())
+        return bool(tokens) and bool(self._active(tokens).where(ChatLink.user == user_id).exists())
 
     def require_free(self, account: ChatAccount) -> None:
         """Raises `ChatAccountTaken` if the account is another user's who would keep it."""
@@ -95,14 +95,14 @@ class ChatLinks:
 
     # --- linking ---
 
-    def keep(self, account: ChatAccount, token_hash: str) -> None:
+    def create_unclaimed(self, account: ChatAccount, token_hash: str) -> None:
         """An unclaimed link, which the token behind the hash opens."""
         self._insert(account, token_hash, {})
 
-    def give(self, account: ChatAccount, token_hash: str, user: User, by: Actor) -> None:
+    def link(self, account: ChatAccount, token_hash: str, user: User, by: Actor) -> None:
         """A link that is this user's at once. Raises `ChatAccountTaken`."""
-        is_new = self._make_room(account, user, by)
-        with _one_owner():
+        is_new = self._detach_others(account, user, by)
+        with _unique_or_taken():
             self._insert(account, token_hash, {"user": user.id, "claimed_account": account.key})
         if is_new:
             self._record("chat.linked", account, user, by)
@@ -116,8 +116,8 @@ class ChatLinks:
         if link is None:
             raise LinkTokenInvalid
         account = _account(link)
-        is_new = self._make_room(account, user, by)
-        with _one_owner():
+        is_new = self._detach_others(account, user, by)
+        with _unique_or_taken():
             claim = ChatLink.update(user=user.id, claimed_account=account.key)
             claimed = claim.where(ChatLink.id == link.id, ChatLink.user.is_null()).execute()
         if not claimed:
@@ -128,14 +128,14 @@ class ChatLinks:
 
     # --- unlinking ---
 
-    def end(self, user: User, by: Actor) -> None:
+    def unlink(self, user: User, by: Actor) -> None:
         """The user has no chat account any more. Raises `ChatNotLinked`, also for who comes second."""
         account = self.find_of(user.id)
         if account is None or not ChatLink.delete().where(ChatLink.user == user.id).execute():
             raise ChatNotLinked
         self._record("chat.unlinked", account, user, by)
 
-    def forget(self, token: str) -> None:
+    def discard(self, token: str) -> None:
         """Drop an unclaimed link before anybody claims it. Raises `LinkTokenInvalid`."""
         link = self._find_unclaimed([token])
         if link is None or not ChatLink.delete().where(ChatLink.id == link.id, ChatLink.user.is_null()).execute():
@@ -143,19 +143,19 @@ class ChatLinks:
 
     def purge_expired(self) -> int:
         """Delete the links that nobody claimed in time; how many they were."""
-        is_dead = ChatLink.user.is_null() & (ChatLink.linked_at <= self._now() - UNCLAIMED_FOR)
-        return int(ChatLink.delete().where(is_dead).execute())
+        is_expired = ChatLink.user.is_null() & (ChatLink.linked_at <= self._now() - CLAIM_TIMEOUT)
+        return int(ChatLink.delete().where(is_expired).execute())
 
-    def _living(self, tokens: Sequence[str]) -> Any:
+    def _active(self, tokens: Sequence[str]) -> Any:
         hashes = [self.token_hash(token) for token in tokens]
-        is_young = ChatLink.linked_at > self._now() - UNCLAIMED_FOR
-        return ChatLink.select().where(ChatLink.token_hash.in_(hashes), is_young).order_by(ChatLink.id.desc())
+        is_active = ChatLink.linked_at > self._now() - CLAIM_TIMEOUT
+        return ChatLink.select().where(ChatLink.token_hash.in_(hashes), is_active).order_by(ChatLink.id.desc())
 
     def _find_unclaimed(self, tokens: Sequence[str]) -> ChatLink | None:
-        link: ChatLink | None = self._living(tokens).where(ChatLink.user.is_null()).first() if tokens else None
+        link: ChatLink | None = self._active(tokens).where(ChatLink.user.is_null()).first() if tokens else None
         return link
 
-    def _make_room(self, account: ChatAccount, user: User, by: Actor) -> bool:
+    def _detach_others(self, account: ChatAccount, user: User, by: Actor) -> bool:
         """Take the account from a rejected record, and from the user the one there was before.
 
         False: it was this very account, so that nothing changes. Raises `ChatAccountTaken`.
@@ -200,7 +200,7 @@ def find_linked_owner(address: EmailAddress) -> User | None:
 
 
 @contextmanager
-def _one_owner() -> Iterator[None]:
+def _unique_or_taken() -> Iterator[None]:
     """Turns the unique indexes' no into ours: somebody was faster with this account, or for this user."""
     try:
         yield

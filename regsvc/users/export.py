@@ -29,18 +29,18 @@ from regsvc.users.user_details import (
     list_sessions,
 )
 
-AT_MOST: Final = 1000
+MAX_RECORDS: Final = 1000
 """How many records of one kind are told."""
 
 YOU: Final = "you"
 OPERATOR: Final = "operator"
 SYSTEM: Final = "system"
 NOBODY: Final = "nobody"
-_BEGINNINGS: Final = ("user.registered", "user.adopted", "user.deleted")
+_FIRST_ACTIONS: Final = ("user.registered", "user.adopted", "user.deleted")
 
 
 @dataclass(frozen=True)
-class OwnUser:
+class ExportedUserRecord:
     """The user's own row."""
 
     username: str
@@ -59,7 +59,7 @@ class OwnUser:
 
 
 @dataclass(frozen=True)
-class OwnAudit:
+class ExportedAuditRecord:
     """An entry of the log. `by`: "you", "operator", "system", or "nobody" for somebody we do not know."""
 
     action: str
@@ -75,12 +75,12 @@ class Export:
     """All of it, newest first; of the kinds in `truncated` there is more than was told."""
 
     exported_at: datetime
-    user: OwnUser
+    user: ExportedUserRecord
     reviews: list[ReviewRecord]
     sessions: list[SessionRecord]
     clients: list[ClientRecord]
     mails: list[MailEntry]
-    audits: list[OwnAudit]
+    audits: list[ExportedAuditRecord]
     chat: ChatAccount | None
     questionnaire: QuestionnaireResult | None
     player: PlayerRecord | None
@@ -93,7 +93,7 @@ class UserExport:
 
     audit: Audit
     find_chat: Callable[[int], ChatAccount | None]
-    find_answers: Callable[[int], QuestionnaireResult | None]
+    find_questionnaire: Callable[[int], QuestionnaireResult | None]
     now: Clock
 
     def export(self, session: Session) -> Export:
@@ -102,44 +102,44 @@ class UserExport:
         if user is None:
             raise Unauthorized
         lists: dict[str, list[Any]] = {
-            "reviews": list_own_reviews(user, AT_MOST),
-            "sessions": list_sessions(user, self.now(), AT_MOST, current_jti=session.jti),
-            "clients": list_clients(user, AT_MOST),
-            "mails": list_mails(user, AT_MOST),
+            "reviews": list_own_reviews(user, MAX_RECORDS),
+            "sessions": list_sessions(user, self.now(), MAX_RECORDS, current_jti=session.jti),
+            "clients": list_clients(user, MAX_RECORDS),
+            "mails": list_mails(user, MAX_RECORDS),
             "audits": self._list_audits(user),
         }
         return Export(
             exported_at=self.now(),
             user=_own_user(user),
             chat=self.find_chat(user.id),
-            questionnaire=self.find_answers(user.id),
+            questionnaire=self.find_questionnaire(user.id),
             player=find_player(user),
-            truncated=tuple(name for name, found in lists.items() if len(found) >= AT_MOST),
+            truncated=tuple(name for name, found in lists.items() if len(found) >= MAX_RECORDS),
             **lists,
         )
 
-    def _list_audits(self, user: User) -> list[OwnAudit]:
+    def _list_audits(self, user: User) -> list[ExportedAuditRecord]:
         """What was done to the user, and by him; not what happened to whoever had the name before."""
-        since, first_id = user.created_at, self._find_beginning(user)
-        done_to = self.audit.list_entries(1, AT_MOST, target=user.username, since=since).entries
-        done_by = self.audit.list_entries(1, AT_MOST, operator=user.username, since=since).entries
+        since, first_id = user.created_at, self._find_first_id(user)
+        done_to = self.audit.list_entries(1, MAX_RECORDS, target=user.username, since=since).entries
+        done_by = self.audit.list_entries(1, MAX_RECORDS, operator=user.username, since=since).entries
         if user.username_key in AUTOMATED_ACTORS:  # a player from the game; what the program did to others is not his
             done_by = ()
         entries = {entry.id: entry for entry in (*done_to, *done_by) if entry.id >= first_id}
         newest = sorted(entries.values(), key=lambda entry: entry.id, reverse=True)
-        return [_own_audit(entry, user) for entry in newest[:AT_MOST]]
+        return [_own_audit(entry, user) for entry in newest[:MAX_RECORDS]]
 
-    def _find_beginning(self, user: User) -> int:
+    def _find_first_id(self, user: User) -> int:
         """The id of the entry with which this user began, or the one before went; 0: nobody had the name before.
 
         `created_at` alone does not tell: that of an adopted player may lie years before others used the name here.
         """
-        marks = (self.audit.list_entries(1, 1, action=action, target=user.username) for action in _BEGINNINGS)
+        marks = (self.audit.list_entries(1, 1, action=action, target=user.username) for action in _FIRST_ACTIONS)
         return max((entry.id for mark in marks for entry in mark.entries), default=0)
 
 
-def _own_user(user: User) -> OwnUser:
-    return OwnUser(
+def _own_user(user: User) -> ExportedUserRecord:
+    return ExportedUserRecord(
         username=user.username,
         email=user.email,
         is_email_verified=bool(user.is_email_verified),
@@ -156,10 +156,10 @@ def _own_user(user: User) -> OwnUser:
     )
 
 
-def _own_audit(entry: AuditRecord, user: User) -> OwnAudit:
+def _own_audit(entry: AuditRecord, user: User) -> ExportedAuditRecord:
     is_own_doing = entry.operator.lower() == user.username_key and user.username_key not in AUTOMATED_ACTORS
     is_about_owner = entry.target is None or entry.target.lower() == user.username_key
-    return OwnAudit(
+    return ExportedAuditRecord(
         action=entry.action,
         by=YOU if is_own_doing else _kind_of(entry.operator),
         timestamp=entry.created_at,

@@ -12,7 +12,7 @@ from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
 from regsvc.database.models import AuditEntry, BaseModel, Installation, KnownClient, OutboxEntry, Session, User
 
-_AT_ONCE: Final = 500
+_BATCH_SIZE: Final = 500
 
 AUDIT: Final = "audit entries"
 OUTBOX: Final = "mails and calls that are over"
@@ -27,10 +27,10 @@ CLIENTS: Final = f"{_ADDRESSES}known ones"
 class _Task:
     """Rows of one kind that are due, and what happens to a batch of them: the ids, how many were done."""
 
-    what: str
+    label: str
     key: Any
     due: Any
-    carry_out: Callable[[list[Any]], int]
+    apply: Callable[[list[Any]], int]
 
 
 @dataclass
@@ -47,11 +47,11 @@ class PurgeRun:
             return False
         task = self.tasks[0]
         beyond = () if self._after is None else (task.key > self._after,)
-        query = task.key.model.select(task.key).where(task.due, *beyond).order_by(task.key).limit(_AT_ONCE)
+        query = task.key.model.select(task.key).where(task.due, *beyond).order_by(task.key).limit(_BATCH_SIZE)
         keys = [key for (key,) in query.tuples()]
         if keys:
-            self.counts[task.what] = self.counts.get(task.what, 0) + task.carry_out(keys)
-        if len(keys) < _AT_ONCE:
+            self.counts[task.label] = self.counts.get(task.label, 0) + task.apply(keys)
+        if len(keys) < _BATCH_SIZE:
             self.tasks.pop(0)
             self._after = None
         else:
@@ -76,20 +76,20 @@ class Retention:
         self._audit = audit
         self._now = now
 
-    def begin(self) -> PurgeRun:
+    def start(self) -> PurgeRun:
         """Whoever calls it goes through the batches."""
         return PurgeRun(self._tasks())
 
     def count(self) -> dict[str, int]:
         """How many of what are due. Nothing is changed."""
-        found = {task.what: task.key.model.select().where(task.due).count() for task in self._tasks()}
-        return {what: count for what, count in found.items() if count}
+        found = {task.label: task.key.model.select().where(task.due).count() for task in self._tasks()}
+        return {label: count for label, count in found.items() if count}
 
-    def note(self, sweep: PurgeRun, by: str) -> None:
+    def record(self, run: PurgeRun, by: str) -> None:
         """An entry that tells what is no longer there, if anything is not."""
-        if sweep.counts:
+        if run.counts:
             with self._database.atomic():
-                self._audit.record("data.purged", by, detail=dict(sweep.counts))
+                self._audit.record("data.purged", by, detail=dict(run.counts))
 
     def _tasks(self) -> list[_Task]:
         moment = self._now()
@@ -145,13 +145,13 @@ class Retention:
     def _blanking_audits(self, before: datetime) -> Callable[[list[Any]], int]:
         return self._as_purge(before, self._changing(AuditEntry.id, ip=None))
 
-    def _as_purge(self, before: datetime, carry_out: Callable[[list[Any]], int]) -> Callable[[list[Any]], int]:
+    def _as_purge(self, before: datetime, apply: Callable[[list[Any]], int]) -> Callable[[list[Any]], int]:
         """The triggers that guard the audit log let pass what is older than this, and only in this transaction."""
 
         def run(keys: list[Any]) -> int:
             with self._database.atomic():
                 Installation.update(purging_audit_before=before).execute()
-                done = carry_out(keys)
+                done = apply(keys)
                 Installation.update(purging_audit_before=None).execute()
                 return done
 

@@ -53,7 +53,7 @@ class DecisionDetails:
     reason: str | None = None
     expires_at: datetime | None = None
     is_silent: bool = False
-    keeps_end: bool = False
+    keeps_expiry: bool = False
     """Whether a ban that stands ends when it would have; `expires_at` is for a new one."""
 
 
@@ -77,30 +77,30 @@ class Transitions:
         self._webhook = webhook
         self._now = now
 
-    def change(self, user: User, name: str, by: Actor, decree: DecisionDetails) -> User:
+    def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> User:
         """Carry out approve, reject, ban or unban. Raises `WrongStatus`, also when another actor was faster."""
         transition = TRANSITIONS[name]
         if user.status not in transition.sources:
             raise WrongStatus(user.status)
         changes: dict[str, Any] = {"status": transition.target, "applied_status": transition.target}
         condition = (User.id == user.id) & (User.status == user.status) & (User.applied_status == user.applied_status)
-        return self._follow(user, name, by, decree, changes, condition)
+        return self._apply(user, name, by, details, changes, condition)
 
-    def approve_again(self, user: User, by: Actor, decree: DecisionDetails) -> User:
+    def approve_again(self, user: User, by: Actor, details: DecisionDetails) -> User:
         """An approved user whose row left the game, or came back in a stranger's hands, is meant to play."""
         condition = (User.id == user.id) & (User.status == APPROVED)
-        return self._follow(user, "approve", by, decree, {}, condition)
+        return self._apply(user, "approve", by, details, {}, condition)
 
-    def change_ban(self, user: User, by: Actor, decree: DecisionDetails) -> User:
+    def change_ban(self, user: User, by: Actor, details: DecisionDetails) -> User:
         """Another reason or another end for a ban that stands. Raises `WrongStatus` when it says nothing new."""
-        reason = decree.reason or user.reason
-        expires_at = user.ban_expires_at if decree.keeps_end else decree.expires_at
+        reason = details.reason or user.reason
+        expires_at = user.ban_expires_at if details.keeps_expiry else details.expires_at
         if user.status != BANNED or (reason, expires_at) == (user.reason, user.ban_expires_at):
             raise WrongStatus(user.status)
-        changed = DecisionDetails(reason, expires_at, decree.is_silent)
-        return self._follow(user, "ban", by, changed, {}, (User.id == user.id) & (User.status == BANNED))
+        changed = DecisionDetails(reason, expires_at, details.is_silent)
+        return self._apply(user, "ban", by, changed, {}, (User.id == user.id) & (User.status == BANNED))
 
-    def carry_out_edit(self, user: User, by: Actor = SQL) -> str | None:
+    def apply_sql_edit(self, user: User, by: Actor = SQL) -> str | None:
         """What a status typed in SQL stands for. Returns the transition, or None: it was illegal and is put back."""
         name = find_transition(user.applied_status, user.status)
         condition = (User.id == user.id) & (User.status == user.status)
@@ -111,112 +111,112 @@ class Transitions:
             return None
         before = user.status
         user.status = user.applied_status
-        decree = DecisionDetails(_typed_reason(user), user.ban_expires_at)
-        self._follow(user, name, by, decree, {"status": before, "applied_status": before}, condition)
+        details = DecisionDetails(_sql_reason(user), user.ban_expires_at)
+        self._apply(user, name, by, details, {"status": before, "applied_status": before}, condition)
         return name
 
-    def carry_out_edits(self, users: Collection[User], by: Actor = SQL) -> None:
+    def apply_sql_edits(self, users: Collection[User], by: Actor = SQL) -> None:
         """The same for many, each with a legal edit, by few statements. Raises `WrongStatus`: one is another by now."""
         groups: dict[tuple[str, str, str, DecisionDetails], list[User]] = {}
-        reasons = _typed_reasons(users)
+        reasons = _sql_reasons(users)
         for user in users:
             name = find_transition(user.applied_status, user.status)
             assert name is not None, "an illegal edit is put back by itself"
-            decree = DecisionDetails(reasons.get(user.id), user.ban_expires_at)
-            groups.setdefault((name, user.applied_status, user.status, decree), []).append(user)
-        for (name, before, target, decree), group in groups.items():
-            self._follow_many(group, name, before, target, by, decree)
+            details = DecisionDetails(reasons.get(user.id), user.ban_expires_at)
+            groups.setdefault((name, user.applied_status, user.status, details), []).append(user)
+        for (name, before, target, details), group in groups.items():
+            self._apply_many(group, name, before, target, by, details)
 
-    def _follow_many(
-        self, users: Sequence[User], name: str, before: str, target: str, by: Actor, decree: DecisionDetails
+    def _apply_many(
+        self, users: Sequence[User], name: str, before: str, target: str, by: Actor, details: DecisionDetails
     ) -> None:
         moment, ids = self._now(), [user.id for user in users]
-        changes = _changes(name, before, by, decree, moment) | {"applied_status": target}
+        changes = _changes(name, before, by, details, moment) | {"applied_status": target}
         as_seen = (User.status == target) & (User.applied_status == before)
         if User.update(changes).where(User.id.in_(ids) & as_seen).execute() != len(ids):
             raise WrongStatus(target)
         insert_rows(
-            User._meta.database, Review, [_review(user, name, before, target, by, decree, moment) for user in users]
+            User._meta.database, Review, [_review(user, name, before, target, by, details, moment) for user in users]
         )
         newest: Any = (
             Review.select(Review.user_id, Review.id).where(Review.user_id.in_(ids)).order_by(Review.id).tuples()
         )
         review_ids: dict[int, int] = dict(newest)
         names = [user.username for user in users]
-        self._audit.record_each(TRANSITIONS[name].action, by.name, names, _detail(decree, before), by.ip)
+        self._audit.record_each(TRANSITIONS[name].action, by.name, names, _detail(details, before), by.ip)
         with self._webhook.batched(), self._mail_queue.batched():
             for user in users:
-                user.reason, user.ban_expires_at = decree.reason, changes["ban_expires_at"]
+                user.reason, user.ban_expires_at = details.reason, changes["ban_expires_at"]
                 self._webhook.enqueue(
-                    TRANSITIONS[name].event, user.username, target, decree.reason, user.ban_expires_at
+                    TRANSITIONS[name].event, user.username, target, details.reason, user.ban_expires_at
                 )
-                self._tell_game(name, before, user)
-                self._mail(name, user, review_ids[user.id])
+                self._enqueue_command(name, before, user)
+                self._enqueue_mail(name, user, review_ids[user.id])
 
     def end_ban(self, user: User, by: Actor = SYNC) -> User:
         """The ban's time is over: back to where it came from."""
         target = user.banned_from or APPROVED
         changes: dict[str, Any] = {"status": target, "applied_status": target}
         condition = (User.id == user.id) & (User.status == BANNED)
-        decree = DecisionDetails("the ban has ended", is_silent=True)
-        return self._follow(user, "unban", by, decree, changes, condition)
+        details = DecisionDetails("the ban has ended", is_silent=True)
+        return self._apply(user, "unban", by, details, changes, condition)
 
-    def reject_taken(self, user: User, by: Actor = SYNC) -> User:
+    def reject_name_conflict(self, user: User, by: Actor = SYNC) -> User:
         """The name belongs to a player who was there before the registration."""
         return self.change(user, "reject", by, DecisionDetails("name_taken_in_game"))
 
-    def note_registration(self, user: User, by: Actor) -> None:
+    def record_registration(self, user: User, by: Actor) -> None:
         """There is a new user."""
         self._audit.record("user.registered", by.name, user.username, ip=by.ip)
         self._webhook.enqueue("registered", user.username, user.status)
 
-    def note_deletion(self, key: str) -> None:
+    def record_deletion(self, key: str) -> None:
         """Somebody deleted the user of this name with SQL."""
         self._audit.record("user.deleted", SQL.name, key)
         self._webhook.enqueue("deleted", key, DELETED)
         self._console.on_deletion(key, None, was_banned=_was_banned(key))
 
-    def delete(self, user: User, by: Actor, decree: DecisionDetails) -> None:
+    def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """The user goes, and the sessions with it; the reviews stay."""
-        self._write_review(user, "delete", None, by, decree)
+        self._write_review(user, "delete", None, by, details)
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
-        self._audit.record("user.deleted", by.name, user.username, _detail(decree, user.status), by.ip)
-        self._webhook.enqueue("deleted", user.username, DELETED, decree.reason)
+        self._audit.record("user.deleted", by.name, user.username, _detail(details, user.status), by.ip)
+        self._webhook.enqueue("deleted", user.username, DELETED, details.reason)
         self._console.on_deletion(user.username, user.id, was_banned=user.status == BANNED)
 
-    def _follow(
-        self, user: User, name: str, by: Actor, decree: DecisionDetails, changes: dict[str, Any], condition: Any
+    def _apply(
+        self, user: User, name: str, by: Actor, details: DecisionDetails, changes: dict[str, Any], condition: Any
     ) -> User:
         """Write the change if `condition` still holds, and everything that follows from it."""
         moment = self._now()
         target = changes.get("status", user.status)
-        changes |= _changes(name, user.status, by, decree, moment)
+        changes |= _changes(name, user.status, by, details, moment)
         if not User.update(changes).where(condition).execute():
             raise WrongStatus(_status_now(user))
-        review = self._write_review(user, name, target, by, decree)
-        self._audit.record(TRANSITIONS[name].action, by.name, user.username, _detail(decree, user.status), by.ip)
+        review = self._write_review(user, name, target, by, details)
+        self._audit.record(TRANSITIONS[name].action, by.name, user.username, _detail(details, user.status), by.ip)
         changed = User.get_by_id(user.id)
         self._webhook.enqueue(
-            TRANSITIONS[name].event, changed.username, changed.status, decree.reason, changed.ban_expires_at
+            TRANSITIONS[name].event, changed.username, changed.status, details.reason, changed.ban_expires_at
         )
-        self._tell_game(name, user.status, changed)
-        if not decree.is_silent:
-            self._mail(name, changed, review.id)
+        self._enqueue_command(name, user.status, changed)
+        if not details.is_silent:
+            self._enqueue_mail(name, changed, review.id)
         return changed
 
-    def _tell_game(self, name: str, before: str, changed: User) -> None:
+    def _enqueue_command(self, name: str, before: str, changed: User) -> None:
         """Also of silent decisions: whoever is banned does not play on."""
         if name == "ban" and before != BANNED:
             self._console.on_ban(changed.username, changed.id, changed.reason)
         elif name == "unban":
             self._console.on_unban(changed.username, changed.id)
 
-    def _write_review(self, user: User, name: str, target: str | None, by: Actor, decree: DecisionDetails) -> Review:
-        review: Review = Review.create(**_review(user, name, user.status, target, by, decree, self._now()))
+    def _write_review(self, user: User, name: str, target: str | None, by: Actor, details: DecisionDetails) -> Review:
+        review: Review = Review.create(**_review(user, name, user.status, target, by, details, self._now()))
         return review
 
-    def _mail(self, name: str, user: User, review_id: int) -> None:
+    def _enqueue_mail(self, name: str, user: User, review_id: int) -> None:
         if name == "approve":
             # an adopted player has a password in the game
             needs_password = user.password_hash is None and user.origin != "adopted"
@@ -229,17 +229,17 @@ class Transitions:
             self._mail_queue.send_unbanned(user, review_id)
 
 
-def _changes(name: str, before: str, by: Actor, decree: DecisionDetails, moment: datetime) -> dict[str, Any]:
+def _changes(name: str, before: str, by: Actor, details: DecisionDetails, moment: datetime) -> dict[str, Any]:
     """The columns of the user that a transition writes beside the status."""
-    changes: dict[str, Any] = {"reason": decree.reason, "reviewed_by": by.name, "reviewed_at": moment}
+    changes: dict[str, Any] = {"reason": details.reason, "reviewed_by": by.name, "reviewed_at": moment}
     if name != "ban":
         return changes | {"ban_expires_at": None, "banned_from": None}
-    changes |= {"ban_expires_at": decree.expires_at, "token_generation": User.token_generation + 1}
+    changes |= {"ban_expires_at": details.expires_at, "token_generation": User.token_generation + 1}
     return changes if before == BANNED else changes | {"banned_from": before}
 
 
 def _review(
-    user: User, name: str, before: str, target: str | None, by: Actor, decree: DecisionDetails, moment: datetime
+    user: User, name: str, before: str, target: str | None, by: Actor, details: DecisionDetails, moment: datetime
 ) -> dict[str, Any]:
     return {
         "user_id": user.id,
@@ -248,16 +248,16 @@ def _review(
         "transition": name,
         "status_before": before,
         "status_after": target,
-        "reason": decree.reason,
-        "ban_expires_at": decree.expires_at if name == "ban" else None,
+        "reason": details.reason,
+        "ban_expires_at": details.expires_at if name == "ban" else None,
         "operator": by.name,
         "reviewed_at": moment,
         "email_key": user.email_key,
     }
 
 
-def _typed_reasons(users: Collection[User]) -> dict[int, str]:
-    """The same as `_typed_reason` for many, by id; those without one are left out."""
+def _sql_reasons(users: Collection[User]) -> dict[int, str]:
+    """The same as `_sql_reason` for many, by id; those without one are left out."""
     ids = [user.id for user in users if user.reason]
     if not ids:
         return {}
@@ -268,7 +268,7 @@ def _typed_reasons(users: Collection[User]) -> dict[int, str]:
     return {user.id: str(user.reason) for user in users if user.reason and last.get(user.id) != user.reason}
 
 
-def _typed_reason(user: User) -> str | None:
+def _sql_reason(user: User) -> str | None:
     """The reason typed together with a status; the one of the last review is an old story."""
     last = Review.select(Review.reason).where(Review.user_id == user.id).order_by(Review.id.desc()).first()
     is_new = last is None or user.reason != last.reason
@@ -288,10 +288,10 @@ def _status_now(user: User) -> str:
     return str(row.status)
 
 
-def _detail(decree: DecisionDetails, status_before: str) -> dict[str, Any]:
+def _detail(details: DecisionDetails, status_before: str) -> dict[str, Any]:
     detail: dict[str, Any] = {"statusBefore": status_before}
-    if decree.reason is not None:
-        detail["reason"] = decree.reason
-    if decree.expires_at is not None:
-        detail["expiresAt"] = epoch_ms(decree.expires_at)
+    if details.reason is not None:
+        detail["reason"] = details.reason
+    if details.expires_at is not None:
+        detail["expiresAt"] = epoch_ms(details.expires_at)
     return detail

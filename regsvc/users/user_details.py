@@ -94,17 +94,17 @@ def list_clients(user: User, limit: int) -> list[ClientRecord]:
 
 def list_mails(user: User, limit: int) -> list[MailEntry]:
     """Those about the user, and those to the address if it is proven: an unproven one may be somebody else's."""
-    is_his = OutboxEntry.user_id == user.id
+    is_own = OutboxEntry.user_id == user.id
     if user.email_key is not None and user.is_email_verified:
-        is_his = is_his | (OutboxEntry.recipient_key == user.email_key)
-    rows = _newest(OutboxEntry.select().where(OutboxEntry.kind == "mail", is_his), OutboxEntry.id, limit)
+        is_own = is_own | (OutboxEntry.recipient_key == user.email_key)
+    rows = _newest(OutboxEntry.select().where(OutboxEntry.kind == "mail", is_own), OutboxEntry.id, limit)
     return [mail_entry(row, user.username if row.user_id == user.id else None) for row in rows]
 
 
 def list_own_reviews(user: User, limit: int) -> list[ReviewRecord]:
     """The decisions about this user alone."""
-    is_his = (Review.username_key == user.username_key) & (Review.user_id == user.id)
-    return [_review(row, user) for row in _newest(Review.select().where(is_his), Review.id, limit)]
+    is_own = (Review.username_key == user.username_key) & (Review.user_id == user.id)
+    return [_review(row, user) for row in _newest(Review.select().where(is_own), Review.id, limit)]
 
 
 def list_history(user: User, limit: int) -> list[ReviewRecord]:
@@ -197,13 +197,13 @@ class QuestionnaireResult:
     answers: tuple[AnsweredQuestion, ...]
 
 
-AT_MOST: Final = 100
+MAX_RECORDS: Final = 100
 """How many records of one kind are told; of mails and audit entries other routes tell the rest."""
 
 
 @dataclass(frozen=True)
 class UserDetails:
-    """`entry` is the user's line in the list. Lists are newest first, each with at most `AT_MOST` records."""
+    """`entry` is the user's line in the list. Lists are newest first, each with at most `MAX_RECORDS` records."""
 
     entry: UserListItem
     is_email_verified: bool
@@ -224,7 +224,7 @@ class UserDetailsLoader:
     """Blocking: a rule for a worker thread."""
 
     users: UserList
-    find_answers: Callable[[int], QuestionnaireResult | None]
+    find_questionnaire: Callable[[int], QuestionnaireResult | None]
     now: Clock
 
     def get(self, username: str) -> UserDetails:
@@ -240,10 +240,10 @@ class UserDetailsLoader:
             registration_ip=user.registration_ip,
             password_set_at=user.password_set_at,
             banned_from=user.banned_from,
-            questionnaire=self.find_answers(user.id),
-            history=list_history(user, AT_MOST),
-            mails=list_mails(user, AT_MOST),
-            sessions=list_sessions(user, self.now(), AT_MOST),
-            clients=list_clients(user, AT_MOST),
+            questionnaire=self.find_questionnaire(user.id),
+            history=list_history(user, MAX_RECORDS),
+            mails=list_mails(user, MAX_RECORDS),
+            sessions=list_sessions(user, self.now(), MAX_RECORDS),
+            clients=list_clients(user, MAX_RECORDS),
             player=find_player(user),
         )

@@ -16,7 +16,7 @@ from regsvc.core.errors import InvalidField
 from regsvc.database.models import PENDING, STATUSES, ChatLink, Player, Review, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
 
-_LOOKED_AT: Final = 10_000  # of a page's names and addresses together; nobody reads more
+_MAX_REVIEWS: Final = 10_000  # of a page's names and addresses together; nobody reads more
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
         Review.select(Review.id, Review.username_key, Review.email_key, Review.reason, Review.reviewed_at)
         .where(Review.transition == "reject", Review.username_key.in_(names) | Review.email_key.in_(addresses))
         .order_by(Review.id.desc())
-        .limit(_LOOKED_AT)
+        .limit(_MAX_REVIEWS)
     )
     by_name: dict[str, list[Review]] = {}
     by_address: dict[str | None, list[Review]] = {}
@@ -46,16 +46,16 @@ def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
         by_name.setdefault(review.username_key, []).append(review)
         by_address.setdefault(review.email_key, []).append(review)
     return {
-        user.id: _sum_up([*by_name.get(user.username_key, ()), *_of_address(by_address, user.email_key)])
+        user.id: _summarize([*by_name.get(user.username_key, ()), *_with_address(by_address, user.email_key)])
         for user in users
     }
 
 
-def _of_address(by_address: dict[str | None, list[Review]], key: str | None) -> list[Review]:
+def _with_address(by_address: dict[str | None, list[Review]], key: str | None) -> list[Review]:
     return by_address.get(key, []) if key is not None else []
 
 
-def _sum_up(reviews: Sequence[Review]) -> Rejections:
+def _summarize(reviews: Sequence[Review]) -> Rejections:
     """Of reviews that may stand there twice, by their name and by their address."""
     distinct = {review.id: review for review in reviews}
     if not distinct:
@@ -69,13 +69,13 @@ PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "p
 
 _ALL: Final = "all"
 _MAX_SIZE: Final = 100
-_USUAL_SIZE: Final = 20
+_DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
 _MAX_ID: Final = 2**63 - 1
 
-_COUNT_KEPT_FROM: Final = 100_000
-_COUNT_KEPT_FOR: Final = timedelta(seconds=30)
-_COUNTS_KEPT: Final = 64
+_CACHED_FROM: Final = 100_000
+_CACHED_FOR: Final = timedelta(seconds=30)
+_MAX_CACHED: Final = 64
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class UserList:
         _validate(query)
         is_queue = query.status == PENDING
         sort = _SORTS[query.sort or ("oldest" if is_queue else "newest")]
-        size = query.size or (_REVIEW_QUEUE_SIZE if is_queue else _USUAL_SIZE)
+        size = query.size or (_REVIEW_QUEUE_SIZE if is_queue else _DEFAULT_SIZE)
         if query.after is not None:
             return self._page_after(query, sort, size, query.after)
         return self._numbered_page(query, sort, size, query.page or 1)
@@ -266,7 +266,7 @@ class UserList:
         total = self._counts.find(filters)
         if total is None:
             total = int(self._matching(query, fn.COUNT(User.id)).scalar())
-            self._counts.keep(filters, total)
+            self._counts.store(filters, total)
         return total
 
 
@@ -276,23 +276,23 @@ class CountCache:
     def __init__(self, now: Clock) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, ...], tuple[int, datetime]] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, ...], tuple[int, datetime]] = OrderedDict()
 
     def find(self, filters: tuple[str, ...]) -> int | None:
         """The count, or None if there is none or it is too old."""
         with self._lock:
-            total, counted_at = self._kept.get(filters, (0, None))
-        if counted_at is None or abs(self._now() - counted_at) >= _COUNT_KEPT_FOR:
+            total, counted_at = self._cached.get(filters, (0, None))
+        if counted_at is None or abs(self._now() - counted_at) >= _CACHED_FOR:
             return None
         return total
 
-    def keep(self, filters: tuple[str, ...], total: int) -> None:
+    def store(self, filters: tuple[str, ...], total: int) -> None:
         with self._lock:
-            self._kept.pop(filters, None)
-            if total > _COUNT_KEPT_FROM:
-                self._kept[filters] = (total, self._now())
-            while len(self._kept) > _COUNTS_KEPT:
-                self._kept.popitem(last=False)
+            self._cached.pop(filters, None)
+            if total > _CACHED_FROM:
+                self._cached[filters] = (total, self._now())
+            while len(self._cached) > _MAX_CACHED:
+                self._cached.popitem(last=False)
 
 
 def _validate(query: UserQuery) -> None:
@@ -312,7 +312,7 @@ def _validate(query: UserQuery) -> None:
 def _full_rows() -> Any:
     """Users with what their player row says; one without has a `plugin_state` of None."""
     return (
-        _joined(
+        _join_player(
             User.select(
                 User.id,
                 User.username,
@@ -350,7 +350,7 @@ def _chat_account(row: Any) -> ChatAccount | None:
     return None if row.chat_id is None else ChatAccount(row.chat_platform, row.chat_id, row.chat_username)
 
 
-def _joined(users: Any) -> Any:
+def _join_player(users: Any) -> Any:
     return users.join(Player, JOIN.LEFT_OUTER, on=(Player.username_key == User.username_key))
 
 
@@ -359,7 +359,7 @@ def _in_plugin_state(users: Any, state: str) -> Any:
     is_in_state = Player.plugin_state == state
     if state == "pending":
         is_in_state = is_in_state | Player.plugin_state.is_null()
-    return _joined(users).where(is_in_state)
+    return _join_player(users).where(is_in_state)
 
 
 def _ids_by_number(matching: Any, sort: _Sort, offset: int, size: int, total: int) -> list[int]:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaPolicy, CaptchaProof, Captchas, Use
-from regsvc.accounts.captcha.pictures import Question, ask_characters, draw
+from regsvc.accounts.captcha.pictures import Puzzle, make_text, render
 from regsvc.accounts.captcha.store import ChallengeStore
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core import errors
@@ -24,31 +24,31 @@ EVERYTHING: tuple[Use, ...] = ("register", "verify_send", "login")
 MAX_WAITING = 2
 
 
-class Booth:
+class CaptchaHarness:
     """Captchas whose questions the test overhears."""
 
-    def __init__(self, clock: ManualClock, policy: CaptchaPolicy, draw: Callable[[str], bytes] = draw) -> None:
-        self.heard: list[Question] = []
+    def __init__(self, clock: ManualClock, policy: CaptchaPolicy, render: Callable[[str], bytes] = render) -> None:
+        self.puzzles: list[Puzzle] = []
         self.pool = BoundedPool("captcha", 1, MAX_WAITING)
-        self.outstanding = ChallengeStore(clock, 100, 10)
+        self.challenges = ChallengeStore(clock, 100, 10)
         self.captchas = Captchas(
             policy=policy,
-            ask=self._ask,
-            draw=draw,
+            make_puzzle=self._make_puzzle,
+            render=render,
             pool=self.pool,
-            outstanding=self.outstanding,
+            challenges=self.challenges,
             limits=MemoryLimits(clock),
             now=clock,
         )
 
-    def _ask(self) -> Question:
-        self.heard.append(ask_characters(4))
-        return self.heard[-1]
+    def _make_puzzle(self) -> Puzzle:
+        self.puzzles.append(make_text(4))
+        return self.puzzles[-1]
 
     def proof(self, caller: Caller = ALICE) -> CaptchaProof:
         """Of a new challenge, the right one."""
         challenge = asyncio.run(self.captchas.generate(caller))
-        return CaptchaProof(challenge.token, self.heard[-1].answer)
+        return CaptchaProof(challenge.token, self.puzzles[-1].answer)
 
     def succeed(self, use: Use, proof: CaptchaProof, caller: Caller = ALICE) -> None:
         """A request that is done; raises what the captcha is refused with."""
@@ -67,10 +67,10 @@ def policy() -> CaptchaPolicy:
 
 
 @pytest.fixture
-def booth(clock: ManualClock, policy: CaptchaPolicy) -> Iterator[Booth]:
-    booth = Booth(clock, policy)
-    yield booth
-    booth.pool.close()
+def harness(clock: ManualClock, policy: CaptchaPolicy) -> Iterator[CaptchaHarness]:
+    harness = CaptchaHarness(clock, policy)
+    yield harness
+    harness.pool.close()
 
 
 def wrong(proof: CaptchaProof) -> CaptchaProof:
@@ -80,8 +80,8 @@ def wrong(proof: CaptchaProof) -> CaptchaProof:
 # --- the challenge ---
 
 
-def test_a_challenge_has_a_picture_a_token_and_an_end(booth: Booth, clock: ManualClock) -> None:
-    challenge = asyncio.run(booth.captchas.generate(ALICE))
+def test_a_challenge_has_a_picture_a_token_and_an_end(harness: CaptchaHarness, clock: ManualClock) -> None:
+    challenge = asyncio.run(harness.captchas.generate(ALICE))
     assert challenge.picture.startswith(b"\x89PNG")
     assert challenge.expires_at == clock() + timedelta(minutes=5)
     assert len(challenge.token) >= 22
@@ -89,12 +89,12 @@ def test_a_challenge_has_a_picture_a_token_and_an_end(booth: Booth, clock: Manua
     assert "PNG" not in repr(challenge)
 
 
-def test_no_two_challenges_share_a_token(booth: Booth) -> None:
-    assert len({booth.proof().token for _challenge in range(50)}) == 50
+def test_no_two_challenges_share_a_token(harness: CaptchaHarness) -> None:
+    assert len({harness.proof().token for _challenge in range(50)}) == 50
 
 
-def test_an_answer_is_not_printed(booth: Booth) -> None:
-    proof = booth.proof()
+def test_an_answer_is_not_printed(harness: CaptchaHarness) -> None:
+    proof = harness.proof()
     assert repr(proof) == "CaptchaProof()"
 
 
@@ -102,86 +102,86 @@ def test_an_answer_is_not_printed(booth: Booth) -> None:
 
 
 @pytest.mark.parametrize("use", EVERYTHING)
-def test_a_right_answer_serves_one_success(booth: Booth, use: Use) -> None:
-    proof = booth.proof()
-    booth.succeed(use, proof)
+def test_a_right_answer_serves_one_success(harness: CaptchaHarness, use: Use) -> None:
+    proof = harness.proof()
+    harness.succeed(use, proof)
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed(use, proof)
+        harness.succeed(use, proof)
 
 
 @pytest.mark.parametrize("use", EVERYTHING)
-def test_a_wrong_answer_ends_the_challenge(booth: Booth, use: Use) -> None:
-    proof = booth.proof()
+def test_a_wrong_answer_ends_the_challenge(harness: CaptchaHarness, use: Use) -> None:
+    proof = harness.proof()
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed(use, wrong(proof))
+        harness.succeed(use, wrong(proof))
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed(use, proof)
+        harness.succeed(use, proof)
 
 
-def test_a_refused_registration_leaves_the_answer_good_for_four_more(booth: Booth) -> None:
-    proof = booth.proof()
+def test_a_refused_registration_leaves_the_answer_good_for_four_more(harness: CaptchaHarness) -> None:
+    proof = harness.proof()
     for _use in range(MAX_USES - 1):
-        booth.be_refused("register", proof)
-    booth.succeed("register", proof)
+        harness.be_refused("register", proof)
+    harness.succeed("register", proof)
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("register", proof)
+        harness.succeed("register", proof)
 
 
-def test_five_refusals_end_it(booth: Booth) -> None:
-    proof = booth.proof()
+def test_five_refusals_end_it(harness: CaptchaHarness) -> None:
+    proof = harness.proof()
     for _use in range(MAX_USES):
-        booth.be_refused("register", proof)
+        harness.be_refused("register", proof)
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("register", proof)
+        harness.succeed("register", proof)
 
 
 @pytest.mark.parametrize("use", ["login", "verify_send"])
-def test_elsewhere_a_refusal_spends_it(booth: Booth, use: Use) -> None:
-    proof = booth.proof()
-    booth.be_refused(use, proof)
+def test_elsewhere_a_refusal_spends_it(harness: CaptchaHarness, use: Use) -> None:
+    proof = harness.proof()
+    harness.be_refused(use, proof)
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("register", proof)
+        harness.succeed("register", proof)
 
 
-def test_a_wrong_answer_between_refusals_ends_it_too(booth: Booth) -> None:
-    proof = booth.proof()
-    booth.be_refused("register", proof)
+def test_a_wrong_answer_between_refusals_ends_it_too(harness: CaptchaHarness) -> None:
+    proof = harness.proof()
+    harness.be_refused("register", proof)
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("register", wrong(proof))
+        harness.succeed("register", wrong(proof))
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("register", proof)
+        harness.succeed("register", proof)
 
 
-def test_a_request_that_ended_nobody_knows_how_has_spent_it(booth: Booth) -> None:
+def test_a_request_that_ended_nobody_knows_how_has_spent_it(harness: CaptchaHarness) -> None:
     """What was cancelled may yet be done: its captcha must not serve a second success."""
-    proof = booth.proof()
-    with pytest.raises(asyncio.CancelledError), booth.captchas.guard("register", proof, ALICE):
+    proof = harness.proof()
+    with pytest.raises(asyncio.CancelledError), harness.captchas.guard("register", proof, ALICE):
         raise asyncio.CancelledError
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("register", proof)
+        harness.succeed("register", proof)
 
 
-def test_an_expired_challenge_is_refused(booth: Booth, clock: ManualClock) -> None:
-    proof = booth.proof()
+def test_an_expired_challenge_is_refused(harness: CaptchaHarness, clock: ManualClock) -> None:
+    proof = harness.proof()
     clock.advance(minutes=5)
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("login", proof)
+        harness.succeed("login", proof)
 
 
-def test_a_refusal_does_not_make_a_challenge_live_longer(booth: Booth, clock: ManualClock) -> None:
-    proof = booth.proof()
+def test_a_refusal_does_not_make_a_challenge_live_longer(harness: CaptchaHarness, clock: ManualClock) -> None:
+    proof = harness.proof()
     clock.advance(minutes=4)
-    booth.be_refused("register", proof)
+    harness.be_refused("register", proof)
     clock.advance(minutes=1)
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("register", proof)
+        harness.succeed("register", proof)
 
 
 @pytest.mark.parametrize("spelling", [str.lower, lambda answer: f"  {answer}\t", lambda answer: wide(answer)])
-def test_spelling_does_not_matter(booth: Booth, spelling: Callable[[str], str]) -> None:
-    proof = booth.proof()
+def test_spelling_does_not_matter(harness: CaptchaHarness, spelling: Callable[[str], str]) -> None:
+    proof = harness.proof()
     assert proof.answer is not None
-    booth.succeed("login", CaptchaProof(proof.token, spelling(proof.answer)))
+    harness.succeed("login", CaptchaProof(proof.token, spelling(proof.answer)))
 
 
 def wide(answer: str) -> str:
@@ -190,23 +190,23 @@ def wide(answer: str) -> str:
 
 
 @pytest.mark.parametrize("answer", ["x" * 60_000, "\0", "\ud800", "ſ", "²"])
-def test_odd_answers_are_wrong_ones(booth: Booth, answer: str) -> None:
+def test_odd_answers_are_wrong_ones(harness: CaptchaHarness, answer: str) -> None:
     with pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("login", CaptchaProof(booth.proof().token, answer))
+        harness.succeed("login", CaptchaProof(harness.proof().token, answer))
 
 
 @pytest.mark.parametrize("token", ["nonsense", "", "\ud800", "x" * 60_000])
-def test_odd_tokens_are_unknown(booth: Booth, token: str) -> None:
+def test_odd_tokens_are_unknown(harness: CaptchaHarness, token: str) -> None:
     with pytest.raises((errors.InvalidCaptcha, errors.CaptchaRequired)):
-        booth.succeed("login", CaptchaProof(token, "KXPA"))
+        harness.succeed("login", CaptchaProof(token, "KXPA"))
 
 
 # --- where it is asked for ---
 
 
 @pytest.mark.parametrize("use", EVERYTHING)
-def test_it_asks_for_what_is_missing_and_ends_nothing(booth: Booth, use: Use) -> None:
-    proof = booth.proof()
+def test_it_asks_for_what_is_missing_and_ends_nothing(harness: CaptchaHarness, use: Use) -> None:
+    proof = harness.proof()
     for incomplete, field in [
         (CaptchaProof(), "captchaToken"),
         (CaptchaProof(None, "KXPA"), "captchaToken"),
@@ -215,36 +215,36 @@ def test_it_asks_for_what_is_missing_and_ends_nothing(booth: Booth, use: Use) ->
         (CaptchaProof(proof.token, " "), "captchaAnswer"),
     ]:
         with pytest.raises(errors.CaptchaRequired) as refused:
-            booth.succeed(use, incomplete)
+            harness.succeed(use, incomplete)
         assert refused.value.field == field
-    booth.succeed(use, proof)
+    harness.succeed(use, proof)
 
 
 def test_where_none_is_asked_for_nothing_is_looked_at(clock: ManualClock, policy: CaptchaPolicy) -> None:
-    booth = Booth(clock, dataclasses.replace(policy, required_for=frozenset({"login"})))
-    proof = booth.proof()
+    harness = CaptchaHarness(clock, dataclasses.replace(policy, required_for=frozenset({"login"})))
+    proof = harness.proof()
     for sent in (CaptchaProof(), wrong(proof), proof):
-        booth.succeed("register", sent)
-    booth.succeed("login", proof)
-    booth.pool.close()
+        harness.succeed("register", sent)
+    harness.succeed("login", proof)
+    harness.pool.close()
 
 
 # --- many at once ---
 
 
-def test_while_one_request_holds_it_others_are_refused(booth: Booth) -> None:
-    proof = booth.proof()
-    with booth.captchas.guard("register", proof, ALICE), pytest.raises(errors.InvalidCaptcha):
-        booth.succeed("register", proof)
+def test_while_one_request_holds_it_others_are_refused(harness: CaptchaHarness) -> None:
+    proof = harness.proof()
+    with harness.captchas.guard("register", proof, ALICE), pytest.raises(errors.InvalidCaptcha):
+        harness.succeed("register", proof)
 
 
 @pytest.mark.parametrize("use", EVERYTHING)
-def test_fifty_parallel_requests_are_one_success(booth: Booth, use: Use) -> None:
-    proof = booth.proof()
+def test_fifty_parallel_requests_are_one_success(harness: CaptchaHarness, use: Use) -> None:
+    proof = harness.proof()
 
     async def request() -> str:
         try:
-            with booth.captchas.guard(use, proof, ALICE):
+            with harness.captchas.guard(use, proof, ALICE):
                 await asyncio.sleep(0)
         except errors.InvalidCaptcha as refusal:
             return refusal.code
@@ -261,48 +261,48 @@ def test_fifty_parallel_requests_are_one_success(booth: Booth, use: Use) -> None
 # --- bounds ---
 
 
-def test_challenges_are_bounded_for_each_client_and_in_all(booth: Booth) -> None:
-    kept = booth.proof(ALICE)
+def test_challenges_are_bounded_for_each_client_and_in_all(harness: CaptchaHarness) -> None:
+    kept = harness.proof(ALICE)
     for _challenge in range(20):
-        booth.proof(MALLORY)
-    assert len(booth.outstanding) == 1 + 10
-    booth.succeed("login", kept)
+        harness.proof(MALLORY)
+    assert len(harness.challenges) == 1 + 10
+    harness.succeed("login", kept)
 
 
 def test_pictures_are_limited_for_each_client(clock: ManualClock, policy: CaptchaPolicy) -> None:
-    booth = Booth(clock, dataclasses.replace(policy, picture_limits=(RateLimit.parse("2 per minute"),)))
-    booth.proof(MALLORY)
-    booth.proof(MALLORY)
+    harness = CaptchaHarness(clock, dataclasses.replace(policy, picture_limits=(RateLimit.parse("2 per minute"),)))
+    harness.proof(MALLORY)
+    harness.proof(MALLORY)
     with pytest.raises(errors.RateLimited):
-        booth.proof(MALLORY)
-    booth.proof(ALICE)
+        harness.proof(MALLORY)
+    harness.proof(ALICE)
     clock.advance(minutes=1)
-    booth.proof(MALLORY)
-    booth.pool.close()
+    harness.proof(MALLORY)
+    harness.pool.close()
 
 
 def test_answers_are_limited_for_each_client_so_that_guessing_is_slow(
     clock: ManualClock, policy: CaptchaPolicy
 ) -> None:
-    booth = Booth(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("2 per minute"),)))
+    harness = CaptchaHarness(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("2 per minute"),)))
     for _guess in range(2):
         with pytest.raises(errors.InvalidCaptcha):
-            booth.succeed("login", wrong(booth.proof()), MALLORY)
-    right = booth.proof()
+            harness.succeed("login", wrong(harness.proof()), MALLORY)
+    right = harness.proof()
     with pytest.raises(errors.RateLimited):
-        booth.succeed("login", right, MALLORY)
+        harness.succeed("login", right, MALLORY)
     clock.advance(minutes=1)
-    booth.succeed("login", right, MALLORY)  # what was not looked at is not spent
-    booth.pool.close()
+    harness.succeed("login", right, MALLORY)  # what was not looked at is not spent
+    harness.pool.close()
 
 
 def test_what_names_no_challenge_does_not_count_as_an_answer(clock: ManualClock, policy: CaptchaPolicy) -> None:
-    booth = Booth(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("1 per minute"),)))
+    harness = CaptchaHarness(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("1 per minute"),)))
     for _request in range(10):
         with pytest.raises(errors.InvalidCaptcha):
-            booth.succeed("login", CaptchaProof("unknown", "KXPA"))
-    booth.succeed("login", booth.proof())
-    booth.pool.close()
+            harness.succeed("login", CaptchaProof("unknown", "KXPA"))
+    harness.succeed("login", harness.proof())
+    harness.pool.close()
 
 
 def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, policy: CaptchaPolicy) -> None:
@@ -310,20 +310,20 @@ def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, polic
 
     def draw_slowly(text: str) -> bytes:
         assert brush.wait(10)
-        return draw(text)
+        return render(text)
 
-    booth = Booth(clock, policy, draw_slowly)
+    harness = CaptchaHarness(clock, policy, draw_slowly)
 
     async def crowd() -> None:
         begun: list[Awaitable[object]] = [
-            asyncio.ensure_future(booth.captchas.generate(ALICE)) for _picture in range(1 + MAX_WAITING)
+            asyncio.ensure_future(harness.captchas.generate(ALICE)) for _picture in range(1 + MAX_WAITING)
         ]
         await asyncio.sleep(0)
         with pytest.raises(errors.Overloaded):
-            await booth.captchas.generate(ALICE)
+            await harness.captchas.generate(ALICE)
         brush.set()
         assert len(await asyncio.gather(*begun)) == 1 + MAX_WAITING
 
     asyncio.run(crowd())
-    assert len(booth.outstanding) == 1 + MAX_WAITING
-    booth.pool.close()
+    assert len(harness.challenges) == 1 + MAX_WAITING
+    harness.pool.close()

@@ -4,12 +4,12 @@ from collections.abc import Callable
 import pytest
 from PIL import Image
 
-from regsvc.accounts.captcha.pictures import Question, ask_characters, draw, make_sum
+from regsvc.accounts.captcha.pictures import Puzzle, make_sum, make_text, render
 
 
 @pytest.mark.parametrize("text", ["29+4=?", "KXP", "KXPA", "NNNNNNNN", "HJHJHJHJ"])
 def test_a_picture_is_large_enough_to_read_and_small_enough_to_send(text: str) -> None:
-    png = draw(text)
+    png = render(text)
     with Image.open(io.BytesIO(png)) as picture:
         picture.load()
         assert picture.format == "PNG"
@@ -18,16 +18,19 @@ def test_a_picture_is_large_enough_to_read_and_small_enough_to_send(text: str) -
     assert len(png) < 10_000
 
 
-@pytest.mark.parametrize("ask", [make_sum, lambda: ask_characters(4)], ids=["math", "text"])
-def test_no_two_of_a_thousand_pictures_are_alike(ask: Callable[[], Question]) -> None:
-    assert len({draw(ask().text) for _picture in range(500)} | {draw("29+4=?") for _picture in range(500)}) == 1000
+@pytest.mark.parametrize("make_puzzle", [make_sum, lambda: make_text(4)], ids=["math", "text"])
+def test_no_two_of_a_thousand_pictures_are_alike(make_puzzle: Callable[[], Puzzle]) -> None:
+    assert (
+        len({render(make_puzzle().text) for _picture in range(500)} | {render("29+4=?") for _picture in range(500)})
+        == 1000
+    )
 
 
 def test_the_same_question_is_bent_another_way_each_time() -> None:
     """Not only the colours differ: the shapes in shades of grey do."""
     shapes = set()
     for _picture in range(50):
-        with Image.open(io.BytesIO(draw("KXPA"))) as picture:
+        with Image.open(io.BytesIO(render("KXPA"))) as picture:
             shapes.add(picture.tobytes())
     assert len(shapes) == 50
 
@@ -35,7 +38,7 @@ def test_the_same_question_is_bent_another_way_each_time() -> None:
 def test_ink_stands_out_from_paper_in_every_picture() -> None:
     """The darkest tenth is far darker than the brightest half, whatever colours were drawn."""
     for _picture in range(100):
-        with Image.open(io.BytesIO(draw("29+4=?"))) as picture:
+        with Image.open(io.BytesIO(render("29+4=?"))) as picture:
             tones = sorted(picture.convert("L").tobytes())
         assert tones[len(tones) // 2] - tones[len(tones) // 20] > 70
 
@@ -43,7 +46,7 @@ def test_ink_stands_out_from_paper_in_every_picture() -> None:
 def test_everything_that_was_written_is_on_the_picture() -> None:
     """The widest text leaves a margin of paper on the left and on the right."""
     for _picture in range(30):
-        with Image.open(io.BytesIO(draw("NNNNNNNN"))) as picture:
+        with Image.open(io.BytesIO(render("NNNNNNNN"))) as picture:
             grey = picture.convert("L")
         edges = [grey.getpixel((x, y)) for x in (0, grey.width - 1) for y in range(grey.height)]
         dark = [tone for tone in edges if isinstance(tone, int | float) and tone < 110]

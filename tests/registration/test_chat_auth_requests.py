@@ -30,62 +30,62 @@ def log_in(sessions: Sessions, user: User, caller: Caller) -> str:
 
 
 def test_it_is_spent_once(requests: AuthorizationRequests) -> None:
-    state = requests.begin(None, MINE)
-    spent = requests.spend(state, [OTHERS, MINE], None)
-    assert (spent.token_hash, spent.session_jti) == (MINE, None)
-    assert spent.verifier == requests.verifier_of(state)
+    state = requests.create(None, MINE)
+    redeemed = requests.redeem(state, [OTHERS, MINE], None)
+    assert (redeemed.token_hash, redeemed.session_jti) == (MINE, None)
+    assert redeemed.verifier == requests.pkce_verifier(state)
     with pytest.raises(InvalidState):
-        requests.spend(state, [MINE], None)
+        requests.redeem(state, [MINE], None)
 
 
 def test_the_verifier_belongs_to_the_state_and_the_installation(clock: ManualClock) -> None:
     ours, theirs = (AuthorizationRequests(DerivedSecrets(key * 32), clock) for key in (b"k", b"K"))
-    assert len(ours.verifier_of("state")) == 43
-    assert ours.verifier_of("state") == ours.verifier_of("state")
-    assert len({ours.verifier_of("state"), ours.verifier_of("State"), theirs.verifier_of("state")}) == 3
+    assert len(ours.pkce_verifier("state")) == 43
+    assert ours.pkce_verifier("state") == ours.pkce_verifier("state")
+    assert len({ours.pkce_verifier("state"), ours.pkce_verifier("State"), theirs.pkce_verifier("state")}) == 3
 
 
 def test_the_state_is_not_stored(requests: AuthorizationRequests) -> None:
-    state = requests.begin(None, MINE)
+    state = requests.create(None, MINE)
     stored = str(list(ChatRequest.select().dicts()))
     assert state not in stored
-    assert requests.verifier_of(state) not in stored
+    assert requests.pkce_verifier(state) not in stored
 
 
 @pytest.mark.parametrize("hashes", [[], [OTHERS], ["", "a"], [MINE.upper()]])
 def test_nobody_else_spends_it(requests: AuthorizationRequests, hashes: list[str]) -> None:
-    state = requests.begin(None, MINE)
+    state = requests.create(None, MINE)
     for jti in (None, "", "0" * 32):
         with pytest.raises(InvalidState):
-            requests.spend(state, hashes, jti)
-    assert requests.spend(state, [MINE], None)
+            requests.redeem(state, hashes, jti)
+    assert requests.redeem(state, [MINE], None)
 
 
 def test_the_session_that_began_spends_it_too(
     requests: AuthorizationRequests, sessions: Sessions, alice: User, olivia: User, caller: Caller
 ) -> None:
     hers, others = log_in(sessions, alice, caller), log_in(sessions, olivia, caller)
-    state = requests.begin(hers, MINE)
+    state = requests.create(hers, MINE)
     with pytest.raises(InvalidState):
-        requests.spend(state, [], others)
-    assert requests.spend(state, [], hers).session_jti == hers
+        requests.redeem(state, [], others)
+    assert requests.redeem(state, [], hers).session_jti == hers
 
 
 @pytest.mark.parametrize("state", [None, "", "x", "A" * 43, "A" * 101, "\ud800"])
 def test_what_is_no_state(requests: AuthorizationRequests, state: str | None) -> None:
-    requests.begin(None, MINE)
+    requests.create(None, MINE)
     with pytest.raises(InvalidState):
-        requests.spend(state, [MINE], None)
+        requests.redeem(state, [MINE], None)
 
 
 def test_it_lives_ten_minutes(requests: AuthorizationRequests, clock: ManualClock) -> None:
-    early, late = requests.begin(None, MINE), requests.begin(None, MINE)
+    early, late = requests.create(None, MINE), requests.create(None, MINE)
     clock.advance(minutes=10, milliseconds=-1)
     assert requests.purge_expired() == 0
-    assert requests.spend(early, [MINE], None)
+    assert requests.redeem(early, [MINE], None)
     clock.advance(milliseconds=1)
     with pytest.raises(InvalidState):
-        requests.spend(late, [MINE], None)
+        requests.redeem(late, [MINE], None)
     assert requests.purge_expired() == 1
 
 
@@ -93,30 +93,30 @@ def test_many_who_come_at_once_spend_it_once(
     requests: AuthorizationRequests, our_database: Database, in_parallel: InParallel
 ) -> None:
     for _round in range(20):
-        state = requests.begin(None, MINE)
+        state = requests.create(None, MINE)
 
-        def spend(state: str = state) -> object:
+        def redeem(state: str = state) -> object:
             with our_database.atomic():
-                return requests.spend(state, [MINE], None)
+                return requests.redeem(state, [MINE], None)
 
-        outcomes = in_parallel(spend, 5)
+        outcomes = in_parallel(redeem, 5)
         assert sum(isinstance(outcome, InvalidState) for outcome in outcomes) == 4, outcomes
 
 
 def test_a_flood_of_strangers_ends_its_own_requests(
     requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auth_requests, "MAX_OPEN", 5)
-    monkeypatch.setattr(auth_requests, "_ENDED_AT_ONCE", 2)
+    monkeypatch.setattr(auth_requests, "MAX_OPEN_REQUESTS", 5)
+    monkeypatch.setattr(auth_requests, "_EVICTED_AT_ONCE", 2)
     hers = log_in(sessions, alice, caller)
-    state_of_alice = requests.begin(hers, MINE)
-    flood = [requests.begin(None, OTHERS) for _request in range(20)]
-    state_of_bob = requests.begin(None, MINE)
+    state_of_alice = requests.create(hers, MINE)
+    flood = [requests.create(None, OTHERS) for _request in range(20)]
+    state_of_bob = requests.create(None, MINE)
     assert ChatRequest.select().count() <= 5
     with pytest.raises(InvalidState):
-        requests.spend(flood[0], [OTHERS], None)
-    assert requests.spend(state_of_alice, [], hers)
-    assert requests.spend(state_of_bob, [MINE], None)
+        requests.redeem(flood[0], [OTHERS], None)
+    assert requests.redeem(state_of_alice, [], hers)
+    assert requests.redeem(state_of_bob, [MINE], None)
 
 
 # --- Whose it is ---
@@ -126,24 +126,24 @@ def test_the_beginner_is_who_owns_the_session(
     requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller
 ) -> None:
     jti = log_in(sessions, alice, caller)
-    assert requests.find_beginner(requests.spend(requests.begin(jti, MINE), [MINE], None)) == alice
-    assert requests.find_beginner(requests.spend(requests.begin(None, MINE), [MINE], None)) is None
+    assert requests.get_initiating_user(requests.redeem(requests.create(jti, MINE), [MINE], None)) == alice
+    assert requests.get_initiating_user(requests.redeem(requests.create(None, MINE), [MINE], None)) is None
 
 
 def test_a_request_goes_with_its_session(
     requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller
 ) -> None:
     jti = log_in(sessions, alice, caller)
-    state = requests.begin(jti, MINE)
+    state = requests.create(jti, MINE)
     sessions.revoke(jti)
     assert ChatRequest.select().count() == 0
     with pytest.raises(InvalidState):
-        requests.spend(state, [MINE], None)
+        requests.redeem(state, [MINE], None)
 
 
 def test_a_session_that_has_just_ended_begins_nothing(requests: AuthorizationRequests) -> None:
     with pytest.raises(Unauthorized):
-        requests.begin("0" * 32, MINE)
+        requests.create("0" * 32, MINE)
 
 
 @pytest.mark.parametrize("end", ["log out", "password", "password by SQL", "ban", "expiry", "delete"])
@@ -151,7 +151,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_gets_nothing(
     requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller, clock: ManualClock, end: str
 ) -> None:
     jti = log_in(sessions, alice, caller)
-    spent = requests.spend(requests.begin(jti, MINE), [MINE], None)
+    redeemed = requests.redeem(requests.create(jti, MINE), [MINE], None)
     if end == "log out":
         sessions.revoke(jti)
     elif end == "password":
@@ -165,4 +165,4 @@ def test_a_session_that_ends_while_the_platform_is_asked_gets_nothing(
     else:
         User.delete().where(User.id == alice.id).execute()
     with pytest.raises(InvalidState):
-        requests.find_beginner(spent)
+        requests.get_initiating_user(redeemed)

@@ -12,7 +12,7 @@ from regsvc.core.errors import InvalidState, Overloaded, ProviderUnavailable
 from regsvc.database.models import ChatLink, ChatRequest
 from regsvc.registration.chat import linking
 from regsvc.registration.chat.auth_requests import Initiator
-from regsvc.registration.chat.linking import ChatLinking, LinkResult, LinkStart, ProviderAnswer
+from regsvc.registration.chat.linking import AuthorizationResponse, ChatLinking, LinkResult, LinkStart
 from tests.support.authme_tables import AuthMeTable
 from tests.support.chat_browser import query_of
 from tests.support.game_server import GameServer
@@ -48,11 +48,11 @@ def chat(services: ServiceHarness) -> ChatLinking:
     return chat
 
 
-def agree(server: OAuthServer, begun: LinkStart, person: ChatPerson) -> ProviderAnswer:
+def agree(server: OAuthServer, begun: LinkStart, person: ChatPerson) -> AuthorizationResponse:
     """What the platform sends a person back with who agrees."""
     request = PlatformRequest("GET", begun.auth_url, query_of(begun.auth_url), {})
     answer = query_of(server.platform.authorize(request, person).headers["Location"])
-    return ProviderAnswer(answer["state"], answer["code"])
+    return AuthorizationResponse(answer["state"], answer["code"])
 
 
 async def link(chat: ChatLinking, server: OAuthServer, person: ChatPerson) -> LinkResult:

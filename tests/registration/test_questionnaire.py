@@ -4,7 +4,7 @@ import pytest
 
 from regsvc.core.errors import InvalidAnswer
 from regsvc.registration.questionnaire.questions import (
-    NO_WORDS,
+    EMPTY_TEXT,
     Answer,
     ChoiceQuestion,
     Evaluation,
@@ -41,7 +41,7 @@ def text(number: int = 1, *, required: bool = True, max_score: int = 0, **more: 
         min_length=more.get("at_least", 0),
         max_length=more.get("at_most", 1000),
         is_multiline=bool(more.get("multiline")),
-        placeholder=NO_WORDS,
+        placeholder=EMPTY_TEXT,
         max_score=max_score,
         scoring_rule="",
     )
@@ -51,8 +51,8 @@ def chosen(*ids: int, **more: str) -> Answer:
     return Answer(selected_option_ids=ids, **more)
 
 
-def judge(answers: dict[str, Answer], *questions: Question, pass_score: int = 0) -> Evaluation:
-    return Questionnaire(questions, pass_score).judge(answers)
+def evaluate(answers: dict[str, Answer], *questions: Question, pass_score: int = 0) -> Evaluation:
+    return Questionnaire(questions, pass_score).evaluate(answers)
 
 
 # --- what is refused ---
@@ -87,20 +87,20 @@ def test_it_refuses_an_answer_that_breaks_a_rule(
     question: Question, answer: Answer, fault: str, facts: dict[str, int]
 ) -> None:
     with pytest.raises(InvalidAnswer) as refused:
-        judge({"1": answer}, question)
+        evaluate({"1": answer}, question)
     assert refused.value.facts == {"fault": fault, "questionId": 1, **facts}
     assert refused.value.field == "answers"
 
 
 def test_it_refuses_an_answer_to_a_question_that_is_not_asked() -> None:
     with pytest.raises(InvalidAnswer) as refused:
-        judge({"1": chosen(0), "2": chosen(0)}, choice(1, 2))
+        evaluate({"1": chosen(0), "2": chosen(0)}, choice(1, 2))
     assert refused.value.facts == {"fault": "unknown_question", "questionId": 2}
 
 
 def test_the_first_fault_in_the_order_of_the_questions_is_told() -> None:
     with pytest.raises(InvalidAnswer) as refused:
-        judge({"4": chosen(9), "7": Answer()}, choice(1, 2, number=7), choice(1, 2, number=4))
+        evaluate({"4": chosen(9), "7": Answer()}, choice(1, 2, number=7), choice(1, 2, number=4))
     assert refused.value.facts["questionId"] == 7
 
 
@@ -109,31 +109,33 @@ def test_the_first_fault_in_the_order_of_the_questions_is_told() -> None:
 
 def test_what_may_be_left_out_may_be_left_out() -> None:
     questions = (choice(5, 6, required=False), text(2, required=False, at_least=10, max_score=10))
-    judgement = judge({"2": Answer(type="text", text=" ")}, *questions)
-    assert (judgement.score, judgement.unread) == (0, ())
+    evaluation = evaluate({"2": Answer(type="text", text=" ")}, *questions)
+    assert (evaluation.score, evaluation.unread) == (0, ())
 
 
 def test_a_length_is_counted_in_characters_without_the_white_space_around() -> None:
-    judge({"1": Answer(text="\n 你好吗 \r\n")}, text(at_least=3, at_most=3))
+    evaluate({"1": Answer(text="\n 你好吗 \r\n")}, text(at_least=3, at_most=3))
 
 
 def test_a_text_of_one_line_is_kept_as_one_line() -> None:
-    assert judge({"1": Answer(text="one\r\ntwo\u2028three")}, text()).answers[0].text == "one two three"
-    assert judge({"1": Answer(text="one\r\n two")}, text(multiline=True)).answers[0].text == "one\n two"
+    assert evaluate({"1": Answer(text="one\r\ntwo\u2028three")}, text()).answers[0].text == "one two three"
+    assert evaluate({"1": Answer(text="one\r\n two")}, text(multiline=True)).answers[0].text == "one\n two"
 
 
 # --- points ---
 
 
 def test_points_are_added_up() -> None:
-    judgement = judge({"1": chosen(2), "2": chosen(1, 0)}, choice(0, 10, 30, single=True), choice(5, 7, -9, number=2))
-    assert (judgement.score, judgement.max_score) == (42, 42)
+    evaluation = evaluate(
+        {"1": chosen(2), "2": chosen(1, 0)}, choice(0, 10, 30, single=True), choice(5, 7, -9, number=2)
+    )
+    assert (evaluation.score, evaluation.max_score) == (42, 42)
 
 
 def test_a_wrong_choice_costs_points_but_nobody_ends_below_nothing() -> None:
     questions = (choice(30, -10, single=True), choice(-100, 50, number=2))
-    assert judge({"1": chosen(1), "2": chosen(1)}, *questions).score == 40
-    assert judge({"1": chosen(0), "2": chosen(0)}, *questions).score == 0
+    assert evaluate({"1": chosen(1), "2": chosen(1)}, *questions).score == 40
+    assert evaluate({"1": chosen(0), "2": chosen(0)}, *questions).score == 0
 
 
 @pytest.mark.parametrize(
@@ -154,12 +156,12 @@ def test_the_most_that_a_question_brings(question: Question, most: int) -> None:
 
 
 def test_nobody_ends_below_nothing_even_where_nothing_can_be_had() -> None:
-    assert judge({"1": chosen(0)}, choice(-3, -4)).max_score == 0
+    assert evaluate({"1": chosen(0)}, choice(-3, -4)).max_score == 0
 
 
 def test_the_pass_score_itself_passes() -> None:
     questions = (choice(60, 59, 61, single=True),)
-    verdicts = [judge({"1": chosen(place)}, *questions, pass_score=60).is_passed for place in range(3)]
+    verdicts = [evaluate({"1": chosen(place)}, *questions, pass_score=60).is_passed for place in range(3)]
     assert verdicts == [True, False, True]
 
 
@@ -168,23 +170,25 @@ def test_the_pass_score_itself_passes() -> None:
 
 def test_an_unread_text_passes_as_long_as_it_could_still_bring_what_is_missing() -> None:
     questions = (choice(60, 20, 19, single=True), text(2, max_score=40))
-    by_choice = [judge({"1": chosen(place), "2": Answer(text="Hi")}, *questions, pass_score=60) for place in range(3)]
-    assert [judgement.is_passed for judgement in by_choice] == [True, True, False]
-    assert [judgement.requires_review for judgement in by_choice] == [True, True, False]
-    assert [judgement.score for judgement in by_choice] == [60, 20, 19]
+    by_choice = [
+        evaluate({"1": chosen(place), "2": Answer(text="Hi")}, *questions, pass_score=60) for place in range(3)
+    ]
+    assert [evaluation.is_passed for evaluation in by_choice] == [True, True, False]
+    assert [evaluation.requires_review for evaluation in by_choice] == [True, True, False]
+    assert [evaluation.score for evaluation in by_choice] == [60, 20, 19]
 
 
 def test_a_text_without_points_is_read_as_well() -> None:
-    judgement = judge({"1": chosen(0), "2": Answer(text="Hi")}, choice(60, 0), text(2), pass_score=60)
-    assert (judgement.is_passed, judgement.requires_review, judgement.open_points) == (True, True, 0)
+    evaluation = evaluate({"1": chosen(0), "2": Answer(text="Hi")}, choice(60, 0), text(2), pass_score=60)
+    assert (evaluation.is_passed, evaluation.requires_review, evaluation.open_points) == (True, True, 0)
 
 
 def test_a_text_that_was_scored_needs_nobody() -> None:
     question = text(2, max_score=40)
-    judgement = judge({"1": chosen(0), "2": Answer(text="Hi")}, choice(30, 0), question, pass_score=60)
-    good = judgement.with_points({2: ScoredAnswer(question, text="Hi", points=30)})
+    evaluation = evaluate({"1": chosen(0), "2": Answer(text="Hi")}, choice(30, 0), question, pass_score=60)
+    good = evaluation.with_points({2: ScoredAnswer(question, text="Hi", points=30)})
     assert (good.score, good.is_passed, good.requires_review) == (60, True, False)
-    bad = judgement.with_points({2: ScoredAnswer(question, text="Hi", points=29)})
+    bad = evaluation.with_points({2: ScoredAnswer(question, text="Hi", points=29)})
     assert (bad.score, bad.is_passed, bad.requires_review) == (59, False, False)
 
 

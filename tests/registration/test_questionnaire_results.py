@@ -31,8 +31,8 @@ def results(our_database: Database, clock: ManualClock) -> QuestionnaireResults:
     return QuestionnaireResults(DerivedSecrets(b"k" * 32), clock, timedelta(minutes=10))
 
 
-def keep(results: QuestionnaireResults, judgement: Evaluation = PASSED) -> str:
-    return results.keep(judgement, ANSWERS, "60 of 100 points.").token
+def keep(results: QuestionnaireResults, evaluation: Evaluation = PASSED) -> str:
+    return results.keep(evaluation, ANSWERS, "60 of 100 points.").token
 
 
 def test_a_token_is_checked_as_often_as_one_likes_and_redeemed_once(

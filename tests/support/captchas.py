@@ -6,7 +6,7 @@ from regsvc.app.app import App
 
 def answer_to(app: App, token: str) -> str:
     """The right answer; AssertionError when no such challenge is outstanding."""
-    challenge = app.captcha_parts.outstanding.find(token)
+    challenge = app.captcha_parts.challenges.find(token)
     assert challenge is not None, "there is no such challenge"
     return challenge.answer.decode()
 

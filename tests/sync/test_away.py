@@ -123,7 +123,7 @@ def test_a_name_somebody_else_decided_first_stops_nobody_else(
     for name in ("Alice", "Bob"):
         services.approved(name)
         type_status(services, name, "banned")
-    carry_out = type(services.app.reconciler._context.transitions).carry_out_edit
+    carry_out = type(services.app.reconciler._context.transitions).apply_sql_edit
 
     def too_late_for_alice(transitions: object, user: User, *args: object) -> str | None:
         if user.username == "Alice":
@@ -133,8 +133,8 @@ def test_a_name_somebody_else_decided_first_stops_nobody_else(
     def too_late_for_one(*given: object) -> None:
         raise errors.WrongStatus("approved")
 
-    monkeypatch.setattr("regsvc.users.transitions.Transitions.carry_out_edits", too_late_for_one)
-    monkeypatch.setattr("regsvc.users.transitions.Transitions.carry_out_edit", too_late_for_alice)
+    monkeypatch.setattr("regsvc.users.transitions.Transitions.apply_sql_edits", too_late_for_one)
+    monkeypatch.setattr("regsvc.users.transitions.Transitions.apply_sql_edit", too_late_for_alice)
     report = services.sync()
     assert [error["username"] for error in report.errors] == ["alice"]
     assert report.locked == 1

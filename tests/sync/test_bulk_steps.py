@@ -132,7 +132,7 @@ def test_one_that_is_another_by_now_keeps_nobody_waiting(
         if at == "row":
             patched.setattr(services.app.context.location.players, "update", not_as_seen(services, "elm05"))
         else:
-            patched.setattr("regsvc.users.transitions.Transitions.carry_out_edits", refuse)
+            patched.setattr("regsvc.users.transitions.Transitions.apply_sql_edits", refuse)
         report = services.sync()
     assert (report.locked, report.errors) == (12, [])
     assert all(services.is_locked(f"elm{number:02}") for number in range(12))

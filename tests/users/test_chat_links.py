@@ -13,7 +13,7 @@ from regsvc.core.email_address import parse_email
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import BANNED, PENDING, REJECTED, AuditEntry, ChatLink, User
-from regsvc.users.chat_links import UNCLAIMED_FOR, ChatAccount, ChatLinks, find_linked_owner
+from regsvc.users.chat_links import CLAIM_TIMEOUT, ChatAccount, ChatLinks, find_linked_owner
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.manual_clock import ManualClock
 
@@ -30,7 +30,7 @@ def links(our_database: Database, clock: ManualClock) -> ChatLinks:
 
 def keep(links: ChatLinks, token: str, account: ChatAccount = ALICES) -> str:
     """An unclaimed link; comes back with its token."""
-    links.keep(account, links.token_hash(token))
+    links.create_unclaimed(account, links.token_hash(token))
     return token
 
 
@@ -76,7 +76,7 @@ def test_a_link_is_claimed_once(links: ChatLinks, alice: User, make_user: MakeUs
 
 def test_it_waits_for_an_hour(links: ChatLinks, alice: User, clock: ManualClock) -> None:
     token = keep(links, "token")
-    clock.advance(seconds=(UNCLAIMED_FOR - A_MOMENT).total_seconds())
+    clock.advance(seconds=(CLAIM_TIMEOUT - A_MOMENT).total_seconds())
     assert links.purge_expired() == 0
     assert links.find_unclaimed([token]) == ALICES
     clock.advance(seconds=A_MOMENT.total_seconds())
@@ -84,7 +84,7 @@ def test_it_waits_for_an_hour(links: ChatLinks, alice: User, clock: ManualClock)
     with pytest.raises(LinkTokenInvalid):
         links.claim([token], alice, BY)
     with pytest.raises(LinkTokenInvalid):
-        links.forget(token)
+        links.discard(token)
     assert links.purge_expired() == 1
     assert ChatLink.select().count() == 0
 
@@ -120,7 +120,7 @@ def test_an_account_that_is_somebodys_is_taken(links: ChatLinks, make_user: Make
     with pytest.raises(ChatAccountTaken):
         links.claim([token], bob, BY)
     with pytest.raises(ChatAccountTaken):
-        links.give(ALICES, links.token_hash("another"), bob, BY)
+        links.link(ALICES, links.token_hash("another"), bob, BY)
     assert links.find_of(alice.id) == ALICES
 
 
@@ -143,7 +143,7 @@ def test_a_deleted_user_frees_the_account(links: ChatLinks, alice: User, make_us
 def test_one_user_has_one_account(links: ChatLinks, alice: User) -> None:
     links.claim([keep(links, "first")], alice, BY)
     other = ChatAccount("discord", "2", "other")
-    links.give(other, links.token_hash("second"), alice, BY)
+    links.link(other, links.token_hash("second"), alice, BY)
     assert links.find_of(alice.id) == other
     assert audits() == ["chat.linked", "chat.unlinked", "chat.linked"]
 
@@ -161,19 +161,19 @@ def test_the_same_account_again_brings_its_new_name_and_is_no_news(links: ChatLi
 
 def test_unlinking_frees_the_account(links: ChatLinks, alice: User, make_user: MakeUser) -> None:
     links.claim([keep(links, "hers")], alice, BY)
-    links.end(alice, BY)
+    links.unlink(alice, BY)
     with pytest.raises(ChatNotLinked):
-        links.end(alice, BY)
+        links.unlink(alice, BY)
     links.claim([keep(links, "his")], make_user("Bob"), BY)
     assert audits() == ["chat.linked", "chat.unlinked", "chat.linked"]
 
 
 def test_only_an_unclaimed_link_can_be_dropped_by_its_token(links: ChatLinks, alice: User) -> None:
-    links.forget(keep(links, "first"))
+    links.discard(keep(links, "first"))
     token = keep(links, "second")
     links.claim([token], alice, BY)
     with pytest.raises(LinkTokenInvalid):
-        links.forget(token)
+        links.discard(token)
     assert links.find_of(alice.id) == ALICES
 
 
@@ -183,11 +183,11 @@ def test_only_an_unclaimed_link_can_be_dropped_by_its_token(links: ChatLinks, al
 def test_the_token_shows_a_claimed_account_for_an_hour(links: ChatLinks, alice: User, clock: ManualClock) -> None:
     token = keep(links, "token")
     links.claim([token], alice, BY)
-    assert links.is_shown(alice.id, [token])
-    assert not links.is_shown(alice.id, ["another"])
-    assert not links.is_shown(alice.id, [])
+    assert links.is_token_of(alice.id, [token])
+    assert not links.is_token_of(alice.id, ["another"])
+    assert not links.is_token_of(alice.id, [])
     clock.advance(hours=1)
-    assert not links.is_shown(alice.id, [token])
+    assert not links.is_token_of(alice.id, [token])
 
 
 def test_a_name_is_found_whatever_its_case(links: ChatLinks, alice: User) -> None:

@@ -318,4 +318,4 @@ def test_kept_counts_are_few(
     monkeypatch.setattr(user_list, "_COUNT_KEPT_FROM", -1)
     for number in range(100):
         users.list_users(UserQuery(search=f"nobody {number}"))
-    assert len(users._counts._kept) == 64
+    assert len(users._counts._cached) == 64

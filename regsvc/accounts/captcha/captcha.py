@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from hmac import compare_digest
 from typing import Final, Literal
 
-from regsvc.accounts.captcha.pictures import Question
+from regsvc.accounts.captcha.pictures import Puzzle
 from regsvc.accounts.captcha.store import Challenge, ChallengeStore
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core import errors
@@ -29,7 +29,7 @@ MAX_USES: Final = 5
 """Requests that one right answer serves: four that are refused, and one more."""
 
 _TOKEN_BYTES = 18
-_LONGEST_ANSWER = 64
+_MAX_ANSWER = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,18 @@ class Captchas:
         self,
         *,
         policy: CaptchaPolicy,
-        ask: Callable[[], Question],
-        draw: Callable[[str], bytes],
+        make_puzzle: Callable[[], Puzzle],
+        render: Callable[[str], bytes],
         pool: BoundedPool,
-        outstanding: ChallengeStore,
+        challenges: ChallengeStore,
         limits: MemoryLimits,
         now: Clock,
     ) -> None:
         self._policy = policy
-        self._ask = ask
-        self._draw = draw
+        self._make_puzzle = make_puzzle
+        self._render = render
         self._pool = pool
-        self._outstanding = outstanding
+        self._challenges = challenges
         self._limits = limits
         self._now = now
 
@@ -88,11 +88,11 @@ class Captchas:
         """A new challenge. Raises `RateLimited`, and `Overloaded` when too many wait for their picture."""
         with self._pool.reserve():
             self._limits.hit("captcha.picture", caller.limit_key, self._policy.picture_limits)
-            question = self._ask()
-            picture = await self._pool.run_reserved(self._draw, question.text)
+            puzzle = self._make_puzzle()
+            picture = await self._pool.run_reserved(self._render, puzzle.text)
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         expires_at = self._now() + self._policy.valid
-        self._outstanding.put(token, Challenge(_comparable(question.answer), caller.limit_key, expires_at))
+        self._challenges.put(token, Challenge(_normalize(puzzle.answer), caller.limit_key, expires_at))
         return CaptchaChallenge(token, picture, expires_at)
 
     @contextmanager
@@ -105,31 +105,31 @@ class Captchas:
         if use not in self._policy.required_for:
             yield
             return
-        token, challenge = self._take(proof, caller)
+        token, challenge = self._verify(proof, caller)
         try:
             yield
         except Refusal:  # after anything else nobody knows what was done: it is spent
             if use == "register" and challenge.uses < MAX_USES:
-                self._outstanding.put(token, challenge)
+                self._challenges.put(token, challenge)
             raise
 
-    def _take(self, proof: CaptchaProof, caller: Caller) -> tuple[str, Challenge]:
+    def _verify(self, proof: CaptchaProof, caller: Caller) -> tuple[str, Challenge]:
         """The challenge whose right answer this is, used once more; a wrong one ends it."""
         if not proof.token:
             raise errors.CaptchaRequired(field="captchaToken")
         if proof.answer is None or not proof.answer.strip():
             raise errors.CaptchaRequired
-        challenge = self._outstanding.find(proof.token)
+        challenge = self._challenges.find(proof.token)
         if challenge is None:
             raise errors.InvalidCaptcha
         self._limits.hit("captcha.answer", caller.limit_key, self._policy.answer_limits)
-        self._outstanding.remove(proof.token)
-        if not compare_digest(_comparable(proof.answer), challenge.answer):
+        self._challenges.remove(proof.token)
+        if not compare_digest(_normalize(proof.answer), challenge.answer):
             raise errors.InvalidCaptcha
         challenge.uses += 1
         return proof.token, challenge
 
 
-def _comparable(answer: str) -> bytes:
+def _normalize(answer: str) -> bytes:
     """Trimmed and in one case; the wide digits and letters of a Chinese keyboard are as good as others."""
-    return unicodedata.normalize("NFKC", answer.strip()[:_LONGEST_ANSWER]).casefold().encode(errors="surrogatepass")
+    return unicodedata.normalize("NFKC", answer.strip()[:_MAX_ANSWER]).casefold().encode(errors="surrogatepass")

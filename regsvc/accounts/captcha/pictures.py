@@ -50,7 +50,7 @@ _MARGIN, _LETTER_WIDTH, _SIGN_WIDTH = 8, 40, 30  # pixels that a picture has roo
 _random = SystemRandom()
 
 
-def draw(text: str) -> bytes:
+def render(text: str) -> bytes:
     """A PNG that shows the text (three characters or more, no spaces): `HEIGHT` pixels high, 152 or more wide."""
     written = _bend(_write(text))
     picture = Image.composite(
@@ -200,25 +200,25 @@ _CHARACTERS = "AEHKNPXY23"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Puzzle:
     """`text` is drawn, `answer` is what a person types who can read it. Neither appears in a repr."""
 
     text: str = field(repr=False)
     answer: str = field(repr=False)
 
 
-def question_maker(config: CaptchaSection) -> Callable[[], Question]:
+def puzzle_maker(config: CaptchaSection) -> Callable[[], Puzzle]:
     """A function that comes up with a new question each time."""
-    return partial(ask_characters, config.length) if config.type == "text" else make_sum
+    return partial(make_text, config.length) if config.type == "text" else make_sum
 
 
-def make_sum() -> Question:
+def make_sum() -> Puzzle:
     """A two-digit number plus a one-digit one; who guesses is right one time in thirty at best."""
     tens, ones, other = (secrets.choice(_DIGITS) for _digit in range(3))
-    return Question(f"{tens}{ones}+{other}=?", str(int(tens + ones) + int(other)))
+    return Puzzle(f"{tens}{ones}+{other}=?", str(int(tens + ones) + int(other)))
 
 
-def ask_characters(length: int) -> Question:
+def make_text(length: int) -> Puzzle:
     """Capital letters and digits to copy."""
     text = "".join(secrets.choice(_CHARACTERS) for _character in range(length))
-    return Question(text, text)
+    return Puzzle(text, text)

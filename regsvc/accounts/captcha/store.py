@@ -21,13 +21,13 @@ class Challenge:
 class ChallengeStore:
     """Challenges by their tokens. For the event loop alone: nothing here is thread-safe.
 
-    A client has at most `max_per_client`; of more, its oldest goes. Where `max_in_all` is not enough, the oldest of the
+    A client has at most `max_per_client`; of more, its oldest goes. Where `max_total` is not enough, the oldest of the
     client with the most goes, so that nobody who has one loses it to somebody who has many. Takes about 1 KB each.
     """
 
-    def __init__(self, now: Clock, max_in_all: int, max_per_client: int) -> None:
+    def __init__(self, now: Clock, max_total: int, max_per_client: int) -> None:
         self._now = now
-        self._max_in_all = max_in_all
+        self._max_total = max_total
         self._max_per_client = max_per_client
         self._challenges: OrderedDict[bytes, Challenge] = OrderedDict()
         self._keys_of: dict[str, OrderedDict[bytes, None]] = {}
@@ -39,11 +39,11 @@ class ChallengeStore:
 
     def put(self, token: str, challenge: Challenge) -> None:
         """Keep a challenge, new or removed before; another one may have to go for it."""
-        self._forget_expired()
+        self._evict_expired()
         key, client = hash_key(token), challenge.client
         if len(self._keys_of.get(client, ())) >= self._max_per_client:
             self._remove_oldest_of(client)
-        elif len(self._challenges) >= self._max_in_all:
+        elif len(self._challenges) >= self._max_total:
             self._remove_oldest_of(next(iter(self._clients_with[max(self._clients_with)])))
         self._challenges[key] = challenge
         keys = self._keys_of.setdefault(client, OrderedDict())
@@ -80,7 +80,7 @@ class ChallengeStore:
         if after:
             self._clients_with.setdefault(after, OrderedDict())[client] = None
 
-    def _forget_expired(self) -> None:
+    def _evict_expired(self) -> None:
         now = self._now()
         while self._challenges:
             key, challenge = next(iter(self._challenges.items()))

@@ -138,7 +138,7 @@ class DecisionHandler(ApiHandler):
         reason = (request.reason or "").strip() or None
         details = DecisionDetails(reason, is_silent=request.silent)
         if isinstance(request, BanRequest):
-            details = DecisionDetails(reason, request.ends_at, request.silent, keeps_end=not request.has_end)
+            details = DecisionDetails(reason, request.ends_at, request.silent, keeps_expiry=not request.has_end)
         accounts, by = self.services.accounts, self.principal
 
         async def decide(username: str) -> DecisionResult:

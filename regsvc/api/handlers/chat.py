@@ -24,7 +24,7 @@ from regsvc.api.types.messages import MessageReply
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.registration.chat.auth_requests import Initiator
-from regsvc.registration.chat.linking import ProviderAnswer
+from regsvc.registration.chat.linking import AuthorizationResponse
 from regsvc.registration.chat.unlinking import UnlinkProof
 
 
@@ -59,7 +59,7 @@ class ChatCallbackHandler(ApiHandler):
         Only the client that started the link can complete it. It is recognised by the cookie, the `X-Link-Token`
         header, or the access token that the link was started with.
         """
-        answer = ProviderAnswer(query.state, query.code, query.error)
+        answer = AuthorizationResponse(query.state, query.code, query.error)
         initiator = Initiator(presented_link_tokens(self), self.session.jti if self.session else None)
         finished = await self.services.chat.finish(answer, initiator, self.caller)
         if self._is_browser:

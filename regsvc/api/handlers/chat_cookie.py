@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Final
 
 from regsvc.api.base import ApiHandler
-from regsvc.registration.chat.auth_requests import ANSWERED_WITHIN
-from regsvc.users.chat_links import UNCLAIMED_FOR
+from regsvc.registration.chat.auth_requests import REQUEST_TIMEOUT
+from regsvc.users.chat_links import CLAIM_TIMEOUT
 
 LINK_TOKEN_HEADER: Final = "X-Link-Token"  # noqa: S105 - a name
 
@@ -20,7 +20,7 @@ LINK_COOKIE_NAME: Final = "companion_link"
 # Browsers accept a `__Host-` cookie only over HTTPS and from this exact host, so no sibling domain can set it.
 _SAFE_NAME: Final = f"__Host-{LINK_COOKIE_NAME}"
 _KEPT: Final = 4
-_LIFETIME: Final = UNCLAIMED_FOR + ANSWERED_WITHIN
+_LIFETIME: Final = CLAIM_TIMEOUT + REQUEST_TIMEOUT
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 

@@ -18,10 +18,10 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidState, Unauthorized
 from regsvc.database.models import BANNED, ChatRequest, Session, User
 
-ANSWERED_WITHIN: Final = timedelta(minutes=10)
-MAX_OPEN: Final = 10_000
+REQUEST_TIMEOUT: Final = timedelta(minutes=10)
+MAX_OPEN_REQUESTS: Final = 10_000
 """Requests under way, all clients together; what one client may begin is limited before."""
-_ENDED_AT_ONCE: Final = MAX_OPEN // 100
+_EVICTED_AT_ONCE: Final = MAX_OPEN_REQUESTS // 100
 
 _SECRET_BYTES: Final = 32
 _MAX_STATE_LENGTH: Final = 100
@@ -51,13 +51,13 @@ class AuthorizationRequests:
         self._secrets = secrets
         self._now = now
 
-    def begin(self, session_jti: str | None, token_hash: str) -> str:
+    def create(self, session_jti: str | None, token_hash: str) -> str:
         """The state of a new request. Where too many are under way, the oldest of strangers end.
 
         Raises `Unauthorized` if the session has just ended.
         """
-        if self._open().count() >= MAX_OPEN:
-            self._end_oldest()
+        if self._open().count() >= MAX_OPEN_REQUESTS:
+            self._evict_oldest()
         state = new_secret()
         try:
             ChatRequest.create(
@@ -67,11 +67,11 @@ class AuthorizationRequests:
             raise Unauthorized from None
         return state
 
-    def verifier_of(self, state: str) -> str:
+    def pkce_verifier(self, state: str) -> str:
         """The PKCE verifier that belongs to a state; it is stored nowhere."""
         return self._secrets.pkce_verifier(state)
 
-    def spend(self, state: str | None, token_hashes: Sequence[str], session_jti: str | None) -> RedeemedRequest:
+    def redeem(self, state: str | None, token_hashes: Sequence[str], session_jti: str | None) -> RedeemedRequest:
         """The open request of this state, which is over now, whatever comes of it.
 
         Raises `InvalidState` for one that is unknown, used or expired, and for somebody else's, which stays open.
@@ -79,24 +79,24 @@ class AuthorizationRequests:
         if not state or len(state) > _MAX_STATE_LENGTH:
             raise InvalidState
         request = self._open().where(ChatRequest.state_hash == self._hash(state)).first()
-        if request is None or not _is_starter(request, token_hashes, session_jti):
+        if request is None or not _is_initiator(request, token_hashes, session_jti):
             raise InvalidState
         if not ChatRequest.delete().where(ChatRequest.id == request.id).execute():
             raise InvalidState
-        return RedeemedRequest(self.verifier_of(state), request.token_hash, request.session_jti)
+        return RedeemedRequest(self.pkce_verifier(state), request.token_hash, request.session_jti)
 
-    def find_beginner(self, spent: RedeemedRequest) -> User | None:
+    def get_initiating_user(self, redeemed: RedeemedRequest) -> User | None:
         """The user whose session began it, while that session stands; None for one that nobody's did.
 
         Raises `InvalidState` when the session has ended meanwhile.
         """
-        if spent.session_jti is None:
+        if redeemed.session_jti is None:
             return None
         standing = (
             Session.select(Session, User)
             .join(User)
             .where(
-                Session.jti == spent.session_jti,
+                Session.jti == redeemed.session_jti,
                 Session.token_generation == User.token_generation,
                 Session.expires_at > self._now(),
                 User.status != BANNED,
@@ -110,16 +110,16 @@ class AuthorizationRequests:
 
     def purge_expired(self) -> int:
         """Delete the requests that nobody answered in time; how many they were."""
-        is_dead = ChatRequest.created_at <= self._now() - ANSWERED_WITHIN
-        return int(ChatRequest.delete().where(is_dead).execute())
+        is_expired = ChatRequest.created_at <= self._now() - REQUEST_TIMEOUT
+        return int(ChatRequest.delete().where(is_expired).execute())
 
-    def _end_oldest(self) -> None:
+    def _evict_oldest(self) -> None:
         """Of those that no session began, first: a flood must neither keep people out nor reach who is logged in."""
-        oldest = self._open().order_by(ChatRequest.session.is_null(False), ChatRequest.id).limit(_ENDED_AT_ONCE)
+        oldest = self._open().order_by(ChatRequest.session.is_null(False), ChatRequest.id).limit(_EVICTED_AT_ONCE)
         ChatRequest.delete().where(ChatRequest.id.in_([request.id for request in oldest])).execute()
 
     def _open(self) -> Any:
-        return ChatRequest.select().where(ChatRequest.created_at > self._now() - ANSWERED_WITHIN)
+        return ChatRequest.select().where(ChatRequest.created_at > self._now() - REQUEST_TIMEOUT)
 
     def _hash(self, state: str) -> str:
         return self._secrets.digest("chat state", state)
@@ -130,7 +130,7 @@ def new_secret() -> str:
     return secrets.token_urlsafe(_SECRET_BYTES)
 
 
-def _is_starter(request: ChatRequest, token_hashes: Sequence[str], session_jti: str | None) -> bool:
+def _is_initiator(request: ChatRequest, token_hashes: Sequence[str], session_jti: str | None) -> bool:
     if session_jti is not None and request.session_jti == session_jti:
         return True
     return any(is_same_secret(shown, request.token_hash) for shown in token_hashes)

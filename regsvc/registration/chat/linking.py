@@ -23,9 +23,9 @@ from regsvc.registration.chat.provider import ChatProvider
 from regsvc.registration.chat.unlinking import ChatUnlinking, UnlinkProof
 from regsvc.users.chat_links import ChatAccount, ChatLinks
 
-_ASKED_AT_ONCE: Final = 32
+_MAX_CONCURRENT: Final = 32
 """Players whom the provider is asked about at a time: one that hangs must not pile them up."""
-_LONGEST_CODE: Final = 2048
+_MAX_CODE_LENGTH: Final = 2048
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class LinkStart:
 
 
 @dataclass(frozen=True)
-class ProviderAnswer:
+class AuthorizationResponse:
     """What the provider sent the browser back with; `error` is its word for why there is no code."""
 
     state: str | None = field(default=None, repr=False)
@@ -84,7 +84,7 @@ class ChatLinking:
         self._unlinking = unlinking
         self._limits = limits
         self._limits_per_client = limits_per_client
-        self._asking = 0
+        self._pending = 0
 
     async def begin(self, username: str | None, session: Session | None, caller: Caller) -> LinkStart:
         """A new authorization request. Raises `RateLimited`.
@@ -95,16 +95,16 @@ class ChatLinking:
         is_owners = session is not None and (username is None or username.lower() == session.username.lower())
         return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
 
-    async def finish(self, answer: ProviderAnswer, starter: Initiator, caller: Caller) -> LinkResult:
+    async def finish(self, response: AuthorizationResponse, initiator: Initiator, caller: Caller) -> LinkResult:
         """The player is back. The state is used up, whatever comes of it, unless another one than its starter shows it.
 
         Raises `InvalidState`, `ChatDenied`, `ProviderUnavailable`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField`
         where there is no code, and `Overloaded` with the state unspent.
         """
-        with self._place():
-            spent = await self._worker.run(self._spend, answer.state, starter)
-            account = await self._provider.fetch_account(_code_of(answer), spent.verifier)
-            return await self._worker.run(self._store, account, spent, caller)
+        with self._reserve_slot():
+            redeemed = await self._worker.run(self._redeem, response.state, initiator)
+            account = await self._provider.fetch_account(_extract_code(response), redeemed.verifier)
+            return await self._worker.run(self._store, account, redeemed, caller)
 
     async def find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
         """What may be told of this name to whoever shows this session and these link tokens.
@@ -124,23 +124,23 @@ class ChatLinking:
     def _begin(self, session_jti: str | None) -> LinkStart:
         link_token = new_secret()
         with self._database.atomic():
-            state = self._requests.begin(session_jti, self._links.token_hash(link_token))
-        verifier = self._requests.verifier_of(state)
+            state = self._requests.create(session_jti, self._links.token_hash(link_token))
+        verifier = self._requests.pkce_verifier(state)
         return LinkStart(self._provider.authorization_url(state, verifier), link_token)
 
-    def _spend(self, state: str | None, starter: Initiator) -> RedeemedRequest:
-        token_hashes = [self._links.token_hash(token) for token in starter.link_tokens]
+    def _redeem(self, state: str | None, initiator: Initiator) -> RedeemedRequest:
+        token_hashes = [self._links.token_hash(token) for token in initiator.link_tokens]
         with self._database.atomic():
-            return self._requests.spend(state, token_hashes, starter.session_jti)
+            return self._requests.redeem(state, token_hashes, initiator.session_jti)
 
-    def _store(self, account: ChatAccount, spent: RedeemedRequest, caller: Caller) -> LinkResult:
+    def _store(self, account: ChatAccount, redeemed: RedeemedRequest, caller: Caller) -> LinkResult:
         with self._database.atomic():
-            user = self._requests.find_beginner(spent)
+            user = self._requests.get_initiating_user(redeemed)
             if user is None:
                 self._links.require_free(account)
-                self._links.keep(account, spent.token_hash)
+                self._links.create_unclaimed(account, redeemed.token_hash)
             else:
-                self._links.give(account, spent.token_hash, user, Actor(user.username, caller.address))
+                self._links.link(account, redeemed.token_hash, user, Actor(user.username, caller.address))
         return LinkResult(account, is_claimed=user is not None)
 
     def _find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
@@ -149,7 +149,7 @@ class ChatLinking:
             held = self._links.find_unclaimed(tokens)
             return ChatStatus(held is not None, held)
         is_whole = session is not None and (session.is_admin or session.user_id == linked.user_id)
-        is_whole = is_whole or self._links.is_shown(linked.user_id, tokens)
+        is_whole = is_whole or self._links.is_token_of(linked.user_id, tokens)
         return ChatStatus(True, linked.account if is_whole else None)
 
     def _claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
@@ -160,14 +160,14 @@ class ChatLinking:
             return self._links.claim([link_token], user, Actor(user.username, caller.address))
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        if self._asking >= _ASKED_AT_ONCE:
+    def _reserve_slot(self) -> Iterator[None]:
+        if self._pending >= _MAX_CONCURRENT:
             raise Overloaded
-        self._asking += 1
+        self._pending += 1
         try:
             yield
         finally:
-            self._asking -= 1
+            self._pending -= 1
 
 
 class NoChat:
@@ -176,7 +176,7 @@ class NoChat:
     async def begin(self, username: str | None, session: Session | None, caller: Caller) -> LinkStart:
         raise NotEnabled
 
-    async def finish(self, answer: ProviderAnswer, starter: Initiator, caller: Caller) -> LinkResult:
+    async def finish(self, response: AuthorizationResponse, initiator: Initiator, caller: Caller) -> LinkResult:
         raise NotEnabled
 
     async def find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
@@ -192,12 +192,12 @@ class NoChat:
 Chat = ChatLinking | NoChat
 
 
-def _code_of(answer: ProviderAnswer) -> str:
+def _extract_code(response: AuthorizationResponse) -> str:
     """What is to be exchanged. Raises what the provider's error means."""
-    if answer.error == "access_denied":
+    if response.error == "access_denied":
         raise ChatDenied
-    if answer.error is not None:
+    if response.error is not None:
         raise ProviderUnavailable
-    if not answer.code or len(answer.code) > _LONGEST_CODE:
+    if not response.code or len(response.code) > _MAX_CODE_LENGTH:
         raise InvalidField("code")
-    return answer.code
+    return response.code

@@ -24,7 +24,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, User
 from regsvc.users.chat_links import ChatLinks
 
-_NOBODYS_ADDRESS = "@"
+_UNUSED_ADDRESS = "@"
 """What no user has: a code for an unknown name is looked up as one for a known name is."""
 
 
@@ -61,27 +61,27 @@ class ChatUnlinking:
         """
         run = self._worker.run
         if session is not None and (session.is_admin or session.username.lower() == username.lower()):
-            await run(self._end_by_session, username, session, caller)
+            await run(self._unlink_by_session, username, session, caller)
         elif proof.password is not None:
             identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
-            await run(self._end_by_password, identity, caller)
+            await run(self._unlink_by_password, identity, caller)
         elif proof.code is not None:
-            if not await run(self._is_code_right, username, proof.code):
+            if not await run(self._is_code_correct, username, proof.code):
                 raise InvalidCode
-            await run(self._end_by_code, username, proof.code, caller)
+            await run(self._unlink_by_code, username, proof.code, caller)
         elif proof.link_token is not None:
-            await run(self._forget, proof.link_token)
+            await run(self._discard, proof.link_token)
         else:
             raise ProofRequired
 
-    def _end_by_session(self, username: str, session: Session, caller: Caller) -> None:
+    def _unlink_by_session(self, username: str, session: Session, caller: Caller) -> None:
         with self._database.atomic():
             user = _find_user(username)
             if user is None:
                 raise UserNotFound
-            self._links.end(user, Actor(session.username, caller.address))
+            self._links.unlink(user, Actor(session.username, caller.address))
 
-    def _end_by_password(self, identity: LoginIdentity, caller: Caller) -> None:
+    def _unlink_by_password(self, identity: LoginIdentity, caller: Caller) -> None:
         with self._database.atomic():
             user = User.get_or_none(User.id == identity.user_id)
             if user is None:  # only AuthMe knows the name, or the user was deleted since
@@ -90,28 +90,28 @@ class ChatUnlinking:
                 raise BadCredentials
             if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
                 raise TotpRequired
-            self._end_own(user, caller)
+            self._unlink_own(user, caller)
 
-    def _is_code_right(self, username: str, code: str) -> bool:
+    def _is_code_correct(self, username: str, code: str) -> bool:
         with self._database.atomic():
             return self._codes.verify(_proven_address(_find_user(username)), "unlink", code)
 
-    def _end_by_code(self, username: str, code: str, caller: Caller) -> None:
+    def _unlink_by_code(self, username: str, code: str, caller: Caller) -> None:
         with self._database.atomic():
             user = _find_user(username)
             self._codes.redeem(_proven_address(user), "unlink", code)
             if user is None:  # nobody's address has a code
                 raise InvalidCode
-            self._end_own(user, caller)
+            self._unlink_own(user, caller)
 
-    def _end_own(self, user: User, caller: Caller) -> None:
+    def _unlink_own(self, user: User, caller: Caller) -> None:
         if user.status == BANNED:
             raise Banned(user.reason, epoch_ms(user.ban_expires_at) if user.ban_expires_at else None)
-        self._links.end(user, Actor(user.username, caller.address))
+        self._links.unlink(user, Actor(user.username, caller.address))
 
-    def _forget(self, link_token: str) -> None:
+    def _discard(self, link_token: str) -> None:
         with self._database.atomic():
-            self._links.forget(link_token)
+            self._links.discard(link_token)
 
 
 def _find_user(username: str) -> User | None:
@@ -122,5 +122,5 @@ def _find_user(username: str) -> User | None:
 def _proven_address(user: User | None) -> str:
     """The address whose code proves this user."""
     if user is None or user.email_key is None or not user.is_email_verified:
-        return _NOBODYS_ADDRESS
+        return _UNUSED_ADDRESS
     return str(user.email_key)

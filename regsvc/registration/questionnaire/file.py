@@ -17,7 +17,7 @@ from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import language_tag, unreadable_reason
 from regsvc.core.i18n import normalise
 from regsvc.registration.questionnaire.questions import (
-    NO_WORDS,
+    EMPTY_TEXT,
     ChoiceQuestion,
     Option,
     Question,
@@ -78,7 +78,7 @@ class FileTable:
             return TranslatedText({"": self._text(key, value, longest)})
         if not value:
             self.complain(key, f'write it in one language at least, such as {key}.en = "…"')
-            return NO_WORDS
+            return EMPTY_TEXT
         return TranslatedText(
             {self._tag(key, tag): self._text(f"{key}.{tag}", text, longest) for tag, text in value.items()}
         )
@@ -260,7 +260,7 @@ def _read_text(table: FileTable, number: int) -> TextQuestion:
         min_length=low,
         max_length=table.integer("max_length", max(1, low), _LONGEST_ANSWER, max(low, _USUAL_LONGEST_ANSWER)),
         is_multiline=table.flag("multiline", default=False),
-        placeholder=table.words("placeholder", _LONGEST_PLACEHOLDER, default=NO_WORDS),
+        placeholder=table.words("placeholder", _LONGEST_PLACEHOLDER, default=EMPTY_TEXT),
         max_score=max_score,
         scoring_rule=scoring_rule,
     )

@@ -31,7 +31,7 @@ class TranslatedText:
         return known[tag]
 
 
-NO_WORDS = TranslatedText({"": ""})
+EMPTY_TEXT = TranslatedText({"": ""})
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class Question(ABC):
         """The most that an answer can bring; below 0 where every answer costs something."""
 
     @abstractmethod
-    def judge(self, answer: Answer) -> ScoredAnswer:
+    def evaluate(self, answer: Answer) -> ScoredAnswer:
         """The answer by this question's rules. Raises `InvalidAnswer`."""
 
-    def _left_out(self) -> ScoredAnswer:
+    def _skipped(self) -> ScoredAnswer:
         if self.is_required:
             raise InvalidAnswer("required", self.id)
         return ScoredAnswer(self)
@@ -111,12 +111,12 @@ class ChoiceQuestion(Question):
         best = max(by_count[self.min_selections : self.max_selections + 1])
         return best if self.is_required else max(best, 0)
 
-    def judge(self, answer: Answer) -> ScoredAnswer:
+    def evaluate(self, answer: Answer) -> ScoredAnswer:
         if answer.type not in (None, self.type) or answer.text.strip():
             raise InvalidAnswer("wrong_type", self.id)
         chosen = set(answer.selected_option_ids)
         if not chosen:
-            return self._left_out()
+            return self._skipped()
         self._check(answer.selected_option_ids, chosen)
         options = tuple(option for place, option in enumerate(self.options) if place in chosen)
         return ScoredAnswer(self, options=options, points=sum(option.score for option in options))
@@ -154,12 +154,12 @@ class TextQuestion(Question):
     def max_points(self) -> int:
         return self.max_score
 
-    def judge(self, answer: Answer) -> ScoredAnswer:
+    def evaluate(self, answer: Answer) -> ScoredAnswer:
         if answer.type not in (None, self.type) or answer.selected_option_ids:
             raise InvalidAnswer("wrong_type", self.id)
         text = self._tidy(answer.text)
         if not text:
-            return self._left_out()
+            return self._skipped()
         if len(text) < self.min_length:
             raise InvalidAnswer("too_short", self.id, min_length=self.min_length)
         if len(text) > self.max_length:
@@ -204,9 +204,9 @@ class Evaluation:
         """Whether somebody has to read it before the applicant may play. Where all is lost, nobody has to."""
         return self.is_passed and bool(self.unread)
 
-    def with_points(self, judged: Mapping[int, ScoredAnswer]) -> "Evaluation":
+    def with_points(self, scored: Mapping[int, ScoredAnswer]) -> "Evaluation":
         """The same with these answers, by the id of their question, in the place of theirs."""
-        return replace(self, answers=tuple(judged.get(answer.question.id, answer) for answer in self.answers))
+        return replace(self, answers=tuple(scored.get(answer.question.id, answer) for answer in self.answers))
 
     @property
     def _known_points(self) -> int:
@@ -238,11 +238,11 @@ class Questionnaire:
         """The language to ask in; see `regsvc.core.i18n.pick_language`."""
         return pick_language(self.languages, requested, accept_language, default)
 
-    def judge(self, answers: Mapping[str, Answer]) -> Evaluation:
+    def evaluate(self, answers: Mapping[str, Answer]) -> Evaluation:
         """The answers, by the id of their question as text. Raises `InvalidAnswer` for the first that breaks a rule."""
         known = {str(question.id) for question in self.questions}
         for key in answers:
             if key not in known:
                 raise InvalidAnswer("unknown_question", int(key))
-        judged = tuple(question.judge(answers.get(str(question.id), Answer())) for question in self.questions)
-        return Evaluation(judged, self.max_score, self.pass_score)
+        scored = tuple(question.evaluate(answers.get(str(question.id), Answer())) for question in self.questions)
+        return Evaluation(scored, self.max_score, self.pass_score)

@@ -19,12 +19,12 @@ from regsvc.registration.questionnaire.questions import Evaluation, ScoredAnswer
 from regsvc.users.user_details import AnsweredQuestion, QuestionnaireResult
 
 _PURPOSE: Final = "questionnaire"
-_LONGEST_SUMMARY: Final = 1000
-_PURGED_AT_ONCE: Final = 1000
+_MAX_SUMMARY: Final = 1000
+_PURGE_BATCH: Final = 1000
 
 
 @dataclass(frozen=True)
-class KeptResult:
+class SavedResult:
     """The token of a result just kept, and until when it is good."""
 
     token: str
@@ -40,22 +40,22 @@ class QuestionnaireResults:
         self._now = now
         self._valid = valid
 
-    def keep(self, judgement: Evaluation, answers: Sequence[AnsweredQuestion], summary: str) -> KeptResult:
+    def keep(self, evaluation: Evaluation, answers: Sequence[AnsweredQuestion], summary: str) -> SavedResult:
         """A new result, nobody's yet. One that did not pass is kept, too: its token says why it is refused."""
         moment = self._now()
         row = StoredQuestionnaire.create(
             nonce=new_nonce(),
-            score=judgement.score,
-            max_score=judgement.max_score,
-            pass_score=judgement.pass_score,
-            is_passed=judgement.is_passed,
-            requires_review=judgement.requires_review,
-            summary=summary[:_LONGEST_SUMMARY],
+            score=evaluation.score,
+            max_score=evaluation.max_score,
+            pass_score=evaluation.pass_score,
+            is_passed=evaluation.is_passed,
+            requires_review=evaluation.requires_review,
+            summary=summary[:_MAX_SUMMARY],
             answers=msgspec.json.encode(answers).decode(),
             submitted_at=moment,
             expires_at=moment + self._valid,
         )
-        return KeptResult(self._secrets.link_token(row.id, row.nonce, _PURPOSE), moment, moment + self._valid)
+        return SavedResult(self._secrets.link_token(row.id, row.nonce, _PURPOSE), moment, moment + self._valid)
 
     def check(self, token: str | None) -> StoredQuestionnaire:
         """The row that could be redeemed now. Spends nothing.
@@ -64,7 +64,7 @@ class QuestionnaireResults:
         """
         row_id = None if token is None else parse_row_id(token)
         row = None if row_id is None else StoredQuestionnaire.get_or_none(StoredQuestionnaire.id == row_id)
-        if row is None or token is None or not self._is_its_token(token, row) or not self._is_alive(row):
+        if row is None or token is None or not self._is_valid_token(token, row) or not self._is_redeemable(row):
             raise QuestionnaireRequired
         if not row.is_passed:
             raise QuestionnaireFailed
@@ -106,29 +106,29 @@ class QuestionnaireResults:
         orphans = (
             StoredQuestionnaire.select(StoredQuestionnaire.id)
             .where(user_id.is_null(False), user_id.not_in(User.select(User.id)))
-            .limit(_PURGED_AT_ONCE)
+            .limit(_PURGE_BATCH)
         )
         ids = [row.id for row in orphans]
         return int(StoredQuestionnaire.delete().where(StoredQuestionnaire.id.in_(ids)).execute()) if ids else 0
 
-    def _is_its_token(self, token: str, row: StoredQuestionnaire) -> bool:
+    def _is_valid_token(self, token: str, row: StoredQuestionnaire) -> bool:
         return self._secrets.is_link_token(token, row.id, row.nonce, _PURPOSE)
 
-    def _is_alive(self, row: StoredQuestionnaire) -> bool:
+    def _is_redeemable(self, row: StoredQuestionnaire) -> bool:
         """Whether nobody has registered with it and nobody was too slow to."""
         return row.expires_at is not None and bool(row.expires_at > self._now())
 
 
-def record_answer(judged: ScoredAnswer, language: str) -> AnsweredQuestion:
+def record_answer(scored: ScoredAnswer, language: str) -> AnsweredQuestion:
     """An answer as it is kept, with the words of this language."""
-    question = judged.question
-    chosen = tuple(option.text.in_language(language) for option in judged.options)
+    question = scored.question
+    chosen = tuple(option.text.in_language(language) for option in scored.options)
     return AnsweredQuestion(
         question_id=question.id,
         type=question.type,
         question=question.text.in_language(language),
-        answers=chosen or ((judged.text,) if judged.text else ()),
-        points=judged.points,
+        answers=chosen or ((scored.text,) if scored.text else ()),
+        points=scored.points,
         max_points=question.max_points,
-        note=judged.note,
+        note=scored.note,
     )

@@ -25,11 +25,11 @@ from regsvc.core.http_client import HttpClient, NoResponse
 log = logging.getLogger(__name__)
 
 _PATH: Final = "/chat/completions"
-_AT_A_TIME: Final = 4
-_MOST_UNDER_WAY: Final = 64
-_LONGEST_REASON: Final = 300
-_USUAL_RULE: Final = "a sensible and friendly answer to the question"
-_ABOUT_THE_REQUEST: Final = (400, 413, 422)  # refused for what it says: the service itself is well
+_MAX_CONCURRENT: Final = 4
+_MAX_QUEUED: Final = 64
+_MAX_REASON: Final = 300
+_DEFAULT_RULE: Final = "a sensible and friendly answer to the question"
+_REJECTED_REQUEST: Final = (400, 413, 422)  # refused for what it says: the service itself is well
 
 _INSTRUCTIONS: Final = """\
 You score one answer from an application to play on a game server.
@@ -58,7 +58,7 @@ class TextAnswer:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AnswerScore:
     """`points` from 0 to the answer's `max_score`; `reason` is one line, perhaps empty."""
 
     points: int
@@ -72,7 +72,7 @@ class Scorer(Protocol):
     def is_available(self) -> bool:
         """Whether there is anybody to ask at all."""
 
-    async def score(self, written: TextAnswer) -> Verdict | None:
+    async def score(self, written: TextAnswer) -> AnswerScore | None:
         """None: a person has to read it. Never raises, and comes back within `questionnaire.scorer_timeout`."""
 
 
@@ -81,11 +81,11 @@ class NoScorer:
 
     is_available = False
 
-    async def score(self, written: TextAnswer) -> Verdict | None:
+    async def score(self, written: TextAnswer) -> AnswerScore | None:
         return None
 
 
-class _UnusableVerdict(Exception):
+class _UnusableScore(Exception):
     """The service is well, but said nothing that could be used; `str()` says what was wrong."""
 
 
@@ -93,12 +93,12 @@ class _ServiceFailed(Exception):
     """The service is away or in trouble; `str()` says what was wrong."""
 
 
-class _Message(msgspec.Struct):
+class _CompletionMessage(msgspec.Struct):
     content: str | None
 
 
 class _Choice(msgspec.Struct):
-    message: _Message
+    message: _CompletionMessage
 
 
 class _Completion(msgspec.Struct):
@@ -127,28 +127,28 @@ class ChatScorer:
         self._timeout: timedelta = config.scorer_timeout
         self._language = language
         self._circuit_breaker = circuit_breaker
-        self._slots = asyncio.Semaphore(_AT_A_TIME)
-        self._under_way = 0
+        self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
+        self._pending = 0
 
-    async def score(self, written: TextAnswer) -> Verdict | None:
-        if self._under_way >= _MOST_UNDER_WAY or not self._circuit_breaker.allows():
+    async def score(self, written: TextAnswer) -> AnswerScore | None:
+        if self._pending >= _MAX_QUEUED or not self._circuit_breaker.allows():
             return None
-        self._under_way += 1
+        self._pending += 1
         try:
-            content = await self._ask_in_turn(written)
+            content = await self._request_score(written)
             self._circuit_breaker.succeed()
-            return read_verdict(content, written.max_score)
-        except _UnusableVerdict as error:
+            return parse_score(content, written.max_score)
+        except _UnusableScore as error:
             self._circuit_breaker.succeed()
             log.warning("an answer was not scored, a person has to read it: %s", error)
         except Exception as error:  # whatever it is, the player goes on
             self._circuit_breaker.fail()
             log.warning("an answer was not scored, a person has to read it: %s", _describe(error))
         finally:
-            self._under_way -= 1
+            self._pending -= 1
         return None
 
-    async def _ask_in_turn(self, written: TextAnswer) -> str:
+    async def _request_score(self, written: TextAnswer) -> str:
         """What the model says. Waiting for a turn and for the answer together take `questionnaire.scorer_timeout`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout.total_seconds()
@@ -160,25 +160,25 @@ class ChatScorer:
             self._slots.release()
 
     async def _ask(self, written: TextAnswer, seconds: float) -> str:
-        """Raises `_UnusableVerdict`, `_ServiceFailed`, `NoResponse`, or msgspec's `DecodeError`."""
+        """Raises `_UnusableScore`, `_ServiceFailed`, `NoResponse`, or msgspec's `DecodeError`."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         with HttpClient(timedelta(seconds=seconds)) as client:
             response = await client.post(self._url, headers, self._body(written))
-        if response.status in _ABOUT_THE_REQUEST:
-            raise _UnusableVerdict(f"HTTP {response.status}")
+        if response.status in _REJECTED_REQUEST:
+            raise _UnusableScore(f"HTTP {response.status}")
         if not 200 <= response.status < 300:
             raise _ServiceFailed(f"the service answered HTTP {response.status}")
         content = msgspec.json.decode(response.body, type=_Completion).choices[0].message.content
         if content is None:
-            raise _UnusableVerdict("the model would not say anything")
+            raise _UnusableScore("the model would not say anything")
         return content
 
     def _body(self, written: TextAnswer) -> bytes:
         instructions = _INSTRUCTIONS.format(
             question=_quote(written.question),
-            rule=_quote(written.rule or _USUAL_RULE),
+            rule=_quote(written.rule or _DEFAULT_RULE),
             max_score=written.max_score,
             language=self._language,
         )
@@ -200,18 +200,18 @@ def completions_url(address: str) -> str:
     return urlunsplit(parts._replace(path=path if path.endswith(_PATH) else path + _PATH))
 
 
-def read_verdict(content: str, max_score: int) -> Verdict:
-    """The verdict in what a model says, alone or in a code fence. Raises `_UnusableVerdict`."""
+def parse_score(content: str, max_score: int) -> AnswerScore:
+    """The verdict in what a model says, alone or in a code fence. Raises `_UnusableScore`."""
     text = content.strip()
     fenced = _FENCED.fullmatch(text)
     try:
         reply = msgspec.json.decode(fenced["object"] if fenced else text, type=_Reply)
     except msgspec.DecodeError as error:
-        raise _UnusableVerdict("the service did not give the score as it was asked to") from error
+        raise _UnusableScore("the service did not give the score as it was asked to") from error
     if reply.score > max_score:
-        raise _UnusableVerdict("the service gave more points than there are")
+        raise _UnusableScore("the service gave more points than there are")
     printable = "".join(character if character.isprintable() else " " for character in reply.reason)
-    return Verdict(round(reply.score), " ".join(printable.split())[:_LONGEST_REASON])
+    return AnswerScore(round(reply.score), " ".join(printable.split())[:_MAX_REASON])
 
 
 def _quote(text: str) -> str:

@@ -90,16 +90,16 @@ class SubmissionLimits:
 
     def hit(self, client: str) -> None:
         """Count a submission in the caller's transaction. Raises `RateLimited`, with nothing counted."""
-        self.refuse_during_cool_down(client)
+        self.check_cool_down(client)
         self.limits.hit_all(
             [("questionnaire.client", client, self.per_client), ("questionnaire.total", "", self.total)]
         )
 
-    def begin_cool_down(self, client: str) -> None:
+    def start_cool_down(self, client: str) -> None:
         """Raises `RateLimited` if one is under way: of several attempts at once, one counts."""
         self.limits.hit("questionnaire.failed", client, self._cool_down)
 
-    def refuse_during_cool_down(self, client: str) -> None:
+    def check_cool_down(self, client: str) -> None:
         """Raises `RateLimited` while a failed attempt of this client is too fresh."""
         wait = self.limits.remaining_seconds("questionnaire.failed", client, self._cool_down)
         if wait > 0:
@@ -141,67 +141,69 @@ class ActiveQuestionnaire(Questionnaires):
         return (QuestionnaireStep(self._results),)
 
     async def submit(self, answers: Mapping[str, Answer], caller: Caller) -> SubmittedAnswers:
-        judgement = self.questionnaire.judge(answers)
-        to_score = self._list_to_score(judgement)
+        evaluation = self.questionnaire.evaluate(answers)
+        to_score = self._list_scorable(evaluation)
         if not to_score:
-            return await self._worker.run(self._admit_and_keep, judgement, caller)
-        await self._worker.run(self._admit, caller)
+            return await self._worker.run(self._check_limits_and_save, evaluation, caller)
+        await self._worker.run(self._check_limits, caller)
         scored = await asyncio.gather(*map(self._score, to_score))
-        judgement = judgement.with_points({answer.question.id: answer for answer in scored})
-        return await self._worker.run(self._keep, judgement, caller)
+        evaluation = evaluation.with_points({answer.question.id: answer for answer in scored})
+        return await self._worker.run(self._keep, evaluation, caller)
 
-    def _list_to_score(self, judgement: Evaluation) -> list[ScoredAnswer]:
+    def _list_scorable(self, evaluation: Evaluation) -> list[ScoredAnswer]:
         """The answers whose points somebody could tell at once. Where all is lost, nobody is asked."""
-        if not self._scorer.is_available or not judgement.is_passed:
+        if not self._scorer.is_available or not evaluation.is_passed:
             return []
-        return [answer for answer in judgement.unread if answer.question.max_points > 0]
+        return [answer for answer in evaluation.unread if answer.question.max_points > 0]
 
-    async def _score(self, judged: ScoredAnswer) -> ScoredAnswer:
+    async def _score(self, scored: ScoredAnswer) -> ScoredAnswer:
         """With the scorer's points, or as it was."""
-        question = judged.question
+        question = scored.question
         assert isinstance(question, TextQuestion)
         text = question.text.in_language(self._language)
-        verdict = await self._scorer.score(
-            TextAnswer(text, question.scoring_rule, question.max_score, judged.text),
+        score_result = await self._scorer.score(
+            TextAnswer(text, question.scoring_rule, question.max_score, scored.text),
         )
-        return judged if verdict is None else replace(judged, points=verdict.points, note=verdict.reason)
+        return scored if score_result is None else replace(scored, points=score_result.points, note=score_result.reason)
 
-    def _admit_and_keep(self, judgement: Evaluation, caller: Caller) -> SubmittedAnswers:
+    def _check_limits_and_save(self, evaluation: Evaluation, caller: Caller) -> SubmittedAnswers:
         with self._database.atomic():
-            self._admit(caller)
-            return self._keep(judgement, caller)
+            self._check_limits(caller)
+            return self._keep(evaluation, caller)
 
-    def _admit(self, caller: Caller) -> None:
+    def _check_limits(self, caller: Caller) -> None:
         with self._database.atomic():
             self._limits.hit(caller.limit_key)
 
-    def _keep(self, judgement: Evaluation, caller: Caller) -> SubmittedAnswers:
+    def _keep(self, evaluation: Evaluation, caller: Caller) -> SubmittedAnswers:
         with self._database.atomic():
-            if judgement.is_passed:
-                self._limits.refuse_during_cool_down(caller.limit_key)
+            if evaluation.is_passed:
+                self._limits.check_cool_down(caller.limit_key)
             else:
-                self._limits.begin_cool_down(caller.limit_key)
-            answers = [record_answer(answer, self._language) for answer in judgement.answers]
-            kept = self._results.keep(judgement, answers, self._summarise(judgement))
+                self._limits.start_cool_down(caller.limit_key)
+            answers = [record_answer(answer, self._language) for answer in evaluation.answers]
+            kept = self._results.keep(evaluation, answers, self._summarise(evaluation))
         return SubmittedAnswers(
             token=kept.token,
-            score=judgement.score,
-            max_score=judgement.max_score,
-            pass_score=judgement.pass_score,
-            is_passed=judgement.is_passed,
-            requires_review=judgement.requires_review,
+            score=evaluation.score,
+            max_score=evaluation.max_score,
+            pass_score=evaluation.pass_score,
+            is_passed=evaluation.is_passed,
+            requires_review=evaluation.requires_review,
             submitted_at=kept.submitted_at,
             expires_at=kept.expires_at,
         )
 
-    def _summarise(self, judgement: Evaluation) -> str:
+    def _summarise(self, evaluation: Evaluation) -> str:
         """What the review queue shows: the points, what waits for a reader, and what the scorer said."""
         lines = [
-            self._say("points", score=judgement.score, max_score=judgement.max_score, pass_score=judgement.pass_score)
+            self._say(
+                "points", score=evaluation.score, max_score=evaluation.max_score, pass_score=evaluation.pass_score
+            )
         ]
-        if judgement.unread:
-            lines.append(self._say("unread", count=len(judgement.unread), open_points=judgement.open_points))
-        for answer in judgement.answers:
+        if evaluation.unread:
+            lines.append(self._say("unread", count=len(evaluation.unread), open_points=evaluation.open_points))
+        for answer in evaluation.answers:
             if answer.note:
                 question = answer.question
                 facts = {"question_id": question.id, "points": answer.points, "max_points": question.max_points}

@@ -102,7 +102,7 @@ class BulkSteps:
     def _carry_out_edits(self, cases: Sequence[Case]) -> list[Account]:
         ids = [account.user.id for account, _decision in cases if account.user is not None]
         rows = {row.id: row for row in User.select().where(User.id.in_(ids))}
-        self._context.transitions.carry_out_edits(list(rows.values()))
+        self._context.transitions.apply_sql_edits(list(rows.values()))
         became = []
         for account, _decision in cases:
             user = _user(account)
