@@ -111,7 +111,7 @@ def test_only_so_many_wait_for_the_platform_at_a_time(
     services: ServiceHarness, chat: ChatLinking, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more is told to come back, and may: the state is not spent."""
-    monkeypatch.setattr(linking, "_ASKED_AT_ONCE", 2)
+    monkeypatch.setattr(linking, "_MAX_CONCURRENT", 2)
     arrived, may_go_on = threading.Semaphore(0), threading.Event()
 
     def keep_waiting(handler: BaseHTTPRequestHandler) -> None:

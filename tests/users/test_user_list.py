@@ -298,7 +298,7 @@ def test_a_cursor_and_a_number_exclude_each_other(users: UserList, everybody: li
 def test_a_large_count_may_be_half_a_minute_old(
     users: UserList, make_user: MakeUser, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_list, "_COUNT_KEPT_FROM", 2)
+    monkeypatch.setattr(user_list, "_CACHED_FROM", 2)
     totals = []
     for name in NAMES[:4]:
         make_user(name)
@@ -315,7 +315,7 @@ def test_a_large_count_may_be_half_a_minute_old(
 def test_kept_counts_are_few(
     users: UserList, everybody: list[User], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_list, "_COUNT_KEPT_FROM", -1)
+    monkeypatch.setattr(user_list, "_CACHED_FROM", -1)
     for number in range(100):
         users.list_users(UserQuery(search=f"nobody {number}"))
     assert len(users._counts._cached) == 64

@@ -21,7 +21,7 @@ def run(services: ServiceHarness, *arguments: str) -> int:
 @pytest.fixture
 def old_services(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
     """Alice came long ago and was mailed; Bob came today."""
-    monkeypatch.setattr(retention, "_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "_BATCH_SIZE", 2)
     services.restart(auth__user_token="3650 days")
     for name in ("Alice", "Carol", "Dora"):
         services.approved(name)
