@@ -8,7 +8,7 @@ from peewee import Database
 from regsvc.accounts.access import AccountAccess, Principal
 from regsvc.accounts.player_warnings import PlayerWarnings, warn_if_players_away
 from regsvc.core import errors
-from regsvc.core.caller import Session
+from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED, User
@@ -58,7 +58,7 @@ class Accounts:
         self._player_warnings = player_warnings
         self._now = now
 
-    def find_status(self, username: str, session: Session | None) -> UserStatus | None:
+    def find_status(self, username: str, session: VerifiedSession | None) -> UserStatus | None:
         """Return as much of the status as this session may see, or None for a name without a user."""
         is_key = User.username_key == username.lower()
         if session is None:  # by far the most common: two columns, and no model to fill

@@ -10,7 +10,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.player_warnings import warn_if_players_away
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.core import errors
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, violates_unique
@@ -50,7 +50,9 @@ class EmailChanges:
     reconciler: Reconciler
     audit: Audit
 
-    async def change_own(self, session: Session, request: EmailChangeRequest, caller: Caller) -> EmailChangeResult:
+    async def change_own(
+        self, session: VerifiedSession, request: EmailChangeRequest, caller: Caller
+    ) -> EmailChangeResult:
         """Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login), `InvalidCode`
         and, only after a right code, `EmailTaken`. A refusal spends nothing but the try of a wrong code.
         """

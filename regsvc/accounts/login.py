@@ -14,7 +14,7 @@ from regsvc.accounts.password_checker import FAILURES_TOGETHER, PasswordChecker
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.auth.totp import use_time_step
 from regsvc.core import errors
-from regsvc.core.caller import Audience, Caller, Session
+from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.errors import Refusal
 from regsvc.database.audit import Audit
@@ -80,7 +80,7 @@ class LoginSessions:
             issued.token, issued.expires_at, user.username, user.email, user.status, self._may_administer(user)
         )
 
-    def end(self, session: Session, ip: str) -> None:
+    def end(self, session: VerifiedSession, ip: str) -> None:
         """End one session."""
         self._sessions.revoke(session.jti)
         self._audit.record("user.logged_out", session.username, session.username, ip=ip)
@@ -130,7 +130,7 @@ class Logins:
                 raise outcome
             return outcome
 
-    def log_out(self, session: Session, ip: str) -> None:
+    def log_out(self, session: VerifiedSession, ip: str) -> None:
         """End one session. Blocking: for a worker thread."""
         with self._database.atomic():
             self._sessions.end(session, ip)

@@ -11,7 +11,7 @@ from regsvc.accounts.password_store import PasswordOwner, PasswordStore
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.core import errors
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
@@ -30,7 +30,7 @@ class PasswordChanges:
     links: PasswordLinks
     rules: CredentialRules
 
-    async def change_own(self, session: Session, current: str, new: str, caller: Caller) -> DecisionResult:
+    async def change_own(self, session: VerifiedSession, current: str, new: str, caller: Caller) -> DecisionResult:
         """Change the password of a user who knows the current one.
 
         Raises `WrongPassword` (counted as a failed login), `InvalidPassword`, and `Unauthorized` where the session has

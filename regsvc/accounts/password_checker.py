@@ -11,7 +11,7 @@ from regsvc.auth.hashing import PasswordHashing
 from regsvc.auth.login_limits import LoginLimits
 from regsvc.auth.totp import find_time_step
 from regsvc.core import errors
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
@@ -71,7 +71,7 @@ class PasswordChecker:
         self._limits.reset(name, identity.key, caller)
         return identity
 
-    async def check_owner(self, session: Session, password: str, caller: Caller) -> LoginIdentity:
+    async def check_owner(self, session: VerifiedSession, password: str, caller: Caller) -> LoginIdentity:
         """Check the password of a session's user again. Raises `WrongPassword`, counted as a failed login."""
         try:
             identity = await self.check(session.username, password, caller)
@@ -80,7 +80,7 @@ class PasswordChecker:
         return _require_owner(identity, session)
 
     async def check_owner_with_totp(
-        self, session: Session, password: str, totp: str | None, caller: Caller
+        self, session: VerifiedSession, password: str, totp: str | None, caller: Caller
     ) -> LoginIdentity:
         """Check password and second factor of a session's user again. Raises `WrongPassword` and `TotpRequired`."""
         try:
@@ -109,7 +109,7 @@ class PasswordChecker:
         return replace(identity, rehashed=verdict.rehashed)
 
 
-def _require_owner(identity: LoginIdentity, session: Session) -> LoginIdentity:
+def _require_owner(identity: LoginIdentity, session: VerifiedSession) -> LoginIdentity:
     """Raise `WrongPassword` if the name belongs to another user than when the session began."""
     if identity.user_id != session.user_id:
         raise errors.WrongPassword

@@ -11,7 +11,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.auth.totp import use_time_step
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
@@ -37,7 +37,7 @@ class SelfDeletion:
     live: LiveConfig
     now: Clock
 
-    async def delete(self, session: Session, password: str, totp: str | None, caller: Caller) -> DecisionResult:
+    async def delete(self, session: VerifiedSession, password: str, totp: str | None, caller: Caller) -> DecisionResult:
         """Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), `ProtectedOperator` and
         `WrongStatus`.
         """

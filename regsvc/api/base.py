@@ -35,7 +35,7 @@ from regsvc.api.json_body import convert, convert_query, parse_object
 from regsvc.api.services import Services
 from regsvc.api.types.messages import Reply, Request
 from regsvc.core.addresses import limit_key
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import (
     Category,
     InternalServerError,
@@ -144,7 +144,7 @@ def printable_path(request: HTTPServerRequest) -> str:
 class ApiHandler(BaseHandler):
     """Base of all handlers under `/api`; on its own it answers unknown paths."""
 
-    _session: Session | None = None
+    _session: VerifiedSession | None = None
 
     def initialize(self, access: Mapping[str, Access]) -> None:
         """Set up the handler; `access` maps each method of this path to the access it requires."""
@@ -170,17 +170,17 @@ class ApiHandler(BaseHandler):
         return await self.services.worker.run(function, *args, **kwargs)
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> VerifiedSession | None:
         """The session of the request's access token, or None if it carried none."""
         return self._session
 
-    def require_session(self) -> Session:
+    def require_session(self) -> VerifiedSession:
         """Return the session; raises Unauthorized if there is none, which happens on public routes only."""
         if self._session is None:
             raise Unauthorized
         return self._session
 
-    def require_admin(self) -> Session:
+    def require_admin(self) -> VerifiedSession:
         """Return the session on an admin route.
 
         Raises RuntimeError on any other route, where admin rights were not checked: that is a bug.

@@ -17,7 +17,7 @@ from regsvc.accounts.self_service import SelfService
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.i18n import Translations
 from regsvc.database.audit import Audit
 from regsvc.doctor.cached_checkup import CachedCheckup
@@ -51,10 +51,10 @@ class BlockingRunner(Protocol):
 class TokenVerifier(Protocol):
     """Verifies access tokens. Its methods block, so they run on a worker thread."""
 
-    def authenticate(self, bearer: str) -> Session:
+    def authenticate(self, bearer: str) -> VerifiedSession:
         """Return the session of a token of either audience; raises Unauthorized."""
 
-    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> Session:
+    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
         """Return the session of an admin's token; raises Unauthorized, or Forbidden (audited) without admin rights.
 
         With `is_activity=False` the request does not reset the idle timeout.

@@ -13,7 +13,7 @@ import jwt
 from jwt.types import Options
 
 from regsvc.auth.keys import SigningKeys
-from regsvc.core.caller import Audience, Caller, Session
+from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
@@ -102,7 +102,7 @@ class Sessions:
         headers = {"kid": self._signing.current_kid}
         return IssuedToken(jwt.encode(claims, self._signing.current, _ALGORITHM, headers), expires_at)
 
-    def authenticate(self, bearer: str | None, *, is_activity: bool = True) -> Session:
+    def authenticate(self, bearer: str | None, *, is_activity: bool = True) -> VerifiedSession:
         """The session that a token (what follows "Bearer ") stands for: one query, and once a minute a write.
 
         Without `is_activity` nothing is written, and an idle admin's time goes on running.
@@ -115,7 +115,7 @@ class Sessions:
             raise Unauthorized
         if is_activity and now - row.last_seen_at >= self._last_seen_interval:
             models.Session.update(last_seen_at=now).where(models.Session.jti == row.jti).execute()
-        return Session(
+        return VerifiedSession(
             jti=row.jti,
             user_id=row.user.id,
             username=row.user.username,
@@ -125,7 +125,7 @@ class Sessions:
             language=row.user.language,
         )
 
-    def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> Session:
+    def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
         """The same for an admin route. Called outside a transaction, which would take the audit entry back.
 
         Raises `Unauthorized`; `Forbidden` for a user's token, and while its owner is no approved operator.
@@ -143,7 +143,7 @@ class Sessions:
         )
         raise Forbidden
 
-    def is_still_admin(self, session: Session) -> bool:
+    def is_still_admin(self, session: VerifiedSession) -> bool:
         """Whether a long answer to this session may go on. Looks and writes nothing: listening is no activity."""
         row = _find_session(session.jti)
         return row is not None and self._is_active(row, self._now()) and self._is_admin(row)

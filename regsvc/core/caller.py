@@ -25,7 +25,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class VerifiedSession:
     """An access token that was verified for this request.
 
     `audience` is what the token was issued for, `is_admin` whether its owner may use admin routes with it

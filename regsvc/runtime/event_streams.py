@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
 from typing import Final
 
-from regsvc.core.caller import Session
+from regsvc.core.caller import VerifiedSession
 from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
@@ -37,13 +37,13 @@ _COMMIT_DELAY: Final = 10.0  # seconds
 _PREAMBLE: Final = b"retry: 3000\n\n"
 _HEARTBEAT: Final = b": still here\n\n"
 
-IsStillAdmin = Callable[[Session], bool]
+IsStillAdmin = Callable[[VerifiedSession], bool]
 
 
 class EventStream:
     """The queue of events for one client. Use on the event loop only."""
 
-    def __init__(self, session: Session, max_queued: int) -> None:
+    def __init__(self, session: VerifiedSession, max_queued: int) -> None:
         self.session = session
         self._max_queued = max_queued
         self._queue: deque[Event] = deque()
@@ -127,7 +127,7 @@ class EventStreams:
     # --- For clients ---
 
     @contextlib.asynccontextmanager
-    async def listen(self, session: Session, last_event_id: int | None) -> AsyncIterator[EventStream]:
+    async def listen(self, session: VerifiedSession, last_event_id: int | None) -> AsyncIterator[EventStream]:
         """Open a stream of new events, preceded by those after `last_event_id` (None: no replay).
 
         Raises `TooManyStreams`, and `DatabaseUnavailable` while the audit log cannot be read.
@@ -184,7 +184,7 @@ class EventStreams:
 
     # --- Internals ---
 
-    def _reserve_slot(self, session: Session) -> None:
+    def _reserve_slot(self, session: VerifiedSession) -> None:
         is_full = self._open_by_user.total() >= MAX_STREAMS
         if is_full or self._open_by_user[session.user_id] >= MAX_STREAMS_PER_ADMIN:
             raise TooManyStreams
@@ -227,7 +227,7 @@ class EventStreams:
             for stream in self._streams:
                 stream.push(event)
 
-    async def _has_valid_session(self, session: Session) -> bool:
+    async def _has_valid_session(self, session: VerifiedSession) -> bool:
         """Return False also while the database is away: a client that reconnects gets the proper error."""
         try:
             return await self._worker.run(self._is_still_admin, session)

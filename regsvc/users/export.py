@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from regsvc.core.caller import Session
+from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Unauthorized
 from regsvc.database.audit import AUTOMATED_ACTORS, Audit, AuditRecord
@@ -96,7 +96,7 @@ class UserExport:
     find_questionnaire: Callable[[int], QuestionnaireResult | None]
     now: Clock
 
-    def export(self, session: Session) -> Export:
+    def export(self, session: VerifiedSession) -> Export:
         """Of the session's owner. Raises `Unauthorized` if he is gone since."""
         user = User.get_or_none(User.id == session.user_id)
         if user is None:

@@ -10,6 +10,7 @@ import pytest
 
 from regsvc.core.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
 from regsvc.core.i18n import Translations, load_translations
+from tests.support.each import assert_each
 
 BUILT_IN = load_translations()
 
@@ -27,12 +28,14 @@ def test_every_language_has_the_same_keys(language: str) -> None:
     assert BUILT_IN.keys(language) == BUILT_IN.keys("en")
 
 
-@pytest.mark.parametrize("key", sorted(BUILT_IN.keys("en")))
-def test_every_language_says_the_same(key: str) -> None:
-    texts = {language: BUILT_IN.text(key, language) for language in BUILT_IN.languages}
-    assert all(text.strip() for text in texts.values())
-    assert len({frozenset(placeholders(text)) for text in texts.values()}) == 1
-    assert len(set(texts.values())) == len(texts)
+def test_every_language_says_the_same() -> None:
+    def check(key: str) -> None:
+        texts = {language: BUILT_IN.text(key, language) for language in BUILT_IN.languages}
+        assert all(text.strip() for text in texts.values())
+        assert len({frozenset(placeholders(text)) for text in texts.values()}) == 1
+        assert len(set(texts.values())) == len(texts)
+
+    assert_each(sorted(BUILT_IN.keys("en")), check)
 
 
 def test_every_refusal_has_words_and_no_words_are_idle() -> None:

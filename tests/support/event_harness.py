@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.core.caller import Session
+from regsvc.core.caller import VerifiedSession
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AuditEntry
@@ -23,8 +23,8 @@ TIMEOUT = 10.0  # seconds
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
-def session_of(name: str = "Olivia", user_id: int = 1) -> Session:
-    return Session(f"session-of-{name}", user_id, name, "admin", True, LATER, None)
+def session_of(name: str = "Olivia", user_id: int = 1) -> VerifiedSession:
+    return VerifiedSession(f"session-of-{name}", user_id, name, "admin", True, LATER, None)
 
 
 @dataclass

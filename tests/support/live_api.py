@@ -21,7 +21,7 @@ from regsvc.api.services import Services
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core import clock
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.i18n import load_translations
 from regsvc.registration.chat.linking import NoChat
@@ -35,8 +35,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FAR_AWAY = datetime(2100, 1, 1, tzinfo=UTC)
-ALICE = Session("j1", 1, "Alice", "user", False, FAR_AWAY, "zh")
-OLIVIA = Session("j2", 2, "Olivia", "admin", True, FAR_AWAY, None)
+ALICE = VerifiedSession("j1", 1, "Alice", "user", False, FAR_AWAY, "zh")
+OLIVIA = VerifiedSession("j2", 2, "Olivia", "admin", True, FAR_AWAY, None)
 
 
 class OnTheSpot:
@@ -49,13 +49,13 @@ class OnTheSpot:
 class TwoTokens:
     """`alice` is a user's access token, `olivia` an operator's, everything else is none."""
 
-    def authenticate(self, bearer: str) -> Session:
+    def authenticate(self, bearer: str) -> VerifiedSession:
         try:
             return {"alice": ALICE, "olivia": OLIVIA}[bearer]
         except KeyError:
             raise Unauthorized from None
 
-    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> Session:
+    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
         session = self.authenticate(bearer)
         if not session.is_admin:
             raise Forbidden

@@ -6,7 +6,7 @@ import pytest
 
 from regsvc.accounts.email_changes import EmailChangeRequest, EmailChangeResult
 from regsvc.core import errors
-from regsvc.core.caller import Session
+from regsvc.core.caller import VerifiedSession
 from regsvc.core.email_address import parse_email
 from regsvc.database.models import Link, User
 from tests.support.authme_tables import TableShape
@@ -15,9 +15,9 @@ from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarnes
 NEW = "new@example.org"
 
 
-def session_of(services: ServiceHarness, name: str) -> Session:
+def session_of(services: ServiceHarness, name: str) -> VerifiedSession:
     user, now = services.user(name), services.clock()
-    return Session("j1", user.id, user.username, "user", False, now, None)
+    return VerifiedSession("j1", user.id, user.username, "user", False, now, None)
 
 
 def code_for(services: ServiceHarness, email: str) -> str:

@@ -11,7 +11,7 @@ from regsvc.api.handlers.chat_claims import claim_at_login
 from regsvc.api.types.login import InvalidTokenReply, LoginReply, LoginRequest, ValidTokenReply, VerifyTokenRequest
 from regsvc.api.types.messages import MessageReply, milliseconds_of
 from regsvc.core import errors
-from regsvc.core.caller import Audience, Session
+from regsvc.core.caller import Audience, VerifiedSession
 from regsvc.core.errors import Category, Refusal
 
 LOGIN_REFUSALS: Final = (
@@ -77,5 +77,5 @@ class AdminVerifyHandler(ApiHandler):
             return InvalidTokenReply(code=refusal.code, message=message)
 
 
-def _valid(admin: Session) -> ValidTokenReply:
+def _valid(admin: VerifiedSession) -> ValidTokenReply:
     return ValidTokenReply(username=admin.username, expires_at=milliseconds_of(admin.expires_at))

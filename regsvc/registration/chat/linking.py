@@ -12,7 +12,7 @@ from typing import Final
 from peewee import Database
 
 from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import ChatDenied, InvalidField, NotEnabled, Overloaded, ProviderUnavailable, UserNotFound
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
@@ -86,7 +86,7 @@ class ChatLinking:
         self._limits_per_client = limits_per_client
         self._pending = 0
 
-    async def begin(self, username: str | None, session: Session | None, caller: Caller) -> LinkStart:
+    async def begin(self, username: str | None, session: VerifiedSession | None, caller: Caller) -> LinkStart:
         """A new authorization request. Raises `RateLimited`.
 
         Begun with the owner's own session, the link will be his at once; otherwise it waits to be claimed.
@@ -106,7 +106,7 @@ class ChatLinking:
             account = await self._provider.fetch_account(_extract_code(response), redeemed.verifier)
             return await self._worker.run(self._store, account, redeemed, caller)
 
-    async def find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
+    async def find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
         """What may be told of this name to whoever shows this session and these link tokens.
 
         An unclaimed link counts as linked for whoever holds its token, unless the name has an account linked already.
@@ -117,7 +117,7 @@ class ChatLinking:
         """Give an unclaimed link to the user who just logged in. Raises `LinkTokenInvalid` and `ChatAccountTaken`."""
         return await self._worker.run(self._claim, username, link_token, caller)
 
-    async def unlink(self, username: str, proof: UnlinkProof, session: Session | None, caller: Caller) -> None:
+    async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
         """See `ChatUnlinking.unlink`."""
         await self._unlinking.unlink(username, proof, session, caller)
 
@@ -143,7 +143,7 @@ class ChatLinking:
                 self._links.link(account, redeemed.token_hash, user, Actor(user.username, caller.address))
         return LinkResult(account, is_claimed=user is not None)
 
-    def _find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
+    def _find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
         linked = self._links.find_by_name(username)
         if linked is None:
             held = self._links.find_unclaimed(tokens)
@@ -173,19 +173,19 @@ class ChatLinking:
 class NoChat:
     """What the chat routes do where no platform is set."""
 
-    async def begin(self, username: str | None, session: Session | None, caller: Caller) -> LinkStart:
+    async def begin(self, username: str | None, session: VerifiedSession | None, caller: Caller) -> LinkStart:
         raise NotEnabled
 
     async def finish(self, response: AuthorizationResponse, initiator: Initiator, caller: Caller) -> LinkResult:
         raise NotEnabled
 
-    async def find_status(self, username: str, session: Session | None, tokens: Sequence[str]) -> ChatStatus:
+    async def find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
         return ChatStatus(is_linked=False)
 
     async def claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
         raise NotEnabled
 
-    async def unlink(self, username: str, proof: UnlinkProof, session: Session | None, caller: Caller) -> None:
+    async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
         raise NotEnabled
 
 

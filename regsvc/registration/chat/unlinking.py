@@ -8,7 +8,7 @@ from regsvc.accounts.login_lookup import LoginIdentity
 from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.auth.totp import use_time_step
 from regsvc.auth.verification_codes import VerificationCodes
-from regsvc.core.caller import Caller, Session
+from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import (
     BadCredentials,
@@ -53,7 +53,7 @@ class ChatUnlinking:
         self._checker = checker
         self._codes = codes
 
-    async def unlink(self, username: str, proof: UnlinkProof, session: Session | None, caller: Caller) -> None:
+    async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
         """End the link of this name, or with a link token the unclaimed link it opens.
 
         Raises `ProofRequired`, `BadCredentials`, `TotpRequired`, `RateLimited`, `InvalidCode`, `LinkTokenInvalid`; and
@@ -74,7 +74,7 @@ class ChatUnlinking:
         else:
             raise ProofRequired
 
-    def _unlink_by_session(self, username: str, session: Session, caller: Caller) -> None:
+    def _unlink_by_session(self, username: str, session: VerifiedSession, caller: Caller) -> None:
         with self._database.atomic():
             user = _find_user(username)
             if user is None:
