@@ -1,0 +1,34 @@
+"""Rules about names that a program can check."""
+
+import ast
+from collections import defaultdict
+from importlib import import_module
+from pathlib import Path
+
+from regsvc.api.endpoint import find_contract
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = sorted([*(ROOT / "regsvc").rglob("*.py"), *(ROOT / "plugin_bridge").rglob("*.py")])
+
+
+def test_no_class_name_is_used_twice() -> None:
+    """Classes nested in another class are exempt: peewee requires every model to have a `Meta`."""
+    places = defaultdict(list)
+    for file in PRODUCT:
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_request_and_reply_types_are_named_for_what_they_are() -> None:
+    """`…Query` for GET, `…Request` for POST, `…Reply` for replies."""
+    misnamed = []
+    for route in import_module("regsvc.api.routes").ROUTES:
+        contract = find_contract(getattr(route.handler, route.method.lower()))
+        assert contract is not None
+        suffix = "Query" if route.method == "GET" else "Request"
+        if contract.request_type is not None and not contract.request_type.__name__.endswith(suffix):
+            misnamed.append(contract.request_type.__name__)
+        misnamed += [kind.__name__ for kind in contract.reply_types if not kind.__name__.endswith("Reply")]
+    assert not misnamed
