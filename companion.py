@@ -1,4 +1,4 @@
-"""The process: command line, signals, start, stop."""
+"""Process entry point: command line, signals, start and stop."""
 
 import argparse
 import asyncio
@@ -29,20 +29,20 @@ EX_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status."""
-    given = commands.parse(arguments)
+    """Run a command and return the exit status."""
+    args = commands.parse(arguments)
     try:
-        if given.command == "doctor":
-            return run_doctor(partial(_read_config, given), is_json=given.is_json)
-        config = _read_config(given)
+        if args.command == "doctor":
+            return run_doctor(partial(_read_config, args), is_json=args.is_json)
+        config = _read_config(args)
         set_up_logging(config.log)
-        if given.command == "serve":
-            return asyncio.run(serve(config, partial(_read_config, given)))
-        status = commands.run(given, config, open_context, App)
+        if args.command == "serve":
+            return asyncio.run(serve(config, partial(_read_config, args)))
+        status = commands.run(args, config, open_context, App)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever read what we print has enough, as in `companion export | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
+    except BrokenPipeError:  # the reader has closed the pipe, as in `companion export | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit
         return EX_PIPE
     except STARTUP_ERRORS as error:
         print(f"companion: {error}", file=sys.stderr)
@@ -51,26 +51,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _read_config(given: argparse.Namespace) -> Config:
-    overrides = {"game.directory": given.game_dir} if given.game_dir else {}
-    return load_config(find_config_file(given.config), os.environ, overrides)
+def _read_config(args: argparse.Namespace) -> Config:
+    overrides = {"game.directory": args.game_dir} if args.game_dir else {}
+    return load_config(find_config_file(args.config), os.environ, overrides)
 
 
 async def serve(config: Config, read_config: Callable[[], Config]) -> int:
-    """Be the daemon until a signal says stop. `read_config` reads the config again, when a signal says so."""
+    """Run the daemon until a signal stops it. `read_config` is called again when a signal requests a reload."""
     for warning in config.warnings:
         log.warning(warning)
     if os.geteuid() == 0:
-        log.warning("running as root: give the companion a user of its own (systemd/companion.service does)")
+        log.warning("running as root: run the companion as a user of its own, as systemd/companion.service does")
     context = open_context(config)
     try:
         sockets = bind_sockets(config.server.port, config.server.host)
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
-        why = "another program listens there, or this one already; server.port names another"
+        reason = "the port is in use, perhaps by another companion; choose another one with server.port"
         if not is_taken:
-            why = f"{error.strerror}; server.host and server.port say where"
-        print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {why}", file=sys.stderr)
+            reason = f"{error.strerror}; check server.host and server.port"
+        print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {reason}", file=sys.stderr)
         return EX_PORT_IN_USE if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]
     with shared_state_lock(config.server.state_dir):

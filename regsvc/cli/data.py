@@ -1,4 +1,4 @@
-"""`companion migrate --to`, `backup`, `restore`, `export`, `import` and `purge`: everything we keep, carried about."""
+"""`companion migrate --to`, `backup`, `restore`, `export`, `import` and `purge`."""
 
 import argparse
 import getpass
@@ -10,7 +10,7 @@ from plugin_bridge.authme.config import Backend
 from regsvc.app.app import App
 from regsvc.cli.transfer.backup import Backups
 from regsvc.cli.transfer.exporting import Exporter, ExportRequest
-from regsvc.cli.transfer.importing import Importer, ImportRequest, RefusedRow
+from regsvc.cli.transfer.importing import Importer, ImportRequest, RefusedRecord
 from regsvc.cli.transfer.migrate_to import DatabaseMigration
 from regsvc.cli.transfer.output import STANDARD_OUTPUT
 from regsvc.cli.transfer.restoring import Restorer
@@ -22,142 +22,151 @@ from regsvc.core.progress import Progress
 from regsvc.runtime.state_lock import StateInUse
 
 DATA_COMMANDS: Final = {
-    "backup": "copy everything into a folder of its own, while the daemon runs",
-    "restore": "bring a backup into an empty database, and live there",
-    "export": "write users, or the audit log, as CSV or JSON",
-    "import": "take in users from CSV or JSON; nobody is mailed, and nobody who is there is changed",
-    "purge": "remove what is older than retention.* says, as the daemon does by itself",
+    "backup": "back up everything into a new folder, while the daemon runs",
+    "restore": "restore a backup into an empty database, which is used from then on",
+    "export": "write users or the audit log as CSV or JSON",
+    "import": "create users from CSV or JSON; no mail is sent, and existing users are not changed",
+    "purge": "delete data older than the limits in retention.*, as the daemon does by itself",
 }
 
-_MOVE_HELP: Final = (
-    "move everything to another database, which then is home: sqlite:////path, mysql://USER:PASSWORD@HOST:PORT/NAME, "
-    'or auto for where database.url = "auto" leads now; - reads it from standard input, where nobody else sees the '
-    "password. Stop the daemon first. Interrupted, run it again"
+_TO_HELP: Final = (
+    "move everything to another database, which is used from then on: sqlite:////path, "
+    'mysql://USER:PASSWORD@HOST:PORT/NAME, or auto for the one that database.url = "auto" means now; - reads the URL '
+    "from standard input, which hides the password from other users of the machine. Stop the daemon first. If it is "
+    "interrupted, run it again"
 )
 _STANDARD_INPUT: Final = "-"
 
 
-def add_data_commands(made: dict[str, argparse.ArgumentParser]) -> None:
-    """What each of them can be told, and what `migrate` can."""
-    made["migrate"].add_argument("--to", metavar="URL", help=_MOVE_HELP)
-    made["migrate"].add_argument(
-        "--from", dest="source", metavar="URL", help="where everything is, if the config has no login for it any more"
+def add_data_commands(parsers: dict[str, argparse.ArgumentParser]) -> None:
+    """Add the options of these commands and of `migrate`; `parsers` are the parsers by command."""
+    parsers["migrate"].add_argument("--to", metavar="URL", help=_TO_HELP)
+    parsers["migrate"].add_argument(
+        "--from", dest="source", metavar="URL", help="the database in use, if the config no longer has its login"
     )
-    made["backup"].add_argument(
-        "place",
+    parsers["backup"].add_argument(
+        "folder",
         type=Path,
         metavar="FOLDER",
-        help="where to: made if it is not there, else a folder called after the time is made in it",
+        help="folder to create; if it exists, a folder named after the time is created in it",
     )
-    made["restore"].add_argument("place", type=Path, metavar="BACKUP", help="a folder that `companion backup` made")
-    export = made["export"]
+    parsers["restore"].add_argument("folder", type=Path, metavar="BACKUP", help="a folder made by `companion backup`")
+    export = parsers["export"]
     export.add_argument("--format", choices=("csv", "json"), default="csv")
-    export.add_argument("--output", metavar="FILE", default=STANDARD_OUTPUT, help="standard output by default")
+    export.add_argument("--output", metavar="FILE", default=STANDARD_OUTPUT, help="default: standard output")
     export.add_argument("--what", choices=("users", "audit", "all"), default="users")
     export.add_argument(
-        "--with-hashes", action="store_true", help="also the password hashes, for a move to another system"
+        "--with-hashes", action="store_true", help="include password hashes, for moving to another system"
     )
-    taking = made["import"]
-    taking.add_argument("file", type=Path, metavar="FILE", help="an export of ours, or a file with at least usernames")
-    taking.add_argument("--format", choices=("csv", "json"), help="else the name of the file tells")
-    taking.add_argument("--dry-run", action="store_true", help="only tell what would be done")
-    taking.add_argument(
-        "--update", action="store_true", help="also give users who have no e-mail address the one in the file"
+    import_parser = parsers["import"]
+    import_parser.add_argument(
+        "file", type=Path, metavar="FILE", help="made by `companion export`, or any with at least usernames"
     )
-    made["purge"].add_argument("--dry-run", action="store_true", help="only tell how much is due")
+    import_parser.add_argument("--format", choices=("csv", "json"), help="default: by the name of the file")
+    import_parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
+    import_parser.add_argument(
+        "--update", action="store_true", help="also give existing users without an e-mail address the one in the file"
+    )
+    parsers["purge"].add_argument("--dry-run", action="store_true", help="only report how much is due")
 
 
-def is_moving(given: argparse.Namespace) -> bool:
-    """Whether the command must not lay the ground first: the config leads elsewhere, or there are no keys yet."""
-    return given.command == "restore" or (given.command == "migrate" and given.to is not None)
+def is_offline_command(args: argparse.Namespace) -> bool:
+    """Whether the command runs without an `AppContext`: the config may name another database, or keys are missing."""
+    return args.command == "restore" or (args.command == "migrate" and args.to is not None)
 
 
-def run_moving_command(given: argparse.Namespace, config: Config) -> int:
-    """`migrate --to` or `restore`; returns the exit status. Raises what keeps `serve` from starting."""
+def run_offline_command(args: argparse.Namespace, config: Config) -> int:
+    """Run `migrate --to` or `restore`; return the exit status. Raises the errors of `CANNOT_START`."""
     try:
-        return _restore(given, config) if given.command == "restore" else _move(given, config)
+        return _restore(args, config) if args.command == "restore" else _move(args, config)
     except (TransferProblem, StateInUse) as problem:
-        return _fail(problem)
+        return _print_error(problem)
 
 
-def run_data_command(given: argparse.Namespace, app: App) -> int:
-    """One of the others, on an open database; returns the exit status."""
-    run = {"backup": _back_up, "export": _export, "import": _import, "purge": _purge}[given.command]
+def run_data_command(args: argparse.Namespace, app: App) -> int:
+    """Run one of the other commands on an open database; return the exit status."""
+    run = {"backup": _back_up, "export": _export, "import": _import, "purge": _purge}[args.command]
     try:
-        return run(given, app)
+        return run(args, app)
     except TransferProblem as problem:
-        return _fail(problem)
+        return _print_error(problem)
 
 
-def _fail(problem: Exception) -> int:
+def _print_error(problem: Exception) -> int:
     print(f"companion: {problem}", file=sys.stderr)
     return 1
 
 
-def _move(given: argparse.Namespace, config: Config) -> int:
-    to, source = _read_url(given.to, "--to"), _read_url(given.source, "--from")
+def _move(args: argparse.Namespace, config: Config) -> int:
+    to, source = _read_url(args.to, "--to"), _read_url(args.source, "--from")
     moved = DatabaseMigration(config, clock.now).move(to, source)
     if moved.copied is None:
         print(f"everything is in {moved.new} already; {moved.advice}")
         return 0
-    _tell_tables(moved.copied.tallies)
-    print(f"moved {moved.copied.rows} rows from {moved.old} to {moved.new}; counts and digests are equal")
+    _print_tables(moved.copied.checksums)
+    print(f"moved {moved.copied.rows} rows from {moved.old} to {moved.new}; row counts and digests match")
     print(f"now {moved.advice}, and start the daemon")
-    print(f"{moved.left} when you are content")
+    print(f"{moved.left} once everything works")
     return 0
 
 
-def _read_url(given: str | None, option: str) -> Any:
-    """As given, or the next line of standard input: everybody on the machine can read what a command line says."""
-    if given != _STANDARD_INPUT:
-        return given
+def _read_url(value: str | None, option: str) -> Any:
+    """Return the value, or for "-" the next line of standard input: other users can see a command line."""
+    if value != _STANDARD_INPUT:
+        return value
     if sys.stdin.isatty():
         return getpass.getpass(f"{option} (not shown): ").strip()
     return sys.stdin.readline().strip()
 
 
-def _restore(given: argparse.Namespace, config: Config) -> int:
-    restored = Restorer(config, clock.now).restore(given.place)
-    _tell_tables(restored.copied.tallies)
-    print(f"restored {restored.copied.rows} rows of {restored.made_at} into {restored.home}; digests are equal")
-    print("everybody has to log in again; start the daemon, and the sync looks at what AuthMe has by now")
-    if restored.authmes_file is not None:
-        print(f"AuthMe's table is in {restored.authmes_file}; if it was lost too, stop the game server and copy it to")
-        print(f"  {restored.authmes_place}")
+def _restore(args: argparse.Namespace, config: Config) -> int:
+    restored = Restorer(config, clock.now).restore(args.folder)
+    _print_tables(restored.copied.checksums)
+    print(f"restored {restored.copied.rows} rows of {restored.made_at} into {restored.location}; digests match")
+    print("all users have to log in again; now start the daemon, whose sync compares everything with AuthMe's table")
+    if restored.authme_file is not None:
+        print(f"AuthMe's table is in {restored.authme_file}; if it was lost, too, stop the game server and copy it to")
+        print(f"  {restored.authme_target}")
     return 0
 
 
-def _tell_tables(tallies: dict[str, Any]) -> None:
-    for name, tally in tallies.items():
-        print(f"  {name:<28} {tally.rows:>9} rows, digest {tally.digest[:16]}")
+def _print_tables(checksums: dict[str, Any]) -> None:
+    for name, checksum in checksums.items():
+        print(f"  {name:<28} {checksum.rows:>9} rows, digest {checksum.digest[:16]}")
 
 
-def _back_up(given: argparse.Namespace, app: App) -> int:
+def _back_up(args: argparse.Namespace, app: App) -> int:
     authme = app.context.authme
-    authmes_file = authme.sqlite_file if authme is not None and authme.backend == Backend.SQLITE else None
-    backups = Backups(app.context.location.database, authmes_file, app.context.keys, app.context.now)
-    made, manifest = backups.make(given.place)
-    print(f"backed up {manifest.rows} rows into {made}; read back, and whole")
-    print("warning: it holds keys, addresses and password hashes; keep it from others", file=sys.stderr)
-    if authme is not None and authmes_file is None:
-        print(f"AuthMe's table is not in it: dump {authme.table} with the database's own tools", file=sys.stderr)
+    authme_file = authme.sqlite_file if authme is not None and authme.backend == Backend.SQLITE else None
+    backups = Backups(app.context.location.database, authme_file, app.context.keys, app.context.now)
+    folder, manifest = backups.make(args.folder)
+    print(f"backed up {manifest.rows} rows into {folder} and verified them")
+    print("warning: the backup holds keys, addresses and password hashes; keep it private", file=sys.stderr)
+    if authme is not None and authme_file is None:
+        print(
+            f"AuthMe's table is not included: dump {authme.table} with the tools of the database server",
+            file=sys.stderr,
+        )
     return 0
 
 
-def _export(given: argparse.Namespace, app: App) -> int:
-    if given.with_hashes:
-        print("warning: this file lets others guess passwords; keep it from them, and delete it soon", file=sys.stderr)
+def _export(args: argparse.Namespace, app: App) -> int:
+    if args.with_hashes:
+        print(
+            "warning: with the hashes, passwords can be guessed; keep the file private and delete it soon",
+            file=sys.stderr,
+        )
     authme = app.context.authme
     algorithm = authme.password_hash if authme is not None else None
     exporter = Exporter(app.context.location.database, app.auth_parts.audit, app.context.now, algorithm)
-    order = ExportRequest(given.format, given.what, given.output, given.with_hashes)
-    counts = exporter.export(order, _actor())
+    request = ExportRequest(args.format, args.what, args.output, args.with_hashes)
+    counts = exporter.export(request, _actor())
     names = {"users": "users", "audit": "audit entries"}
     print(", ".join(f"{count} {names[kind]}" for kind, count in counts.items()), file=sys.stderr)
     return 0
 
 
-def _import(given: argparse.Namespace, app: App) -> int:
+def _import(args: argparse.Namespace, app: App) -> int:
     importer = Importer(
         database=app.context.location.database,
         worker=app.worker,
@@ -169,25 +178,25 @@ def _import(given: argparse.Namespace, app: App) -> int:
         now=app.context.now,
     )
     progress = Progress.on_stderr("importing", None)
-    order = ImportRequest(_actor(), is_rehearsal=given.dry_run, fills_emails=given.update)
+    request = ImportRequest(_actor(), is_dry_run=args.dry_run, fill_emails=args.update)
     try:
-        report = importer.run(read_users(given.file, given.format), order, _tell_refused, progress.advance)
+        report = importer.run(read_users(args.file, args.format), request, _print_refused, progress.advance)
     finally:
         progress.end()
-    begun = "would import" if given.dry_run else "imported"
-    print(f"{begun} {report.imported}, updated {report.updated}, there already {report.skipped}", end="")
+    verb = "would import" if args.dry_run else "imported"
+    print(f"{verb} {report.imported}, updated {report.updated}, skipped (existing) {report.skipped}", end="")
     print(f", refused {report.refused}")
-    if report.imported and not given.dry_run:
-        print("the next run of the sync makes the players of those who are approved and came with a password")
+    if report.imported and not args.dry_run:
+        print("the next sync run creates players for imported users who are approved and have a password")
     return 1 if report.refused else 0
 
 
-def _tell_refused(row: RefusedRow) -> None:
+def _print_refused(row: RefusedRecord) -> None:
     print(f"line {row.line}: {row.name!r}: {row.code}", file=sys.stderr)
 
 
-def _purge(given: argparse.Namespace, app: App) -> int:
-    if given.dry_run:
+def _purge(args: argparse.Namespace, app: App) -> int:
+    if args.dry_run:
         due = app.auth_parts.retention.count()
         print("\n".join(f"{count} {what} are due" for what, count in due.items()) or "nothing is due")
         return 0

@@ -1,6 +1,6 @@
-"""`make run`: a made-up game server under `var/` that a newcomer can play with at once.
+"""`make run`: a demo game server under `var/`, ready to try out.
 
-The one place where this program makes AuthMe's table: here there is no AuthMe that could do it.
+The only place where this program creates AuthMe's table, since the demo has no AuthMe to do it.
 """
 
 import json
@@ -15,7 +15,7 @@ from plugin_bridge.hashers import HASHERS
 from regsvc.core.clock import epoch_ms, now
 
 OPERATOR = "Olivia"
-OPERATOR_UUID = "353162d4-f7e5-3838-896a-8d4e4f07ca40"  # what an offline-mode server gives this name
+OPERATOR_UUID = "353162d4-f7e5-3838-896a-8d4e4f07ca40"  # the UUID of this name in offline mode
 BASE_URL = "http://127.0.0.1:8080"
 
 SERVER_PROPERTIES = """\
@@ -39,7 +39,7 @@ settings:
         passwordHash: SHA256
 """
 
-# Columns, types and defaults as AuthMe 6.0 makes them on SQLite.
+# Columns, types and defaults as AuthMe 6.0 creates them on SQLite.
 AUTHME_TABLE = """\
 CREATE TABLE authme (
     id INTEGER AUTO_INCREMENT,
@@ -68,9 +68,9 @@ OPERATOR_ROW = "INSERT INTO authme (username, realname, password, regdate) VALUE
 
 
 def prepare(var: Path) -> str | None:
-    """Makes what is missing under `var` and leaves what is there as it is.
+    """Create what is missing under `var`, leaving existing files alone.
 
-    Comes back with the operator's new password, or None when the operator has one from an earlier run.
+    Return the operator's new password, or None if an earlier run created it.
     """
     game = var / "demo-server"
     authme = game / "plugins" / "AuthMe"
@@ -85,7 +85,7 @@ def prepare(var: Path) -> str | None:
 
 
 def main() -> None:
-    """Prepares the demo, says how to play with it and becomes `companion serve`."""
+    """Prepare the demo, print how to use it and replace the process by `companion serve`."""
     var = Path("var").resolve()
     password = prepare(var)
     config = var / "demo.toml"
@@ -101,7 +101,7 @@ def _write_once(file: Path, text: str) -> None:
 def _config(var: Path, game: Path) -> str:
     # A JSON string is a TOML string.
     return f"""\
-# The demo: everything else is at its default (conf/companion.toml lists it).
+# The demo: all other keys have their defaults (see conf/companion.toml).
 [server]
 name = "Demo server"
 state_dir = {json.dumps(str(var))}
@@ -115,9 +115,9 @@ backend = "log"
 
 
 def _make_table(file: Path) -> str:
-    """The table with the operator's row; comes back with the password.
+    """Create the table with the operator's row; return the password.
 
-    Made under another name first: an interrupted start leaves no table whose password nobody was told.
+    It is created under another name first, so that an interrupted start leaves no table with an unknown password.
     """
     password = secrets.token_urlsafe(12)
     stored = HASHERS["SHA256"].hash(password, OPERATOR).hash
@@ -131,17 +131,17 @@ def _make_table(file: Path) -> str:
 
 
 def _hint(config: Path, password: str | None) -> str:
-    shown = password or "<the password of the first run>"
+    shown = password or "<the password from the first run>"
     first = (
-        f"The operator is {OPERATOR}, the password {password} (shown this once)."
+        f"The operator is {OPERATOR}, the password {password} (shown only once)."
         if password
-        else f"The operator is {OPERATOR}, with the password shown at the first run (forgotten? delete var/)."
+        else f"The operator is {OPERATOR}, with the password shown at the first run (if you lost it, delete var/)."
     )
     json_header = "-H 'Content-Type: application/json'"
     login = json.dumps({"username": OPERATOR, "password": shown})
     return f"""\
 {first}
-Config: {config}. Mails, with their codes, appear below in the log. Try:
+Config: {config}. Mails, with their codes, appear in the log below. Try:
 
   curl {BASE_URL}/api/config
   curl {BASE_URL}/api/verify/send {json_header} -d '{{"email": "alice@example.org"}}'

@@ -1,4 +1,4 @@
-"""`companion doctor`: the only command that also works when the config does not."""
+"""`companion doctor`: the only command that works with a broken config, too."""
 
 import logging
 import os
@@ -13,8 +13,8 @@ from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
 
 
 def run_doctor(read_config: Callable[[], Config], *, is_json: bool) -> int:
-    """Look, tell on standard output, and return the exit status: 0 fine, 1 risky, 2 broken."""
-    logging.disable()  # what is worth telling is a finding
+    """Run all checks, print the report and return the exit status: 0 fine, 1 risky, 2 broken."""
+    logging.disable()  # whatever is worth reporting is a finding
     config: Config | ConfigError
     try:
         config = read_config()

@@ -53,7 +53,7 @@ class Check:
     means: str
     why: str
     do: str
-    place: FixLocation
+    location: FixLocation
     examine: CheckFunction
 
     def list_findings(self, facts: Facts) -> list[Finding]:
@@ -62,7 +62,7 @@ class Check:
 
     def _finding(self, told: str | Symptom, facts: Facts) -> Finding:
         symptom = Symptom(told) if isinstance(told, str) else told
-        where = facts.describe(self.place) if symptom.where is None else symptom.where
+        where = facts.describe(self.location) if symptom.where is None else symptom.where
         title = symptom.title if symptom.title.endswith((".", "?", "…")) else f"{symptom.title}."
         return Finding(self.id, self.severity, title, self.why, symptom.do or self.do, where)
 

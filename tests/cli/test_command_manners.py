@@ -46,7 +46,7 @@ def test_a_folder_without_authme_is_told_of(place: Daemon, tmp_path: Path) -> No
 
 def test_a_source_without_a_target_is_a_mistake() -> None:
     told = companion("migrate", "--from", "mysql://a:s3cr3t@b/c")
-    assert (told.status, "--from is of use with --to alone" in told.errors) == (EX_USAGE, True)
+    assert (told.status, "--from works together with --to only" in told.errors) == (EX_USAGE, True)
     assert "s3cr3t" not in told.errors
 
 
@@ -79,14 +79,14 @@ def test_a_login_that_may_not_make_tables_is_told_so(daemon: MakeDaemon, mariadb
         mariadb.run_as_root("DROP USER 'reader'@'%'")
 
 
-def test_release_is_for_who_leaves(place: Daemon, daemon: MakeDaemon) -> None:
+def test_unlock_all_needs_a_stopped_daemon_and_an_authme(place: Daemon, daemon: MakeDaemon) -> None:
     place.start()  # it would lock them again at its next run of the sync
-    told = companion("release", config=place.config_file)
+    told = companion("unlock-all", config=place.config_file)
     assert (told.status, told.output, "stop it first" in told.errors) == (1, "", True)
     place.stop()
-    assert companion("release", config=place.config_file) == Finished(0, "unlocked 0 players\n", "")
+    assert companion("unlock-all", config=place.config_file) == Finished(0, "unlocked 0 players\n", "")
     elsewhere = daemon({"game": {"directory": ""}}, directory=place.directory.parent / "elsewhere")
     told = companion("release", config=elsewhere.config_file)
-    assert (told.status, "there is no AuthMe here" in told.errors) == (1, True)
+    assert (told.status, "AuthMe was not found" in told.errors) == (1, True)
     told = companion("sync", config=elsewhere.config_file)
-    assert (told.status, "there is no AuthMe here" in told.errors) == (0, True)
+    assert (told.status, "AuthMe was not found" in told.errors) == (0, True)

@@ -175,17 +175,17 @@ def test_a_sync_without_authmes_table_tells_so(run: Run, authme_table: AuthMeTab
     authme_table.database.execute(f"DROP TABLE {authme_table.name}")
     [error] = report_of(run("sync"), 1)["errors"]
     assert "Start the game server with AuthMe once" in error["error"]
-    told = run("release")
+    told = run("unlock-all")
     assert (told.status, "Start the game server" in told.errors) == (1, True)
 
 
-def test_release_unlocks_everything(run: Run, authme: AuthMeLike) -> None:
+def test_unlock_all_unlocks_everything(run: Run, authme: AuthMeLike) -> None:
     authme.register("Bob", "bobs-password")
     insert_player(authme.table, username="eve", realname="Eve", password=lock_text("x" * 200), regdate=1)
     before = dump_table(authme.table)
     assert run("users", "ban", "Bob").status == 0
     assert not authme.login("Bob", "bobs-password")
-    told = run("release")
+    told = run("release")  # the older name of unlock-all
     assert told.status == 1
     assert told.output.startswith(
         "unlocked 1 player\ndo not start the companion again: it would lock them again\ncannot unlock eve: "

@@ -27,8 +27,8 @@ def test_updates_tells_what_is_newer(daemon: MakeDaemon, game_server: GameServer
         finished = run(daemon, "updates", config)
     assert (finished.status, finished.output) == (
         0,
-        f"companion: {__version__} here, the newest is {__version__}\n"
-        f"AuthMe: 5.6.0-beta2 here, the newest is 6.0.1 ({PAGE})\n",
+        f"companion: {__version__} installed, the newest version is {__version__}\n"
+        f"AuthMe: 5.6.0-beta2 installed, the newest version is 6.0.1 ({PAGE})\n",
     )
 
 
@@ -36,8 +36,8 @@ def test_updates_tells_why_it_does_not_know(daemon: MakeDaemon) -> None:
     with ReleaseFeed(Answer(404)) as plugin:
         finished = run(daemon, "updates", {"updates": {"enabled": True, "plugin_url": plugin.address}})
     assert finished.status == 1
-    assert f"companion: {__version__} here, nobody tells of newer ones\n" in finished.output
-    assert "AuthMe: unknown here, the newest is not known: " in finished.output
+    assert f"companion: {__version__} installed, no update feed is configured\n" in finished.output
+    assert "AuthMe: unknown version installed, the newest version is unknown: " in finished.output
     assert "404" in finished.output
 
 
@@ -45,7 +45,7 @@ def test_updates_asks_nobody_where_that_is_switched_off(daemon: MakeDaemon) -> N
     with ReleaseFeed(release("6.0.1")) as feed:
         finished = run(daemon, "updates", {"updates": {"enabled": False, "plugin_url": feed.address}})
         assert not feed.asked
-    assert (finished.status, finished.output) == (0, "nobody is asked: updates.enabled is false\n")
+    assert (finished.status, finished.output) == (0, "update checks are off: updates.enabled is false\n")
 
 
 def test_game_status_tells_how_it_is(daemon: MakeDaemon) -> None:
@@ -60,7 +60,7 @@ def test_game_status_tells_of_silence(daemon: MakeDaemon, is_there: bool) -> Non
     with MinecraftServer(answer=saying(b"?")) as server:
         port = server.port if is_there else free_port()
         finished = run(daemon, "game-status", {"game": {"address": f"127.0.0.1:{port}"}})
-    assert (finished.status, finished.output) == (1, f"silent: no answer from 127.0.0.1:{port}\n")
+    assert (finished.status, finished.output) == (1, f"offline: no answer from 127.0.0.1:{port}\n")
 
 
 def test_game_status_needs_to_know_where(daemon: MakeDaemon) -> None:

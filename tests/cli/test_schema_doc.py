@@ -9,7 +9,7 @@ import pymysql
 import pytest
 from peewee import Database
 
-from regsvc.cli.docs.example_queries import WORKED_QUERIES
+from regsvc.cli.docs.example_queries import EXAMPLE_QUERIES
 from regsvc.cli.docs.schema import SCHEMA_FILE, main, schema_doc
 from regsvc.core.errors import BadCredentials, Unauthorized
 from regsvc.database.models import MODELS, User, UtcDateTimeField
@@ -21,7 +21,7 @@ from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services
 
-QUERIES = {query.name: query.sql for query in WORKED_QUERIES}
+QUERIES = {query.name: query.sql for query in EXAMPLE_QUERIES}
 
 REFUSED_BY_THE_DATABASE = (sqlite3.IntegrityError, pymysql.err.OperationalError)
 
@@ -32,9 +32,9 @@ Ask = Callable[[str], list[Row]]
 def services(
     game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
 ) -> Iterator[ServiceHarness]:
-    opened = open_services(game_server, authme_table, clock, tmp_path / "state")
-    yield opened
-    opened.close()
+    open_connection = open_services(game_server, authme_table, clock, tmp_path / "state")
+    yield open_connection
+    open_connection.close()
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_every_note_reads_in_the_page_as_it_was_written() -> None:
 
 
 def test_every_worked_query_has_its_story() -> None:
-    assert len(QUERIES) == len(WORKED_QUERIES) >= 10
+    assert len(QUERIES) == len(EXAMPLE_QUERIES) >= 10
     assert not [name for name in QUERIES if f"test_query_{name}" not in globals()]
 
 

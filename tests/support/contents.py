@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from regsvc.cli.transfer.copying import tallies_of
+from regsvc.cli.transfer.copying import checksums_of
 from regsvc.cli.transfer.database_rows import DatabaseRows
 from regsvc.cli.transfer.tables import list_tables
 from regsvc.database.engine import open_database
@@ -13,7 +13,7 @@ def contents_of(url: str) -> Mapping[str, tuple[int, str]]:
     """Rows and digest of each table that goes along in a move."""
     database = open_database(url, timedelta(seconds=5))
     with database.connection_context():
-        tallies = tallies_of(DatabaseRows(database))
+        tallies = checksums_of(DatabaseRows(database))
     return {name: (tally.rows, tally.digest) for name, tally in tallies.items()}
 
 

@@ -1,1 +1,23 @@
-"""Generators for the sample config and the reference pages in `docs/`."""
+"""Generators for the sample config and the reference pages in `docs/`; each can write its file or check it."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def write_or_check(file: Path, text: str, arguments: Sequence[str] | None, description: str) -> int:
+    """Write the file; with --check in `arguments` only test whether it is current. Return the exit status.
+
+    `arguments` None: those of the process. `description` is shown by --help.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file is not current")
+    if not parser.parse_args(arguments).check:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return 0
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{file} is not current; run: make sample", file=sys.stderr)
+    return 1

@@ -1,10 +1,10 @@
-"""The sample config, made from the declaration: `python -m regsvc.cli.docs.sample_config [--check]`."""
+"""Generator for conf/companion.toml: `python -m regsvc.cli.docs.sample_config [--check]`."""
 
 import sys
 import textwrap
 from pathlib import Path
 
-from regsvc.cli.docs.generated_file import write_or_check
+from regsvc.cli.docs import write_or_check
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import DOWNLOADS, ENVIRONMENT_PREFIX, SECTIONS
 from regsvc.config.sections import Config, Download
@@ -14,13 +14,13 @@ SAMPLE_FILE = Path(__file__).resolve().parents[3] / "conf" / "companion.toml"
 _WIDTH = 100
 
 _HEAD = """\
-The config of the companion. Every key stands here at its default: remove the # before those you change.
+The config of the companion. Every key is listed with its default: remove the # before those you change.
 
-Durations, sizes and limits are written as people say them: "5 minutes", "64 KiB", "10 per day".
+Durations, sizes and limits are written in words: "5 minutes", "64 KiB", "10 per day".
 
-Any key may also come from the environment, which wins: COMPANION_MAIL_HOST replaces host in [mail]; lists
-are separated by commas there. A secret may stand in a file of its own, readable by the companion alone:
-password_file in place of password. `companion check-config` tells what is wrong with a config.
+Any key can also be set in the environment, which takes precedence: COMPANION_MAIL_HOST overrides host in
+[mail]; lists are separated by commas there. A secret can be in a file of its own that only the companion
+may read: password_file instead of password. `companion check-config` reports mistakes.
 """
 
 _DOWNLOAD_EXAMPLE = {
@@ -34,7 +34,7 @@ _DOWNLOAD_EXAMPLE = {
 
 
 def sample_config() -> str:
-    """The text of conf/companion.toml: comments start with "# ", keys with "#" alone."""
+    """Return the text of conf/companion.toml: comments start with "# ", keys with "#" alone."""
     blocks = [_comment(_HEAD)]
     for name in Config.__dataclass_fields__:
         if name in SECTIONS:
@@ -45,7 +45,7 @@ def sample_config() -> str:
 
 
 def main(arguments: list[str] | None = None, file: Path = SAMPLE_FILE) -> int:
-    """Write the sample; with --check say whether the file is current (exit status 0) or not (1)."""
+    """Write or check the sample config; return the exit status."""
     return write_or_check(file, sample_config(), arguments, __doc__ or "")
 
 
@@ -55,7 +55,7 @@ def _section_blocks(name: str, section: type) -> list[str]:
 
 
 def _downloads_blocks() -> list[str]:
-    """Downloads have no defaults to show: an example stands for them, as a comment that is not a key."""
+    """Return an example for downloads, which have no defaults to show, as a comment that is not a key."""
     lines = [f"[{DOWNLOADS}.client]"]
     lines += [f"{key} = {to_toml(_DOWNLOAD_EXAMPLE[key])}" for key in keys_of(Download)]
     example = "\n".join(f"#     {line}" for line in lines)
@@ -74,7 +74,7 @@ def _key_block(section: str, name: str, key: Key[object]) -> str:
 
 
 def _comment(text: str) -> str:
-    """The text as comment lines of a readable width; blank lines part its paragraphs."""
+    """Wrap the text into comment lines; blank lines separate its paragraphs."""
     paragraphs = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     wrapped = (textwrap.wrap(text, _WIDTH, break_on_hyphens=False) for text in paragraphs)
     return "\n#\n".join("\n".join(f"# {line}" for line in lines) for lines in wrapped)

@@ -1,7 +1,7 @@
-"""All our tables into an empty database, compared row by row's digest when they are there.
+"""Copy of all our tables into an empty database, verified by row digests afterwards.
 
-A copy under way says so in its `regsvc_installation` row, the first to be written: nobody starts on it, and whoever
-begins again knows that it may be thrown away, and that nothing else may.
+An unfinished copy is marked as such in its `regsvc_installation` row, which is written first: no daemon starts on it,
+and a second attempt knows that it may delete this copy, and nothing else.
 """
 
 # ruff: noqa: S608 - the names are our own tables'
@@ -14,7 +14,16 @@ from typing import Final
 from peewee import Database, SqliteDatabase
 
 from regsvc.cli.transfer.database_rows import DatabaseRows
-from regsvc.cli.transfer.tables import Row, Rows, Table, Tally, TransferProblem, list_tables, quoted, tally_of
+from regsvc.cli.transfer.tables import (
+    Row,
+    Rows,
+    TableChecksum,
+    TableSpec,
+    TransferProblem,
+    checksum_of,
+    list_tables,
+    quoted,
+)
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
 from regsvc.database.location import COPIED, COPYING, MOVED
@@ -23,25 +32,25 @@ from regsvc.database.models import MODELS
 from regsvc.database.schema import list_views
 
 _INSTALLATION: Final = "regsvc_installation"
-_LONGEST_HOME: Final = 255
+_MAX_LOCATION_LENGTH: Final = 255
 
 
 @dataclass(frozen=True)
-class Copied:
-    """What has gone over, by table."""
+class CopyResult:
+    """Checksums of the copied rows, by table."""
 
-    tallies: dict[str, Tally]
+    checksums: dict[str, TableChecksum]
 
     @property
     def rows(self) -> int:
-        return sum(tally.rows for tally in self.tallies.values())
+        return sum(checksum.rows for checksum in self.checksums.values())
 
 
 class CopyTarget:
-    """An empty database that everything is to be copied into."""
+    """An empty database that receives a copy."""
 
     def __init__(self, database: Database, name: str, installation_id: str, now: Clock) -> None:
-        """`name`: what the new home is called. `installation_id`: of what is copied."""
+        """`name`: the target's location name. `installation_id`: that of the copied installation."""
         self._database = database
         self._rows = DatabaseRows(database)
         self._name = name
@@ -49,147 +58,147 @@ class CopyTarget:
         self._now = now
 
     def prepare(self) -> None:
-        """Make our tables, after clearing away a copy of ours that was never finished.
+        """Create our tables, after deleting an unfinished copy of the same installation.
 
-        Raises `TransferProblem` where anything else is, `SchemaTooNew`.
+        Raises `TransferProblem` if the database holds anything else, and `SchemaTooNew`.
         """
-        there = self._tables_there()
-        if self._is_unfinished_copy(there):
-            self._clear(there)
-        elif filled := [table for table in there if table != "regsvc_migration" and self._has_rows(table)]:
+        existing = self._existing_tables()
+        if self._is_unfinished_copy(existing):
+            self._clear(existing)
+        elif filled := [table for table in existing if table != "regsvc_migration" and self._has_rows(table)]:
             raise TransferProblem(
                 f"{self._name} is not empty: {self._describe(filled)}. Nothing is ever overwritten: {self._advise()}"
             )
         with self._database.bind_ctx(MODELS):
             migrate(self._database, self._now)
 
-    def copy(self, source: Rows, title: str) -> Copied:
-        """Everything in `source`. Raises `TransferProblem`, also when it is not the same afterwards."""
+    def copy(self, source: Rows, title: str) -> CopyResult:
+        """Copy everything in `source`. Raises `TransferProblem`, also if the copy differs from the source."""
         tables = list_tables()
         self._mark(source, COPYING)
         total = sum(source.count(table) for table in tables)
-        progress = Progress.on_stderr(title, total * 2)  # there, and read back
+        progress = Progress.on_stderr(title, total * 2)  # written and read back
         try:
-            left = {table.name: self._copy_table(source, table, progress) for table in tables}
-            arrived = tallies_of(self._rows, progress)
+            sent = {table.name: self._copy_table(source, table, progress) for table in tables}
+            received = checksums_of(self._rows, progress)
         finally:
             progress.end()
-        require_equal(left, arrived)
+        require_equal(sent, received)
         for table in tables:
-            if table.is_counted:
-                self._rows.continue_from(table, source.next_number(table))
-        self._write_home(f"{COPIED}{self._name}")
-        return Copied(arrived)
+            if table.has_auto_increment:
+                self._rows.set_next_number(table, source.next_number(table))
+        self._write_location(f"{COPIED}{self._name}")
+        return CopyResult(received)
 
     def activate(self) -> None:
-        """From now on this is the home."""
-        self._write_home(self._name)
+        """Record that this database is the one in use."""
+        self._write_location(self._name)
 
     def end_sessions(self) -> None:
-        """Nobody is logged in any more."""
+        """Delete all sessions, so that everyone has to log in again."""
         with self._database.atomic():
             self._database.execute_sql("DELETE FROM regsvc_session")
 
-    def _copy_table(self, source: Rows, table: Table, progress: Progress) -> Tally:
-        tally = Tally()
+    def _copy_table(self, source: Rows, table: TableSpec, progress: Progress) -> TableChecksum:
+        checksum = TableChecksum()
         for chunk in source.chunks(table):
-            tally.add(_homeless(table, chunk))
+            checksum.add(_without_location(table, chunk))
             if table.name != _INSTALLATION:
                 self._rows.write(table, chunk)
             progress.advance(len(chunk))
-        return tally
+        return checksum
 
     def _mark(self, source: Rows, mark: str) -> None:
         table = next(table for table in list_tables() if table.name == _INSTALLATION)
         [row] = [row for chunk in source.chunks(table) for row in chunk]
-        marked = dict(zip(table.columns, row, strict=True)) | {"home": f"{mark}{self._name}"[:_LONGEST_HOME]}
+        marked = dict(zip(table.columns, row, strict=True)) | {"home": f"{mark}{self._name}"[:_MAX_LOCATION_LENGTH]}
         self._rows.write(table, [tuple(marked[column] for column in table.columns)])
 
-    def _write_home(self, home: str) -> None:
-        write_home(self._database, home)
+    def _write_location(self, name: str) -> None:
+        write_location(self._database, name)
 
-    def _tables_there(self) -> list[str]:
-        """Ours, those that go along last and a table after those it refers to."""
-        there = set(self._database.get_tables())
-        going = [table.name for table in list_tables()]
-        staying = [name for model in MODELS if (name := model._meta.table_name) not in going]
-        return [name for name in (*staying, *going) if name in there]
+    def _existing_tables(self) -> list[str]:
+        """Return our tables that exist: first those never copied, then each copied one after those it refers to."""
+        existing = set(self._database.get_tables())
+        copied = [table.name for table in list_tables()]
+        excluded = [name for model in MODELS if (name := model._meta.table_name) not in copied]
+        return [name for name in (*excluded, *copied) if name in existing]
 
     def _has_rows(self, table: str) -> bool:
         return bool(self._database.execute_sql(f"SELECT 1 FROM {quoted(self._database, table)} LIMIT 1").fetchall())
 
     def _describe(self, filled: Sequence[str]) -> str:
-        home = self._home_there() if _INSTALLATION in filled else ""
-        if home.startswith(MOVED):
-            return f"everything was there until it was {home}"
+        location = self._recorded_location() if _INSTALLATION in filled else ""
+        if location.startswith(MOVED):
+            return f"it was in use until its contents were {location}"
         return f"{filled[0]} has rows"
 
     def _advise(self) -> str:
         if isinstance(self._database, SqliteDatabase):
             path = Path(self._database.database).absolute()
-            return f"choose another place, or move the file {path} away if you are sure that nobody needs it."
-        return "choose an empty database, or drop the regsvc_ tables and views if you are sure that nobody needs them."
+            return f"choose another path, or move the file {path} away if you are sure that it is not needed."
+        return "choose an empty database, or drop the regsvc_ tables and views if you are sure they are not needed."
 
-    def _home_there(self) -> str:
+    def _recorded_location(self) -> str:
         found = self._database.execute_sql(f"SELECT home FROM {_INSTALLATION}").fetchall()
         return str(found[0][0]) if found else ""
 
-    def _is_unfinished_copy(self, there: Sequence[str]) -> bool:
-        if _INSTALLATION not in there:
+    def _is_unfinished_copy(self, existing: Sequence[str]) -> bool:
+        if _INSTALLATION not in existing:
             return False
         found = self._database.execute_sql(f"SELECT installation_id, home FROM {_INSTALLATION}").fetchall()
         return [row[0] for row in found] == [self._id] and str(found[0][1]).startswith((COPYING, COPIED))
 
-    def _clear(self, there: Sequence[str]) -> None:
-        """The mark goes last: until then it is known whose copy this is."""
+    def _clear(self, existing: Sequence[str]) -> None:
+        """Drop everything. The marked table goes last, so that an interrupted cleanup can be continued."""
         for view in reversed(list_views()):
             self._database.execute_sql(f"DROP VIEW IF EXISTS {quoted(self._database, view.name)}")
-        for table in [*(name for name in reversed(there) if name != _INSTALLATION), _INSTALLATION]:
+        for table in [*(name for name in reversed(existing) if name != _INSTALLATION), _INSTALLATION]:
             self._database.execute_sql(f"DROP TABLE IF EXISTS {quoted(self._database, table)}")
 
 
-def write_home(database: Database, home: str) -> None:
-    """What the database says of where home is."""
+def write_location(database: Database, name: str) -> None:
+    """Record a location name in `regsvc_installation.home`."""
     with database.atomic():
         sql = f"UPDATE {_INSTALLATION} SET home = {database.param} WHERE id = 1"
-        database.execute_sql(sql, (home[:_LONGEST_HOME],))
+        database.execute_sql(sql, (name[:_MAX_LOCATION_LENGTH],))
 
 
 class _WithoutLocation(Rows):
-    """Rows without the one value that differs between the two sides: where home is."""
+    """Rows without the one value that differs between source and target: the recorded location."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    def count(self, table: Table) -> int:
+    def count(self, table: TableSpec) -> int:
         return self._rows.count(table)
 
-    def next_number(self, table: Table) -> int:
+    def next_number(self, table: TableSpec) -> int:
         return self._rows.next_number(table)
 
-    def chunks(self, table: Table) -> Iterator[list[Row]]:
-        return (_homeless(table, chunk) for chunk in self._rows.chunks(table))
+    def chunks(self, table: TableSpec) -> Iterator[list[Row]]:
+        return (_without_location(table, chunk) for chunk in self._rows.chunks(table))
 
 
-def _homeless(table: Table, rows: list[Row]) -> list[Row]:
+def _without_location(table: TableSpec, rows: list[Row]) -> list[Row]:
     if table.name != _INSTALLATION:
         return rows
     place = table.columns.index("home")
     return [(*row[:place], None, *row[place + 1 :]) for row in rows]
 
 
-def tallies_of(source: Rows, progress: Progress | None = None) -> dict[str, Tally]:
-    """Counts and digests of all tables, by table; where home is makes no difference."""
+def checksums_of(source: Rows, progress: Progress | None = None) -> dict[str, TableChecksum]:
+    """Return counts and digests by table, ignoring the recorded location."""
     on_rows = progress.advance if progress is not None else None
-    return {table.name: tally_of(_WithoutLocation(source), table, on_rows) for table in list_tables()}
+    return {table.name: checksum_of(_WithoutLocation(source), table, on_rows) for table in list_tables()}
 
 
-def require_equal(left: dict[str, Tally], arrived: dict[str, Tally]) -> None:
-    """Raise `TransferProblem` for the first table that is not the same on both sides."""
-    for name, tally in left.items():
-        other = arrived.get(name, Tally())
-        if (tally.rows, tally.digest) != (other.rows, other.digest):
+def require_equal(sent: dict[str, TableChecksum], received: dict[str, TableChecksum]) -> None:
+    """Raise `TransferProblem` for the first table that differs."""
+    for name, checksum in sent.items():
+        other = received.get(name, TableChecksum())
+        if (checksum.rows, checksum.digest) != (other.rows, other.digest):
             raise TransferProblem(
-                f"{name} is not the same on both sides: {tally.rows} rows, digest {tally.digest[:12]} left, "
-                f"{other.rows} rows, digest {other.digest[:12]} arrived."
+                f"{name} was not copied correctly: {checksum.rows} rows, digest {checksum.digest[:12]} were sent, "
+                f"{other.rows} rows, digest {other.digest[:12]} were received."
             )

@@ -1,4 +1,4 @@
-"""Values as CSV that a spreadsheet may open: what it would take for a formula is written with a leading '."""
+"""CSV cells that are safe in a spreadsheet: text that looks like a formula gets a leading '."""
 
 from typing import Final
 
@@ -7,16 +7,16 @@ _MARK: Final = "'"
 
 
 def to_cell(value: object) -> str:
-    """None is an empty cell; a truth value is yes or no."""
+    """Convert a value: None becomes an empty cell, a boolean yes or no."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = str(value)
-    # what begins with the mark is marked as well, so that taking one away always gives back what was there
+    # text that already begins with the mark is marked, too, so that removing one mark always restores it
     return f"{_MARK}{text}" if text.startswith((*_FORMULAS, _MARK)) else text
 
 
 def from_cell(cell: str) -> str:
-    """The inverse of `to_cell` for text. A ' that marks nothing stays."""
+    """Reverse `to_cell` for text. A leading ' that marks nothing is kept."""
     return cell[1:] if cell[:1] == _MARK and cell[1:2] in (*_FORMULAS, _MARK) and len(cell) > 1 else cell

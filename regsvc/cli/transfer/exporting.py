@@ -1,4 +1,4 @@
-"""`companion export`: users and the audit log for people, spreadsheets and other systems; memory is bounded."""
+"""`companion export`: users and the audit log as CSV or JSON, in bounded memory."""
 
 import csv
 import json
@@ -13,7 +13,7 @@ from peewee import Database
 from regsvc.cli.transfer.csv_text import to_cell
 from regsvc.cli.transfer.database_rows import DatabaseRows
 from regsvc.cli.transfer.output import STANDARD_OUTPUT, open_output
-from regsvc.cli.transfer.tables import CHUNK, TransferProblem
+from regsvc.cli.transfer.tables import CHUNK_ROWS, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
 from regsvc.database.audit import Audit
@@ -37,7 +37,7 @@ AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "det
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What is asked for. `output`: a file, "-" for standard output; for all in CSV a directory."""
+    """Options of an export. `output`: a file, or "-" for standard output; a directory for `all` as CSV."""
 
     format: Format
     what: What
@@ -46,85 +46,85 @@ class ExportRequest:
 
 
 class Exporter:
-    """Blocking; everything an export tells is of one moment."""
+    """Writes exports from one consistent snapshot. Blocking."""
 
     def __init__(self, database: Database, audit: Audit, now: Clock, algorithm: str | None) -> None:
-        """`algorithm`: what a hash of the game is called that we did not make."""
+        """`algorithm`: the name for hashes made by AuthMe (its configured algorithm)."""
         self._database = database
         self._audit = audit
         self._now = now
         self._algorithm = algorithm
 
-    def export(self, order: ExportRequest, by: str) -> dict[str, int]:
-        """How many records of each kind. It leaves an audit entry. Raises `TransferProblem`."""
-        if order.with_hashes and order.what == "audit":
-            raise TransferProblem("--with-hashes is about users.")
-        kinds = ("users", "audit") if order.what == "all" else (order.what,)
-        self._audit.record("data.exported", by, detail={"what": order.what, "withHashes": order.with_hashes})
-        with DatabaseRows(self._database).standing_still():
-            if order.format == "json":
-                return self._write_json(kinds, order)
+    def export(self, request: ExportRequest, by: str) -> dict[str, int]:
+        """Export, record an audit entry and return the number of records of each kind. Raises `TransferProblem`."""
+        if request.with_hashes and request.what == "audit":
+            raise TransferProblem("--with-hashes works with users only, not with --what audit.")
+        kinds = ("users", "audit") if request.what == "all" else (request.what,)
+        self._audit.record("data.exported", by, detail={"what": request.what, "withHashes": request.with_hashes})
+        with DatabaseRows(self._database).snapshot():
+            if request.format == "json":
+                return self._write_json(kinds, request)
             if len(kinds) == 1:
-                return {kinds[0]: self._write_csv(kinds[0], order.output, order)}
-            return self._write_folder(kinds, order)
+                return {kinds[0]: self._write_csv(kinds[0], request.output, request)}
+            return self._write_folder(kinds, request)
 
-    def _write_folder(self, kinds: Iterable[str], order: ExportRequest) -> dict[str, int]:
-        if order.output == STANDARD_OUTPUT:
-            raise TransferProblem("Users and audit log are two CSV files: name a directory for them with --output.")
-        folder = Path(order.output)
+    def _write_folder(self, kinds: Iterable[str], request: ExportRequest) -> dict[str, int]:
+        if request.output == STANDARD_OUTPUT:
+            raise TransferProblem("Users and audit log become two CSV files: name a directory for them with --output.")
+        folder = Path(request.output)
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise TransferProblem(f"{folder} cannot be made: {error.strerror}.") from error
-        return {kind: self._write_csv(kind, str(folder / f"{kind}.csv"), order) for kind in kinds}
+            raise TransferProblem(f"{folder} cannot be created: {error.strerror}.") from error
+        return {kind: self._write_csv(kind, str(folder / f"{kind}.csv"), request) for kind in kinds}
 
-    def _write_csv(self, kind: str, output: str, order: ExportRequest) -> int:
-        columns = self._columns(kind, order)
+    def _write_csv(self, kind: str, output: str, request: ExportRequest) -> int:
+        columns = self._columns(kind, request)
         count = 0
         with open_output(output) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)
-            for record in self._records(kind, order):
+            for record in self._records(kind, request):
                 writer.writerow([to_cell(_flat(record[column])) for column in columns])
                 count += 1
         return count
 
-    def _write_json(self, kinds: Iterable[str], order: ExportRequest) -> dict[str, int]:
+    def _write_json(self, kinds: Iterable[str], request: ExportRequest) -> dict[str, int]:
         counts = {}
-        with open_output(order.output) as file:
-            head = {"format": FORMAT, "version": VERSION, "exported_at": _moment(self._now())}
+        with open_output(request.output) as file:
+            head = {"format": FORMAT, "version": VERSION, "exported_at": _timestamp(self._now())}
             file.write(json.dumps(head)[:-1])
             for kind in kinds:
                 file.write(f', "{kind}": [')
-                counts[kind] = _write_list(file, self._records(kind, order))
+                counts[kind] = _write_list(file, self._records(kind, request))
                 file.write("\n]")
             file.write("}\n")
         return counts
 
-    def _columns(self, kind: str, order: ExportRequest) -> tuple[str, ...]:
+    def _columns(self, kind: str, request: ExportRequest) -> tuple[str, ...]:
         if kind == "audit":
             return AUDIT_COLUMNS
-        return (*USER_COLUMNS, *HASH_COLUMNS) if order.with_hashes else USER_COLUMNS
+        return (*USER_COLUMNS, *HASH_COLUMNS) if request.with_hashes else USER_COLUMNS
 
-    def _records(self, kind: str, order: ExportRequest) -> Iterator[Record]:
+    def _records(self, kind: str, request: ExportRequest) -> Iterator[Record]:
         model: Any = User if kind == "users" else AuditEntry
         to_records = self._users if kind == "users" else _audits
         progress = Progress.on_stderr(f"exporting {kind}", model.select().count())
         try:
             for page in _pages(model):
-                yield from to_records(page, order)
+                yield from to_records(page, request)
                 progress.advance(len(page))
         finally:
             progress.end()
 
-    def _users(self, page: list[User], order: ExportRequest) -> Iterator[Record]:
-        reviews = _reviews_of(page) if order.format == "json" else {}
-        players = _players_of(page) if order.with_hashes else {}
+    def _users(self, page: list[User], request: ExportRequest) -> Iterator[Record]:
+        reviews = _reviews_of(page) if request.format == "json" else {}
+        players = _players_of(page) if request.with_hashes else {}
         for user in page:
             record = _user(user)
-            if order.format == "json":
+            if request.format == "json":
                 record["reviews"] = reviews.get(user.id, [])
-            if order.with_hashes:
+            if request.with_hashes:
                 record |= self._password(user, players.get(user.username_key))
             yield record
 
@@ -145,7 +145,7 @@ class Exporter:
 
 def _pages(model: Any) -> Iterator[list[Any]]:
     after = 0
-    while page := list(model.select().where(model.id > after).order_by(model.id).limit(CHUNK)):
+    while page := list(model.select().where(model.id > after).order_by(model.id).limit(CHUNK_ROWS)):
         yield page
         after = page[-1].id
 
@@ -157,17 +157,17 @@ def _user(user: User) -> Record:
         "is_email_verified": bool(user.is_email_verified),
         "status": user.status,
         "reason": user.reason,
-        "registered_at": _moment(user.created_at),
+        "registered_at": _timestamp(user.created_at),
         "registration_ip": user.registration_ip,
         "origin": user.origin,
         "platform": user.platform,
         "language": user.language,
         "reviewed_by": user.reviewed_by,
-        "reviewed_at": _moment(user.reviewed_at),
+        "reviewed_at": _timestamp(user.reviewed_at),
         "banned_from": user.banned_from,
-        "ban_expires_at": _moment(user.ban_expires_at),
-        "password_set_at": _moment(user.password_set_at),
-        "last_login_at": _moment(user.last_login_at),
+        "ban_expires_at": _timestamp(user.ban_expires_at),
+        "password_set_at": _timestamp(user.password_set_at),
+        "last_login_at": _timestamp(user.last_login_at),
     }
 
 
@@ -180,9 +180,9 @@ def _reviews_of(page: list[User]) -> Mapping[int, list[Record]]:
                 "status_before": row.status_before,
                 "status_after": row.status_after,
                 "reason": row.reason,
-                "ban_expires_at": _moment(row.ban_expires_at),
+                "ban_expires_at": _timestamp(row.ban_expires_at),
                 "operator": row.operator,
-                "reviewed_at": _moment(row.reviewed_at),
+                "reviewed_at": _timestamp(row.reviewed_at),
             }
         )
     return found
@@ -197,7 +197,7 @@ def _audits(page: list[AuditEntry], _order: ExportRequest) -> Iterator[Record]:
     for entry in page:
         yield {
             "id": entry.id,
-            "created_at": _moment(entry.created_at),
+            "created_at": _timestamp(entry.created_at),
             "action": entry.action,
             "operator": entry.operator,
             "target": entry.target,
@@ -208,7 +208,7 @@ def _audits(page: list[AuditEntry], _order: ExportRequest) -> Iterator[Record]:
 
 
 def _write_list(file: TextIO, records: Iterable[Record]) -> int:
-    """A record a line, which whoever reads it is told by its number."""
+    """Write one record per line, so that import errors can name the line. Return the number of records."""
     count = 0
     for record in records:
         file.write(",\n" if count else "\n")
@@ -221,6 +221,6 @@ def _flat(value: object) -> object:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
-def _moment(value: datetime | None) -> str | None:
-    """`2031-05-04T12:00:00.123Z`."""
+def _timestamp(value: datetime | None) -> str | None:
+    """Format as `2031-05-04T12:00:00.123Z`."""
     return None if value is None else value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

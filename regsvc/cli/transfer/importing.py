@@ -1,4 +1,4 @@
-"""`companion import`: users out of a file. Nobody is mailed, nobody who is there changed; a rerun is harmless."""
+"""`companion import`: creates users from a file. No mail is sent, existing users stay, and a rerun is harmless."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from peewee import Database, IntegrityError
 
 from plugin_bridge.authme.players import Players
 from regsvc.auth.hashing import PASSLIB
-from regsvc.cli.transfer.user_files import ImportedUser, RowRefused, Unreadable
+from regsvc.cli.transfer.user_files import ImportedUser, RecordRefused, UnreadableRecord
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
@@ -19,23 +19,23 @@ from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules
 from regsvc.users.email_owners import claim
 
-_AT_ONCE: Final = 200
+_BATCH_ROWS: Final = 200
 _MAX_RACES: Final = 3
 _NO_EMAIL: Final = frozenset({"your@email.com"})
 
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """`is_rehearsal`: only tell. `fills_emails`: give users who have no address the one in the file."""
+    """Options of an import. `is_dry_run`: report only. `fill_emails`: give users without an address the file's."""
 
     by: str
-    is_rehearsal: bool = False
-    fills_emails: bool = False
+    is_dry_run: bool = False
+    fill_emails: bool = False
 
 
 @dataclass
 class ImportReport:
-    """What became of the records."""
+    """Number of records by outcome."""
 
     imported: int = 0
     skipped: int = 0
@@ -54,8 +54,8 @@ class ImportReport:
 
 
 @dataclass(frozen=True)
-class RefusedRow:
-    """A record that did not become a user: where it stands, whom it is about, and why."""
+class RefusedRecord:
+    """A record that was not imported: its line, its username and the reason as a code."""
 
     line: int
     name: str
@@ -63,8 +63,8 @@ class RefusedRow:
 
 
 @dataclass(frozen=True)
-class _Checked:
-    """A record that keeps the rules, as far as they need no database."""
+class _CheckedRecord:
+    """A record that passed all checks that need no database."""
 
     row: ImportedUser
     address: EmailAddress | None
@@ -75,7 +75,7 @@ class _Checked:
 
 
 class Importer:
-    """Blocking; a batch is a transaction."""
+    """Imports records in batches of one transaction each. Blocking."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Importer:
         audit: Audit,
         now: Clock,
     ) -> None:
-        """`algorithms`: those whose hashes AuthMe verifies, the configured one among them; empty without AuthMe."""
+        """`algorithms`: those whose hashes AuthMe verifies, including the configured one; empty without AuthMe."""
         self._database = database
         self._worker = worker
         self._players = players
@@ -102,19 +102,19 @@ class Importer:
 
     def run(
         self,
-        records: Iterable[ImportedUser | Unreadable],
-        order: ImportRequest,
-        on_refused: Callable[[RefusedRow], None],
+        records: Iterable[ImportedUser | UnreadableRecord],
+        request: ImportRequest,
+        on_refused: Callable[[RefusedRecord], None],
         on_rows: Callable[[int], None],
     ) -> ImportReport:
-        """Import what can be. `on_refused` is told at once, `on_rows` how many records have just been dealt with.
+        """Import all valid records. `on_refused` is called for each other one, `on_rows` with the size of each batch.
 
-        Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseUnavailable`; the batches before stay.
+        Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseUnavailable`; earlier batches stay imported.
         """
         report = ImportReport()
         for batch in _batches(records):
             checked, refused = self._check(batch)
-            done, taken = self._take_in(checked, order)
+            done, taken = self._import_batch(checked, request)
             for row in sorted([*refused, *taken], key=lambda refused: refused.line):
                 on_refused(row)
             done.refused = len(refused) + len(taken)
@@ -122,105 +122,107 @@ class Importer:
             on_rows(len(batch))
         return report
 
-    def _check(self, batch: list[ImportedUser | Unreadable]) -> tuple[list[_Checked], list[RefusedRow]]:
+    def _check(self, batch: list[ImportedUser | UnreadableRecord]) -> tuple[list[_CheckedRecord], list[RefusedRecord]]:
         checked, refused = [], []
         for row in batch:
-            if isinstance(row, Unreadable):
-                refused.append(RefusedRow(row.line, row.name, row.code))
+            if isinstance(row, UnreadableRecord):
+                refused.append(RefusedRecord(row.line, row.name, row.code))
                 continue
             try:
-                checked.append(self._checked(row))
+                checked.append(self._check_record(row))
             except Refusal as refusal:
-                refused.append(RefusedRow(row.line, row.username, refusal.code))
-            except RowRefused as refusal:
-                refused.append(RefusedRow(row.line, row.username, str(refusal)))
+                refused.append(RefusedRecord(row.line, row.username, refusal.code))
+            except RecordRefused as refusal:
+                refused.append(RefusedRecord(row.line, row.username, str(refusal)))
         return checked, refused
 
-    def _checked(self, row: ImportedUser) -> _Checked:
+    def _check_record(self, row: ImportedUser) -> _CheckedRecord:
         self._rules.check_username(row.username, row.platform)
         if row.hash is not None and (row.algorithm or "").upper() not in self._algorithms:
-            raise RowRefused("unknown_algorithm")
+            raise RecordRefused("unknown_algorithm")
         has_email = row.email is not None and row.email.lower() not in _NO_EMAIL
-        return _Checked(row, parse_email(str(row.email)) if has_email else None)
+        return _CheckedRecord(row, parse_email(str(row.email)) if has_email else None)
 
-    def _take_in(self, checked: list[_Checked], order: ImportRequest) -> tuple[ImportReport, list[RefusedRow]]:
+    def _import_batch(
+        self, checked: list[_CheckedRecord], request: ImportRequest
+    ) -> tuple[ImportReport, list[RefusedRecord]]:
         for attempt in range(1, _MAX_RACES + 1):
             try:
-                if not order.is_rehearsal:
+                if not request.is_dry_run:
                     self._worker.run_here(self._adopt_players, [row.key for row in checked])
-                done = self._worker.run_here(self._write, checked, order)
+                done = self._worker.run_here(self._write, checked, request)
                 self._seen |= {row.key for row in checked}
                 return done
-            except IntegrityError:  # somebody registered at the same moment: look again
+            except IntegrityError:  # lost a race against a registration: try again
                 if attempt == _MAX_RACES:
                     raise
         raise AssertionError("unreachable")
 
     def _adopt_players(self, keys: list[str]) -> None:
-        """Whoever plays already becomes a user as the sync would make one, before the file has its say."""
+        """Adopt existing players as the sync would, so that the file cannot redefine them."""
         users = _users_of(keys)
         for key in self._players.find_many([key for key in keys if key not in users]):
             self._reconciler.reconcile(key)
 
-    def _write(self, checked: list[_Checked], order: ImportRequest) -> tuple[ImportReport, list[RefusedRow]]:
+    def _write(self, checked: list[_CheckedRecord], request: ImportRequest) -> tuple[ImportReport, list[RefusedRecord]]:
         report, refused = ImportReport(), []
         seen = set(self._seen)
         with self._database.atomic():
             users = _users_of([row.key for row in checked])
             for row in checked:
                 try:
-                    if row.key in users or row.key in seen or self._plays(row.key, order):
-                        is_filled = order.fills_emails and self._fill_email(users.get(row.key), row, order)
+                    if row.key in users or row.key in seen or self._has_player(row.key, request):
+                        is_filled = request.fill_emails and self._fill_email(users.get(row.key), row, request)
                         report.updated += is_filled
                         report.skipped += not is_filled
                     else:
-                        self._make(row, order)
+                        self._create_user(row, request)
                         report.imported += 1
-                except RowRefused as refusal:
-                    refused.append(RefusedRow(row.row.line, row.row.username, str(refusal)))
+                except RecordRefused as refusal:
+                    refused.append(RefusedRecord(row.row.line, row.row.username, str(refusal)))
                 else:
                     seen.add(row.key)
         return report, refused
 
-    def _plays(self, key: str, order: ImportRequest) -> bool:
-        """Only of interest where nobody was adopted first."""
-        return order.is_rehearsal and bool(self._players.find_many([key]))
+    def _has_player(self, key: str, request: ImportRequest) -> bool:
+        """Whether a player has this name. Checked in a dry run only, which does not adopt players first."""
+        return request.is_dry_run and bool(self._players.find_many([key]))
 
-    def _make(self, checked: _Checked, order: ImportRequest) -> None:
+    def _create_user(self, checked: _CheckedRecord, request: ImportRequest) -> None:
         row = checked.row
         if self._players.find_colliding(checked.key) is not None:
-            raise RowRefused("username_taken")
+            raise RecordRefused("username_taken")
         self._check_email_is_free(checked)
-        if order.is_rehearsal:
-            self._note_email(checked)
+        if request.is_dry_run:
+            self._remember_email(checked)
             return
         if checked.address is not None and row.is_email_verified:
             claim(checked.address, self._audit)
-        user_id = User.insert(self._values(checked)).execute()
+        user_id = User.insert(self._user_columns(checked)).execute()
         self._reconciler.record_registration(checked.key, user_id)
         if row.status == APPROVED and row.hash is not None:
             self._reconciler.request_row(checked.key)
-        self._audit.record("user.imported", order.by, row.username, {"status": row.status})
+        self._audit.record("user.imported", request.by, row.username, {"status": row.status})
 
-    def _check_email_is_free(self, checked: _Checked, own_id: int = 0) -> None:
+    def _check_email_is_free(self, checked: _CheckedRecord, own_id: int = 0) -> None:
         if checked.address is None:
             return
         if f"email:{checked.address.key}" in self._seen:
-            raise RowRefused("email_taken")
+            raise RecordRefused("email_taken")
         holder = User.get_or_none((User.email_key == checked.address.key) & (User.id != own_id))
         if holder is not None and (holder.is_email_verified or not checked.row.is_email_verified):
-            raise RowRefused("email_taken")
+            raise RecordRefused("email_taken")
 
-    def _note_email(self, checked: _Checked) -> None:
-        """What a rehearsal does not write, it has to remember."""
+    def _remember_email(self, checked: _CheckedRecord) -> None:
+        """Remember an address that a dry run did not write."""
         if checked.address is not None:
             self._seen.add(f"email:{checked.address.key}")
 
-    def _fill_email(self, user: User | None, checked: _Checked, order: ImportRequest) -> bool:
+    def _fill_email(self, user: User | None, checked: _CheckedRecord, request: ImportRequest) -> bool:
         if user is None or user.email is not None or checked.address is None:
             return False
         self._check_email_is_free(checked, user.id)
-        if not order.is_rehearsal:
+        if not request.is_dry_run:
             if checked.row.is_email_verified:
                 claim(checked.address, self._audit, claimant_id=user.id)
             User.update(
@@ -228,10 +230,10 @@ class Importer:
                 email_key=checked.address.key,
                 is_email_verified=checked.row.is_email_verified,
             ).where(User.id == user.id, User.email_key.is_null()).execute()
-            self._audit.record("user.email_changed", order.by, user.username, {"why": "imported"})
+            self._audit.record("user.email_changed", request.by, user.username, {"why": "imported"})
         return True
 
-    def _values(self, checked: _Checked) -> dict[str, Any]:
+    def _user_columns(self, checked: _CheckedRecord) -> dict[str, Any]:
         row, address, moment = checked.row, checked.address, self._now()
         created_at = row.registered_at or moment
         return {
@@ -245,7 +247,7 @@ class Importer:
             "reason": row.reason,
             "language": row.language,
             "platform": row.platform,
-            "origin": "registered" if row.origin == "registered" else "created",  # there was no row to adopt
+            "origin": "registered" if row.origin == "registered" else "created",  # no row was adopted
             "created_at": created_at,
             "reviewed_by": row.reviewed_by,
             "reviewed_at": row.reviewed_at,
@@ -263,11 +265,11 @@ def _users_of(keys: Collection[str]) -> dict[str, User]:
     return {user.username_key: user for user in found}
 
 
-def _batches(records: Iterable[ImportedUser | Unreadable]) -> Iterator[list[ImportedUser | Unreadable]]:
-    batch: list[ImportedUser | Unreadable] = []
+def _batches(records: Iterable[ImportedUser | UnreadableRecord]) -> Iterator[list[ImportedUser | UnreadableRecord]]:
+    batch: list[ImportedUser | UnreadableRecord] = []
     for record in records:
         batch.append(record)
-        if len(batch) == _AT_ONCE:
+        if len(batch) == _BATCH_ROWS:
             yield batch
             batch = []
     if batch:

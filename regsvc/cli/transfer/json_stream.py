@@ -1,4 +1,4 @@
-"""Records out of a JSON file that may be larger than memory: one at a time, with the line each begins in."""
+"""Incremental reader for a JSON file larger than memory: one record at a time, with its line number."""
 
 import json
 from collections.abc import Iterator
@@ -6,15 +6,15 @@ from typing import Any, Final, TextIO
 
 from regsvc.cli.transfer.tables import TransferProblem
 
-_PIECE: Final = 1 << 16
-_LONGEST: Final = 1 << 24  # characters of one record
+_READ_SIZE: Final = 1 << 16
+_MAX_RECORD: Final = 1 << 24  # characters of one record
 _SPACE: Final = " \t\r\n"
 
 
 def read_json_records(file: TextIO, name: str) -> Iterator[tuple[int, Any]]:
-    """Line and record: of a list, or of the list that is called `name` in an object.
+    """Yield (line, record) from a top-level list, or from the list under the key `name` of a top-level object.
 
-    Raises `TransferProblem` with the line where it is no such JSON, also after records that were good.
+    Raises `TransferProblem` with the line of the first mistake, possibly after valid records.
     """
     reader = _Reader(file)
     first = reader.peek()
@@ -22,7 +22,7 @@ def read_json_records(file: TextIO, name: str) -> Iterator[tuple[int, Any]]:
         yield from reader.items()
         return
     if first != "{":
-        raise reader.broken("a list of users, or an object with one, is expected")
+        raise reader.broken("expected a list of users, or an object that contains one")
     reader.take("{")
     is_found = False
     while reader.peek() != "}":
@@ -40,11 +40,11 @@ def read_json_records(file: TextIO, name: str) -> Iterator[tuple[int, Any]]:
         if reader.peek() == ",":
             reader.take(",")
     if not is_found:
-        raise reader.broken(f'there is no list called "{name}" in it')
+        raise reader.broken(f'the file has no list called "{name}"')
 
 
 class _Reader:
-    """A place in the text, of which only a piece is in memory."""
+    """A position in the text, of which only a part is in memory."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -54,7 +54,7 @@ class _Reader:
         self._decoder = json.JSONDecoder()
 
     def peek(self) -> str:
-        """The next character that is not blank, which stays; raises at the end."""
+        """Return the next non-blank character without consuming it; raises at the end of the file."""
         while True:
             while self._at < len(self._text):
                 character = self._text[self._at]
@@ -63,15 +63,15 @@ class _Reader:
                 self._line += character == "\n"
                 self._at += 1
             if not self._read_on():
-                raise self.broken("it ends too early")
+                raise self.broken("the file ends too early")
 
     def take(self, expected: str) -> None:
         if self.peek() != expected:
-            raise self.broken(f"{expected!r} is expected")
+            raise self.broken(f"expected {expected!r}")
         self._at += 1
 
     def items(self) -> Iterator[tuple[int, Any]]:
-        """Of the list that begins here."""
+        """Yield (line, item) of the list that begins here."""
         self.take("[")
         while self.peek() != "]":
             line = self._line
@@ -79,20 +79,20 @@ class _Reader:
             if self.peek() == ",":
                 self.take(",")
             elif self.peek() != "]":
-                raise self.broken("',' or ']' is expected")
+                raise self.broken("expected ',' or ']'")
         self.take("]")
 
     def value(self) -> Any:
-        """The whole value that begins here."""
+        """Return the whole value that begins here."""
         self.peek()
         while True:
             try:
                 found, end = self._decoder.raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as error:
-                if len(self._text) - self._at > _LONGEST or not self._read_on():
+                if len(self._text) - self._at > _MAX_RECORD or not self._read_on():
                     raise self.broken("this is not JSON") from error
                 continue
-            # a number at the end of the piece may go on in the next
+            # a number at the end of the buffer may continue in the next read
             if end == len(self._text) and self._read_on():
                 continue
             self._line += self._text.count("\n", self._at, end)
@@ -103,7 +103,7 @@ class _Reader:
         return TransferProblem(f"Line {self._line}: {why}.")
 
     def _read_on(self) -> bool:
-        """Whether there was more."""
-        piece = self._file.read(max(_PIECE, len(self._text) - self._at))
-        self._text, self._at = self._text[self._at :] + piece, 0
-        return bool(piece)
+        """Read more text; return whether there was any."""
+        text = self._file.read(max(_READ_SIZE, len(self._text) - self._at))
+        self._text, self._at = self._text[self._at :] + text, 0
+        return bool(text)

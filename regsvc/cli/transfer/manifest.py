@@ -1,4 +1,4 @@
-"""What lies in a backup: a list with counts and checksums, by which it is known again."""
+"""Manifest of a backup: row counts and checksums, against which it is verified."""
 
 import hashlib
 import json
@@ -7,18 +7,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from regsvc.cli.transfer.tables import Tally, TransferProblem
+from regsvc.cli.transfer.tables import TableChecksum, TransferProblem
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "companion-backup"
 OUR_FILE: Final = "companion.db"
-AUTHMES_FILE: Final = "authme.db"
+AUTHME_FILE: Final = "authme.db"
 TABLES: Final = "tables"
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """`tables`: rows and digest of each; `next_numbers`: of the counted ones; `files`: SHA-256 by name."""
+    """Contents of manifest.json. The field names are part of the format.
+
+    `tables`: rows and digest of each; `next_numbers`: next auto-increment id by table; `files`: SHA-256 by file name.
+    """
 
     companion: str
     made_at: str
@@ -33,48 +36,50 @@ class Manifest:
     version: int = 1
 
     @property
-    def tallies(self) -> dict[str, Tally]:
-        return {name: Tally(int(told["rows"]), int(told["digest"], 16)) for name, told in self.tables.items()}
+    def checksums(self) -> dict[str, TableChecksum]:
+        return {
+            name: TableChecksum(int(entry["rows"]), int(entry["digest"], 16)) for name, entry in self.tables.items()
+        }
 
     @property
     def rows(self) -> int:
-        return sum(int(told["rows"]) for told in self.tables.values())
+        return sum(int(entry["rows"]) for entry in self.tables.values())
 
     def write(self, folder: Path) -> None:
         (folder / MANIFEST).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
 
-def tell(tallies: Mapping[str, Tally]) -> dict[str, dict[str, Any]]:
-    """For `Manifest.tables`."""
-    return {name: {"rows": tally.rows, "digest": tally.digest} for name, tally in tallies.items()}
+def to_manifest_tables(checksums: Mapping[str, TableChecksum]) -> dict[str, dict[str, Any]]:
+    """Convert checksums to the form of `Manifest.tables`."""
+    return {name: {"rows": checksum.rows, "digest": checksum.digest} for name, checksum in checksums.items()}
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Raises `TransferProblem` where there is no backup, or none of ours."""
+    """Read a backup's manifest. Raises `TransferProblem` if the folder is not a backup made by `companion backup`."""
     path = folder / MANIFEST
     try:
-        told = json.loads(path.read_text("utf-8"))
-        if told.get("format") != FORMAT or told.get("version") != 1:
-            raise ValueError("another format")
-        return Manifest(**told)
+        data = json.loads(path.read_text("utf-8"))
+        if data.get("format") != FORMAT or data.get("version") != 1:
+            raise ValueError("unknown format")
+        return Manifest(**data)
     except (FileNotFoundError, NotADirectoryError):
-        raise TransferProblem(f"{folder} is no backup: there is no {MANIFEST} in it.") from None
+        raise TransferProblem(f"{folder} is not a backup: it has no {MANIFEST}.") from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise TransferProblem(f"{path} cannot be read as the list of a backup ({error}).") from error
+        raise TransferProblem(f"{path} is not a usable backup manifest ({error}).") from error
 
 
-def checksums(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file but the list itself, as they are on the disk."""
+def file_checksums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file on disk except the manifest, by relative path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     return {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
 
 
-def require_whole(folder: Path, manifest: Manifest) -> None:
-    """Raise `TransferProblem` for a file that is missing or not as it was written."""
-    there = checksums(folder)
+def verify_files(folder: Path, manifest: Manifest) -> None:
+    """Raise `TransferProblem` for a file that is missing or has changed since the backup was made."""
+    found = file_checksums(folder)
     for name, digest in manifest.files.items():
-        if there.get(name) != digest:
-            raise TransferProblem(f"{folder / name} is {'not as it was written' if name in there else 'missing'}.")
+        if found.get(name) != digest:
+            raise TransferProblem(f"{folder / name} is {'damaged or was changed' if name in found else 'missing'}.")
 
 
 def _sha256(path: Path) -> str:

@@ -1,8 +1,8 @@
-"""`companion migrate --to URL`: everything into another database, which then is home.
+"""`companion migrate --to URL`: moves everything to another database, which is used from then on.
 
-The old database stays home until the last moment. The order of the end is what makes a crash harmless at any point:
-the new database says that it is whole; the state directory points at it; it says that it is home; the old one says
-that it was left.
+The old database stays in use until the last moment. The order of the final steps makes a crash harmless at any point:
+the new database is marked as complete; the state directory points at it; it is marked as the one in use; the old one
+is marked as moved.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from peewee import Database, PeeweeException, SqliteDatabase
 
-from regsvc.cli.transfer.copying import Copied, CopyTarget, write_home
+from regsvc.cli.transfer.copying import CopyResult, CopyTarget, write_location
 from regsvc.cli.transfer.database_rows import DatabaseRows
 from regsvc.cli.transfer.tables import TransferProblem, list_tables
 from regsvc.config.sections import Config, ConfigError
@@ -41,20 +41,20 @@ AUTO: Final = "auto"
 
 
 @dataclass(frozen=True)
-class Moved:
-    """How a move went. `copied` None: everything was there already."""
+class MigrationResult:
+    """Result of a move. `copied` None: everything was in the target already."""
 
     old: str
     new: str
-    copied: Copied | None
+    copied: CopyResult | None
     left: str
-    """What was left behind: a file, or the tables in a database."""
+    """What remains of the old database (a file, or tables) and what to do with it."""
     advice: str
-    """What has to stand in the config from now on."""
+    """How to set the config from now on."""
 
 
 class DatabaseMigration:
-    """Moves everything. Needs no wiring: the config may lead to another database than where everything is."""
+    """Moves all data. Needs no `AppContext`, since the config may already name another database than the one in use."""
 
     def __init__(self, config: Config, now: Clock) -> None:
         self._config = config
@@ -62,10 +62,10 @@ class DatabaseMigration:
         self._now = now
         self._authme = read_authme(config)
 
-    def move(self, to: str, source_url: str | None = None) -> Moved:
-        """Move to the database at this URL, or to where `database.url = "auto"` leads now.
+    def move(self, to: str, source_url: str | None = None) -> MigrationResult:
+        """Move to the database at this URL, or, for "auto", to the one that `database.url = "auto"` means now.
 
-        `source_url`: where everything is, for when the config no longer tells. Raises `TransferProblem`,
+        `source_url`: the database in use, for when the config no longer has its login. Raises `TransferProblem`,
         `StateInUse`, `SchemaTooNew`, `WrongDatabase`, `ConfigError`.
         """
         recorded = read_recorded_location(self._state_dir) if self._state_dir.is_dir() else None
@@ -79,129 +79,129 @@ class DatabaseMigration:
             if recorded["home"] == target.name:
                 return self._finish(target, advice)
             source = self._find_source(recorded["home"], source_url)
-            require_other_file(source, target.database)
-            with opened(source, recorded["home"]), opened(target.database, target.name):
-                copied = self._move(source, target, recorded)
-        return Moved(recorded["home"], target.name, copied, _what_is_left(source, recorded["home"]), advice)
+            require_different_file(source, target.database)
+            with open_connection(source, recorded["home"]), open_connection(target.database, target.name):
+                copied = self._migrate_to(source, target, recorded)
+        return MigrationResult(recorded["home"], target.name, copied, _what_is_left(source, recorded["home"]), advice)
 
-    def _move(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> Copied:
+    def _migrate_to(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> CopyResult:
         identity = recorded["installation_id"]
         self._check_source(source, identity)
-        arrival = CopyTarget(target.database, target.name, identity, self._now)
-        arrival.prepare()
+        copy_target = CopyTarget(target.database, target.name, identity, self._now)
+        copy_target.prepare()
         rows = DatabaseRows(source)
-        with rows.standing_still(keeps_writers_out=True):
-            before = _state_of(rows)
-            copied = arrival.copy(rows, "moving")
-        if _state_of(rows) != before:
+        with rows.snapshot(blocks_writers=True):
+            before = _fingerprint_of(rows)
+            copied = copy_target.copy(rows, "moving")
+        if _fingerprint_of(rows) != before:
             raise TransferProblem(
-                "Somebody wrote into the old database meanwhile: stop every companion that uses it, and run this again."
+                "The old database was written during the move: stop every companion that uses it, and run this again."
             )
         record_location(self._state_dir, identity, target.name)
-        arrival.activate()
-        write_home(source, f"{MOVED}{target.name}")
+        copy_target.activate()
+        write_location(source, f"{MOVED}{target.name}")
         return copied
 
-    def _finish(self, target: DatabaseLocation, advice: str) -> Moved:
-        """An earlier move came this far; the last word may be missing."""
-        with opened(target.database, target.name):
+    def _finish(self, target: DatabaseLocation, advice: str) -> MigrationResult:
+        """Finish an earlier move that had copied everything; only its last step may be missing."""
+        with open_connection(target.database, target.name):
             found = target.database.execute_sql("SELECT home FROM regsvc_installation").fetchall()
             if found and str(found[0][0]).startswith(COPIED):
                 CopyTarget(target.database, target.name, "", self._now).activate()
-        return Moved(target.name, target.name, None, "", advice)
+        return MigrationResult(target.name, target.name, None, "", advice)
 
     def _resolve(self, to: str) -> tuple[DatabaseLocation, str]:
-        """The new home, and what makes the config lead there."""
-        auto = self._home_at(AUTO)
+        """Return the target and how to set the config so that it leads there."""
+        auto = self._location_at(AUTO)
         if to == AUTO:
             return auto, self._advise_auto()
-        _named("--to", to)
+        _location_name("--to", to)
         parts = urlsplit(to)
         if parts.scheme == "sqlite" and not Path(unquote(parts.path.removeprefix("/"))).is_absolute():
             raise TransferProblem(
-                "Write where the new file is from the root: sqlite:////var/lib/companion/companion.db"
+                "Give the absolute path of the new file, as in sqlite:////var/lib/companion/companion.db"
             )
-        given = self._home_at(to)
-        if given.name == auto.name or _is_same_file(given.database, auto.database):
+        target = self._location_at(to)
+        if target.name == auto.name or _is_same_file(target.database, auto.database):
             return auto, self._advise_auto()
-        return given, f'set database.url = "{_without_password(to)}"'
+        return target, f'set database.url = "{_without_password(to)}"'
 
     def _advise_auto(self) -> str:
         if self._config.database.url == AUTO:
-            return 'the config may stay as it is: database.url = "auto" leads there'
-        return 'set database.url = "auto", or remove it: that leads there'
+            return 'the config can stay as it is: database.url = "auto" leads there'
+        return 'set database.url = "auto", or remove the key: it leads there'
 
-    def _home_at(self, url: str) -> DatabaseLocation:
+    def _location_at(self, url: str) -> DatabaseLocation:
         database = dataclasses.replace(self._config.database, url=url)
         return resolve_location(dataclasses.replace(self._config, database=database), self._authme)
 
     def _find_source(self, name: str, source_url: str | None) -> Database:
-        patience = self._config.database.busy_timeout
+        busy_timeout = self._config.database.busy_timeout
         if name == "sqlite:companion.db":
-            return open_sqlite(_existing(self._state_dir / "companion.db"), patience)
+            return open_sqlite(_existing(self._state_dir / "companion.db"), busy_timeout)
         if name.startswith("sqlite:"):
-            return open_sqlite(_existing(Path(name.removeprefix("sqlite:"))), patience)
+            return open_sqlite(_existing(Path(name.removeprefix("sqlite:"))), busy_timeout)
         if source_url is not None:
-            if (given := _named("--from", source_url)) != name:
-                raise TransferProblem(f"Everything is in {name}, and --from leads to {given}.")
-            return open_database(source_url, patience)
+            if (source_name := _location_name("--from", source_url)) != name:
+                raise TransferProblem(f"The database in use is {name}, but --from leads to {source_name}.")
+            return open_database(source_url, busy_timeout)
         for url in (self._config.database.url, AUTO):
-            with_login = self._try_home_at(url)
+            with_login = self._try_location_at(url)
             if with_login is not None and with_login.name == name:
                 return with_login.database
         raise TransferProblem(
-            f"Everything is in {name}, and the config no longer has the login for it: say it with "
+            f"The database in use is {name}, and the config no longer has its login: give it with "
             f"--from mysql://USER:PASSWORD@{name.removeprefix('mysql:')}"
         )
 
-    def _try_home_at(self, url: str) -> DatabaseLocation | None:
+    def _try_location_at(self, url: str) -> DatabaseLocation | None:
         try:
-            return self._home_at(url)
-        except (ConfigError, ValueError):  # of no use for the new home, which has been resolved
+            return self._location_at(url)
+        except (ConfigError, ValueError):  # this URL does not lead to the source
             return None
 
     def _check_source(self, source: Database, identity: str) -> None:
         with source.bind_ctx(MODELS):
-            migrate(source, self._now)  # else the two sides would have other tables
+            migrate(source, self._now)  # both sides need the same tables
         found = source.execute_sql("SELECT installation_id, home FROM regsvc_installation").fetchall()
         if [row[0] for row in found] != [identity]:
             raise TransferProblem("The old database belongs to another installation than the state directory.")
         if not isinstance(source, SqliteDatabase) and (others := self._find_other_daemon(source)) is not None:
             raise TransferProblem(
-                f"Another daemon that shares the old database was at work {others} seconds ago. Stop it, and run this "
-                f"again {round(self._silence.total_seconds() / 60)} minutes after its last run of the sync."
+                f"Another daemon that shares the old database was running {others} seconds ago. Stop it, and run this "
+                f"again {round(self._silence.total_seconds() / 60)} minutes after its last sync run."
             )
 
     @property
     def _silence(self) -> timedelta:
-        """After this long without a run of the sync, a daemon is taken for stopped."""
+        """Time without a sync run after which another daemon counts as stopped."""
         return max(timedelta(minutes=2), 2 * self._config.sync.every)
 
     def _find_other_daemon(self, source: Database) -> int | None:
-        """How many seconds ago a daemon with another state directory held the sync's lease, if it was of late."""
+        """Return how many seconds ago another daemon held the sync lease; None if not within `_silence`."""
         found = source.execute_sql(
             "SELECT holder, TIMESTAMPDIFF(SECOND, expires_at, UTC_TIMESTAMP(3)) FROM regsvc_lease"
         ).fetchall()
-        patience = self._silence.total_seconds()
-        places = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
-        ages = [max(0, age) for place, age in places if place != instance_id(self._state_dir) and age < patience]
+        silence = self._silence.total_seconds()
+        holders = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
+        ages = [max(0, age) for holder, age in holders if holder != instance_id(self._state_dir) and age < silence]
         return min(ages, default=None)
 
 
 def newest_schema() -> int:
-    """The number of the last migration this version knows."""
+    """Return the number of the last migration that this version has."""
     return list_migrations()[-1].number
 
 
-def require_other_file(source: Database, target: Database) -> None:
-    """Raise `TransferProblem` where both are the same SQLite file under two names."""
+def require_different_file(source: Database, target: Database) -> None:
+    """Raise `TransferProblem` if both are the same SQLite file under two names."""
     if _is_same_file(source, target):
-        raise TransferProblem("That is the database where everything is already.")
+        raise TransferProblem("The target is the database that is in use already.")
 
 
 @contextmanager
-def opened(database: Database, name: str) -> Iterator[None]:
-    """The database's connection on this thread. What the database has to say against it becomes `TransferProblem`."""
+def open_connection(database: Database, name: str) -> Iterator[None]:
+    """Open the database's connection on this thread. Database errors are raised as `TransferProblem`."""
     try:
         if isinstance(database, SqliteDatabase):
             _make_private(Path(database.database), name)
@@ -219,7 +219,7 @@ def _make_private(path: Path, name: str) -> None:
         raise TransferProblem(f"{name} cannot be used: {error.strerror}: {path}.") from None
 
 
-def _named(option: str, url: str) -> str:
+def _location_name(option: str, url: str) -> str:
     try:
         return location_name(url)
     except ValueError as error:
@@ -228,14 +228,14 @@ def _named(option: str, url: str) -> str:
 
 def _existing(path: Path) -> Path:
     if not path.exists():
-        raise TransferProblem(f"Everything should be in {path}, and there is no such file.")
+        raise TransferProblem(f"The database in use should be {path}, but there is no such file.")
     return path
 
 
 def _what_is_left(source: Database, name: str) -> str:
     if isinstance(source, SqliteDatabase):
-        return f"the file {Path(source.database).absolute()} is left as it was: remove it"
-    return f"the regsvc_ tables and views in {name} are left as they were: drop them"
+        return f"the old file {Path(source.database).absolute()} is still there: remove it"
+    return f"the old regsvc_ tables and views in {name} are still there: drop them"
 
 
 def _is_same_file(one: Database, other: Database) -> bool:
@@ -244,8 +244,8 @@ def _is_same_file(one: Database, other: Database) -> bool:
     return Path(one.database).resolve() == Path(other.database).resolve()
 
 
-def _state_of(rows: DatabaseRows) -> list[tuple[str, int, Any]]:
-    """Enough of every table to notice that somebody writes: nothing happens without an entry in some table."""
+def _fingerprint_of(rows: DatabaseRows) -> list[tuple[str, int, Any]]:
+    """Return count and newest key of every table, which reveals writers: every change adds a row to some table."""
     return [(table.name, rows.count(table), rows.newest(table)) for table in list_tables()]
 
 

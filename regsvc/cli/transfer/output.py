@@ -1,4 +1,4 @@
-"""Where an export goes: standard output, a pipe, or a file that is whole or not there."""
+"""Output of an export: standard output, a pipe, or a file that appears only when it is complete."""
 
 import os
 import sys
@@ -14,17 +14,17 @@ STANDARD_OUTPUT: Final = "-"
 
 @contextmanager
 def open_output(target: str) -> Iterator[TextIO]:
-    """For our own user alone (0600): it is full of addresses. Raises `TransferProblem`."""
+    """Open the output for writing. Files are readable by our own user only (0600). Raises `TransferProblem`."""
     if target == STANDARD_OUTPUT:
         yield sys.stdout
         sys.stdout.flush()
         return
     path = Path(target)
-    if path.exists() and not path.is_file():  # a pipe or a device, such as /dev/null, is written to, never replaced
+    if path.exists() and not path.is_file():  # a pipe or a device such as /dev/null is written to, never replaced
         with _writing_into(path) as file:
             yield file
         return
-    path = path.resolve()  # a link stays one
+    path = path.resolve()  # keeps a symbolic link
     draft = path.with_name(f".{path.name}.unfinished")
     try:
         draft.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A copy of our SQLite file and of AuthMe's, as both were at one moment of ours, while both are in use."""
+"""Consistent copies of our SQLite file and AuthMe's while both are in use."""
 
 import math
 import sqlite3
@@ -9,108 +9,108 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from regsvc.cli.transfer.manifest import AUTHMES_FILE, OUR_FILE
+from regsvc.cli.transfer.manifest import AUTHME_FILE, OUR_FILE
 from regsvc.cli.transfer.tables import TransferProblem
 
-_PAGES: Final = 100  # 400 KB: AuthMe's file is held for about a millisecond at a time
-_PATIENCE: Final = 60.0  # seconds
-_PAUSE: Final = 0.05  # seconds in which our own writers have their turn
+_PAGES: Final = 100  # 400 KB: locks AuthMe's file for about a millisecond at a time
+_TIMEOUT: Final = 60.0  # seconds
+_PAUSE: Final = 0.05  # seconds, in which our own writers get their turn
 
 
-class _Changed(Exception):
-    """Somebody wrote into AuthMe's file while it was copied."""
+class _SourceWritten(Exception):
+    """AuthMe's file was written while it was being copied."""
 
 
-def copy_both(ours: Path, authmes: Path | None, folder: Path, on_pages: Callable[[int], None]) -> None:
-    """Copies in `folder`, under their names in a backup. `authmes` None, or not there: only ours.
+def copy_databases(ours: Path, authme_file: Path | None, folder: Path, on_pages: Callable[[int], None]) -> None:
+    """Copy both files into `folder` under their backup names. `authme_file` None or missing: only ours.
 
-    Nobody writes into ours while AuthMe's is copied: else a wish could be fulfilled in one copy and unknown in the
-    other. Reading ours goes on, and AuthMe's is held a few milliseconds at a time. Where somebody writes into AuthMe's
-    meanwhile, ours is let go before it is tried again. Raises `TransferProblem`.
+    Our file is locked against writers while AuthMe's is copied; otherwise an intent could be applied in one copy and
+    unknown in the other. Reading ours goes on, and AuthMe's file is locked a few milliseconds at a time. If AuthMe's
+    file is written meanwhile, our lock is released before the next attempt. Raises `TransferProblem`.
     """
-    made = [folder / OUR_FILE]
-    deadline = time.monotonic() + _PATIENCE
+    copies = [folder / OUR_FILE]
+    deadline = time.monotonic() + _TIMEOUT
     try:
         with closing(_open(ours, "rw")) as writer, closing(_open(ours, "ro")) as reader:
-            if authmes is not None and authmes.exists():
-                made.append(folder / AUTHMES_FILE)
+            if authme_file is not None and authme_file.exists():
+                copies.append(folder / AUTHME_FILE)
                 writer.execute("BEGIN IMMEDIATE")
-                while not _copy_undisturbed(authmes, made[1], on_pages):
+                while not _copy_unless_written(authme_file, copies[1], on_pages):
                     writer.execute("ROLLBACK")
                     if time.monotonic() > deadline:
-                        raise _written_too_often(authmes)
+                        raise _busy_file(authme_file)
                     time.sleep(_PAUSE)
                     writer.execute("BEGIN IMMEDIATE")
             reader.execute("BEGIN")
-            reader.execute("SELECT 1 FROM regsvc_installation").fetchone()  # its moment is this one
+            reader.execute("SELECT 1 FROM regsvc_installation").fetchone()  # takes the snapshot
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
-            with closing(_make(made[0])) as target:
-                reader.backup(target, pages=_PAGES, progress=_telling(on_pages), sleep=0)
-                target.execute("PRAGMA journal_mode = DELETE")  # one file, that can be read where nobody may write
+            with closing(_create(copies[0])) as target:
+                reader.backup(target, pages=_PAGES, progress=_page_counter(on_pages), sleep=0)
+                target.execute("PRAGMA journal_mode = DELETE")  # a single file that can be read from read-only storage
     except sqlite3.Error as error:
-        raise TransferProblem(f"A file cannot be copied ({ours}, {authmes}): {error}.") from error
-    for path in made:
-        require_sound(path)
+        raise TransferProblem(f"Cannot copy a database file ({ours}, {authme_file}): {error}.") from error
+    for path in copies:
+        check_integrity(path)
 
 
-def copy_authmes(authmes: Path, folder: Path, on_pages: Callable[[int], None]) -> None:
-    """AuthMe's file alone, for where ours is on a server. Nothing is done where it is not there.
+def copy_authme_file(authme_file: Path, folder: Path, on_pages: Callable[[int], None]) -> None:
+    """Copy AuthMe's file alone, for when ours is on a server. Does nothing if it is missing.
 
     Raises `TransferProblem`.
     """
-    if not authmes.exists():
+    if not authme_file.exists():
         return
-    made = folder / AUTHMES_FILE
-    deadline = time.monotonic() + _PATIENCE
+    copy = folder / AUTHME_FILE
+    deadline = time.monotonic() + _TIMEOUT
     try:
-        while not _copy_undisturbed(authmes, made, on_pages):
+        while not _copy_unless_written(authme_file, copy, on_pages):
             if time.monotonic() > deadline:
-                raise _written_too_often(authmes)
+                raise _busy_file(authme_file)
             time.sleep(_PAUSE)
     except sqlite3.Error as error:
-        raise TransferProblem(f"A file cannot be copied ({authmes}): {error}.") from error
-    require_sound(made)
+        raise TransferProblem(f"Cannot copy AuthMe's database file ({authme_file}): {error}.") from error
+    check_integrity(copy)
 
 
-def _written_too_often(path: Path) -> TransferProblem:
-    return TransferProblem(f"{path} is written too often to be copied: try when fewer people play.")
+def _busy_file(path: Path) -> TransferProblem:
+    return TransferProblem(f"{path} is written too often to be copied: try again when fewer people play.")
 
 
-def require_sound(path: Path) -> None:
-    """Raise `TransferProblem` unless SQLite takes this file for whole."""
+def check_integrity(path: Path) -> None:
+    """Raise `TransferProblem` unless SQLite's integrity check passes."""
     with closing(_open(path, "ro&immutable=1")) as connection:
         try:
-            [said] = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            [result] = connection.execute("PRAGMA integrity_check(1)").fetchone()
         except sqlite3.Error as error:
-            said = str(error)
-    if said != "ok":
-        raise TransferProblem(f"{path} is not whole: {said}.")
+            result = str(error)
+    if result != "ok":
+        raise TransferProblem(f"{path} is damaged: {result}.")
 
 
-def _copy_undisturbed(source: Path, target: Path, on_pages: Callable[[int], None]) -> bool:
-    """False: somebody wrote into it meanwhile, and SQLite would begin again."""
-    told = _telling(on_pages)
+def _copy_unless_written(source: Path, target: Path, on_pages: Callable[[int], None]) -> bool:
+    """Copy a file; return False if it was written meanwhile, since SQLite would then start over."""
+    count_pages = _page_counter(on_pages)
     least: float = math.inf
 
     def progress(status: int, remaining: int, total: int) -> None:
         nonlocal least
         if remaining > least:
-            raise _Changed
+            raise _SourceWritten
         least = remaining
-        told(status, remaining, total)
+        count_pages(status, remaining, total)
 
     target.unlink(missing_ok=True)
     try:
-        with closing(_open(source, "ro")) as reader, closing(_make(target)) as writer:
+        with closing(_open(source, "ro")) as reader, closing(_create(target)) as writer:
             reader.backup(writer, pages=_PAGES, progress=progress, sleep=0.001)
-    except _Changed:
+    except _SourceWritten:
         return False
     return True
 
 
-def _telling(on_pages: Callable[[int], None]) -> Callable[[int, int, int], None]:
-    """Tells how many pages are new."""
+def _page_counter(on_pages: Callable[[int], None]) -> Callable[[int, int, int], None]:
+    """Return a backup progress callback that calls `on_pages` with the number of newly copied pages."""
     furthest = 0
 
     def progress(_status: int, remaining: int, total: int) -> None:
@@ -126,9 +126,9 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=5, isolation_level=None)
 
 
-def _make(path: Path) -> sqlite3.Connection:
-    """It is flushed once, when it is whole."""
-    made = sqlite3.connect(path, isolation_level=None)
-    made.execute("PRAGMA synchronous = OFF")
-    made.execute("PRAGMA journal_mode = OFF")
-    return made
+def _create(path: Path) -> sqlite3.Connection:
+    """Create the target without syncing; the complete copy is flushed once."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA journal_mode = OFF")
+    return connection

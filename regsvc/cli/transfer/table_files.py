@@ -1,28 +1,28 @@
-"""Our tables as JSON lines, a file for each: what a backup of MySQL or MariaDB holds."""
+"""Our tables as JSON Lines, one file per table: the format of backups of MySQL and MariaDB."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from regsvc.cli.transfer.tables import CHUNK, Row, Rows, Table, TransferProblem, list_tables
+from regsvc.cli.transfer.tables import CHUNK_ROWS, Row, Rows, TableSpec, TransferProblem, list_tables
 
 
 class FileRows(Rows):
-    """Reads what `write_tables` wrote."""
+    """Rows from files written by `write_tables`."""
 
     def __init__(self, folder: Path, rows: Mapping[str, int], next_numbers: Mapping[str, int]) -> None:
-        """`rows` and `next_numbers` by table, as the backup's list tells."""
+        """`rows` (counts) and `next_numbers` by table, from the backup's manifest."""
         self._folder = folder
         self._rows = rows
         self._next_numbers = next_numbers
 
-    def count(self, table: Table) -> int:
+    def count(self, table: TableSpec) -> int:
         return self._rows.get(table.name, 0)
 
-    def next_number(self, table: Table) -> int:
+    def next_number(self, table: TableSpec) -> int:
         return self._next_numbers.get(table.name, 1)
 
-    def chunks(self, table: Table) -> Iterator[list[Row]]:
+    def chunks(self, table: TableSpec) -> Iterator[list[Row]]:
         path = self._folder / f"{table.name}.jsonl"
         try:
             with path.open(encoding="utf-8") as file:
@@ -31,7 +31,7 @@ class FileRows(Rows):
                 chunk: list[Row] = []
                 for line in file:
                     chunk.append(tuple(json.loads(line)))
-                    if len(chunk) == CHUNK:
+                    if len(chunk) == CHUNK_ROWS:
                         yield chunk
                         chunk = []
                 if chunk:
@@ -41,7 +41,7 @@ class FileRows(Rows):
 
 
 def write_tables(rows: Rows, folder: Path, on_rows: Callable[[int], None]) -> None:
-    """A file for each table: a line with the columns' names, then a line for each row."""
+    """Write one file per table: a line with the column names, then a line for each row."""
     folder.mkdir(mode=0o700)
     for table in list_tables():
         with (folder / f"{table.name}.jsonl").open("w", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""Our tables as plain rows that look the same whatever database they came from, and a digest of them.
+"""Our tables as plain rows that are identical whatever database they come from, and a checksum of them.
 
-Nothing here uses the models' own queries: a move has two databases open, and the models know one.
+The models' own queries are not used: a migration has two databases open, and models are bound to one.
 """
 
 import hashlib
@@ -23,38 +23,37 @@ from regsvc.database.models import MODELS, DigestBucket, Lease, Migration, SyncS
 Value = str | int | None
 Row = tuple[Value, ...]
 
-CHUNK: Final = 500
-"""Rows read, and written, at once."""
+CHUNK_ROWS: Final = 500
+"""Rows read and written at once."""
 
-_DATABASE_MAKES: Final = {"is_edited", "changed_at"}
-# whoever holds a lease holds it in one database; the migrations are the new database's own; what the sync saw, it sees
-# anew
-_STAY: Final = (Lease, Migration, DigestBucket, SyncState)
-_MOMENT: Final = UtcDateTimeField()
+_GENERATED_COLUMNS: Final = {"is_edited", "changed_at"}
+# a lease is held in one database; the target has its own migrations; the sync rebuilds its digests
+_EXCLUDED_MODELS: Final = (Lease, Migration, DigestBucket, SyncState)
+_TIMESTAMP: Final = UtcDateTimeField()
 _MODULUS: Final = 1 << 256
 
 
 class TransferProblem(Exception):
-    """What was asked for cannot be done; `str()` is a sentence with what to do. Nothing is lost."""
+    """The command cannot be carried out; `str()` says why and what to do. Nothing is lost."""
 
 
 @dataclass(frozen=True)
-class Table:
-    """One of our tables. `columns` begins with its primary key; `is_counted`: the database numbers its rows."""
+class TableSpec:
+    """One of our tables. `columns` begins with its primary key."""
 
     name: str
     columns: tuple[str, ...]
     readers: tuple[Callable[[Any], Value], ...] = field(repr=False)
-    is_counted: bool
+    has_auto_increment: bool
 
     @property
     def key(self) -> str:
         return self.columns[0]
 
 
-def list_tables() -> list[Table]:
-    """Every table that goes along, a table after those it refers to."""
-    waiting: list[Any] = [model for model in MODELS if model not in _STAY]
+def list_tables() -> list[TableSpec]:
+    """Return every table that is transferred, each after those its foreign keys refer to."""
+    waiting: list[Any] = [model for model in MODELS if model not in _EXCLUDED_MODELS]
     ordered: list[Any] = []
     while waiting:
         model = next(model for model in waiting if _referred_to(model) <= {*ordered, model})
@@ -67,31 +66,31 @@ def _referred_to(model: Any) -> set[Any]:
     return {f.rel_model for f in model._meta.sorted_fields if isinstance(f, ForeignKeyField)}
 
 
-def _table(model: Any) -> Table:
+def _table(model: Any) -> TableSpec:
     key = model._meta.primary_key
-    fields = [key, *(f for f in model._meta.sorted_fields if f is not key and f.column_name not in _DATABASE_MAKES)]
-    return Table(
+    fields = [key, *(f for f in model._meta.sorted_fields if f is not key and f.column_name not in _GENERATED_COLUMNS)]
+    return TableSpec(
         name=model._meta.table_name,
         columns=tuple(f.column_name for f in fields),
         readers=tuple(_reader(f) for f in fields),
-        is_counted=type(key).__name__ == "BigAutoField",
+        has_auto_increment=type(key).__name__ == "BigAutoField",
     )
 
 
-def _reader(given: Field) -> Callable[[Any], Value]:
-    """Makes of what a driver hands over what every driver would."""
-    kind = given.rel_field if isinstance(given, ForeignKeyField) else given
+def _reader(column: Field) -> Callable[[Any], Value]:
+    """Return the function that normalises a driver's value for this column."""
+    kind = column.rel_field if isinstance(column, ForeignKeyField) else column
     if isinstance(kind, UtcDateTimeField):
-        return _moment
-    return _number if isinstance(kind, BooleanField | IntegerField | BigIntegerField) else _text
+        return _timestamp
+    return _integer if isinstance(kind, BooleanField | IntegerField | BigIntegerField) else _text
 
 
-def _moment(value: Any) -> Value:
-    moment: str | None = _MOMENT.db_value(_MOMENT.python_value(value))
+def _timestamp(value: Any) -> Value:
+    moment: str | None = _TIMESTAMP.db_value(_TIMESTAMP.python_value(value))
     return moment
 
 
-def _number(value: Any) -> Value:
+def _integer(value: Any) -> Value:
     return None if value is None else int(value)
 
 
@@ -100,8 +99,8 @@ def _text(value: Any) -> Value:
 
 
 @dataclass
-class Tally:
-    """How many rows, and a digest of them that does not depend on their order: no two databases sort alike."""
+class TableChecksum:
+    """Row count, and a digest of the rows that does not depend on their order: databases sort differently."""
 
     rows: int = 0
     total: int = 0
@@ -120,28 +119,28 @@ class Tally:
 
 
 class Rows(Protocol):
-    """Where rows come from: a database, or a backup's files."""
+    """Source of rows: a database, or the files of a backup."""
 
-    def count(self, table: Table) -> int: ...
+    def count(self, table: TableSpec) -> int: ...
 
-    def chunks(self, table: Table) -> Iterator[list[Row]]:
-        """All rows, some at a time; memory is bounded. Raises `TransferProblem` for a row that cannot be read."""
+    def chunks(self, table: TableSpec) -> Iterator[list[Row]]:
+        """Yield all rows in chunks, so that memory is bounded. Raises `TransferProblem` for an unreadable row."""
 
-    def next_number(self, table: Table) -> int:
-        """What the next row of a counted table would be called; numbers of deleted rows are not used again."""
+    def next_number(self, table: TableSpec) -> int:
+        """Return the next auto-increment id; ids of deleted rows are not reused."""
 
 
-def tally_of(rows: Rows, table: Table, on_rows: Callable[[int], None] | None = None) -> Tally:
-    """Count and digest of all rows. `on_rows` is told how many have just been read."""
-    tally = Tally()
+def checksum_of(rows: Rows, table: TableSpec, on_rows: Callable[[int], None] | None = None) -> TableChecksum:
+    """Return count and digest of all rows. `on_rows` is called with the size of each chunk read."""
+    checksum = TableChecksum()
     for chunk in rows.chunks(table):
-        tally.add(chunk)
+        checksum.add(chunk)
         if on_rows is not None:
             on_rows(len(chunk))
-    return tally
+    return checksum
 
 
 def quoted(database: Database, name: str) -> str:
-    """A table's or column's name, for SQL text."""
+    """Quote a table or column name for SQL."""
     mark = str(database.quote)[0]
     return f"{mark}{name}{mark}"

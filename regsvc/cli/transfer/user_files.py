@@ -1,4 +1,4 @@
-"""Users in files: our own exports, and plain CSV or JSON of other systems, read record by record."""
+"""Reader for user files: our own exports, and plain CSV or JSON from other systems, record by record."""
 
 import csv
 import re
@@ -27,20 +27,20 @@ _OTHER_NAMES: Final = {
     "regdate": "registered_at",
     "password_hash": "hash",
 }
-_MILLISECONDS_FROM: Final = 10**11  # as seconds that would be the year 5138
+_MILLISECONDS_FROM: Final = 10**11  # smaller numbers are seconds; as seconds this would be the year 5138
 _YES: Final = frozenset({"yes", "true", "1", "y"})
 _NO: Final = frozenset({"no", "false", "0", "n", ""})
-_LONGEST_HASH: Final = 255
-_LONGEST_REASON: Final = 1000
+_MAX_HASH: Final = 255
+_MAX_REASON: Final = 1000
 
 
-class RowRefused(Exception):
-    """A record that cannot become a user; `str()` is the code."""
+class RecordRefused(Exception):
+    """A record cannot become a user; `str()` is the code."""
 
 
 @dataclass(frozen=True)
 class ImportedUser:
-    """A record that can be read. Names, addresses and algorithms are not judged yet."""
+    """A parsed record. Name, address and algorithm are not validated yet."""
 
     line: int
     username: str
@@ -62,18 +62,21 @@ class ImportedUser:
 
 
 @dataclass(frozen=True)
-class Unreadable:
-    """A record that is none, with the code why."""
+class UnreadableRecord:
+    """A record that could not be parsed, with the reason as a code."""
 
     line: int
     name: str
     code: str
 
 
-def read_users(path: Path, given: Format | None) -> Iterator[ImportedUser | Unreadable]:
-    """Every record, with its line. Raises `TransferProblem` where the file cannot be read, or read on."""
+def read_users(path: Path, format: Format | None) -> Iterator[ImportedUser | UnreadableRecord]:
+    """Yield every record with its line number. `format` None: guess from the name, then from the content.
+
+    Raises `TransferProblem` if the file cannot be read, possibly after some records.
+    """
     with _opened(path) as file:
-        kind = given or _guess_format(path, file)
+        kind = format or _guess_format(path, file)
         records = read_json_records(file, "users") if kind == "json" else _read_csv(file)
         for line, record in records:
             yield _parse(line, record)
@@ -87,7 +90,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         raise TransferProblem(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise TransferProblem(f"{path} is not UTF-8: save it as that.") from error
+        raise TransferProblem(f"{path} is not encoded as UTF-8: save it as UTF-8.") from error
 
 
 def _guess_format(path: Path, file: TextIO) -> Format:
@@ -103,7 +106,7 @@ def _read_csv(file: TextIO) -> Iterator[tuple[int, Any]]:
     separator = ";" if ";" in heading and "," not in heading else ","
     columns = next(csv.reader([heading], delimiter=separator), [])
     if "username" not in {_column(name) for name in columns}:
-        raise TransferProblem("Line 1: the first line names the columns, and one of them has to be username.")
+        raise TransferProblem("Line 1: the first line must name the columns, and one of them must be username.")
     reader = csv.reader(file, delimiter=separator, strict=True)
     while True:
         line = reader.line_num + 2
@@ -119,20 +122,20 @@ def _read_csv(file: TextIO) -> Iterator[tuple[int, Any]]:
 
 
 def _column(name: str) -> str:
-    """`regTime` is `reg_time`, which others call `registered_at`."""
+    """Normalise a column name: `regTime` becomes `reg_time`, which is an alias of `registered_at`."""
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).lower()
     return _OTHER_NAMES.get(snake, snake)
 
 
-def _parse(line: int, record: Any) -> ImportedUser | Unreadable:
+def _parse(line: int, record: Any) -> ImportedUser | UnreadableRecord:
     if not isinstance(record, Mapping):
-        return Unreadable(line, "", "not_a_record")
+        return UnreadableRecord(line, "", "not_a_record")
     values = {_column(str(name)): value for name, value in record.items()}
     name = values.get("username")
     try:
         return _imported(line, values)
-    except RowRefused as refused:
-        return Unreadable(line, name if isinstance(name, str) else "", str(refused))
+    except RecordRefused as refused:
+        return UnreadableRecord(line, name if isinstance(name, str) else "", str(refused))
 
 
 def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
@@ -144,17 +147,17 @@ def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
         email=_text(values, "email", 320),
         is_email_verified=_truth(values, "is_email_verified"),
         status=status,
-        reason=_text(values, "reason", _LONGEST_REASON),
-        registered_at=_moment(values, "registered_at"),
+        reason=_text(values, "reason", _MAX_REASON),
+        registered_at=_timestamp(values, "registered_at"),
         reviewed_by=_text(values, "reviewed_by", 255),
-        reviewed_at=_moment(values, "reviewed_at"),
+        reviewed_at=_timestamp(values, "reviewed_at"),
         banned_from=(_choice(values, "banned_from", STATUSES[:3]) or APPROVED) if is_banned else None,
-        ban_expires_at=_moment(values, "ban_expires_at") if is_banned else None,
+        ban_expires_at=_timestamp(values, "ban_expires_at") if is_banned else None,
         platform=_choice(values, "platform", ("java", "bedrock")) or "java",
         language=_text(values, "language", 16),
         origin=_choice(values, "origin", ("registered", "adopted", "created")),
         hash=_hash(values),
-        salt=_text(values, "salt", _LONGEST_HASH),
+        salt=_text(values, "salt", _MAX_HASH),
         algorithm=_text(values, "algorithm", 32),
     )
 
@@ -164,38 +167,38 @@ def _text(values: Mapping[str, Any], name: str, longest: int) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > longest or not _is_storable(value):
-        raise RowRefused(f"invalid_{name}")
+        raise RecordRefused(f"invalid_{name}")
     return value
 
 
 def _is_storable(text: str) -> bool:
-    """Without control characters, which have no business in a name, and half characters, which no database takes."""
+    """Whether the text has no control characters, and no lone surrogates, which databases refuse."""
     return not any((ch < " " and ch not in "\n\t") or "\ud800" <= ch <= "\udfff" or ch == "\x7f" for ch in text)
 
 
 def _hash(values: Mapping[str, Any]) -> str | None:
-    text = _text(values, "hash", _LONGEST_HASH)
+    text = _text(values, "hash", _MAX_HASH)
     if text is not None and (not text.isascii() or not text.isprintable() or text.startswith("!locked!")):
-        raise RowRefused("invalid_hash")
+        raise RecordRefused("invalid_hash")
     return text
 
 
 def _choice(values: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str | None:
     value = _text(values, name, 32)
     if value is not None and value.lower() not in choices:
-        raise RowRefused(f"invalid_{name}")
+        raise RecordRefused(f"invalid_{name}")
     return value.lower() if value is not None else None
 
 
 def _truth(values: Mapping[str, Any], name: str) -> bool:
     word = str(values.get(name) if values.get(name) is not None else "").lower()
     if word not in _YES | _NO:
-        raise RowRefused(f"invalid_{name}")
+        raise RecordRefused(f"invalid_{name}")
     return word in _YES
 
 
-def _moment(values: Mapping[str, Any], name: str) -> datetime | None:
-    """ISO 8601 (UTC unless it says otherwise), or seconds or milliseconds since 1970. 0 is no time."""
+def _timestamp(values: Mapping[str, Any], name: str) -> datetime | None:
+    """Parse ISO 8601 (UTC by default), or seconds or milliseconds since 1970. None and 0 mean no time."""
     value = values.get(name)
     if value in (None, "", 0, "0"):
         return None
@@ -207,4 +210,4 @@ def _moment(values: Mapping[str, Any], name: str) -> datetime | None:
         number = int(value)
         return from_epoch_ms(number if number >= _MILLISECONDS_FROM else number * 1000)
     except (ValueError, OverflowError, TypeError, OSError):
-        raise RowRefused(f"invalid_{name}") from None
+        raise RecordRefused(f"invalid_{name}") from None

@@ -30,9 +30,9 @@ def clock() -> ManualClock:
 def services(
     game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
 ) -> Iterator[ServiceHarness]:
-    opened = open_services(game_server, authme_table, clock, tmp_path / "state")
-    yield opened
-    opened.close()
+    open_connection = open_services(game_server, authme_table, clock, tmp_path / "state")
+    yield open_connection
+    open_connection.close()
 
 
 @pytest.fixture

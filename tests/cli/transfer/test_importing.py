@@ -37,7 +37,7 @@ def test_who_is_imported_plays(services: ServiceHarness, file: Path, capsys: Cap
         "Mallory,,,banned,griefing,,,\n"
     )
     assert run(services, "import", str(file)) == 0
-    assert capsys.readouterr().out.startswith("imported 3, updated 0, there already 0, refused 0\n")
+    assert capsys.readouterr().out.startswith("imported 3, updated 0, skipped (existing) 0, refused 0\n")
     services.sync()
     assert services.authme.login("Alice", "alices-secret")
     assert services.login("Alice", "alices-secret").username == "Alice"
@@ -49,7 +49,7 @@ def test_who_is_imported_plays(services: ServiceHarness, file: Path, capsys: Cap
     assert OutboxEntry.select().count() == 0
 
     assert run(services, "import", str(file)) == 0
-    assert capsys.readouterr().out == "imported 0, updated 0, there already 3, refused 0\n"
+    assert capsys.readouterr().out == "imported 0, updated 0, skipped (existing) 3, refused 0\n"
     assert len(services.audits("user.imported")) == 3
 
 
@@ -84,7 +84,7 @@ def test_who_breaks_a_rule_is_told_by_line(services: ServiceHarness, file: Path,
             "line 10: 'Ivan': invalid_hash",
             "line 12: '': not_a_record",
         ]
-        assert "1, updated 0, there already 1, refused 9\n" in told.out
+        assert "1, updated 0, skipped (existing) 1, refused 9\n" in told.out
         assert names() == (set() if arguments else {"Carol"})
 
 
@@ -93,11 +93,11 @@ def test_nobody_who_is_there_is_changed(services: ServiceHarness, file: Path, ca
     services.authme.register("Bob", "bobs-password", email=None)
     file.write_text("username;email;status\nALICE;other@example.org;banned\nBob;bob@example.org;banned\n")
     assert run(services, "import", str(file)) == 0
-    assert "there already 2" in capsys.readouterr().out
+    assert "skipped (existing) 2" in capsys.readouterr().out
     assert (services.user("Alice").status, services.user("Alice").email) == ("approved", "alice@example.org")
     assert (services.user("Bob").origin, services.user("Bob").email) == ("adopted", None)
     assert run(services, "import", str(file), "--update") == 0
-    assert "updated 1, there already 1" in capsys.readouterr().out
+    assert "updated 1, skipped (existing) 1" in capsys.readouterr().out
     assert (services.user("Alice").email, services.user("Bob").email) == ("alice@example.org", "bob@example.org")
 
 
@@ -140,13 +140,13 @@ def test_a_list_as_other_programs_keep_it(services: ServiceHarness, tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "word"),
     [
-        ("", "has to be username"),
+        ("", "must be username"),
         ("name,mail\nx,y\n", ""),
         ('{"players": []}', 'no list called "users"'),
         ('[{"username": "Alice"}', "ends too early"),
         ('[{"username": "Alice",}]', "Line 1: this is not JSON"),
         ('username\n"Alice', "not CSV"),
-        (b"username\n\xff\xfe", "not UTF-8"),
+        (b"username\n\xff\xfe", "not encoded as UTF-8"),
     ],
 )
 def test_a_file_that_is_none_is_explained(

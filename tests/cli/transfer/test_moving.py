@@ -65,7 +65,7 @@ def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: 
 
     there = run("migrate", "--to", database.url)
     assert there.status == 0, there
-    assert "counts and digests are equal" in there.output
+    assert "row counts and digests match" in there.output
     assert 'set database.url = "mysql://authme:PASSWORD@' in there.output
     assert (contents_of(database.url), next_user_number(database.url)) == (before, number)
     left = run("users", "list")
@@ -104,10 +104,10 @@ def test_a_place_that_was_left_says_how_to_go_back(place: Daemon, run: Run) -> N
     reconcile(place, run)
     old, new = place.state_dir / "companion.db", place.state_dir / "new.db"
     moved = run("migrate", "--to", f"sqlite:///{new}")
-    assert f"the file {old} is left as it was: remove it when you are content" in moved.output
+    assert f"the old file {old} is still there: remove it once everything works" in moved.output
     refused = run("migrate", "--to", "auto")
     assert refused.status == 1
-    assert f"everything was there until it was moved to: sqlite:{new}" in refused.errors
+    assert f"it was in use until its contents were moved to: sqlite:{new}" in refused.errors
     assert f"move the file {old} away" in refused.errors
     old.rename(place.state_dir / "old.db")
     assert run("migrate", "--to", "auto").status == 0
@@ -127,7 +127,7 @@ def test_an_authme_that_moved_to_mysql_takes_us_along(
     assert (refused.status, "companion migrate --to" in refused.errors) == (78, True)
     moved = run("migrate", "--to", "auto")
     assert moved.status == 0, moved
-    assert "the config may stay as it is" in moved.output
+    assert "the config can stay as it is" in moved.output
     place.start()
     assert [login(place, name) for name in ("Alice", "Mallory")] == [200, 403]
     assert AuthMeLike(there).login("Alice", "Alice-s3cret")
@@ -167,7 +167,7 @@ def test_a_newer_schema_is_left_alone(place: Daemon, run: Run) -> None:
 @pytest.mark.parametrize(
     ("url", "status", "word"),
     [
-        ("sqlite:///companion.db", 1, "from the root"),
+        ("sqlite:///companion.db", 1, "absolute path"),
         ("mongo://somewhere/else", 1, "a database URL is"),
         ("mysql://nobody:nothing@127.0.0.1:1/none", 1, "cannot be used"),
         ("sqlite:////nowhere/at/all.db", 1, "cannot be used"),
