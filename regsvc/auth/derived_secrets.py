@@ -1,7 +1,7 @@
-"""Secrets that are mailed but stored nowhere: each is derived from the installation's key and its row.
+"""Secrets that are mailed but never stored: each is derived from the installation key and its row.
 
-A row holds a nonce; the code or token appears only in the mail and in the request that shows it. Daemons that
-share a database share the key, so each of them can check what another one mailed.
+A row holds a nonce; the code or token exists only in the mail and in the request that presents it. Daemons that share a
+database share the key, so each can verify what another one mailed.
 """
 
 import base64
@@ -20,7 +20,7 @@ _MAX_ROW_ID_DIGITS: Final = 19  # of a BIGINT
 
 
 def new_nonce() -> str:
-    """32 hexadecimal digits from the system's random source."""
+    """Return 32 hexadecimal digits from the system's random source."""
     return secrets.token_hex(_NONCE_BYTES)
 
 
@@ -34,33 +34,33 @@ class DerivedSecrets:
         self._verifier_key = _derive_key(installation_key, "PKCE verifier")
 
     def code(self, purpose: str, row_id: int, nonce: str, email_key: str, digits: int) -> str:
-        """The decimal digits of one verification code; leading zeros are kept.
+        """Return the decimal digits of one verification code; leading zeros are kept.
 
-        256 bits are reduced to at most a dozen digits, so every code is equally likely for all that counts.
+        256 bits are reduced to at most a dozen digits, so the codes are uniform for all practical purposes.
         """
         number = int.from_bytes(_mac(self._code_key, purpose, row_id, nonce, email_key), "big")
         return f"{number % 10**digits:0{digits}}"
 
     def link_token(self, row_id: int, nonce: str, purpose: str) -> str:
-        """`<row id>.<43 characters of base64url>`: what stands behind the `#` of a mailed link."""
+        """Return `<row id>.<43 characters of base64url>`, the fragment (after `#`) of a mailed link."""
         mac = base64.urlsafe_b64encode(_mac(self._link_key, purpose, row_id, nonce)).rstrip(b"=")
         return f"{row_id}.{mac.decode('ascii')}"
 
     def digest(self, purpose: str, secret: str) -> str:
-        """64 hexadecimal digits by which a random secret is known again: what may be stored of it."""
+        """Return 64 hexadecimal digits that identify a random secret; safe to store in its place."""
         return _mac(self._digest_key, purpose, secret).hex()
 
     def pkce_verifier(self, state: str) -> str:
-        """43 characters of base64url that nobody can tell from the state of an authorization request (RFC 7636)."""
+        """Return 43 characters of base64url that cannot be derived from the state without our key (RFC 7636)."""
         return base64.urlsafe_b64encode(_mac(self._verifier_key, state)).rstrip(b"=").decode("ascii")
 
     def is_link_token(self, token: str, row_id: int, nonce: str, purpose: str) -> bool:
-        """Whether the token is the one of this row; in the same time whichever character differs."""
+        """Return whether this is the row's token, in constant time."""
         return is_same_secret(token, self.link_token(row_id, nonce, purpose))
 
 
 def parse_row_id(link_token: str) -> int | None:
-    """The row a link token names, or None for anything that is no such token. Proves nothing yet."""
+    """Return the row id in a link token, or None for anything malformed. Proves nothing yet."""
     digits, dot, mac = link_token.partition(".")
     if not (dot and mac and digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_ROW_ID_DIGITS):
         return None
@@ -69,7 +69,7 @@ def parse_row_id(link_token: str) -> int | None:
 
 
 def is_same_secret(shown: str, expected: str) -> bool:
-    """Compares in constant time; a text that is not even Unicode is simply another one."""
+    """Compare in constant time; text that is not valid Unicode is simply different."""
     return hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), expected.encode("utf-8"))
 
 
@@ -79,5 +79,5 @@ def _derive_key(installation_key: bytes, purpose: str) -> bytes:
 
 
 def _mac(key: bytes, *parts: str | int) -> bytes:
-    # JSON, so that no two lists of parts run together into the same text
+    # JSON, so that no two lists of parts yield the same text
     return hmac.new(key, json.dumps(parts).encode("utf-8"), hashlib.sha256).digest()

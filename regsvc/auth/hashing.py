@@ -1,4 +1,4 @@
-"""Hashes and verifies passwords: with AuthMe's algorithms where there is an AuthMe, else with our own; off the loop."""
+"""Password hashing, off the event loop: with AuthMe's algorithms where AuthMe is used, otherwise with our own."""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ from regsvc.core.bounded_pool import BoundedPool
 
 @dataclass(frozen=True)
 class StoredPassword:
-    """A hash with its salt (None where the hash holds it) and the algorithm it was made with."""
+    """A hash with its salt (None where the hash contains it) and its algorithm."""
 
     hash: str = field(repr=False)
     salt: str | None = field(repr=False)
     algorithm: str | None
-    """AuthMe's name of it, or PASSLIB; None for a hash out of AuthMe's table: one of those it is configured with."""
+    """AuthMe's name of it, or PASSLIB; None for a hash from AuthMe's table: one of its configured algorithms."""
 
 
 PASSLIB: Final = "PASSLIB"
-"""The algorithm of passwords that no AuthMe has to understand: argon2id, by passlib."""
+"""Algorithm of passwords that AuthMe need not understand: argon2id, by passlib."""
 
-# OWASP's smallest argon2id: this runs beside a game server, where memory is dear.
+# OWASP's smallest argon2id setting: memory is scarce beside a game server.
 _OWN = CryptContext(
     schemes=["argon2"],
     argon2__type="ID",
@@ -36,11 +36,11 @@ _OWN = CryptContext(
 
 @dataclass(frozen=True)
 class PasswordCheck:
-    """The answer to a password. It is true in a condition exactly if the password was right."""
+    """Result of verifying a password; truthy if the password was correct."""
 
     is_correct: bool
     rehashed: StoredPassword | None = field(default=None, repr=False)
-    """The same password in the algorithm AuthMe is configured with, where the stored hash is of a legacy one."""
+    """The password rehashed with AuthMe's configured algorithm, if the stored hash uses a legacy one."""
 
     def __bool__(self) -> bool:
         return self.is_correct
@@ -89,7 +89,7 @@ class PasswordHashing:
         return StoredPassword(hashed.hash, hashed.salt, authme.algorithm)
 
     def verify(self, password: str, stored: StoredPassword | None, username: str) -> PasswordCheck:
-        """Whether the password is right. None stored (no such user): `WRONG`, after the work of a wrong password."""
+        """Verify a password. None stored (no such user): `WRONG`, after the same work as for a wrong password."""
         if not is_hashable(password):
             return WRONG
         if stored is None:

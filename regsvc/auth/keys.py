@@ -1,7 +1,7 @@
-"""The two keys everything secret rests on: given in the config, or made at first start and kept in a file.
+"""The installation key and the signing key: from the config, or created at first start and kept in files.
 
-A key is text of at least 32 characters, in its file as in the config: an old signing key moves from the file
-to `auth.previous_keys` as it stands.
+A key is text of at least 32 characters, in its file as in the config: an old signing key is moved from the file to
+`auth.previous_keys` unchanged.
 """
 
 import hmac
@@ -25,11 +25,11 @@ _MAX_FILE_BYTES = 4096
 
 
 class UnusableKey(Exception):
-    """A key cannot be used, read or kept; `str()` is a sentence with what to do about it, never the key."""
+    """A key cannot be used, read or stored; `str()` is a sentence with what to do about it, never the key."""
 
 
 class SigningKeys:
-    """The key that signs access tokens, and former ones whose tokens still stand. Its repr shows nothing."""
+    """The key that signs access tokens, and previous ones whose tokens are still valid. Its repr reveals nothing."""
 
     def __init__(self, current: bytes, previous: Sequence[bytes] = ()) -> None:
         self.current_kid = fingerprint(current)
@@ -40,7 +40,7 @@ class SigningKeys:
         return self._by_kid[self.current_kid]
 
     def find(self, kid: str) -> bytes | None:
-        """The key that has this fingerprint, or None: it is not ours, or no longer."""
+        """Return the key with this fingerprint, or None if it is not (or no longer) ours."""
         return self._by_kid.get(kid)
 
     def __repr__(self) -> str:
@@ -49,82 +49,86 @@ class SigningKeys:
 
 @dataclass(frozen=True)
 class Keys:
-    """What codes and mailed links are derived from, and what signs access tokens."""
+    """The key that codes and mailed links are derived from, and the keys that sign access tokens."""
 
     installation_key: bytes = field(repr=False)
     signing: SigningKeys = field(repr=False)
 
 
 def fingerprint(key: bytes) -> str:
-    """16 hexadecimal digits that tell one key from another and nothing about it."""
+    """Return 16 hexadecimal digits that identify a key and reveal nothing about it."""
     return hmac.digest(key, b"companion: fingerprint of a key", sha256).hex()[:16]
 
 
 def load_keys(auth: AuthSection, state_dir: Path) -> Keys:
-    """The config's keys, else those kept in `state_dir` (made 0700), else new ones, kept there (0600).
+    """Return the config's keys, else those in `state_dir` (created 0700), else new ones, stored there (0600).
 
-    Raises `UnusableKey`: too short, a placeholder, readable by others, or the directory is of no use.
+    Raises `UnusableKey` if one is too short, a placeholder or readable by others, or the directory cannot be used.
     """
-    installation_key = _given_or_kept(auth.installation_key, "auth.installation_key", state_dir / INSTALLATION_KEY_FILE)
-    signing_key = _given_or_kept(auth.signing_key, "auth.signing_key", state_dir / SIGNING_KEY_FILE)
-    previous = [_checked(key, "auth.previous_keys") for key in auth.previous_keys]
+    installation_key = _load_or_create(
+        auth.installation_key, "auth.installation_key", state_dir / INSTALLATION_KEY_FILE
+    )
+    signing_key = _load_or_create(auth.signing_key, "auth.signing_key", state_dir / SIGNING_KEY_FILE)
+    previous = [_validated(key, "auth.previous_keys") for key in auth.previous_keys]
     return Keys(installation_key, SigningKeys(signing_key, previous))
 
 
 def find_installation_key(auth: AuthSection, state_dir: Path) -> bytes | None:
-    """The key that `load_keys` would find; None where it would make one. Makes and changes nothing.
+    """Return the installation key that `load_keys` would find; None where it would create one. Read-only.
 
-    Raises `UnusableKey` for whatever is wrong with any of the keys, as `load_keys` does.
+    Raises `UnusableKey` for any fault of any key, as `load_keys` does.
     """
     if state_dir.exists():
         _check_directory(state_dir)
     for key in auth.previous_keys:
-        _checked(key, "auth.previous_keys")
+        _validated(key, "auth.previous_keys")
     _find(auth.signing_key, "auth.signing_key", state_dir / SIGNING_KEY_FILE)
     return _find(auth.installation_key, "auth.installation_key", state_dir / INSTALLATION_KEY_FILE)
 
 
 def _find(given: str, name: str, path: Path) -> bytes | None:
     if given:
-        return _checked(given, name)
+        return _validated(given, name)
     try:
-        return _checked(_read_private(path).strip(), str(path))
+        return _validated(_read_private(path).strip(), str(path))
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UnusableKey(f"{path} cannot be read ({error.strerror}): let the companion's user read it.") from error
-
-
-def _given_or_kept(given: str, name: str, path: Path) -> bytes:
-    if given:
-        return _checked(given, name)
-    try:
-        return _kept(path)
-    except OSError as error:
         raise UnusableKey(
-            f"{path} cannot be read or made ({error.strerror}): let the user the companion runs as "
-            f"write to {path.parent}, or set {name}."
+            f"{path} cannot be read ({error.strerror}). Give the user the companion runs as read access."
         ) from error
 
 
-def _kept(path: Path) -> bytes:
+def _load_or_create(given: str, name: str, path: Path) -> bytes:
+    if given:
+        return _validated(given, name)
+    try:
+        return _read_or_create(path)
+    except OSError as error:
+        raise UnusableKey(
+            f"{path} cannot be read or created ({error.strerror}). Give the user the companion runs as "
+            f"write access to {path.parent}, or set {name}."
+        ) from error
+
+
+def _read_or_create(path: Path) -> bytes:
     _prepare_directory(path.parent)
     try:
         text = _read_private(path)
     except FileNotFoundError:
-        _make(path)
+        _create(path)
         text = _read_private(path)
-    return _checked(text.strip(), str(path))
+    return _validated(text.strip(), str(path))
 
 
-def _checked(text: str, source: str) -> bytes:
+def _validated(text: str, source: str) -> bytes:
     if len(text) < MIN_KEY_LENGTH:
         raise UnusableKey(
-            f"{source} holds no key of at least {MIN_KEY_LENGTH} characters; "
-            "make one with: openssl rand -hex 32, or remove it and one is made in the state directory."
+            f"{source} must have at least {MIN_KEY_LENGTH} characters. Create a key with: openssl rand -hex 32, "
+            "or remove it: a key is then created in the state directory."
         )
     if is_placeholder(text):
-        raise UnusableKey(f"{source} is a placeholder that everybody knows; make one with: openssl rand -hex 32")
+        raise UnusableKey(f"{source} is a well-known placeholder. Create a key with: openssl rand -hex 32")
     return text.encode()
 
 
@@ -135,30 +139,30 @@ def _prepare_directory(directory: Path) -> None:
 
 def _check_directory(directory: Path) -> None:
     if directory.stat().st_mode & stat.S_IWOTH:
-        raise UnusableKey(f"everybody may write to {directory}, where keys are kept; chmod 700 {directory}")
+        raise UnusableKey(f"{directory} holds keys but is writable by everyone. Run: chmod 700 {directory}")
 
 
 def _read_private(path: Path) -> str:
-    """The file's text. The open file is asked for its mode: the name might be another file by then."""
+    """Return the file's text. The mode is read from the open file: the path might be replaced in between."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise UnusableKey(f"{path} is not for the companion alone: others may use it; chmod 600 {path}")
+            raise UnusableKey(f"{path} is accessible to other users of this machine. Run: chmod 600 {path}")
         return file.read(_MAX_FILE_BYTES).decode(errors="replace")
 
 
-def _make(path: Path) -> None:
-    """A new key, whole on disk before it has its name. Where another process was faster, its key stays."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+def _create(path: Path) -> None:
+    """Create a key file atomically. If another process was faster, its key stays."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123 - a descriptor, not a path
             file.write(f"{secrets.token_hex(_RANDOM_BYTES)}\n")
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):
-            path.hardlink_to(draft)
+            path.hardlink_to(temporary)
     finally:
-        draft.unlink()
+        temporary.unlink()
     _sync_directory(path.parent)
 
 

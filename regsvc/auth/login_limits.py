@@ -1,6 +1,6 @@
-"""How often one may try to log in: per client, per account and client, and a delay per account.
+"""Login rate limits: per client, per account and client, and a delay per account.
 
-In memory and for the event loop alone.
+In memory; not thread-safe: for the event loop only.
 """
 
 from collections import OrderedDict
@@ -23,7 +23,7 @@ _RETENTION = timedelta(days=1)
 
 @dataclass(slots=True)
 class _Failures:
-    """Failed logins in a row."""
+    """Consecutive failed logins."""
 
     count: int
     last_at: datetime
@@ -31,11 +31,11 @@ class _Failures:
 
 
 class LoginDelays:
-    """Failed logins of one account, from all addresses together, only *delay* the next: nobody is locked out.
+    """Delays logins of an account after failures from any address; an account is never locked out.
 
-    The 6th failure in a row delays by a second, each further one by twice as much, to 60 seconds. A known
-    client (see `KnownClients`) has a counter of its own: strangers do not hold it up. Accounts are names as
-    typed, in lower case, whether or not they exist. For the event loop alone: nothing here is thread-safe.
+    The 6th consecutive failure delays by one second, each further one by twice as much, up to 60 seconds. A known
+    client (see `KnownClients`) has a counter of its own, so other clients' failures do not delay it. Accounts are names
+    as typed, in lower case, whether or not they exist. Not thread-safe: for the event loop only.
     """
 
     def __init__(self, now: Clock, max_keys: int = MAX_KEYS) -> None:
@@ -44,17 +44,17 @@ class LoginDelays:
         self._failures: OrderedDict[bytes, _Failures] = OrderedDict()
 
     def check(self, account: str, known_client: str | None = None) -> None:
-        """Raises `RateLimited` while the account (for this client, if it is a known one) is delayed."""
+        """Raise `RateLimited` while the account (for this client, if it is a known one) is delayed."""
         failures = self._failures.get(_account_key(account, known_client))
         if failures is None:
             return
         wait = failures.delayed_until - self._now()
         if wait > timedelta():
-            # Never longer than the longest delay: the clock may have been set back.
+            # never longer than the longest delay: the clock may have been set back
             raise RateLimited(remaining_seconds=ceil(min(wait, _LONGEST_DELAY).total_seconds()))
 
     def record_failure(self, account: str, known_client: str | None = None) -> None:
-        """Count a failed login. Called before the password is compared, parallel guesses cannot outrun it."""
+        """Count a failed login. Called before the password is verified, so that parallel guesses count too."""
         now = self._now()
         key = _account_key(account, known_client)
         failures = self._failures.setdefault(key, _Failures(0, now, now))
@@ -65,19 +65,19 @@ class LoginDelays:
         self._evict(now)
 
     def refund(self, account: str, known_client: str | None = None) -> None:
-        """One of the tries counted was no failure; what the others are delayed for stays."""
+        """Take back one counted attempt that was no failure; the delay for the others stays."""
         failures = self._failures.get(_account_key(account, known_client))
         if failures is not None:
             failures.count = max(0, failures.count - 1)
             failures.delayed_until = failures.last_at + _delay_after(failures.count)
 
     def reset(self, account: str, known_client: str | None = None) -> None:
-        """The password was right: what failed before is forgotten, for the account and for this client."""
+        """Forget the failures of the account and of this client, after a correct password."""
         self._failures.pop(_account_key(account, None), None)
         self._failures.pop(_account_key(account, known_client), None)
 
     def __len__(self) -> int:
-        """How many counters are remembered."""
+        """The number of counters in memory."""
         return len(self._failures)
 
     def _evict(self, now: datetime) -> None:
@@ -92,7 +92,7 @@ class LoginDelays:
 def _delay_after(failures: int) -> timedelta:
     if failures <= _FREE_FAILURES:
         return timedelta()
-    doublings = min(failures - _FREE_FAILURES - 1, 6)  # 64 s is past the longest already
+    doublings = min(failures - _FREE_FAILURES - 1, 6)  # 64 s already exceeds the longest delay
     return min(timedelta(seconds=2**doublings), _LONGEST_DELAY)
 
 
@@ -101,7 +101,7 @@ def _account_key(account: str, known_client: str | None) -> bytes:
 
 
 class LoginLimits:
-    """What a login asks before it costs anything, and what it tells afterwards."""
+    """All limits on logins: what is checked before one costs anything, and what is reset afterwards."""
 
     def __init__(self, limits: MemoryLimits, delays: LoginDelays, live: LiveConfig) -> None:
         self._limits = limits
@@ -109,23 +109,23 @@ class LoginLimits:
         self._live = live
 
     def hit(self, name: str, caller: Caller) -> None:
-        """Count one try of a name as it was typed. Raises `RateLimited`."""
+        """Count one attempt with a name as typed. Raises `RateLimited`."""
         self._limits.hit_all(self._checks(name, caller))
 
     def start_attempt(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
-        """Count the try as failed before the password is looked at; raises `RateLimited` while the account is delayed.
+        """Count the attempt as failed before the password is verified. Raises `RateLimited` during a delay.
 
-        `is_known_client`: this account logged in from there lately, and strangers' failures do not delay it.
+        `is_known_client`: the account logged in from there lately; failures of other clients do not delay it.
         """
         known_client = caller.limit_key if is_known_client else None
         self._delays.check(account, known_client)
         self._delays.record_failure(account, known_client)
 
     def reset(self, name: str, account: str, caller: Caller) -> None:
-        """The password was right: what was counted for this name on the way is forgotten, for the client too.
+        """Forget what was counted for this name, also against the client, after a correct password.
 
-        The client's tries of other names stay counted: else somebody with an account of his own would log in now and
-        then, and guess at the others without end.
+        The client's attempts with other names stay counted: otherwise an attacker with an account could log in every
+        now and then and guess other users' passwords without limit.
         """
         (client_scope, client, _client_limits), (name_scope, named, _name_limits) = self._checks(name, caller)
         self._limits.refund_hits(client_scope, client, self._limits.hits_of(name_scope, named))
@@ -133,7 +133,7 @@ class LoginLimits:
         self._delays.reset(account, caller.limit_key)
 
     def refund(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
-        """The try under way was no failure, but it does not clear earlier ones either."""
+        """Take back the attempt under way, which was no failure; earlier failures stay."""
         self._delays.refund(account, caller.limit_key if is_known_client else None)
 
     def _checks(self, name: str, caller: Caller) -> list[LimitCheck]:

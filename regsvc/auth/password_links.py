@@ -1,6 +1,6 @@
-"""Mailed links that set a password: for those who forgot theirs, and for those who never had one here.
+"""Mailed links that set a password, for users who forgot theirs or never had one.
 
-The link carries a token behind the `#` of its address; the token is stored nowhere (`regsvc.auth.derived_secrets`).
+The link carries a token in its fragment (after `#`); the token is not stored (`regsvc.auth.derived_secrets`).
 """
 
 from datetime import timedelta
@@ -20,18 +20,17 @@ LIFETIMES: Final[dict[str, timedelta]] = {
 
 
 class PasswordLinks:
-    """The rules of links; every method works inside the caller's transaction."""
+    """Issues and redeems password links; every method runs inside the caller's transaction."""
 
     def __init__(self, secrets: DerivedSecrets, now: Clock) -> None:
         self._secrets = secrets
         self._now = now
 
     def issue(self, user_id: int, purpose: LinkPurpose, email_key: str) -> Link:
-        """A new link, living for its purpose's time, for whoever reads what is mailed to this address.
+        """Create a link for the reader of this address; it expires after its purpose's lifetime.
 
-        An earlier one of that user and purpose is dead now.
-
-        One of the other purpose stays: a stranger who asks for a reset must not take the first password away.
+        Revokes the user's earlier link of this purpose. One of the other purpose stays: anyone can request a reset, and
+        that must not invalidate the link for the first password.
         """
         moment = self._now()
         self._revoke((Link.user == user_id) & (Link.purpose == purpose))
@@ -45,15 +44,15 @@ class PasswordLinks:
         )
 
     def find_by_id(self, row_id: int) -> Link | None:
-        """The link if it could still be used.
+        """Return the link if it can still be used.
 
-        None when it is used, expired, gone with its user, or mailed to an address that is not the user's any more.
+        None when it is used, expired, deleted with its user, or mailed to an address the user no longer has.
         """
         link: Link | None = Link.select(Link, User.id, User.email_key).join(User).where(Link.id == row_id).first()
         return link if link is not None and self._is_active(link) else None
 
     def find(self, token: str) -> Link | None:
-        """The link this token opens; None when it is not ours, used or expired. Asking spends nothing."""
+        """Return the link of this token; None when it is not ours, used or expired. Does not redeem it."""
         row_id = parse_row_id(token)
         link = None if row_id is None else self.find_by_id(row_id)
         if link is None or not self._secrets.is_link_token(token, link.id, link.nonce, link.purpose):
@@ -61,7 +60,7 @@ class PasswordLinks:
         return link
 
     def redeem(self, token: str) -> Link:
-        """Spend the link and end the user's others. Raises `ResetTokenInvalid`, also for who comes second."""
+        """Redeem the link and revoke the user's others. Raises `ResetTokenInvalid`, also for the loser of a race."""
         link = self.find(token)
         if link is None or self._revoke(Link.id == link.id) == 0:
             raise ResetTokenInvalid
@@ -69,15 +68,15 @@ class PasswordLinks:
         return link
 
     def revoke_all(self, user_id: int) -> None:
-        """The user has a new password: no link that was mailed before may set another."""
+        """Revoke all links of a user who has a new password: none mailed before may set another."""
         self._revoke(Link.user == user_id)
 
     def token_of(self, link: Link) -> str:
-        """The token that opens the link, derived anew each time."""
+        """Return the link's token, derived anew each time."""
         return self._secrets.link_token(int(link.id), link.nonce, link.purpose)
 
     def purge_expired(self) -> int:
-        """Delete the links that expired; how many they were."""
+        """Delete expired links; returns their number."""
         return int(Link.delete().where(Link.expires_at < self._now()).execute())
 
     def _is_active(self, link: Link) -> bool:
@@ -85,6 +84,6 @@ class PasswordLinks:
         return is_its_users and link.redeemed_at is None and bool(link.expires_at > self._now())
 
     def _revoke(self, which: object) -> int:
-        """How many of these could still have been used."""
+        """Revoke the matching links; returns how many could still have been used."""
         unredeemed = Link.redeemed_at.is_null()
         return int(Link.update(redeemed_at=self._now()).where(which, unredeemed).execute())

@@ -1,7 +1,7 @@
-"""How often something may happen: limits that survive a restart, and limits in memory.
+"""Rate limits, in the database (they survive a restart) and in memory.
 
-Both count in fixed windows that begin with their first hit. A refusal counts nothing: who waits as told gets
-through.
+Both count in fixed windows that begin with their first hit. A refused hit is not counted: a client that waits as told
+gets through.
 """
 
 import math
@@ -25,17 +25,17 @@ from regsvc.database.upsert import insert_or_update
 LimitCheck = tuple[str, str, Sequence[RateLimit]]
 """Scope (what is limited), subject (for whom), and the limits that apply to it."""
 
-MAX_KEYS = 20_000  # in memory about 10 MB
+MAX_KEYS = 20_000  # about 10 MB in memory
 _CLOCK_SKEW = timedelta(minutes=1)  # between two processes
 
 
 def hash_key(*parts: str) -> bytes:
-    """A key of one size for texts of any: what strangers type must not fill the memory, nor stay in it."""
+    """Return a key of fixed size: text typed by clients must neither fill the memory nor stay in it."""
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 class _WindowKey(NamedTuple):
-    """Every period of a limit has a window of its own."""
+    """Identifies a window: every period of a limit has its own."""
 
     scope: str
     subject: str
@@ -43,27 +43,27 @@ class _WindowKey(NamedTuple):
 
 
 class DurableLimits:
-    """Limits kept in the database: exact between threads and processes, and alive after a restart."""
+    """Limits kept in the database: exact across threads and processes, and kept across restarts."""
 
     def __init__(self, now: Clock) -> None:
         self._now = now
 
     def hit(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> None:
-        """Count one hit in the caller's transaction. Raises `RateLimited`, without counting, if one is used up."""
+        """Count one hit in the caller's transaction. Raises `RateLimited`, without counting, if a limit is used up."""
         self.hit_all([(scope, subject, limits)])
 
     def hit_all(self, checks: Iterable[LimitCheck]) -> None:
-        """The same for several subjects at once: all are counted, or none is."""
+        """Count one hit for several subjects: all are counted, or none."""
         allowed = _allowed_by_window(checks)
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
-            # Everybody locks in this order, so nobody waits for one who waits for him.
+            # All transactions lock in this order, so they cannot deadlock.
             windows = {key: _lock_window(key, self._now()) for key in sorted(allowed)}
-            now = self._now()  # after waiting for the locks: who counted before us may have started the window
+            now = self._now()  # after waiting for the locks: the previous holder may have started the window
             _refuse_until(max((_wait(windows[key], allowed[key], now) for key in windows), default=0))
             _count(list(windows.values()), now)
 
     def remaining_seconds(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> int:
-        """Whole seconds until the next hit would be counted; 0: now."""
+        """Return the whole seconds until the next hit would be counted; 0: now."""
         now = self._now()
         waits = [0]
         for key, hits in _allowed_by_window([(scope, subject, limits)]).items():
@@ -73,13 +73,13 @@ class DurableLimits:
         return max(waits)
 
     def purge(self, before: datetime) -> int:
-        """Remove windows that ended before this moment, and tell how many."""
+        """Delete windows that ended before this moment; returns their number."""
         removed: int = RateLimitWindow.delete().where(RateLimitWindow.ends_at < before).execute()
         return removed
 
 
 def _allowed_by_window(checks: Iterable[LimitCheck]) -> dict[_WindowKey, int]:
-    """How many hits each window may hold; of two limits with one period the narrower counts."""
+    """Return how many hits each window may hold; of two limits with one period the lower one counts."""
     allowed: dict[_WindowKey, int] = {}
     for scope, subject, limits in checks:
         for limit in limits:
@@ -89,13 +89,13 @@ def _allowed_by_window(checks: Iterable[LimitCheck]) -> dict[_WindowKey, int]:
 
 
 def _find_window(key: _WindowKey, *, is_locked: bool = False) -> RateLimitWindow | None:
-    """One row by all columns of its unique index, so that locking it locks nothing else."""
+    """Return the window, found by all columns of its unique index so that locking it locks nothing else."""
     query = RateLimitWindow.select().where(
         RateLimitWindow.scope == key.scope,
         RateLimitWindow.subject == key.subject,
         RateLimitWindow.period_seconds == key.period_seconds,
     )
-    # SQLite has no row locks and needs none: our transactions hold its write lock from their beginning.
+    # SQLite has no row locks and needs none: our transactions hold its write lock from the start.
     if is_locked and RateLimitWindow._meta.database.for_update:
         query = query.for_update()
     window: RateLimitWindow | None = query.first()
@@ -103,7 +103,7 @@ def _find_window(key: _WindowKey, *, is_locked: bool = False) -> RateLimitWindow
 
 
 def _lock_window(key: _WindowKey, now: datetime) -> RateLimitWindow:
-    """The window's row, ours until the transaction ends; made, already over, where there is none."""
+    """Return the window's row, locked until the transaction ends; created, already over, if missing."""
     window = _find_window(key, is_locked=True)
     if window is None:
         row: dict[Field, Any] = {
@@ -115,7 +115,7 @@ def _lock_window(key: _WindowKey, now: datetime) -> RateLimitWindow:
             RateLimitWindow.hits: 0,
         }
         unique = (RateLimitWindow.scope, RateLimitWindow.subject, RateLimitWindow.period_seconds)
-        # A plain INSERT that meets another's leaves shared locks, and two who have those deadlock.
+        # A plain INSERT that meets a concurrent one leaves shared locks, and two holders of those deadlock.
         insert_or_update(RateLimitWindow, row, unique=unique, changes={RateLimitWindow.hits: RateLimitWindow.hits})
         window = _find_window(key, is_locked=True)
         assert window is not None
@@ -123,7 +123,7 @@ def _lock_window(key: _WindowKey, now: datetime) -> RateLimitWindow:
 
 
 def _count(windows: Sequence[RateLimitWindow], now: datetime) -> None:
-    """One hit more in windows under way, the first in those that are over."""
+    """Add one hit to current windows and start the others anew with one."""
     hits = RateLimitWindow.hits
     under_way = [window.id for window in windows if _is_open(window, now)]
     if under_way:
@@ -140,14 +140,14 @@ def _is_open(window: RateLimitWindow, now: datetime) -> bool:
 
 
 def _wait(window: RateLimitWindow, allowed: int, now: datetime) -> int:
-    """Seconds until this window lets the next hit in; 0: now."""
+    """Return the seconds until this window accepts the next hit; 0: now."""
     if window.hits < allowed or not _is_open(window, now):
         return 0
     return _whole_seconds(window.ends_at - now)
 
 
 def _is_current(ends_at: datetime, period: timedelta, now: datetime) -> bool:
-    """Whether a window is under way. One that ends too late is from before the clock was set back."""
+    """Return whether a window is current. One that ends too late was started before the clock was set back."""
     return now < ends_at <= now + period + _CLOCK_SKEW
 
 
@@ -162,16 +162,16 @@ def _refuse_until(seconds: int) -> None:
 
 @dataclass(slots=True)
 class _Window:
-    """In memory: when it ends, and its hits so far."""
+    """A window in memory: its end and its hits so far."""
 
     ends_at: datetime
     hits: int
 
 
 class MemoryLimits:
-    """Limits for minutes, which a restart may forget. For the event loop alone: nothing here is thread-safe.
+    """Limits for minutes, which may be lost at a restart. Not thread-safe: for the event loop only.
 
-    At most `max_keys` subjects are remembered; of more, the one that was quiet the longest is forgotten.
+    At most `max_keys` subjects are kept; beyond that the least recently used one is evicted.
     """
 
     def __init__(self, now: Clock, max_keys: int = MAX_KEYS) -> None:
@@ -180,11 +180,11 @@ class MemoryLimits:
         self._windows: OrderedDict[bytes, dict[timedelta, _Window]] = OrderedDict()
 
     def hit(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> None:
-        """Count one hit. Raises `RateLimited` without counting if a limit is used up."""
+        """Count one hit. Raises `RateLimited`, without counting, if a limit is used up."""
         self.hit_all([(scope, subject, limits)])
 
     def hit_all(self, checks: Sequence[LimitCheck]) -> None:
-        """The same for several subjects at once: all are counted, or none is."""
+        """Count one hit for several subjects: all are counted, or none."""
         now = self._now()
         _refuse_until(max((self._wait(check, now) for check in checks), default=0))
         for scope, subject, limits in checks:
@@ -193,23 +193,23 @@ class MemoryLimits:
         self._evict(now)
 
     def clear(self, scope: str, subject: str) -> None:
-        """Forget the hits of this subject; nothing happens if there are none."""
+        """Forget the hits of this subject, if there are any."""
         self._windows.pop(hash_key(scope, subject), None)
 
     def hits_of(self, scope: str, subject: str) -> dict[timedelta, int]:
-        """How often it was counted in the windows under way, by their length; empty where it was not."""
+        """Return the hits in the current windows, by their length; empty where there are none."""
         now = self._now()
         windows = self._windows.get(hash_key(scope, subject), {})
         return {period: window.hits for period, window in windows.items() if window.ends_at > now}
 
     def refund_hits(self, scope: str, subject: str, hits: Mapping[timedelta, int]) -> None:
-        """Take so many hits out of its windows of these lengths."""
+        """Take these hits out of the subject's windows, by their length."""
         windows = self._windows.get(hash_key(scope, subject), {})
         for period in hits.keys() & windows.keys():
             windows[period].hits = max(0, windows[period].hits - hits[period])
 
     def __len__(self) -> int:
-        """How many subjects are remembered."""
+        """The number of subjects in memory."""
         return len(self._windows)
 
     def _wait(self, check: LimitCheck, now: datetime) -> int:
@@ -233,7 +233,7 @@ class MemoryLimits:
                 window.hits += 1
 
     def _evict(self, now: datetime) -> None:
-        """From the quiet end: whatever is over, and what there is no room for."""
+        """Evict from the least recently used end: windows that are over, and those beyond `max_keys`."""
         while self._windows:
             windows = next(iter(self._windows.values()))
             is_over = all(window.ends_at <= now for window in windows.values())
@@ -243,16 +243,16 @@ class MemoryLimits:
 
 
 class StatusRateLimits:
-    """In memory and for the event loop alone."""
+    """Limits on status queries, in memory. Not thread-safe: for the event loop only."""
 
     def __init__(self, limits: MemoryLimits, live: LiveConfig, is_trusted: Callable[[str], bool]) -> None:
-        """`is_trusted` tells by address whether a client is one of `http.trusted_clients`."""
+        """`is_trusted` returns whether an address belongs to `http.trusted_clients`."""
         self._limits = limits
         self._live = live
         self._is_trusted = is_trusted
 
     def hit(self, caller: Caller) -> None:
-        """Count one question. Raises `RateLimited`."""
+        """Count one query. Raises `RateLimited`."""
         status_limit = self._live.current.http.status_limit
         if status_limit and not self._is_trusted(caller.address):
             self._limits.hit("status.client", caller.limit_key, status_limit)

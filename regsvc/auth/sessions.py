@@ -1,7 +1,7 @@
-"""Access tokens: issued at login, checked at every request against what the database says now.
+"""Access tokens: issued at login, and verified at every request against the current state of the database.
 
-JWT with HS256 and nothing else. A token carries no rights of its own: it names a session, and that, its user
-and the list of operators decide. Everything here is synchronous SQL.
+JWT with HS256 only. A token carries no rights: it names a session; the session, its user and the operator list decide.
+Everything here is synchronous SQL.
 """
 
 import secrets
@@ -23,7 +23,7 @@ from regsvc.database.upsert import insert_or_update
 
 _ALGORITHM: Final = "HS256"
 _AUDIENCES: Final[tuple[Audience, ...]] = ("user", "admin")
-# PyJWT would ask the computer's clock; `Sessions` looks at the times itself, by its own.
+# PyJWT would read the system clock; `Sessions` checks the times itself, with its own.
 _OPTIONS: Final[Options] = {
     "require": ["sub", "aud", "jti", "iat", "exp"],
     "verify_exp": False,
@@ -31,16 +31,16 @@ _OPTIONS: Final[Options] = {
     "verify_nbf": False,
 }
 
-# Ours have about 300 characters. Junk is refused before any of it is decoded.
+# Ours have about 300 characters. Longer ones are refused before anything is decoded.
 _MAX_TOKEN_LENGTH: Final = 512
 _LAST_SEEN_INTERVAL: Final = timedelta(minutes=1)
 _DENIAL_TALLY_PERIOD: Final = timedelta(hours=1)
-# A right login clears the login limits, so they do not bound how many sessions one user can open.
+# A successful login resets the login limits, so they do not bound how many sessions one user can open.
 _MAX_SESSIONS_PER_USER: Final = 200
 
 
 class IssuedToken(NamedTuple):
-    """A new access token and when it ends (UTC, a whole second). Its repr does not show the token."""
+    """A new access token and its expiry (UTC, whole seconds). Its repr does not show the token."""
 
     token: str
     expires_at: datetime
@@ -50,9 +50,9 @@ class IssuedToken(NamedTuple):
 
 
 class Sessions:
-    """Issues, checks and ends access tokens.
+    """Issues, verifies and revokes access tokens and their sessions.
 
-    `is_operator` gets a user's name and tells whether it is an operator's at this moment.
+    `is_operator` returns whether a username belongs to an operator at this moment.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Sessions:
         self._audit = audit
 
     def issue(self, user: models.User, audience: Audience, caller: Caller) -> IssuedToken:
-        """A token for a new session of this user, which stands as soon as the caller's transaction commits.
+        """Create a session of this user and return its token, valid once the caller's transaction commits.
 
-        One session too many ends the user's oldest.
+        Revokes the user's oldest session if there are too many.
         """
         now = self._now()
         expires_at = (now + self._lifetimes[audience]).replace(microsecond=0)
@@ -103,10 +103,10 @@ class Sessions:
         return IssuedToken(jwt.encode(claims, self._signing.current, _ALGORITHM, headers), expires_at)
 
     def authenticate(self, bearer: str | None, *, is_activity: bool = True) -> VerifiedSession:
-        """The session that a token (what follows "Bearer ") stands for: one query, and once a minute a write.
+        """Return the session of a token (what follows "Bearer "): one query, and once a minute a write.
 
-        Without `is_activity` nothing is written, and an idle admin's time goes on running.
-        Raises `Unauthorized`, whatever is wrong with it.
+        Without `is_activity` nothing is written, and an idle admin session goes on expiring.
+        Raises `Unauthorized`, whatever is wrong with the token.
         """
         claims = self._verified_claims(bearer)
         now = self._now()
@@ -126,9 +126,10 @@ class Sessions:
         )
 
     def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
-        """The same for an admin route. Called outside a transaction, which would take the audit entry back.
+        """Return the session of a token on an admin route. Call it outside a transaction that may be rolled back.
 
-        Raises `Unauthorized`; `Forbidden` for a user's token, and while its owner is no approved operator.
+        A refusal is recorded in the audit log, and a rollback would undo that. Raises `Unauthorized`, and `Forbidden`
+        for a user's token or if its user is not an approved operator.
         """
         session = self.authenticate(bearer, is_activity=is_activity)
         if session.is_admin:
@@ -144,29 +145,29 @@ class Sessions:
         raise Forbidden
 
     def is_still_admin(self, session: VerifiedSession) -> bool:
-        """Whether a long answer to this session may go on. Looks and writes nothing: listening is no activity."""
+        """Return whether a streaming response to this session may go on. Read-only: listening is no activity."""
         row = _find_session(session.jti)
         return row is not None and self._is_active(row, self._now()) and self._is_admin(row)
 
     def revoke(self, jti: str) -> None:
-        """End one session; nothing happens if there is none."""
+        """Revoke one session, if it exists."""
         models.Session.delete().where(models.Session.jti == jti).execute()
 
     def revoke_all(self, user_id: int) -> None:
-        """End every session of a user, those included that are being issued at this moment."""
+        """Revoke every session of a user, including those being issued concurrently."""
         generation = models.User.token_generation
         models.User.update({generation: generation + 1}).where(models.User.id == user_id).execute()
         models.Session.delete().where(models.Session.user == user_id).execute()
 
     def purge_expired(self) -> int:
-        """Remove sessions whose time is over, and tell how many."""
+        """Delete expired sessions; returns their number."""
         now = self._now()
         is_idle = (models.Session.audience == "admin") & (models.Session.last_seen_at <= now - self._admin_idle)
         removed: int = models.Session.delete().where((models.Session.expires_at <= now) | is_idle).execute()
         return removed
 
     def _verified_claims(self, bearer: str | None) -> dict[str, Any]:
-        """What a token that we signed says; its times are still to be checked."""
+        """Return the claims of a token signed by us; its times are not checked yet."""
         if not bearer or len(bearer) > _MAX_TOKEN_LENGTH or not bearer.isascii():
             raise Unauthorized
         try:
@@ -184,7 +185,7 @@ class Sessions:
             raise Unauthorized from None
 
     def _is_valid(self, row: models.Session, claims: dict[str, Any], now: datetime) -> bool:
-        """Whether the session is the token's, its time has not come, and nothing has ended it."""
+        """Return whether the session belongs to the token, has not expired and was not revoked."""
         return (
             claims["aud"] == row.audience
             and claims["sub"] == str(row.user.id)
@@ -215,7 +216,7 @@ class Sessions:
 
 
 def _find_session(jti: str) -> models.Session | None:
-    """The session together with what counts of its user."""
+    """Return the session with the relevant columns of its user."""
     user = models.User
     session: models.Session | None = (
         models.Session.select(models.Session, user.id, user.username, user.status, user.token_generation, user.language)
@@ -227,7 +228,7 @@ def _find_session(jti: str) -> models.Session | None:
 
 
 def _is_in_future(seconds: object, now: datetime) -> bool:
-    """Whether a claim is a time that has not come yet."""
+    """Return whether a claim is a time in the future."""
     return isinstance(seconds, int | float) and seconds > now.timestamp()
 
 
@@ -235,7 +236,7 @@ _KNOWN_CLIENT_PERIOD = timedelta(days=30)
 
 
 class KnownClients:
-    """From which clients (address; of IPv6 the /64) users logged in during the last 30 days. Plain SQL."""
+    """Clients (an address; of IPv6 its /64) from which users logged in during the last 30 days. Plain SQL."""
 
     def __init__(self, now: Clock) -> None:
         self._now = now
@@ -252,7 +253,7 @@ class KnownClients:
         )
 
     def record(self, user_id: int, client: str) -> None:
-        """Note a login that succeeded, in the caller's transaction."""
+        """Record a successful login, in the caller's transaction."""
         now = self._now()
         insert_or_update(
             KnownClient,
@@ -262,7 +263,7 @@ class KnownClients:
         )
 
     def purge(self) -> int:
-        """Remove those that are no longer known, and tell how many."""
+        """Delete expired entries; returns their number."""
         is_old = KnownClient.last_login_at <= self._now() - _KNOWN_CLIENT_PERIOD
         removed: int = KnownClient.delete().where(is_old).execute()
         return removed

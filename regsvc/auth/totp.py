@@ -1,7 +1,7 @@
-"""The second factor of players who switched it on in the game (`/2fa`): RFC 6238, as AuthMe reads it.
+"""TOTP second factor (RFC 6238) of players who enabled it in the game (`/2fa`), with AuthMe's parameters.
 
-SHA-1, half minutes, six digits, one half minute either side. AuthMe keeps the secret in its own table; here is kept
-only which half minute was used last, so that a code serves once.
+SHA-1, time steps of 30 seconds, six digits, one step of tolerance either side. AuthMe keeps the secret in its own
+table; ours holds only the last step used, so that a code works once.
 """
 
 import re
@@ -19,16 +19,16 @@ _SPACE: Final = re.compile(r"[\s-]+")  # apps show a code in two groups
 
 
 class _AuthMeTotp(TOTP):
-    """A secret that AuthMe or a host chose: however short it is, it is not ours to object to."""
+    """TOTP with a secret that AuthMe or a host chose, which we must accept however short it is."""
 
     _min_key_size = 0
 
 
 def find_time_step(secret: str, code: str, moment: datetime, *, after: int | None) -> int | None:
-    """The half minute since 1970 that this code belongs to; None when it is wrong, too old or too early.
+    """Return the time step (30 seconds, counted from 1970) of a code; None when it is wrong, too old or too early.
 
-    `after`: the half minute used last; a code of that one or an earlier one is as good as wrong. With a secret that
-    is no Base32 every code is wrong, as it is in the game.
+    `after` is the last step used; a code of that step or an earlier one counts as wrong. With a secret that is not
+    Base32 every code is wrong, as in the game.
     """
     digits = _SPACE.sub("", code)
     if not _CODE.fullmatch(digits):
@@ -45,6 +45,6 @@ def find_time_step(secret: str, code: str, moment: datetime, *, after: int | Non
 
 
 def use_time_step(user_id: int, step: int) -> bool:
-    """Note that this half minute's code was used, in the caller's transaction. False: somebody was faster."""
+    """Record the step as used, in the caller's transaction. False: another request was faster."""
     is_unspent = User.totp_step.is_null() | (User.totp_step < step)
     return bool(User.update(totp_step=step).where((User.id == user_id) & is_unspent).execute())

@@ -1,7 +1,7 @@
-"""Verification codes: proof that somebody reads the mailbox he names.
+"""Verification codes: proof that a user reads the mailbox of an e-mail address.
 
-A code is bound to one address and one purpose and is stored nowhere (`regsvc.auth.derived_secrets`). Of several rows
-for the same address and purpose only the newest counts: issuing a later code ends the earlier one.
+A code is bound to one address and one purpose and is not stored (`regsvc.auth.derived_secrets`). Of several rows for
+one address and purpose only the newest counts: issuing a new code revokes the earlier one.
 """
 
 from datetime import datetime, timedelta
@@ -15,13 +15,13 @@ from regsvc.database.models import Verification
 Purpose = Literal["register", "change_email", "unlink"]
 
 MAX_AGE: Final = timedelta(minutes=15)
-"""A code lives no longer than this after it was asked for, however slow the mail server was."""
+"""Longest lifetime of a code since it was requested, however slow the mail server was."""
 
 
 class VerificationCodes:
-    """The rules of codes; every method works inside the caller's transaction.
+    """Issues, verifies and redeems codes; every method runs inside the caller's transaction.
 
-    `valid` runs from the hand-over to the mail server.
+    `valid` runs from the moment the mail server accepts the mail.
     """
 
     def __init__(self, secrets: DerivedSecrets, now: Clock, *, valid: timedelta, max_tries: int, digits: int) -> None:
@@ -33,27 +33,27 @@ class VerificationCodes:
 
     @property
     def valid(self) -> timedelta:
-        """How long a code is good for once it was handed over; the same for every address."""
+        """How long a code is valid once it was sent; the same for every address."""
         return self._valid
 
     def issue(self, email_key: str, purpose: Purpose) -> int:
-        """The id of the row whose code is to be mailed.
+        """Return the id of the row whose code is to be mailed.
 
-        While a code lives it is that one again, tries used up so far included; else a new one.
+        While a code is active, its row is returned again, with the attempts used up so far; otherwise a new one.
         """
         active = self._find_active(email_key, purpose)
         if active is None:
             row = Verification.create(email_key=email_key, purpose=purpose, nonce=new_nonce(), created_at=self._now())
             return int(row.id)
-        # the mail under way starts the minutes anew, else it might bring a code about to expire
+        # the new mail restarts the lifetime, otherwise it might deliver a code about to expire
         Verification.update(handed_over_at=None).where(Verification.id == active.id).execute()
         return int(active.id)
 
     def verify(self, email_key: str, purpose: Purpose, code: str) -> bool:
-        """Whether this code may be redeemed now. False: wrong, used, expired, never sent, or too many tries.
+        """Return whether this code can be redeemed now. False: wrong, used, expired, never sent, or too many attempts.
 
-        The try is counted before the code is looked at; a right code gives it back. Call it in a transaction
-        of its own that commits whatever comes back, before the one that redeems.
+        The attempt is counted before the code is compared; a correct code gives it back. Call it in a transaction of
+        its own that commits whatever the result, before the one that redeems.
         """
         row = self._find_active(email_key, purpose)
         if row is None or not self._count_attempt(row.id):
@@ -64,9 +64,9 @@ class VerificationCodes:
         return True
 
     def redeem(self, email_key: str, purpose: Purpose, code: str) -> None:
-        """Spend the code together with what it is spent on. Raises `InvalidCode`, also for who comes second.
+        """Redeem the code in the transaction of its effect. Raises `InvalidCode`, also for the loser of a race.
 
-        Counts nothing, since a refusal rolls the transaction back: `is_right` has to come first.
+        Counts no attempt, since a refusal rolls the transaction back: call `verify` first.
         """
         row = self._find_active(email_key, purpose)
         if row is None or not is_same_secret(code, self.code_of(row)):
@@ -84,11 +84,11 @@ class VerificationCodes:
             raise InvalidCode
 
     def mark_sent(self, row_id: int) -> None:
-        """A mail server has taken the mail with this code: its minutes run from now."""
+        """Record that a mail server has accepted the mail with this code: its lifetime starts now."""
         Verification.update(handed_over_at=self._now()).where(Verification.id == row_id).execute()
 
     def find_sendable(self, row_id: int) -> Verification | None:
-        """The row if its code is worth mailing; None when it is used, expired or followed by a later one."""
+        """Return the row if its code is worth mailing; None when it is used, expired or replaced by a newer one."""
         row = Verification.get_or_none(Verification.id == row_id)
         if row is None:
             return None
@@ -96,11 +96,11 @@ class VerificationCodes:
         return active if active is not None and active.id == row_id else None
 
     def code_of(self, row: Verification) -> str:
-        """The code that belongs to the row, derived anew each time."""
+        """Return the row's code, derived anew each time."""
         return self._secrets.code(row.purpose, row.id, row.nonce, row.email_key, self._digits)
 
     def purge_expired(self) -> int:
-        """Delete the rows whose code cannot live any more; how many they were."""
+        """Delete the rows whose code has expired; returns their number."""
         outlived = Verification.created_at < self._now() - MAX_AGE
         return int(Verification.delete().where(outlived).execute())
 
@@ -123,7 +123,7 @@ class VerificationCodes:
         return min(latest, handed_over_at + self._valid)
 
     def _count_attempt(self, row_id: int) -> bool:
-        """Take one of the tries; False when none is left. One statement: parallel tries queue up for it."""
+        """Use up one attempt; returns False when none is left. One statement, so that parallel attempts serialize."""
         counted = (
             Verification.update(tries=Verification.tries + 1)
             .where(

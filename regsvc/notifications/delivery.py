@@ -1,4 +1,4 @@
-"""Brings what the outbox promises out of the house, in the background. No request waits for it."""
+"""Background delivery of outbox messages. Requests never wait for it."""
 
 import asyncio
 import contextlib
@@ -10,21 +10,22 @@ from regsvc.core.backoff import Backoff
 from regsvc.core.errors import DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
-from regsvc.notifications.outbox import OutboxMessage, OutboxStore
+from regsvc.notifications.outbox import OutboxMessage
+from regsvc.notifications.store import OutboxStore
 from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 
 log = logging.getLogger(__name__)
 
-_PARALLEL: Final = 4
-_POLL: Final = timedelta(seconds=15)
-_DATABASE_POLL: Final = timedelta(seconds=2)
+_MAX_CONCURRENT: Final = 4
+_POLL_INTERVAL: Final = timedelta(seconds=15)
+_DATABASE_POLL_INTERVAL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
 _SHUTDOWN_TIMEOUT: Final = timedelta(seconds=5)
 
 
 class DeliveryWorker:
-    """The background job for one kind: `run` until `stop`. Several recipients at once, each one's messages in order.
+    """Background delivery of one kind of message: several recipients in parallel, messages of one recipient in order.
 
     `first_pause` is the first back-off while the server is unreachable, `shutdown_timeout` how long `run` waits for
     attempts under way after `stop`.
@@ -49,10 +50,10 @@ class DeliveryWorker:
         self._wakeup = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
-        self._is_database_away = False
+        self._is_database_down = False
 
     async def run(self) -> None:
-        """Deliver until `stop`; then finish what is under way, for some seconds at most, and come back."""
+        """Deliver until `stop`, then wait for the attempts under way, `shutdown_timeout` at most, and return."""
         self._loop = asyncio.get_running_loop()
         try:
             while not self._is_stopping:
@@ -64,27 +65,27 @@ class DeliveryWorker:
             await self._finish()
 
     def stop(self) -> None:
-        """Begin nothing further; `run` comes back. Called on the loop."""
+        """Start no further attempts and let `run` return. Called on the event loop."""
         self._is_stopping = True
         self._wakeup.set()
 
     def wake(self) -> None:
-        """Look into the outbox now. From any thread, after the transaction that put something there."""
+        """Check the outbox now. Thread-safe; called after the transaction that enqueued something has committed."""
         loop = self._loop
         if loop is None:
-            return  # not running yet: it looks as soon as it does
+            return  # not running yet: `run` checks the outbox as soon as it starts
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(self._wakeup.set)
 
     async def _start_due(self) -> None:
-        limit = 1 if self._backoff.is_active else _PARALLEL
+        limit = 1 if self._backoff.is_active else _MAX_CONCURRENT
         free = limit - len(self._in_flight)
         if free <= 0 or self._backoff.remaining() > 0:
             return
         for message in await self._claim(free):
             task = asyncio.create_task(self._deliver(message))
             self._in_flight.add(task)
-            task.add_done_callback(self._end)
+            task.add_done_callback(self._on_done)
 
     async def _claim(self, limit: int) -> list[OutboxMessage]:
         try:
@@ -92,41 +93,48 @@ class DeliveryWorker:
         except (DatabaseUnavailable, Overloaded):
             self._wait_for_database("it cannot be reached")
             return []
-        except Exception as error:  # whatever it is, everything must leave again once it is over
+        except Exception as error:  # whatever went wrong, delivery must resume once it is over
             self._wait_for_database(describe_exception(error))
             return []
-        self._is_database_away = False
+        self._is_database_down = False
         return claimed
 
-    def _wait_for_database(self, why: str) -> None:
-        """Told once, until it works again."""
-        if not self._is_database_away:
-            log.error("%ss wait for the database: %s", self._noun, why)
-        self._is_database_away = True
+    def _wait_for_database(self, reason: str) -> None:
+        """Log the outage once, until the database works again."""
+        if not self._is_database_down:
+            log.error("cannot deliver %ss without the database: %s", self._noun, reason)
+        self._is_database_down = True
 
-    def _end(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)
         self._wakeup.set()
 
     async def _wait(self) -> None:
-        """Until something may have become due: woken, a delivery ended, the pause is over, or the poll's turn."""
-        poll = (_DATABASE_POLL if self._is_database_away else _POLL).total_seconds()
+        """Wait until something may be due: woken, an attempt ended, the back-off is over, or the poll interval is."""
+        poll = (_DATABASE_POLL_INTERVAL if self._is_database_down else _POLL_INTERVAL).total_seconds()
         timeout = min(self._backoff.remaining() or poll, poll)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wakeup.wait(), timeout)
 
     async def _deliver(self, message: OutboxMessage) -> None:
-        """One attempt, whatever may happen. What is not recorded is due again when the claim runs out."""
+        """Make one attempt, whatever happens. If its result cannot be recorded, it is due again when its claim ends."""
         try:
             await self._attempt(message)
         except asyncio.CancelledError:
             await self._worker.run(self._store.release, message, "the companion was stopped")
             raise
         except (DatabaseUnavailable, Overloaded):
-            log.warning("%s %d (%s): how it went cannot be recorded now", self._noun, message.id, message.template)
-        except Exception as bug:
-            log.error("%s %d (%s) met a bug: %s", self._noun, message.id, message.template, describe_exception(bug))
-            await self._worker.run(self._store.record_failure, message, f"a bug: {type(bug).__name__}")
+            text = "%s %d (%s): the result cannot be recorded, the database is unavailable"
+            log.warning(text, self._noun, message.id, message.template)
+        except Exception as error:
+            log.error(
+                "%s %d (%s) failed with an internal error: %s",
+                self._noun,
+                message.id,
+                message.template,
+                describe_exception(error),
+            )
+            await self._worker.run(self._store.record_failure, message, f"internal error: {type(error).__name__}")
 
     async def _attempt(self, message: OutboxMessage) -> None:
         run, store = self._worker.run, self._store
@@ -145,17 +153,17 @@ class DeliveryWorker:
         else:
             await run(store.record_sent, message)
         if self._backoff.is_active:
-            log.info("%ss get out again", self._noun)
+            log.info("%ss can be sent again", self._noun)
             self._backoff.reset()
 
     def _wake_after(self, wait: timedelta | None) -> None:
-        """Sooner than the poll's turn, if something is due sooner."""
-        if wait is not None and wait < _POLL:
+        """Wake before the next poll if the retry is due sooner."""
+        if wait is not None and wait < _POLL_INTERVAL:
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
     async def _release(self, message: OutboxMessage, reason: str) -> None:
         if not self._backoff.is_active:
-            log.warning("%ss wait, none gets out: %s", self._noun, reason)
+            log.warning("%ss cannot be sent at the moment: %s", self._noun, reason)
         self._backoff.extend()
         await self._worker.run(self._store.release, message, reason)
 
@@ -169,13 +177,13 @@ class DeliveryWorker:
 
 
 class DeliveryWorkers:
-    """All kinds side by side: one that is held up does not hold up another."""
+    """The delivery workers of all kinds, running in parallel: an outage of one kind does not delay another."""
 
     def __init__(self) -> None:
         self._workers: list[DeliveryWorker] = []
 
     def add(self, worker: DeliveryWorker) -> None:
-        """One more kind; before `run`."""
+        """Add the worker of another kind, before `run`."""
         self._workers.append(worker)
 
     async def run(self) -> None:
@@ -183,11 +191,11 @@ class DeliveryWorkers:
         await asyncio.gather(*(worker.run() for worker in self._workers))
 
     def stop(self) -> None:
-        """Begin nothing further. Called on the loop."""
+        """Start no further attempts. Called on the event loop."""
         for worker in self._workers:
             worker.stop()
 
     def wake(self) -> None:
-        """Look into the outbox now. From any thread."""
+        """Check the outbox now. Thread-safe."""
         for worker in self._workers:
             worker.wake()

@@ -1,7 +1,7 @@
-"""What carries the messages of the outbox out of the house: one class for each kind, all with this one plan.
+"""Transports for outbox messages: one class per kind, all implementing this interface.
 
-A new kind is a class beside `SmtpTransport` and `WebhookTransport`, and a room that adds its delivery, as
-`regsvc/app/webhook.py` does.
+A new kind is a class beside `SmtpTransport`, `WebhookTransport` and `RconTransport`, and a `wire_…` function that adds
+its delivery worker, as in `regsvc/app/webhook.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -12,28 +12,28 @@ from regsvc.notifications.outbox import OutboxMessage
 
 
 class Drop(Exception):
-    """There is nothing to do any more; `str()` says why, without any secret."""
+    """There is no point in sending the message any more; `str()` gives the reason, without any secret."""
 
 
 class PermanentFailure(Exception):
-    """This one will never be taken; `str()` says why, without any secret."""
+    """The message will never be accepted; `str()` gives the reason, without any secret."""
 
 
 class TemporaryFailure(Exception):
-    """This one is not taken now; `str()` says why, without any secret."""
+    """The message was not accepted this time; `str()` gives the reason, without any secret."""
 
     def __init__(self, reason: str, retry_after: timedelta | None = None) -> None:
-        """`retry_after` is how long the other side wants to be left alone; None: it does not say."""
+        """`retry_after` is the minimum wait that the other side asked for; None: it named none."""
         super().__init__(reason)
         self.retry_after = retry_after
 
 
 class TransportUnavailable(Exception):
-    """Nothing of this kind gets out at the moment; `str()` says why, without any secret."""
+    """No message of this kind can be sent at the moment; `str()` gives the reason, without any secret."""
 
 
 class Transport(ABC):
-    """Carries out one message. `noun` is what the log calls it, with an s for many."""
+    """Sends the messages of one kind. `noun` is what the log calls one; its plural takes an s."""
 
     noun: ClassVar[str]
 

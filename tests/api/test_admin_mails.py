@@ -84,7 +84,7 @@ def test_a_mail_that_became_pointless(stack: Stack) -> None:
     assert stack.post("/api/password/forgot", {"email": nobody.email}).status == 200
     mail = newest(stack, nobody, "dropped")
     assert (mail["template"], mail["username"]) == ("reset_password", None)
-    assert mail["lastError"] == "nobody has this account, or no longer"
+    assert mail["lastError"] == "there is no such user"
 
 
 def test_no_secret_stands_in_it(stack: Stack) -> None:

@@ -98,7 +98,7 @@ def test_a_short_or_well_known_key_is_refused_and_not_repeated(tmp_path: Path, w
 
 
 def test_a_given_key_is_looked_at_as_well(tmp_path: Path) -> None:
-    with pytest.raises(UnusableKey, match=r"auth\.signing_key holds no key of at least 32 characters"):
+    with pytest.raises(UnusableKey, match=r"auth\.signing_key must have at least 32 characters"):
         load_keys(AuthSection(signing_key="short"), tmp_path)
     with pytest.raises(UnusableKey, match=r"auth\.previous_keys"):
         load_keys(AuthSection(previous_keys=("short",)), tmp_path)
@@ -106,7 +106,7 @@ def test_a_given_key_is_looked_at_as_well(tmp_path: Path) -> None:
 
 def test_a_place_that_holds_no_files_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    with pytest.raises(UnusableKey, match="cannot be read or made"):
+    with pytest.raises(UnusableKey, match="cannot be read or created"):
         load_keys(AuthSection(), tmp_path / "file")
 
 

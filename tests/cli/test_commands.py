@@ -441,4 +441,4 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
 def test_a_state_directory_that_cannot_be_used_is_refused(daemon: MakeDaemon, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     place = daemon({"server": {"state_dir": str(tmp_path / "file" / "state")}})
-    assert refused(companion("serve", config=place.config_file), "cannot be read or made")
+    assert refused(companion("serve", config=place.config_file), "cannot be read or created")

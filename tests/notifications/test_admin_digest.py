@@ -73,7 +73,7 @@ def test_every_admin_is_told_who_waits(services: ServiceHarness, clock: ManualCl
     assert subject == "2 waiting for review on Game server"
     assert "Alice (2031-05-04 12:00 UTC)\nBob (2031-05-04 12:01 UTC)\n" in text
     assert "behind them" not in text
-    assert "In all: 2." in text
+    assert "Total: 2." in text
 
 
 def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:
@@ -147,7 +147,7 @@ def test_a_review_meanwhile_makes_it_pointless(services: ServiceHarness) -> None
     services.register("Alice")
     tick(services.app)
     services.decide("approve", "Alice")
-    with pytest.raises(NothingToSend, match="nobody waits any more"):
+    with pytest.raises(NothingToSend, match="no user awaits review any more"):
         read_digest(services)
 
 
@@ -158,8 +158,8 @@ def test_many_are_counted(services: ServiceHarness) -> None:
     text = read_digest(services)[1]
     assert "Player29 (" in text
     assert "Player30 (" not in text
-    assert "Behind them: 3 more." in text
-    assert "In all: 33." in text
+    assert "…and 3 more." in text
+    assert "Total: 33." in text
 
 
 def test_it_speaks_the_hosts_language(open_with: OpenServices) -> None:

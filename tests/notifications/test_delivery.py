@@ -387,5 +387,5 @@ def test_a_bug_in_one_mail_stops_no_other(
 
     asyncio.run(story())
     entry = OutboxEntry.get(OutboxEntry.template == "nobody_wrote_this")
-    assert (entry.outcome, entry.attempts, entry.last_error) == (None, 1, "a bug: KeyError")
+    assert (entry.outcome, entry.attempts, entry.last_error) == (None, 1, "internal error: KeyError")
     assert "KeyError" in caplog.text

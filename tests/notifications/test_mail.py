@@ -268,7 +268,7 @@ def test_a_host_writes_his_own_words(our_database: Database, clock: ManualClock,
         ("approved.en.txt", "Subject: Hi\n\nYour $code", r"\$code is unknown here"),
         ("approved.en.txt", "Subject: $reward\n\nHello", r"\$reward is unknown here"),
         ("approved.en.txt", "Subject: Hi\n\n100 $ for you", "a lone \\$"),
-        ("aproved.en.txt", "Subject: Hi\n\nHello", "no mail is called that"),
+        ("aproved.en.txt", "Subject: Hi\n\nHello", "no mail with this name"),
     ],
 )
 def test_broken_words_are_noticed_when_they_are_read(tmp_path: Path, file: str, text: str, complaint: str) -> None:

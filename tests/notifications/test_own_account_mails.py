@@ -29,15 +29,15 @@ def test_the_old_address_is_told_even_if_a_thief_deletes_the_account_next(
     User.delete().execute()
     text = delivered(mail_harness)
     assert text.lower().startswith("alice@example.org\n")
-    assert "another one was entered there" in text
-    assert "The account is" not in text, "nobody is called that any more"
+    assert "Another address was entered" in text
+    assert "Account:" not in text, "nobody is called that any more"
 
 
 def test_it_goes_to_the_address_there_was(mail_harness: MailHarness, alice: User) -> None:
     mail_harness.mail_queue.send_email_changed(alice)
     User.update(email="new@example.org", email_key="new@example.org").execute()
     text = delivered(mail_harness)
-    assert "The account is Alice." in text
+    assert "Account: Alice" in text
     assert "new@example.org" not in text
 
 

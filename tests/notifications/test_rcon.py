@@ -119,7 +119,7 @@ def test_a_game_that_is_away_delays_a_row_by_seconds_and_requests_not_at_all(
     [order] = orders(stack)
     assert (order["outcome"], order["attempts"]) == ("failed", 3)
     assert "the row is inserted without a kick" in order["last_error"]
-    assert stack.daemon.wait_for_log("the game's remote console does not take commands")
+    assert stack.daemon.wait_for_log("the game's RCON console cannot be used")
 
 
 def test_a_console_that_never_answers_holds_up_no_request_and_no_mail(

@@ -109,10 +109,10 @@ def test_a_receiver_that_is_away_is_in_nobodys_way(make_told: MakeTold, receiver
     alice = stack.pending("alice")
     stack.decides("reject", alice)
     stack.smtp.wait_for(alice.email, 2)
-    assert stack.daemon.wait_for_log("webhook calls wait, none gets out: ConnectionRefusedError")
+    assert stack.daemon.wait_for_log("webhook calls cannot be sent at the moment: ConnectionRefusedError")
     receiver.start()
     assert events_of(receiver, alice, 2) == ["registered", "rejected"]
-    assert stack.daemon.wait_for_log("webhook calls get out again")
+    assert stack.daemon.wait_for_log("webhook calls can be sent again")
 
 
 def test_a_receiver_that_never_answers_holds_up_no_request_and_no_mail(

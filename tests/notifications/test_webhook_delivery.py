@@ -1,4 +1,4 @@
-"""Webhook calls leave in the background: signed, at least once, in order, and to nobody inside the services."""
+"""Webhook calls leave in the background: signed, at least once, in order, and never to a private address."""
 
 import asyncio
 import base64
@@ -16,7 +16,8 @@ from regsvc.core.i18n import load_translations
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import DeliveryWorker
-from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore
+from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.notifications.store import OutboxStore
 from regsvc.notifications.transport import Transport
 from regsvc.notifications.webhook.queue import WebhookQueue
 from regsvc.notifications.webhook.renderer import WebhookRenderer
@@ -38,7 +39,7 @@ def receiver() -> Iterator[WebhookReceiver]:
     with_port.stop()
 
 
-class CountingDesk(OutboxStore):
+class CountingStore(OutboxStore):
     """A real one that counts what is written down of attempts."""
 
     recorded = 0
@@ -61,14 +62,14 @@ class CountingDesk(OutboxStore):
         self.recorded += 1
 
 
-class Desk:
+class WebhookHarness:
     """Where events are told, and how they leave; on whatever database is open."""
 
     def __init__(self, database: Database, clock: ManualClock) -> None:
         self._database = database
         self._clock = clock
         self.outbox = Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY)
-        self.books = CountingDesk(database, self.outbox)
+        self.delivery_store = CountingStore(database, self.outbox)
         self.webhook = WebhookQueue(self.outbox, "en", clock)
 
     def transport(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookTransport:
@@ -81,7 +82,7 @@ class Desk:
         worker = WatchedWorker(self._database)
         delivery = DeliveryWorker(
             worker,
-            self.books,
+            self.delivery_store,
             transport,
             first_pause=timedelta(milliseconds=20),
             shutdown_timeout=timedelta(seconds=1),
@@ -98,11 +99,11 @@ class Desk:
 
     def attempt(self, transport: Transport) -> OutboxEntry:
         """One attempt at what is due; the only entry, as it is then."""
-        before = self.books.recorded
+        before = self.delivery_store.recorded
 
         async def story() -> None:
             async with self.delivering(transport) as worker:
-                await worker.until(lambda: self.books.recorded > before)
+                await worker.until(lambda: self.delivery_store.recorded > before)
 
         asyncio.run(story())
         return entry()
@@ -131,8 +132,8 @@ class WatchedWorker(Worker):
 
 
 @pytest.fixture
-def store(our_database: Database, clock: ManualClock) -> Desk:
-    return Desk(our_database, clock)
+def store(our_database: Database, clock: ManualClock) -> WebhookHarness:
+    return WebhookHarness(our_database, clock)
 
 
 def entry() -> OutboxEntry:
@@ -145,7 +146,7 @@ def entry() -> OutboxEntry:
 
 
 def test_an_event_is_posted_for_people_and_for_programs(
-    store: Desk, receiver: WebhookReceiver, clock: ManualClock
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock
 ) -> None:
     store.webhook.enqueue("rejected", "Alice", "rejected", "too young")
     assert store.attempt(store.transport(receiver.url)).outcome == "sent"
@@ -170,7 +171,7 @@ def test_an_event_is_posted_for_people_and_for_programs(
     }
 
 
-def test_no_name_and_no_reason_can_ping_format_or_link(store: Desk, receiver: WebhookReceiver) -> None:
+def test_no_name_and_no_reason_can_ping_format_or_link(store: WebhookHarness, receiver: WebhookReceiver) -> None:
     """R34"""
     nasty = "@everyone <@80351110224678912> **_`~|\u202e\x1b[1m\r\n# https://evil.example [x](y)"
     store.webhook.enqueue("banned", nasty, "banned", nasty + "x" * 5000)
@@ -187,7 +188,7 @@ def test_no_name_and_no_reason_can_ping_format_or_link(store: Desk, receiver: We
     assert message["companion"]["username"] == nasty, "programs get what it is"
 
 
-def test_it_speaks_the_hosts_language(store: Desk, receiver: WebhookReceiver, clock: ManualClock) -> None:
+def test_it_speaks_the_hosts_language(store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock) -> None:
     WebhookQueue(store.outbox, "zh", clock).enqueue("approved", "Alice", "approved")
     assert store.attempt(store.transport(receiver.url)).outcome == "sent"
     assert receiver.calls[0].json["content"] == "**Alice** 已通过审核。"
@@ -201,7 +202,9 @@ def test_it_speaks_the_hosts_language(store: Desk, receiver: WebhookReceiver, cl
     ],
     ids=["text", "whsec"],
 )
-def test_a_call_is_signed(store: Desk, receiver: WebhookReceiver, clock: ManualClock, secret: str, key: bytes) -> None:
+def test_a_call_is_signed(
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, secret: str, key: bytes
+) -> None:
     store.webhook.enqueue("registered", "Алиса", "pending")
     assert store.attempt(store.transport(receiver.url, secret)).outcome == "sent"
     [call] = receiver.calls
@@ -210,7 +213,7 @@ def test_a_call_is_signed(store: Desk, receiver: WebhookReceiver, clock: ManualC
     assert not call.is_signed_with(key + b"x")
 
 
-def test_without_a_secret_nothing_is_signed(store: Desk, receiver: WebhookReceiver) -> None:
+def test_without_a_secret_nothing_is_signed(store: WebhookHarness, receiver: WebhookReceiver) -> None:
     store.webhook.enqueue("registered", "Alice", "pending")
     assert store.attempt(store.transport(receiver.url)).outcome == "sent"
     assert "webhook-signature" not in receiver.calls[0].headers
@@ -221,7 +224,7 @@ def test_without_a_secret_nothing_is_signed(store: Desk, receiver: WebhookReceiv
 
 @pytest.mark.parametrize("status", [500, 502, 503, 408, 425, 429])
 def test_what_comes_again_is_tried_again_with_the_same_id(
-    store: Desk, receiver: WebhookReceiver, clock: ManualClock, status: int
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, status: int
 ) -> None:
     """R42"""
     receiver.answer(Answer(status))
@@ -251,7 +254,7 @@ def test_what_comes_again_is_tried_again_with_the_same_id(
     ],
 )
 def test_who_asks_to_be_left_alone_is(
-    store: Desk, receiver: WebhookReceiver, clock: ManualClock, written: str, seconds: int
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, written: str, seconds: int
 ) -> None:
     receiver.answer(Answer(429, {"Retry-After": written}))
     store.webhook.enqueue("approved", "Alice", "approved")
@@ -261,7 +264,7 @@ def test_who_asks_to_be_left_alone_is(
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 301, 307])
 def test_a_refusal_is_believed_the_third_time(
-    store: Desk, receiver: WebhookReceiver, clock: ManualClock, status: int
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, status: int
 ) -> None:
     """Discord answers 404 for a webhook that was deleted; redirections lead nowhere."""
     receiver.always_answer(Answer(status, {"Location": f"{receiver.url}/elsewhere"}))
@@ -274,7 +277,7 @@ def test_a_refusal_is_believed_the_third_time(
 
 
 def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
-    store: Desk, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R42"""
     caplog.set_level(logging.INFO, "regsvc")
@@ -298,7 +301,7 @@ def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
 
 
 def test_after_a_day_it_is_given_up_and_seen(
-    store: Desk, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.stop()
     store.webhook.enqueue("registered", "Alice", "pending")
@@ -313,11 +316,11 @@ def test_after_a_day_it_is_given_up_and_seen(
     alices, bobs = OutboxEntry.select().order_by(OutboxEntry.id)
     assert (alices.outcome, bobs.outcome) == ("failed", None)
     assert "ConnectionRefusedError" in str(alices.last_error)
-    assert "is given up" in caplog.text
+    assert "given up after" in caplog.text
 
 
 def test_a_receiver_that_never_answers_is_left_alone_after_a_while(
-    store: Desk, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+    store: WebhookHarness, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regsvc.notifications.webhook.transport._TIMEOUT", timedelta(milliseconds=300))
     receiver.hold()
@@ -327,7 +330,7 @@ def test_a_receiver_that_never_answers_is_left_alone_after_a_while(
 
 
 def test_a_head_without_end_is_no_answer(
-    store: Desk, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
+    store: WebhookHarness, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.answer(Answer(200, {"X-Much": "x" * 200_000}))
     store.webhook.enqueue("registered", "Alice", "pending")
@@ -336,7 +339,7 @@ def test_a_head_without_end_is_no_answer(
     assert "bug" not in caplog.text
 
 
-def test_the_status_decides_however_long_the_answer_is(store: Desk, receiver: WebhookReceiver) -> None:
+def test_the_status_decides_however_long_the_answer_is(store: WebhookHarness, receiver: WebhookReceiver) -> None:
     receiver.answer(Answer(200, body=b"x" * 10_000_000))
     store.webhook.enqueue("registered", "Alice", "pending")
     assert store.attempt(store.transport(receiver.url)).outcome == "sent"
@@ -344,7 +347,7 @@ def test_the_status_decides_however_long_the_answer_is(store: Desk, receiver: We
 
 
 def test_a_stranger_with_the_right_name_is_not_told(
-    store: Desk, certificate: Certificate, caplog: pytest.LogCaptureFixture
+    store: WebhookHarness, certificate: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = WebhookReceiver(certificate.server_context())
     stranger.start()
@@ -355,13 +358,13 @@ def test_a_stranger_with_the_right_name_is_not_told(
     assert waiting.last_error == "its certificate is not valid: self-signed certificate"
 
 
-def test_what_was_promised_before_it_was_switched_off_is_dropped(store: Desk) -> None:
+def test_what_was_promised_before_it_was_switched_off_is_dropped(store: WebhookHarness) -> None:
     store.webhook.enqueue("registered", "Alice", "pending")
     assert store.attempt(NoWebhookTransport()).outcome == "dropped"
 
 
 def test_the_address_stands_nowhere(
-    store: Desk, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R23: whoever knows it may write there."""
     caplog.set_level(logging.DEBUG)
@@ -382,7 +385,9 @@ def test_the_address_stands_nowhere(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1"])
-def test_a_private_address_is_refused(store: Desk, receiver: WebhookReceiver, clock: ManualClock, host: str) -> None:
+def test_a_private_address_is_refused(
+    store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, host: str
+) -> None:
     store.webhook.enqueue("registered", "Alice", "pending")
     transport = store.transport(f"http://{host}:{receiver.port}{PATH}", allows_private=False)
     for usual in (None, None, "failed"):
@@ -393,7 +398,7 @@ def test_a_private_address_is_refused(store: Desk, receiver: WebhookReceiver, cl
 
 
 def test_a_name_is_looked_up_once_so_that_what_was_judged_is_what_is_used(
-    store: Desk, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+    store: WebhookHarness, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name may be public the first time and private the second; here 127.0.0.2 plays the public address."""
     lookups: list[str] = []

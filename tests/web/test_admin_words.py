@@ -10,7 +10,7 @@ from regsvc.core.i18n import load_translations
 from regsvc.database.audit import ACTIONS
 from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity
-from regsvc.notifications.mail.history import State
+from regsvc.notifications.mail.history import MailState
 from regsvc.sync.decisions import Conflict
 from regsvc.sync.report import HeldBack
 from regsvc.users.user_list import PLUGIN_STATES
@@ -36,7 +36,7 @@ COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} 
         "player": IN_THE_GAME,
         "player_about": IN_THE_GAME,
         "mail": MAILS - {"mail_test"},  # which is sent past the outbox
-        "fate": set(get_args(State)),
+        "fate": set(get_args(MailState)),
         "wish": {PROVISION, PASSWORD, OPEN},
         "field": set(get_args(CONFLICT["field"])),
         "kept": set(get_args(CONFLICT["kept"])),

@@ -1,4 +1,4 @@
-"""Tells the host's admins who waits for a review: at most so often, and only when somebody new does."""
+"""The digest for admins: which users await review. Sent at a limited rate, and only when new ones arrived."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,12 +13,12 @@ from regsvc.notifications.mail.queue import MailQueue
 
 
 class AdminDigest:
-    """What the admins were told last stands in the database: a restart, or a second daemon, tells nothing twice."""
+    """Sends the digest. Its state is in the database, so a restart or a second daemon never sends one twice."""
 
     def __init__(
         self, database: Database, mail_queue: MailQueue, admins: Sequence[EmailAddress], every: timedelta, now: Clock
     ) -> None:
-        """Without `admins` nobody is told."""
+        """Without `admins` nothing is sent."""
         self._database = database
         self._mail_queue = mail_queue
         self._admins = tuple(admins)
@@ -26,18 +26,18 @@ class AdminDigest:
         self._now = now
 
     def run(self) -> int:
-        """Promise the mails if it is time; how many they are. Blocking.
+        """Enqueue the digest if it is due; returns the number of mails. Blocking.
 
-        Users count up and no number is used twice, so whoever is newer than the newest told of was told of never.
+        User ids are never reused, so any pending id above the last notified one has not been announced yet.
         """
         if not self._admins or not self._mail_queue.is_available:
             return 0
         with self._database.atomic():
-            told: Installation = Installation.get()
+            installation: Installation = Installation.get()
             newest = self._find_newest()
-            if newest is None or newest <= (told.digested_user_id or 0) or not self._is_time(told.digested_at):
+            if newest is None or newest <= (installation.digested_user_id or 0):
                 return 0
-            if not self._note(told, newest):
+            if not self._is_due(installation.digested_at) or not self._record(installation, newest):
                 return 0
             for admin in self._admins:
                 self._mail_queue.send_digest(admin)
@@ -48,13 +48,13 @@ class AdminDigest:
         newest: int | None = User.select(fn.MAX(User.id)).where(User.status == PENDING).scalar()
         return newest
 
-    def _is_time(self, last_at: datetime | None) -> bool:
+    def _is_due(self, last_at: datetime | None) -> bool:
         return last_at is None or self._now() - last_at >= self._every
 
-    def _note(self, told: Installation, newest: int) -> bool:
-        """False when another process was faster."""
-        is_as_read: Any = Installation.digested_at == told.digested_at
-        if told.digested_at is None:
+    def _record(self, installation: Installation, newest: int) -> bool:
+        """Record the notification; returns False when another process was faster."""
+        is_as_read: Any = Installation.digested_at == installation.digested_at
+        if installation.digested_at is None:
             is_as_read = Installation.digested_at.is_null()
-        noted = Installation.update(digested_at=self._now(), digested_user_id=newest).where(is_as_read).execute()
-        return bool(noted)
+        updated = Installation.update(digested_at=self._now(), digested_user_id=newest).where(is_as_read).execute()
+        return bool(updated)

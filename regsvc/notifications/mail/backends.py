@@ -1,6 +1,6 @@
-"""The ways a mail can leave the house: a mail server, files in a folder, the log, or none at all.
+"""Mail backends: a mail server, files in a folder, the log, or none.
 
-All share one small plan, `MailBackend`; `make_mail_backend` picks one by the config.
+All implement `MailBackend`; `make_mail_backend` picks one by the config.
 """
 
 import asyncio
@@ -28,28 +28,28 @@ log = logging.getLogger(__name__)
 Security = Literal["starttls", "tls", "none"]
 
 SEND_TIMEOUT: Final = timedelta(seconds=60)
-"""One whole conversation with a mail server takes no longer."""
+"""Limit of one whole SMTP session."""
 
-_ANSWER_TIMEOUT: Final = timedelta(seconds=30)
-_GOODBYE_TIMEOUT: Final = timedelta(seconds=3)
-_NO_SENDER: Final = "companion@localhost"
+_REPLY_TIMEOUT: Final = timedelta(seconds=30)
+_QUIT_TIMEOUT: Final = timedelta(seconds=3)
+_DEFAULT_SENDER: Final = "companion@localhost"
 _STARTTLS_PORTS: Final = (25, 587)
 
 
 class PermanentMailFailure(Exception):
-    """This mail will never be taken; `str()` is what the server said."""
+    """The server will never accept this mail; `str()` is the server's reply."""
 
 
 class TemporaryMailFailure(Exception):
-    """This mail is not taken now; `str()` is what the server said."""
+    """The server does not accept this mail now; `str()` is the server's reply."""
 
 
 class MailServerUnavailable(Exception):
-    """No mail gets out at the moment, whoever it is for; `str()` says why."""
+    """No mail can be sent at the moment, to any recipient; `str()` gives the reason."""
 
 
 class MailBackend(ABC):
-    """Hands one mail over. `sender` is its From, with or without a display name."""
+    """Sends mails. `sender` is their From address, with or without a display name."""
 
     is_available: ClassVar[bool] = True
 
@@ -58,7 +58,7 @@ class MailBackend(ABC):
 
     @abstractmethod
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
-        """Comes back when somebody else has taken the mail.
+        """Send the mail; returns once it has been accepted.
 
         Raises `PermanentMailFailure`, `TemporaryMailFailure` or `MailServerUnavailable`.
         """
@@ -66,7 +66,7 @@ class MailBackend(ABC):
 
 @dataclass(frozen=True)
 class SmtpAccount:
-    """Where and as whom to hand mails over. `username` "" is without a login."""
+    """Address and credentials of a mail server. Without a `username` there is no login."""
 
     host: str
     port: int
@@ -76,7 +76,7 @@ class SmtpAccount:
 
 
 class SmtpBackend(MailBackend):
-    """A mail server. `tls` replaces the system's certificates (None) where a host has his own."""
+    """Sends through a mail server. `tls` replaces the system's certificates (None) for hosts that have their own."""
 
     def __init__(self, sender: str, account: SmtpAccount, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(sender)
@@ -90,80 +90,80 @@ class SmtpBackend(MailBackend):
             async with asyncio.timeout(SEND_TIMEOUT.total_seconds()):
                 await _connect(client)
                 transport = client.transport
-                await _hand_over(client, message, recipient)
-            await _say_goodbye(client)
+                await _send(client, message, recipient)
+            await _quit(client)
         except TimeoutError as error:
             raise TemporaryMailFailure("the mail server took too long") from error
         finally:
             client.close()
             if isinstance(transport, asyncio.WriteTransport):
-                transport.abort()  # everything is said; TLS would wait for an answer to its farewell
+                transport.abort()  # the session is over; a TLS shutdown would wait for the server's reply
 
     def _client(self) -> aiosmtplib.SMTP:
         return aiosmtplib.SMTP(
             hostname=self.account.host,
             port=self.account.port,
-            local_hostname=_own_name(),
+            local_hostname=_ehlo_name(),
             use_tls=self.account.security == "tls",
             start_tls=self.account.security == "starttls",
             tls_context=self._tls,
             username=self.account.username or None,
             password=self.account.password or None,
-            timeout=_ANSWER_TIMEOUT.total_seconds(),
+            timeout=_REPLY_TIMEOUT.total_seconds(),
         )
 
 
-def _own_name() -> str:
-    """How we introduce ourselves: without asking DNS, which may be as far away as the mail server."""
+def _ehlo_name() -> str:
+    """Return our EHLO name. Not looked up in DNS, which may be as unreachable as the mail server."""
     name = socket.gethostname()
     return name if "." in name and name.isascii() else "[127.0.0.1]"
 
 
 async def _connect(client: aiosmtplib.SMTP) -> None:
-    """Greeted, encrypted and logged in. What fails here would fail for every mail."""
+    """Connect, encrypt and log in. A failure here would hit every mail."""
     try:
         await client.connect()
     except (aiosmtplib.SMTPException, OSError) as error:
         raise MailServerUnavailable(_describe(error)) from error
 
 
-async def _hand_over(client: aiosmtplib.SMTP, message: EmailMessage, recipient: EmailAddress) -> None:
-    """What fails here is counted against this mail: it may be what the server stumbles over."""
+async def _send(client: aiosmtplib.SMTP, message: EmailMessage, recipient: EmailAddress) -> None:
+    """Send one mail. A failure here counts against this mail: it may be the cause."""
     try:
         await client.send_message(message, recipients=[recipient.envelope])
     except aiosmtplib.SMTPRecipientsRefused as error:
-        raise _by_code(error.recipients[0]) from error
+        raise _failure_by_code(error.recipients[0]) from error
     except aiosmtplib.SMTPDataError as error:
-        raise _by_code(error) from error
+        raise _failure_by_code(error) from error
     except aiosmtplib.SMTPSenderRefused as error:
         raise MailServerUnavailable(_describe(error)) from error  # our own address is refused, with every mail
     except (aiosmtplib.SMTPNotSupported, ValueError) as error:
-        # the server cannot carry letters beyond ASCII before the @, or our client finds the address unsafe
+        # the server does not support non-ASCII local parts, or our client considers the address unsafe
         raise PermanentMailFailure(_describe(error)) from error
     except (aiosmtplib.SMTPException, OSError) as error:
         raise TemporaryMailFailure(_describe(error)) from error
 
 
-async def _say_goodbye(client: aiosmtplib.SMTP) -> None:
-    """The mail is theirs by now: how they take the farewell does not matter."""
+async def _quit(client: aiosmtplib.SMTP) -> None:
+    """End the session. The mail has been accepted by now, so errors do not matter."""
     with contextlib.suppress(aiosmtplib.SMTPException, OSError):
-        await client.quit(timeout=_GOODBYE_TIMEOUT.total_seconds())
+        await client.quit(timeout=_QUIT_TIMEOUT.total_seconds())
 
 
-def _by_code(error: aiosmtplib.SMTPResponseException) -> Exception:
-    """By RFC 5321: 5xx are final, 4xx ask to come again."""
+def _failure_by_code(error: aiosmtplib.SMTPResponseException) -> Exception:
+    """Return the failure for a reply code (RFC 5321): 5xx is permanent, 4xx temporary."""
     return (PermanentMailFailure if error.code >= 500 else TemporaryMailFailure)(_describe(error))
 
 
 def _describe(error: Exception) -> str:
-    """On one line, without our own login, which no server repeats."""
+    """Return the error on one line, without our credentials, which no server repeats."""
     if isinstance(error, aiosmtplib.SMTPResponseException):
         return f"{error.code} {' '.join(str(error.message).split())}"
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 class FolderBackend(MailBackend):
-    """One `.eml` file for each mail, readable by us alone. The folder is made when it is missing."""
+    """Writes each mail to an `.eml` file that only our user can read. The folder is created if missing."""
 
     def __init__(self, sender: str, folder: Path) -> None:
         super().__init__(sender)
@@ -174,23 +174,23 @@ class FolderBackend(MailBackend):
         self._count += 1
         name = f"{message['Date'].datetime:%Y%m%dT%H%M%S}-{os.getpid()}-{self._count}.eml"
         try:
-            await asyncio.to_thread(_write_whole, self._folder / name, message.as_bytes(policy=SMTPUTF8))
+            await asyncio.to_thread(_write_atomically, self._folder / name, message.as_bytes(policy=SMTPUTF8))
         except OSError as error:
             raise MailServerUnavailable(f"cannot write to {self._folder}: {error.strerror}") from error
 
 
-def _write_whole(file: Path, content: bytes) -> None:
-    """Under its name the file is there whole or not at all."""
+def _write_atomically(file: Path, content: bytes) -> None:
+    """Write the file atomically: under its name it is complete or absent."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = file.with_suffix(".part")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    temporary = file.with_suffix(".part")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(content)
-    unfinished.rename(file)
+    temporary.rename(file)
 
 
 class LogBackend(MailBackend):
-    """Prints whole mails, codes and links included: for a first try, and never otherwise."""
+    """Logs whole mails, including codes and links. For trying things out only."""
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
         part = message.get_body(("plain",))
@@ -199,15 +199,15 @@ class LogBackend(MailBackend):
 
 
 class NoMailBackend(MailBackend):
-    """E-mail is switched off."""
+    """E-mail is disabled."""
 
     is_available = False
 
     def __init__(self) -> None:
-        super().__init__(_NO_SENDER)
+        super().__init__(_DEFAULT_SENDER)
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
-        raise MailServerUnavailable("e-mail is switched off")
+        raise MailServerUnavailable("e-mail is disabled")
 
 
 @dataclass(frozen=True)
@@ -221,13 +221,13 @@ class AuthMeMailAccount:
 
     @property
     def is_set_up(self) -> bool:
-        """As AuthMe sees it: both the account and its password are there."""
+        """Whether AuthMe considers e-mail configured: both the account and its password are set."""
         return bool(self.account and self.password)
 
 
 def make_mail_backend(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
-    """The mailer of `mail.backend`. `authme`: None where there is no AuthMe."""
-    return _KINDS[config.backend](config, authme)
+    """Return the backend chosen by `mail.backend`. `authme`: None where there is no AuthMe."""
+    return _BACKENDS[config.backend](config, authme)
 
 
 def _auto(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
@@ -256,11 +256,11 @@ def _off(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
 
 
 def _sender(config: MailSection) -> str:
-    account = config.username if "@" in config.username else _NO_SENDER
+    account = config.username if "@" in config.username else _DEFAULT_SENDER
     return config.sender or account
 
 
-_KINDS: Final[dict[str, Callable[[MailSection, AuthMeMailAccount | None], MailBackend]]] = {
+_BACKENDS: Final[dict[str, Callable[[MailSection, AuthMeMailAccount | None], MailBackend]]] = {
     "auto": _auto,
     "smtp": _smtp,
     "folder": _folder,

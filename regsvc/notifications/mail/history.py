@@ -1,4 +1,4 @@
-"""The mails that admins see: what was promised to whom, and what became of it."""
+"""The mail history that admins see: every mail in the outbox, its recipient and its state."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,15 +11,15 @@ from regsvc.core.errors import Refusal
 from regsvc.database.id_pages import find_page
 from regsvc.database.models import OutboxEntry, Review, User
 
-State = Literal["waiting", "sent", "failed", "dropped"]
+MailState = Literal["waiting", "sent", "failed", "dropped"]
 
 WAITING: Final = "waiting"
-"""Not over yet. Over are: sent (somebody has taken it), failed (given up), dropped (it became pointless)."""
+"""Unfinished. Finished states are: sent (accepted by a server), failed (given up), dropped (no point in sending it)."""
 
 
 @dataclass(frozen=True)
 class MailEntry:
-    """One mail. `username` is whom it is about, None where it is about no user, or the user is gone."""
+    """One mail. `username` is the user it is about; None where it is about none, or the user is gone."""
 
     id: int
     template: str
@@ -36,7 +36,7 @@ class MailEntry:
 
 @dataclass(frozen=True)
 class MailPage:
-    """Mails, newest first. `total` is None where more than `newest_first.MAX_COUNT` match."""
+    """Mails, newest first. `total` is None where more than `id_pages.MAX_COUNT` match."""
 
     entries: tuple[MailEntry, ...]
     total: int | None
@@ -44,12 +44,12 @@ class MailPage:
 
 
 class MailHistory:
-    """Blocking: a rule for a worker thread."""
+    """Lists mails. Blocking: runs on a worker thread."""
 
-    def list_mails(self, page: int, size: int, *, to: str | None = None, state: State | None = None) -> MailPage:
-        """One page (the first is 1), newest first; empty past the end. None: any.
+    def list_mails(self, page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> MailPage:
+        """Return a page (the first is 1), newest first; empty past the end. Filters that are None match everything.
 
-        `to` is an address, or a player's name: then also what was mailed about him to another address.
+        `to` is an address, or a player's name: that also finds mails about the player to other addresses.
         """
         conditions: list[Any] = [OutboxEntry.kind == "mail"]
         if to is not None:
@@ -63,11 +63,11 @@ class MailHistory:
 
 
 def state_of(entry: OutboxEntry) -> str:
-    """What became of it so far."""
+    """Return the state of the mail so far."""
     return entry.outcome or WAITING
 
 
-def _is_in(state: State) -> Any:
+def _is_in(state: MailState) -> Any:
     return OutboxEntry.outcome.is_null() if state == WAITING else OutboxEntry.outcome == state
 
 
@@ -75,12 +75,12 @@ def _is_to_address(written: str) -> Any:
     try:
         key = parse_email(written).key
     except Refusal:
-        key = written.lower()  # nobody has it, but asking is allowed
+        key = written.lower()  # no mail has it, but asking is allowed
     return OutboxEntry.recipient_key == key
 
 
 def _is_about(username_key: str) -> Any:
-    """By everybody who has, or had, this name, and by the address of whoever has it now."""
+    """Match mails about every user who has or had this name, and mails to the address of the user who has it now."""
     users = list(User.select(User.id, User.email_key).where(User.username_key == username_key))
     former = Review.select(Review.user_id).where(Review.username_key == username_key).distinct()
     ids = {*(user.id for user in users), *(review.user_id for review in former)}
@@ -97,7 +97,7 @@ def _full_rows() -> Any:
 
 
 def mail_entry(row: Any, username: str | None) -> MailEntry:
-    """A row of the outbox as it is told; `username` is whom it is about."""
+    """Return an outbox row as a history entry; `username` is the user it is about."""
     return MailEntry(
         id=row.id,
         template=row.template,

@@ -19,7 +19,7 @@ class MailLimits:
     def hit(self, email_key: str, caller: Caller) -> int:
         """Count one mail in the caller's transaction; returns the seconds until the next one to this address.
 
-        Raises `RateLimited`, with nothing counted.
+        Raises `RateLimited` without counting anything.
         """
         self.limits.hit_all(
             [

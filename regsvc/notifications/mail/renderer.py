@@ -1,4 +1,4 @@
-"""Writes a mail at the moment of its delivery, from the rows its outbox entry names."""
+"""Rendering of mails at the moment of delivery, from the rows their outbox entries refer to."""
 
 import hashlib
 import re
@@ -22,23 +22,23 @@ from regsvc.notifications.transport import Drop
 SET_PASSWORD_PATH = "/set-password"  # noqa: S105 - a path
 
 
-_LISTED = 30
-"""So many names stand in a digest; the others are counted."""
+_MAX_LISTED = 30
+"""How many names a digest lists; further ones are only counted."""
 
 
 class NothingToSend(Drop):
-    """The mail has become pointless; `str()` says why, without any secret."""
+    """There is no point in sending the mail any more; `str()` gives the reason, without any secret."""
 
 
 @dataclass(frozen=True)
 class RenderedMail:
-    """A mail ready to go. `secrets` are the texts in it that must appear nowhere else."""
+    """A mail ready to be sent. `secrets` are the texts in it that must appear nowhere else."""
 
     message: EmailMessage = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def censor(self, text: str) -> str:
-        """The text without the secrets of this mail: servers quote what they refuse."""
+        """Return the text without the secrets of this mail: servers quote what they reject."""
         for secret in self.secrets:
             text = text.replace(secret, "…")
         return text
@@ -51,10 +51,10 @@ class _Content:
 
 
 class MailRenderer:
-    """Rules that read (and, for a link, write) inside the caller's transaction.
+    """Renders mails; reads (and, for a link, writes) inside the caller's transaction.
 
-    `sender` is the From of every mail; without a display name of its own it gets `server_name`. `base_url` has no
-    slash at its end.
+    `sender` is the From address of every mail; without a display name it gets `server_name`. `base_url` has no trailing
+    slash.
     """
 
     def __init__(
@@ -94,22 +94,22 @@ class MailRenderer:
         }
 
     def render(self, mail: OutboxMessage) -> RenderedMail:
-        """The whole mail. Raises `NothingToSend`, and KeyError for a mail nobody knows: that is a bug."""
+        """Return the whole mail. Raises `NothingToSend`, and KeyError for an unknown mail, which is a bug."""
         content = self._contents[mail.template](mail)
         message = self.compose(mail.template, recipient_of(mail), mail.language, content.values)
-        # the same for every attempt, so that a mail box can tell a repetition
+        # the same for every attempt, so that mail clients can detect a repetition
         del message["Message-ID"]
         message["Message-ID"] = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
         return RenderedMail(message, content.secrets)
 
     def compose(self, name: str, to: EmailAddress, language: str, values: Values) -> EmailMessage:
-        """A mail from its template: text, and HTML where there is some."""
+        """Return a mail from its template: plain text, and HTML if the template has it."""
         filled = self._templates.get(name, language).fill({"server": self._server_name, **values})
         moment = self._now()
         message = EmailMessage(policy=SMTP)
         message["Subject"] = filled.subject
         message["From"] = self._from
-        message["To"] = Address(username=_unquoted(to.local_part), domain=to.domain)
+        message["To"] = Address(username=_unquote(to.local_part), domain=to.domain)
         message["Date"] = moment
         message["Message-ID"] = self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
@@ -121,7 +121,7 @@ class MailRenderer:
     def _verification_code(self, mail: OutboxMessage) -> _Content:
         row = None if mail.row_id is None else self._codes.find_sendable(mail.row_id)
         if row is None:
-            raise NothingToSend("its code is used, expired or followed by another")
+            raise NothingToSend("its code was used, has expired or was replaced by another")
         code = self._codes.code_of(row)
         return _Content({"code": code, "minutes": _minutes(self._codes.valid)}, (code,))
 
@@ -143,13 +143,13 @@ class MailRenderer:
         return _Content({**approved.values, "link": link, "days": days}, (token,))
 
     def _decision(self, mail: OutboxMessage) -> _Content:
-        """The user may be gone by now; the decision is history and stays."""
+        """Render a decision from its review, which stays even if the user is gone by now."""
         review = _get_review(mail)
-        until = None if review.ban_expires_at is None else _in_words(review.ban_expires_at)
+        until = None if review.ban_expires_at is None else _format_time(review.ban_expires_at)
         return _Content({"username": review.username, "reason": review.reason or None, "until": until})
 
     def _email_changed(self, mail: OutboxMessage) -> _Content:
-        """Worth telling even if the account is gone by now: a thief would delete it next."""
+        """Sent even if the account is gone by now: deleting it would be a thief's next step."""
         user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
         return _Content({"username": None if user is None else user.username})
 
@@ -163,42 +163,42 @@ class MailRenderer:
         return _Content({"username": username, "link": link, "minutes": minutes}, (token,))
 
     def _digest(self, mail: OutboxMessage) -> _Content:
-        """Who waits now: whoever was reviewed meanwhile needs nobody any more."""
+        """List the users who await review now; those reviewed meanwhile are left out."""
         waiting = User.select().where(User.status == PENDING)
         count = waiting.count()
-        listed = list(waiting.order_by(User.id).limit(_LISTED))
+        listed = list(waiting.order_by(User.id).limit(_MAX_LISTED))
         if not listed:
-            raise NothingToSend("nobody waits any more")
+            raise NothingToSend("no user awaits review any more")
         return _Content(
             {
                 "count": str(count),
-                "names": "\n".join(f"{user.username} ({_in_words(user.created_at)})" for user in listed),
+                "names": "\n".join(f"{user.username} ({_format_time(user.created_at)})" for user in listed),
                 "more": str(count - len(listed)) if count > len(listed) else None,
             }
         )
 
     def _link(self, mail: OutboxMessage, purpose: LinkPurpose) -> tuple[str, str]:
-        """The address of this mail's link, and the token in it.
+        """Return the URL of this mail's link and the token in it.
 
-        It is issued here, so that its time does not run while the mail waits; a later attempt brings the same one.
+        The link is issued at delivery, so that it does not expire while the mail waits; a retry sends the same link.
         """
         link = self._find_link(mail)
         if link is None:
             user = _get_user(mail)
             if user.email_key != mail.recipient_key:
-                raise NothingToSend("its user has another address now")
+                raise NothingToSend("the user has another address now")
             link = self._links.issue(user.id, purpose, mail.recipient_key)
             self._outbox.remember_link(mail.id, link.id)
         token = self._links.token_of(link)
         return f"{self._base_url}{SET_PASSWORD_PATH}#token={token}", token
 
     def _find_link(self, mail: OutboxMessage) -> Link | None:
-        """The one an earlier attempt brought; None if there was none or it expired meanwhile."""
+        """Return the link that an earlier attempt issued; None if there was none or it expired meanwhile."""
         link = None if mail.link_id is None else Link.get_or_none(Link.id == mail.link_id)
         if link is None:
             return None
         if link.redeemed_at is not None:
-            raise NothingToSend("its link has been used, or followed by another")
+            raise NothingToSend("its link was used or replaced by another")
         return self._links.find_by_id(link.id)
 
     def _message_id(self, seed: str) -> str:
@@ -207,18 +207,18 @@ class MailRenderer:
 
 
 def recipient_of(mail: OutboxMessage) -> EmailAddress:
-    """Whom the mail goes to."""
+    """Return the recipient's address."""
     return EmailAddress(mail.recipient, mail.recipient_key)
 
 
 def _sender_address(sender: str, server_name: str) -> Address:
     name, address = parseaddr(sender)
-    words = " ".join((name or server_name).split())
-    return Address(words, addr_spec=address or sender)
+    display_name = " ".join((name or server_name).split())
+    return Address(display_name, addr_spec=address or sender)
 
 
-def _unquoted(local_part: str) -> str:
-    """The local part without the quotes and backslashes it is written with; the header puts them back."""
+def _unquote(local_part: str) -> str:
+    """Return the local part without its quotes and backslashes; the header puts them back."""
     if not local_part.startswith('"'):
         return local_part
     return re.sub(r"\\(.)", r"\1", local_part[1:-1])
@@ -227,14 +227,14 @@ def _unquoted(local_part: str) -> str:
 def _get_user(mail: OutboxMessage) -> User:
     user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
     if user is None:
-        raise NothingToSend("nobody has this account, or no longer")
+        raise NothingToSend("there is no such user")
     return user
 
 
 def _get_review(mail: OutboxMessage) -> Review:
     review = None if mail.row_id is None else Review.get_or_none(Review.id == mail.row_id)
     if review is None:
-        raise NothingToSend("the decision it tells of is gone")
+        raise NothingToSend("the review of this decision is gone")
     return review
 
 
@@ -242,5 +242,5 @@ def _minutes(duration: timedelta) -> str:
     return str(max(1, round(duration / timedelta(minutes=1))))
 
 
-def _in_words(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"

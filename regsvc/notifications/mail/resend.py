@@ -1,4 +1,4 @@
-"""Mails that go out again because an admin wishes so."""
+"""Mails that an admin sends again."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,22 +14,22 @@ from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend
 from regsvc.notifications.outbox import Outbox, message_from_row
 
 _DECISIONS: Final = frozenset({"approved", "approved_set_password", "rejected", "banned", "unbanned"})
-"""Mails that tell of a decision, which is news only until the next one."""
+"""Mails about a decision, which are of interest only until the next decision."""
 
 
 @dataclass(frozen=True)
 class ResentMail:
-    """What goes out again."""
+    """A mail that is due again."""
 
     id: int
     to: str
 
 
 class MailResender:
-    """Blocking: a rule for a worker thread.
+    """Makes finished mails due again. Blocking: runs on a worker thread.
 
-    What may go out again is what a delivery would still write: no code that expired, no link that was used, nothing
-    about a user who is gone. A link is issued anew, and the one mailed before is dead then.
+    A mail can be resent if a delivery would still send it: no expired code, no used link, no deleted user. A link is
+    issued anew, which revokes the one mailed before.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class MailResender:
         self._audit = audit
 
     def resend(self, mail_id: int, by: Actor) -> ResentMail:
-        """Promise the mail anew, under its old id; the audit log keeps what became of it the last time.
+        """Make the mail due again under its old id; its previous outcome stays in the audit log.
 
         Raises `MailUnavailable`, `MailNotFound` and `MailNotResendable`.
         """
@@ -63,7 +63,7 @@ class MailResender:
         return ResentMail(entry.id, entry.recipient)
 
     def _require_news(self, entry: OutboxEntry) -> None:
-        """Write it as a delivery would, and undo that."""
+        """Render the mail as a delivery would, then roll back."""
         if entry.template in _DECISIONS and not _is_last_word(entry):
             raise MailNotResendable("pointless")
         with self._database.atomic() as trial:

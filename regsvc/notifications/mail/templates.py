@@ -1,7 +1,8 @@
-"""The texts of mails: `emails/<name>.<language>.txt` and `.html`, and a host's own folder on top of them.
+"""Mail templates: `texts/<name>.<language>.txt` and `.html`, which a host's own folder may replace.
 
-The first line of the `.txt` is its subject. `$names` are filled in; a line with a name that has no value this time is
-left out. In HTML every value is escaped, and `layout.html` goes around. Without its own `.html` a mail is text alone.
+The first line of the `.txt` is the subject. `$names` are substituted; a line with a name that has no value is left out.
+In HTML every value is escaped, and `layout.html` is wrapped around it. A mail without an `.html` file is sent as plain
+text.
 """
 
 import html
@@ -34,7 +35,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "digest": frozenset({"count", "names", "more"}),
     "mail_test": frozenset(),
 }
-"""Every mail, and the names its text may use beside `$server` and `$language`."""
+"""Every mail, with the names its text may use besides `$server` and `$language`."""
 
 Values = Mapping[str, str | None]
 
@@ -45,12 +46,12 @@ _SUBJECT: Final = "Subject: "
 
 
 class BrokenTemplate(ValueError):
-    """A text that cannot be used; `str()` is a sentence with the file's name."""
+    """A template that cannot be used; `str()` is a sentence with the file's name."""
 
 
 @dataclass(frozen=True)
 class FilledMail:
-    """The words of one mail. `html` is None where there is text alone."""
+    """The rendered texts of one mail. `html` is None for plain-text mails."""
 
     subject: str
     text: str
@@ -59,7 +60,7 @@ class FilledMail:
 
 @dataclass(frozen=True)
 class MailTemplate:
-    """The text of one mail in one language."""
+    """The template of one mail in one language."""
 
     language: str
     subject: str
@@ -68,7 +69,7 @@ class MailTemplate:
     layout: str
 
     def fill(self, values: Values) -> FilledMail:
-        """`values`: one for each name of the mail and `server`; None leaves out the lines that use it."""
+        """Substitute `values`: one for each name of the mail and `server`; None leaves out the lines that use it."""
         named = {**values, "language": self.language}
         return FilledMail(
             subject=" ".join(_fill(self.subject, named, clean).split()),
@@ -84,21 +85,21 @@ class MailTemplate:
 
 
 class MailTemplates:
-    """All texts, read and checked once."""
+    """All templates, read and validated once."""
 
     def __init__(self, templates: Mapping[tuple[str, str], MailTemplate]) -> None:
-        """By name and language in lower case; every mail is there in English."""
+        """`templates` is keyed by name and lower-case language; every mail must exist in English."""
         self._templates = dict(templates)
 
     @property
     def languages(self) -> list[str]:
-        """The languages that at least one mail is written in, in alphabetical order."""
+        """The languages that at least one mail is translated into, in alphabetical order."""
         return sorted({language for _name, language in self._templates})
 
     def get(self, name: str, language: str) -> MailTemplate:
-        """The text for a language tag: its own, that of its first part ("zh-CN": "zh"), or the English one.
+        """Return the template for a language tag: exact, by its primary subtag ("zh-CN": "zh"), or English.
 
-        Raises KeyError for an unknown mail: that is a bug.
+        Raises KeyError for an unknown mail, which is a bug.
         """
         tag = language.lower().replace("_", "-")
         for candidate in (tag, tag.partition("-")[0]):
@@ -108,9 +109,9 @@ class MailTemplates:
 
 
 def load_mail_templates(folder: Path | None) -> MailTemplates:
-    """The built-in texts, replaced by those in a host's own folder (None: he has none).
+    """Load the built-in templates, replaced by those in the host's own folder (None: there is none).
 
-    Raises `BrokenTemplate`, and OSError for a folder that cannot be read.
+    Raises `BrokenTemplate`, and OSError if the folder cannot be read.
     """
     builtin = files("regsvc.notifications.mail") / "texts"
     layout = _read(builtin / _LAYOUT)
@@ -129,7 +130,7 @@ def _load_folder(folder: Traversable, layout: str) -> Iterator[tuple[tuple[str, 
         if match is None:
             continue
         if match["name"] not in MAILS:
-            raise BrokenTemplate(f"{file}: no mail is called that; there are {', '.join(MAILS)}.")
+            raise BrokenTemplate(f"{file}: there is no mail with this name; the names are {', '.join(MAILS)}.")
         language = match["language"].lower()
         html_file = folder / f"{file.name.removesuffix('.txt')}.html"
         yield (match["name"], language), _load(file, html_file, MAILS[match["name"]], language, layout)
@@ -140,7 +141,7 @@ def _load(
 ) -> MailTemplate:
     subject, newline, text = _read(text_file).partition("\n")
     if not subject.startswith(_SUBJECT) or not newline:
-        raise BrokenTemplate(f'{text_file}: the first line must be "{_SUBJECT}…", then comes the text.')
+        raise BrokenTemplate(f'{text_file}: the first line must be "{_SUBJECT}…", followed by the text.')
     content = _read(html_file) if html_file.is_file() else None
     for file, written in ((text_file, subject), (text_file, text), (html_file, content or "")):
         _check(file, written, names | _COMMON_NAMES)
@@ -153,14 +154,14 @@ def _check(file: Traversable, written: str, names: frozenset[str]) -> None:
     if not template.is_valid() or unknown:
         found = ", ".join(f"${name}" for name in sorted(unknown)) or "a lone $ (write $$)"
         known = ", ".join(f"${name}" for name in sorted(names))
-        raise BrokenTemplate(f"{file}: {found} is unknown here; there are {known}.")
+        raise BrokenTemplate(f"{file}: {found} is unknown here; allowed names are {known}.")
 
 
 def _read(file: Traversable) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise BrokenTemplate(f"{file}: this is not UTF-8.") from error
+        raise BrokenTemplate(f"{file}: the file is not UTF-8.") from error
 
 
 def _fill(text: str, values: Values, escape: Callable[[str], str]) -> str:
@@ -168,9 +169,9 @@ def _fill(text: str, values: Values, escape: Callable[[str], str]) -> str:
     for line in text.splitlines():
         template = Template(line)
         present = {name: values[name] for name in template.get_identifiers()}
-        words = {name: escape(value) for name, value in present.items() if value is not None}
-        if len(words) == len(present):
-            filled.append(template.substitute(words))
+        filled_in = {name: escape(value) for name, value in present.items() if value is not None}
+        if len(filled_in) == len(present):
+            filled.append(template.substitute(filled_in))
     return "\n".join(filled) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Carries mails to whoever takes them: written at the last moment, handed over, and no secret in what is said of it."""
+"""Delivery of mails: rendered at the last moment, sent, and kept out of every error text with their secrets."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -15,12 +15,13 @@ from regsvc.notifications.mail.backends import (
 )
 from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS
-from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome
+from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome
+from regsvc.notifications.store import OutboxStore
 from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 
 
 class MailStore(OutboxStore):
-    """Writes mails, and lets a code's minutes begin."""
+    """Renders mails and starts the lifetime of the codes in them."""
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class MailStore(OutboxStore):
         self._renderer = renderer
 
     def render(self, mail: OutboxMessage) -> RenderedMail:
-        """The mail as it goes out. Raises `NothingToSend` where there is no point in it any more."""
+        """Return the mail as it will be sent. Raises `NothingToSend` if there is no point in it any more."""
         with self._database.atomic():
             return self._renderer.render(mail)
 
@@ -45,7 +46,7 @@ class MailStore(OutboxStore):
 
 
 class SmtpTransport(Transport):
-    """Where e-mail is off, what was promised before that is dropped."""
+    """Sends mails through the configured backend. Where e-mail is disabled, mails enqueued earlier are dropped."""
 
     noun: ClassVar[str] = "mail"
 
@@ -56,7 +57,7 @@ class SmtpTransport(Transport):
 
     async def send(self, message: OutboxMessage) -> None:
         if not self._backend.is_available:
-            raise Drop("e-mail is switched off")
+            raise Drop("e-mail is disabled")
         rendered = await self._worker.run(self._store.render, message)
         try:
             await self._backend.send(rendered.message, recipient_of(message))

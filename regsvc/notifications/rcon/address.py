@@ -1,4 +1,4 @@
-"""Where the game's remote console listens: as the host wrote it, else as the server's own file says at this moment."""
+"""Address of the game's remote console (RCON): from the config, else from server.properties as it is now."""
 
 import logging
 
@@ -11,30 +11,31 @@ log = logging.getLogger(__name__)
 
 
 def find_rcon_address(game: GameSection) -> RconAddress | None:
-    """None where `game.rcon` is off, or "auto" and nothing enables it. Blocking: reads server.properties each time.
+    """Return the console's address; None where `game.rcon` is off, or "auto" and server.properties does not enable it.
 
-    A server that listens on all addresses is reached on loopback: we run beside it.
+    Blocking: reads server.properties each time. A server that listens on all addresses is reached on loopback, since
+    the companion runs on the same machine.
     """
     if game.rcon is False:
         return None
-    told = _read(game)
-    listens_at = told.rcon_ip or told.server_ip
-    if game.rcon is not True and not told.rcon_enabled:
+    properties = _read(game)
+    listens_at = properties.rcon_ip or properties.server_ip
+    if game.rcon is not True and not properties.rcon_enabled:
         return None
     return RconAddress(
         game.rcon_host or connect_host(listens_at),
-        game.rcon_port or told.rcon_port,
-        game.rcon_password or told.rcon_password,
+        game.rcon_port or properties.rcon_port,
+        game.rcon_password or properties.rcon_password,
     )
 
 
 def _read(game: GameSection) -> ServerProperties:
-    """The game's own defaults where its file cannot be read: its console is off in them."""
+    """Return server.properties; the game's defaults, in which RCON is disabled, where it cannot be read."""
     path = game.server_properties_path
     if path is None:
         return ServerProperties()
     try:
         return read_server_properties(path)
     except ServerFileError as error:
-        log.debug("the remote console counts as off: %s", error)
+        log.debug("RCON counts as disabled: %s", error)
         return ServerProperties()

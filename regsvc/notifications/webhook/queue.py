@@ -1,4 +1,4 @@
-"""Tells another service what becomes of users: promised in the transaction of the cause, posted after it."""
+"""Webhook events about users: enqueued in the transaction of their cause, posted after it."""
 
 import json
 import uuid
@@ -15,7 +15,7 @@ Event = Literal["registered", "approved", "rejected", "banned", "unbanned", "del
 
 @dataclass(frozen=True)
 class _Target:
-    """There is one. It has a name, because its address is a secret: whoever knows it may write there."""
+    """The only recipient. It has a name because its URL is a secret: anyone who knows it can post there."""
 
     display: str = "webhook"
     key: str = "webhook"
@@ -25,7 +25,7 @@ _TARGET: Final = _Target()
 
 
 class WebhookQueue:
-    """Puts events into the outbox. It is told of silent decisions as well: it tells the host, not the user."""
+    """Puts events into the outbox, including silent decisions: the webhook informs the host, not the user."""
 
     def __init__(self, outbox: Outbox, language: str, now: Clock) -> None:
         self._outbox = outbox
@@ -33,14 +33,14 @@ class WebhookQueue:
         self._now = now
 
     def batched(self) -> AbstractContextManager[None]:
-        """What is told of many users is promised together, when this ends."""
+        """Return a context manager that inserts all events enqueued within it at its end."""
         return self._outbox.batched()
 
     def enqueue(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
     ) -> None:
-        """Inside the transaction of what it tells. No address, no password, nobody's e-mail is in it."""
-        told: dict[str, Any] = {
+        """Enqueue an event in the transaction of its cause. It contains no IP address, no password and no e-mail."""
+        payload: dict[str, Any] = {
             "event": event,
             "delivery": str(uuid.uuid4()),
             "username": username,
@@ -48,23 +48,23 @@ class WebhookQueue:
             "at": epoch_ms(self._now()),
         }
         if reason is not None:
-            told["reason"] = reason
+            payload["reason"] = reason
         if expires_at is not None:
-            told["expiresAt"] = epoch_ms(expires_at)
-        self._outbox.put(event, _TARGET, self._language, payload=json.dumps(told, ensure_ascii=False))
+            payload["expiresAt"] = epoch_ms(expires_at)
+        self._outbox.put(event, _TARGET, self._language, payload=json.dumps(payload, ensure_ascii=False))
 
 
 class NoWebhookQueue(WebhookQueue):
-    """Where none is set up, nothing is written."""
+    """Does nothing: no webhook is configured."""
 
     def __init__(self) -> None:
-        """It needs nothing."""
+        """Needs no dependencies."""
 
     def batched(self) -> AbstractContextManager[None]:
-        """Nothing is."""
+        """Return a context manager that does nothing."""
         return nullcontext()
 
     def enqueue(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
     ) -> None:
-        """Nobody wants to know."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""What is posted: a message that Discord and its like show as it is, and beside it the same for programs."""
+"""Body of a webhook call: a message that Discord and similar services display, and the event for programs."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from regsvc.notifications.outbox import OutboxMessage
 # Discord takes 2000 characters of content and 4096 of an embed's description; escaping may double a text.
 _MAX_NAME: Final = 100
 _MAX_REASON: Final = 1000
-_MARKDOWN: Final = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation, each of which a backslash disarms
+_MARKDOWN: Final = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation, all of which a backslash escapes
 
 
 @dataclass(frozen=True)
 class RenderedWebhook:
-    """`delivery` is the same at every attempt: whoever gets it twice can tell."""
+    """A webhook call ready to be sent. `delivery` is the same at every attempt, so receivers can detect duplicates."""
 
     delivery: str
     event: str
@@ -25,28 +25,28 @@ class RenderedWebhook:
 
 
 class WebhookRenderer:
-    """Makes messages of messages, in the host's language."""
+    """Renders webhook calls from outbox messages, in the host's language."""
 
     def __init__(self, translations: Translations, server_name: str) -> None:
         self._translations = translations
         self._server_name = server_name
 
     def render(self, message: OutboxMessage) -> RenderedWebhook:
-        """The whole message. No name in it can ping anybody, format anything or become a link."""
-        told = json.loads(message.payload or "{}")
-        name = escape_markdown(shorten(told["username"], _MAX_NAME))
+        """Return the whole call. No name in it can mention a user, apply formatting or become a link."""
+        payload = json.loads(message.payload or "{}")
+        name = escape_markdown(shorten(payload["username"], _MAX_NAME))
         body: dict[str, Any] = {
-            "content": self._translations.text(f"webhook.{told['event']}", message.language, username=name),
-            "embeds": _embeds(told.get("reason")),
+            "content": self._translations.text(f"webhook.{payload['event']}", message.language, username=name),
+            "embeds": _embeds(payload.get("reason")),
             "allowed_mentions": {"parse": []},
-            "companion": {"server": self._server_name, **told},
+            "companion": {"server": self._server_name, **payload},
         }
         encoded = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-        return RenderedWebhook(told["delivery"], told["event"], encoded)
+        return RenderedWebhook(payload["delivery"], payload["event"], encoded)
 
 
 def escape_markdown(text: str) -> str:
-    """On one line, and shown as it was typed."""
+    """Return the text on one line, escaped so that it is displayed as typed."""
     return _MARKDOWN.sub(r"\\\1", " ".join(clean(text).split()))
 
 

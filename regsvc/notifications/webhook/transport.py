@@ -1,4 +1,4 @@
-"""Posts webhooks. Its address is as good as a password to whoever knows it, so no log and no error repeats it."""
+"""Delivery of webhook calls. The URL is as sensitive as a password, so no log line and no error contains it."""
 
 import http
 from datetime import datetime, timedelta
@@ -13,26 +13,26 @@ from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFail
 from regsvc.notifications.webhook.renderer import WebhookRenderer
 
 WEBHOOK_RETRY_POLICY: Final = RetryPolicy(
-    first_retry=timedelta(seconds=1),  # chat services ask for as much when much happens at once
+    first_retry=timedelta(seconds=1),  # the wait chat services ask for when they rate-limit a burst
     longest_retry=timedelta(minutes=5),
     max_age=timedelta(days=1),
     claim=timedelta(seconds=30),
 )
-"""A day of trying; then nobody waits for the news any more."""
+"""After a day of retries the event is no longer of interest."""
 
-_TIMEOUT: Final = timedelta(seconds=10)  # of a whole call; of connecting, half
-_MAX_REJECTIONS: Final = 3  # a receiver that is being set up may answer 404 for a while
+_TIMEOUT: Final = timedelta(seconds=10)  # of a whole call; half of it for connecting
+_MAX_REJECTIONS: Final = 3  # a receiver that is being set up may reply 404 for a while
 _LONGEST_RETRY_AFTER: Final = timedelta(hours=1)
 _RETRYABLE: Final = frozenset({408, 425, 429})
 
 
 class WebhookTransport(Transport):
-    """A POST for each event. Redirects are not followed, and of the answer only its head is read."""
+    """Posts each event. Redirects are not followed, and only the head of the response is read."""
 
     noun: ClassVar[str] = "webhook call"
 
     def __init__(self, url: str, secret: str, renderer: WebhookRenderer, now: Clock, *, allows_private: bool) -> None:
-        """`allows_private`: the address may lie in a private network, or on this machine."""
+        """`allows_private`: the URL may point into a private network or to this machine."""
         self._url = url
         self._secret = secret
         self._renderer = renderer
@@ -67,16 +67,16 @@ class WebhookTransport(Transport):
 
 
 class NoWebhookTransport(Transport):
-    """Drops what was promised before the webhook was taken out of the config."""
+    """Drops events enqueued before the webhook was removed from the config."""
 
     noun: ClassVar[str] = "webhook call"
 
     async def send(self, message: OutboxMessage) -> None:
-        raise Drop("there is no webhook any more")
+        raise Drop("no webhook is configured any more")
 
 
 def _retry_after(response: Response, moment: datetime) -> timedelta | None:
-    """How long they want to be left alone, an hour at most; None where they do not say."""
+    """Return the wait the receiver asked for, an hour at most; None where it named none."""
     written = response.headers.get("Retry-After")
     if not written:
         return None
@@ -91,9 +91,9 @@ def _retry_after(response: Response, moment: datetime) -> timedelta | None:
 
 
 def _describe_status(status: int) -> str:
-    """Their status, in the standard's words rather than in theirs, which may repeat our address."""
+    """Return the status with the standard's phrase, not the receiver's: that one may repeat our URL."""
     if 300 <= status < 400:
-        return f"HTTP {status}: redirections are not followed"
+        return f"HTTP {status}: redirects are not followed"
     try:
         return f"HTTP {status} {http.HTTPStatus(status).phrase}"
     except ValueError:
