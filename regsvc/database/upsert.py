@@ -15,6 +15,6 @@ def insert_or_update(
 
     Either way the row is locked for us until the transaction ends.
     """
-    # MySQL checks every unique index and cannot be told which one; SQLite has to be told.
+    # MySQL checks every unique index and accepts no conflict target; SQLite requires one.
     target = None if isinstance(model._meta.database, MySQLDatabase) else tuple(unique)
     model.insert(row).on_conflict(conflict_target=target, update=changes).execute()

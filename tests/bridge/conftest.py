@@ -1,4 +1,4 @@
-"""What the tests of the bridge may ask for, beside what every test may.
+"""Fixtures for the tests of the bridge.
 
 open_players  opens a table of AuthMe's as the daemon does, under the names of AuthMe's config
 players       the usual one, opened
@@ -20,7 +20,7 @@ from tests.support.players import SHORT, OpenPlayers
 
 @pytest.fixture
 def open_players(game_server: GameServer) -> Iterator[OpenPlayers]:
-    """Opens a table as the daemon does, under the names of AuthMe's config."""
+    """Open a table as the daemon does, under the names of AuthMe's config."""
     opened: list[AuthMePlayers] = []
 
     def open_table(table: AuthMeTable) -> AuthMePlayers:

@@ -1,6 +1,6 @@
-"""Every algorithm's formula written out once more, apart from the code under test, and the forms AuthMe writes.
+"""Formula of every algorithm, independent of the code under test, and the forms that AuthMe writes.
 
-`FORMULAS[algorithm](password, stored, name)` tells whether the hash was made from the password; `name` is in lower
+`FORMULAS[algorithm](password, stored, name)` returns whether the hash was made from the password; `name` is in lower
 case. `FORMS[algorithm]` is what a new hash looks like, and a new salt where it has a column of its own.
 """
 
@@ -42,7 +42,7 @@ def _sha512(text: str) -> str:
 
 
 def _digest(compute: Callable[[str, str], str]) -> Formula:
-    """Of password and separate salt."""
+    """Build the formula of a digest of password and separate salt."""
     return lambda password, stored, name: stored.hash == compute(password, stored.salt or "")
 
 
@@ -159,13 +159,13 @@ FORMULAS: dict[str, Formula] = {
 
 @dataclass(frozen=True)
 class Form:
-    """What a new hash and, in a column of its own, a new salt look like; `salt` None: there is none."""
+    """Form of a new hash and, in a column of its own, of a new salt; `salt` None: there is none."""
 
     hash: str
     salt: str | None = None
 
     def fits(self, stored: HashedPassword) -> bool:
-        """Whether the two columns look like this."""
+        """Return whether the two columns have this form."""
         if self.salt is None or stored.salt is None:
             fits_salt = self.salt is None and stored.salt is None
         else:

@@ -1,4 +1,4 @@
-"""The table of known hashes beside this file, as records."""
+"""Records of the known hashes in the file beside this one."""
 
 import tomllib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ NAME = "Alice"
 
 @dataclass(frozen=True)
 class Known:
-    """A hash of `algorithm`, and a password it is, or is not, the hash of; `why` says what is wrong with it."""
+    """A hash of `algorithm`, and a password that does, or does not, match it; `why` says what is wrong with it."""
 
     algorithm: str
     password: str
@@ -40,10 +40,10 @@ RIGHT, WRONG = _read()
 
 
 def each(known: list[Known]) -> list[object]:
-    """The records as parameters of a test, each named by its algorithm and what tells it from the others."""
+    """Return the records as parameters of a test, each with its algorithm and difference as id."""
     return [pytest.param(one, id=f"{one.algorithm}-{one.why or one.password[:12]}") for one in known]
 
 
 def of(algorithm: str) -> list[Known]:
-    """The right ones of one algorithm."""
+    """Return the records of one algorithm whose password matches."""
     return [one for one in RIGHT if one.algorithm == algorithm]

@@ -1,4 +1,4 @@
-"""AuthMe's table as a model: looking, inserting, compare-and-set; on both databases, in the shapes that hosts have."""
+"""AuthMe's table as a model: reading, inserting, compare-and-set; on both databases, in the shapes that hosts have."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, find_player, insert_player
 from tests.support.players import ALICE, HASH, every_shape, seen
 
-# --- looking ---
+# --- reading ---
 
 
 def test_a_row_is_found_by_its_exact_name(players: AuthMePlayers, authme: AuthMeLike) -> None:
@@ -102,7 +102,7 @@ def test_a_name_that_appears_between_two_pages_is_not_missed(players: AuthMePlay
 
 @every_shape
 def test_an_inserted_row_is_as_authmes_own(players: AuthMePlayers, authme_table: AuthMeTable) -> None:
-    """Every column of the two, but for what tells the two people apart."""
+    """Return every column of the two rows except those that identify the player."""
     AuthMeLike(authme_table).register("Bob", "s3cret", email="bob@example.org", ip="198.51.100.7")
     salt = "the-salt" if authme_table.has_salt else None
     players.insert(replace(ALICE, salt=salt, uuid="069a79f4-44e9-4726-a5be-fca90e38aaf5"))
@@ -211,7 +211,7 @@ def test_a_field_whose_column_the_table_lacks_is_left_out(players: AuthMePlayers
 def test_a_salt_that_the_table_has_no_column_for_is_not_thrown_away(
     players: AuthMePlayers, authme_table: AuthMeTable
 ) -> None:
-    """Else nobody could log in; that is what AuthMe does until its own next start makes the column."""
+    """Otherwise no password would verify; AuthMe itself discards the salt until its next start creates the column."""
     players.insert(ALICE)
     before = dump_table(authme_table)
     with pytest.raises(PlayerRefused, match="mySQLColumnSalt"):

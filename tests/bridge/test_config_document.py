@@ -1,4 +1,4 @@
-"""What AuthMe silently ignores in its config.yml is remembered, for whoever wants to tell the host."""
+"""Values that AuthMe silently ignores in its config.yml are collected, so that the host can be told."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What may become part of a command for the game's console, and what never does."""
+"""Input that may become part of a command for the game's console, and input that never does."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""AuthMe's config.yml as it lies on real servers, each version in its own shape, read as that AuthMe means it."""
+"""AuthMe's config.yml of real servers, in the form of each version, read with that version's meaning."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig, Backend, read_authme_config
 
-# Made anew by each version at its first start, as far as a companion reads it; comments and other keys left out.
+# Created by each version at its first start; comments, and keys that are not read, left out.
 FRESH_54 = """
 DataSource:
     backend: SQLITE
@@ -188,7 +188,7 @@ def test_every_version_is_read_as_it_is_meant(shape: str, tmp_path: Path) -> Non
 
 
 def test_the_shapes_differ_where_the_versions_do() -> None:
-    """The edits above did find what they replace."""
+    """The edits above found the text that they replace."""
     assert len({text for text, _expected in SHAPES.values()}) == len(SHAPES)
     assert "mySQLtotpKey" not in FRESH_54
     assert FRESH_56.count("mySQLColumnSalt") == FRESH_60.count("mySQLColumnSalt") == 1

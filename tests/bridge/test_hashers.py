@@ -1,4 +1,4 @@
-"""AuthMe's hash algorithms: which password each takes for a stored hash. Known hashes stand in `known_hashes.toml`."""
+"""AuthMe's hash algorithms: the passwords that each accepts for a stored hash, from `known_hashes.toml`."""
 
 import hashlib
 from collections import Counter
@@ -17,7 +17,7 @@ ANY_CASE_OF_HEX = {"PBKDF2"}
 WITH_SALT_COLUMN = sorted(name for name, hasher in HASHERS.items() if hasher.needs_salt_column)
 
 BCRYPTS = ["BCRYPT", "BCRYPT2Y", "XFBCRYPT", "IPB4", "PHPBB"]
-"""All take each other's hashes."""
+"""All of these accept each other's hashes."""
 
 UNREADABLE = [
     "",
@@ -50,7 +50,7 @@ anything = st.text(st.characters(), max_size=80)  # lone surrogates too
 
 
 def takes(known: Known, password: str | None = None, *, name: str = NAME) -> bool:
-    """Whether the algorithm takes the password (the known one if none is given) for the known hash."""
+    """Return whether the algorithm accepts the password (by default the known one) for the known hash."""
     right = known.password if password is None else password
     return HASHERS[known.algorithm].verify(right, known.stored, name)
 
@@ -169,7 +169,7 @@ def test_an_empty_salt_is_a_salt() -> None:
     assert HASHERS["SALTEDSHA512"].verify("secret1", stored, NAME)
 
 
-# --- what only some do ---
+# --- features of some algorithms ---
 
 
 @pytest.mark.parametrize("algorithm", BCRYPTS)

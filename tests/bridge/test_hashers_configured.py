@@ -1,4 +1,4 @@
-"""The password check AuthMe is configured to do: the configured algorithm, the legacy ones, and what cannot be used."""
+"""The configured password check: the configured algorithm, the legacy ones, and those that cannot be used."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The hashes we make: in AuthMe's form, accepted by an independent formula, each with a salt of its own."""
+"""New hashes: in AuthMe's form, accepted by an independent formula, each with a salt of its own."""
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +35,7 @@ passwords = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=
 
 
 def significant(algorithm: str, password: str) -> bytes:
-    """What the algorithm tells passwords apart by."""
+    """Return the part of a password that the algorithm distinguishes."""
     if algorithm in ASCII_ONLY:
         return password.encode("ascii", "replace")
     return password.encode()[:72] if FORMS[algorithm].hash.startswith(r"\$2") else password.encode()

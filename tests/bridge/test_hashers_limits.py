@@ -1,4 +1,4 @@
-"""What a stored hash may cost: a row of the table can be anybody's, and one must not stop the service."""
+"""Limits on the cost of a stored hash: players choose what a row holds, and one row must not stop the service."""
 
 import logging
 import time
@@ -64,7 +64,7 @@ def test_a_long_password_makes_many_rounds_dearer(caplog: pytest.LogCaptureFixtu
 
 
 def test_what_is_not_there_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    """A cost that bcrypt itself does not have is no hash at all."""
+    """A cost that bcrypt itself does not allow makes the hash invalid."""
     for text in ("$2a$32$" + "a" * 53, "$2a$03$" + "a" * 53, "$P$zabcdefgh" + "a" * 22):
         for algorithm in ("BCRYPT", "WORDPRESS", "PHPBB"):
             assert not HASHERS[algorithm].verify("secret1", HashedPassword(text), NAME)

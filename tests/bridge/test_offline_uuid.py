@@ -1,4 +1,4 @@
-"""What a server in offline mode calls its players: facts that the game itself gives."""
+"""UUIDs of players on a server in offline mode: facts from the game itself."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Regular expressions of a host: useful ones pass, endless ones do not."""
+"""Regular expressions from a host: useful ones are accepted, those that may never end are refused."""
 
 import pytest
 

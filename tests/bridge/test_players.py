@@ -1,4 +1,4 @@
-"""The records that cross the border, and the lock."""
+"""Records of AuthMe's table, and the lock."""
 
 import string
 
@@ -71,7 +71,7 @@ def test_a_lock_of_nothing_is_a_lock() -> None:
 
 @pytest.mark.parametrize("algorithm", sorted(HASHERS))
 def test_a_locked_row_lets_nobody_in(algorithm: str) -> None:
-    """Not the right password, not the hash, not the lock's own text; and nothing throws."""
+    """Neither the right password nor the hash nor the lock's own text; and nothing raises."""
     hasher = HASHERS[algorithm]
     known = next(known for known in RIGHT if known.algorithm == algorithm)
     locked = lock_text(known.stored.hash)

@@ -1,4 +1,4 @@
-"""Which AuthMe lies in the plugins folder."""
+"""Version of AuthMe in the plugins folder."""
 
 import os
 from pathlib import Path

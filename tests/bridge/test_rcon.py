@@ -1,4 +1,4 @@
-"""The remote console's protocol: what a server says in its own way, and what one that is none says."""
+"""RCON protocol: replies of real servers, and of peers that are none."""
 
 import asyncio
 import struct
@@ -74,7 +74,7 @@ def test_pieces_are_counted_in_characters_by_the_server(server: RconServer) -> N
 
 
 def test_the_library_takes_the_rest_of_a_long_answer_for_the_next_one(server: RconServer) -> None:
-    """Why it is not used: nor does it compare numbers, or bound a length that a stranger writes."""
+    """The reason not to use it. It does not compare packet ids or bound a length that the peer announces, either."""
     server.answers["help"] = "a" * 5000
     assert asyncio.run(ask_with_the_library(server, "help", "list")) == ["a" * 4096, "a" * 904]
 
@@ -123,7 +123,7 @@ def test_a_server_that_says_nothing_is_left_in_time(server: RconServer) -> None:
 
 
 def test_a_server_that_dribbles_is_left_in_time(server: RconServer) -> None:
-    """Each byte comes soon enough; the whole does not."""
+    """Each byte arrives in time; the whole does not."""
     server.raw = packed(2, 0, "half")[:-1]
     with pytest.raises(RconUnreachable, match="in time"):
         ask(server, "list", timeout=0.3)

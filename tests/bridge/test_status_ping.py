@@ -1,4 +1,4 @@
-"""Asking a game server how it is: what an honest one says, and what the others do to us."""
+"""Server List Ping: replies of honest servers, and abuse by others."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ def test_an_honest_server_is_read() -> None:
 
 
 def test_the_games_own_clients_read_the_same() -> None:
-    """The server of these tests speaks the protocol as others know it, too."""
+    """The fake server speaks the protocol as an independent library knows it."""
     with MinecraftServer() as server:
         theirs, ours = mcstatus.JavaServer("127.0.0.1", server.port).status(), ask(server)
     assert theirs.players.sample is not None
@@ -120,7 +120,7 @@ def test_garbage_is_silence(data: bytes) -> None:
         ask(server)
 
 
-# --- What the answer says ---
+# --- Content of the reply ---
 
 
 def read(**changes: Any) -> ServerStatus:

@@ -1,4 +1,4 @@
-"""The audit log: an entry for every deed, none that can be taken back, and a page of it in no time."""
+"""The audit log: an entry for every action, none that can be removed, and fast pages."""
 
 from datetime import datetime, timedelta
 from typing import Any

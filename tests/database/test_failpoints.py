@@ -1,4 +1,4 @@
-"""The points at which a test may kill the process, and that nobody else can."""
+"""Failpoints: a test can kill the process at them, and only a test."""
 
 import signal
 import sqlite3

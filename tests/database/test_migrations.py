@@ -1,4 +1,4 @@
-"""The migrations make what the models say, on both databases, however often and wherever they were stopped."""
+"""The migrations create what the models declare, on both databases, however often and wherever they were stopped."""
 
 import logging
 import sqlite3
@@ -40,14 +40,14 @@ def empty_database(request: pytest.FixtureRequest, database_kind: DatabaseKind, 
 
 @pytest.fixture
 def our_database(empty_database: Database, clock: ManualClock) -> Database:
-    """Not the copy that other tests get."""
+    """Migrated here, not the copy that other tests get."""
     migrate(empty_database, clock)
     return empty_database
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    """Migrated once, for tests that only look."""
+    """Migrated once, for tests that only read."""
     with ExitStack() as stack:
         url = f"sqlite:///{tmp_path_factory.mktemp('tables') / 'companion.db'}"
         if request.param == "mariadb":
@@ -60,7 +60,7 @@ def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def schema_of(database: Database) -> Schema:
-    """Every table and what the database says of its columns, indexes and foreign keys."""
+    """Return every table with its columns, indexes and foreign keys."""
     return {
         table: (
             [column[:3] for column in database.get_columns(table)],
@@ -84,8 +84,8 @@ def test_the_tables_are_those_of_the_models(tables: Database) -> None:
 def test_the_columns_are_those_of_the_model(tables: Database, model: Any) -> None:
     columns = {column.name: column for column in tables.get_columns(model._meta.table_name)}
     fields = {field.column_name: field for field in model._meta.sorted_fields}
-    untold = {"is_edited"} if isinstance(tables, SqliteDatabase) else set()  # SQLite hides generated columns
-    assert set(columns) == set(fields) - untold
+    hidden = {"is_edited"} if isinstance(tables, SqliteDatabase) else set()  # SQLite hides generated columns
+    assert set(columns) == set(fields) - hidden
     for name in columns:
         field, column = fields[name], columns[name]
         may_be_null = field.null or (name == "is_edited")
@@ -312,7 +312,7 @@ def test_a_first_migration_has_nothing_to_copy(empty_database: Database, clock: 
 def test_authmes_table_is_not_touched(
     authme_table: AuthMeTable, our_database: Database, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On MariaDB it stands beside ours, in the same schema."""
+    """On MariaDB it is beside ours, in the same schema."""
     insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=1)
     before = dump_table(authme_table)
     Migration.delete().execute()
@@ -360,11 +360,11 @@ MAILED_THEN = {
 
 
 class Interrupted(Exception):
-    """Somebody pulled the plug."""
+    """Raised in place of a power cut."""
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, statements: int) -> None:
-    """The migration that adds columns gets this many statements far."""
+    """Let the migration that adds columns execute this many statements."""
     reached, execute = iter(range(statements)), migrator._execute_once
 
     def execute_some(database: Database, statement: str) -> None:
@@ -377,7 +377,7 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, statements: int) -> None:
 
 
 def live_under_the_released_schema(database: Database) -> None:
-    """Alice was rejected, and told so. Typed as SQL: the models know the newer columns."""
+    """Reject Alice, mail included. In SQL, because the models know the newer columns."""
     at = "2031-05-04 12:00:00.000"
     for table, row in (
         ("regsvc_user", dict(ALICE_THEN, created_at=at)),

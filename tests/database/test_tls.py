@@ -1,4 +1,4 @@
-"""TLS to a database about which nothing is said: used where the server has it, whoever vouches for its certificate."""
+"""TLS without TLS settings: used where the server offers it, with any certificate."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.mariadb import MariaDBServer
 
 
 def cipher(server: MariaDBServer) -> str:
-    """What a connection of ours is encrypted with; empty when it is not."""
+    """Return the cipher of our connection; empty when it is not encrypted."""
     with server.fresh_database() as schema:
         ours = open_database(schema.url, timedelta(seconds=5))
         with ours.connection_context():

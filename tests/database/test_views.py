@@ -1,4 +1,4 @@
-"""The views answer what an operator asks, hold nothing secret, and are made wherever the login may make them."""
+"""The views answer operators' questions, hold no secrets, and are created wherever the login is allowed to."""
 
 import json
 import logging
@@ -43,7 +43,7 @@ def services(
 
 
 def moment(value: object) -> datetime | None:
-    """A time as either database gives it to people who type SQL."""
+    """Convert a time as either database returns it to SQL users."""
     return UtcDateTimeField().python_value(value)
 
 
@@ -121,7 +121,7 @@ def test_where_both_sides_agree_there_is_no_drift(services: ServiceHarness) -> N
 
 def test_the_drift_has_a_name_that_came_back(services: ServiceHarness) -> None:
     services.approved("Alice")
-    services.approved("Bob")  # an empty table would not be believed
+    services.approved("Bob")  # an empty table would hold everything back
     services.authme.unregister_from_console("Alice")
     services.clock.advance(hours=1)
     services.sync()
@@ -168,7 +168,7 @@ def test_the_drift_has_fields_that_cannot_be_agreed_on(services: ServiceHarness)
 
 
 def test_the_drift_has_what_is_about_to_be_written(services: ServiceHarness) -> None:
-    """As a crash leaves it between the promise and the row."""
+    """Leave a record as a crash does between the promise and the row."""
     services.approved("Alice")
     Player.update(plugin_state="pending", intent="provision").execute()
     assert (drift(services)["Alice"]["difference"], drift(services)["Alice"]["wish"]) == ("pending", "provision")

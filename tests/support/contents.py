@@ -1,4 +1,4 @@
-"""What our tables hold, told apart by digest alone: two databases that say the same are the same."""
+"""Contents of our tables as digests: databases with equal digests have equal contents."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,15 +10,15 @@ from regsvc.database.engine import open_database
 
 
 def contents_of(url: str) -> Mapping[str, tuple[int, str]]:
-    """Rows and digest of each table that goes along in a move."""
+    """Return row count and digest of each table that is copied in a move."""
     database = open_database(url, timedelta(seconds=5))
     with database.connection_context():
         tallies = checksums_of(DatabaseRows(database))
     return {name: (tally.rows, tally.digest) for name, tally in tallies.items()}
 
 
-def next_user_number(url: str) -> int:
-    """What the next user would be called."""
+def next_user_id(url: str) -> int:
+    """Return the id that the next user would get."""
     database = open_database(url, timedelta(seconds=5))
     table = next(table for table in list_tables() if table.name == "regsvc_user")
     with database.connection_context():

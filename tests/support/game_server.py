@@ -1,4 +1,4 @@
-"""A made-up game server's folder: the files a real one writes, as far as the companion reads them."""
+"""Fake folder of a game server: the files that a real one writes, as far as the companion reads them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ FULL_OPERATOR_LEVEL = 4
 
 @dataclass(frozen=True)
 class GameServer:
-    """The folder and what may be changed in it while the companion runs."""
+    """The folder, and changes to it while the companion runs."""
 
     directory: Path
 
@@ -63,7 +63,7 @@ class GameServer:
         return self.authme_directory / "config.yml"
 
     def write_operators(self, *names: str, levels: Mapping[str, int] | None = None) -> None:
-        """Replaces ops.json; a level is 1 to 4, and 4 where `levels` does not say otherwise."""
+        """Replace ops.json; a level is 1 to 4, and 4 where `levels` does not say otherwise."""
         levels = levels or {}
         entries = [
             {
@@ -77,7 +77,7 @@ class GameServer:
         self.ops_file.write_text(json.dumps(entries, indent=2), encoding="utf-8")
 
     def write_properties(self, **changes: object) -> None:
-        """Replaces server.properties; `rcon_port=25575` stands for the line `rcon.port=25575`."""
+        """Replace server.properties; `rcon_port=25575` stands for the line `rcon.port=25575`."""
         properties = {
             "server-port": 25565,
             "motd": "A Minecraft Server",
@@ -93,7 +93,7 @@ class GameServer:
         self.properties_file.write_text("\n".join(lines) + "\n", encoding="iso-8859-1")
 
     def change_authme(self, changes: Mapping[str, object]) -> None:
-        """Sets keys of AuthMe's config.yml by their path: `{"settings.security.passwordHash": "BCRYPT"}`."""
+        """Set keys of AuthMe's config.yml by their path: `{"settings.security.passwordHash": "BCRYPT"}`."""
         config: dict[str, Any] = yaml.safe_load(self.authme_config.read_text(encoding="utf-8"))
         for path, value in changes.items():
             _set(config, path, value)
@@ -103,7 +103,7 @@ class GameServer:
         self.authme_config.write_text(yaml.safe_dump(dict(config), allow_unicode=True), encoding="utf-8")
 
     def install_authme(self, table: AuthMeTable, changes: Mapping[str, object] | None = None) -> None:
-        """Writes AuthMe's config.yml for this table; `changes` as in `change_authme`."""
+        """Write AuthMe's config.yml for this table; `changes` as in `change_authme`."""
         self.authme_directory.mkdir(parents=True, exist_ok=True)
         config: dict[str, Any] = {}
         for path, value in {**authme_defaults(table), **(changes or {})}.items():
@@ -112,7 +112,7 @@ class GameServer:
 
 
 def write_game_server(directory: Path, operators: Sequence[str] = ("Olivia",)) -> GameServer:
-    """A folder without plugins yet; made if it is not there."""
+    """Write a folder without plugins; it is created if it does not exist."""
     directory.mkdir(parents=True, exist_ok=True)
     server = GameServer(directory)
     server.write_properties()
@@ -121,7 +121,7 @@ def write_game_server(directory: Path, operators: Sequence[str] = ("Olivia",)) -
 
 
 def authme_defaults(table: AuthMeTable) -> dict[str, object]:
-    """What a host who shares the table with a website has in config.yml: path → value."""
+    """Return config.yml of a host who shares the table with a website: path → value."""
     keys: dict[str, object] = {
         "DataSource.caching": False,
         "DataSource.mySQLTablename": table.name,

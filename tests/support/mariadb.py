@@ -1,7 +1,7 @@
-"""A private MariaDB server on a loopback port: bootstrapped in a folder of its own, gone with the session.
+"""Private MariaDB server on a loopback port: bootstrapped in a folder of its own, removed with the session.
 
-Only the server binary is needed (Debian's `mariadb-server-core`), so the system tables are made here, by
-`mariadbd --bootstrap`, from the SQL files that the package brings along. With `COMPANION_TEST_MYSQLD`, the path of a
+Only the server binary is needed (Debian's `mariadb-server-core`), so the system tables are created here, by
+`mariadbd --bootstrap`, from the SQL files in the package. With `COMPANION_TEST_MYSQLD`, the path of a
 `mysqld`, it is MySQL's server instead, which no Debian has; what the tests call "mariadb" is that one then.
 """
 
@@ -29,7 +29,7 @@ START_TIMEOUT = 30.0  # seconds; about one is usual
 ROOT_LOGIN = ("root", "root-password")
 AUTHME = ("authme", "authme-password")
 
-# A folder made for one test session needs no safety, little memory and no log for replication.
+# A test session needs no safety, little memory and no log for replication.
 CHEAP = (
     "--innodb-buffer-pool-size=32M",
     # `loose`: not every server knows it
@@ -37,10 +37,10 @@ CHEAP = (
     "--loose-key-buffer-size=1M",
     "--loose-aria-pagecache-buffer-size=1M",
     "--loose-mysqlx=OFF",
-    "--secure-file-priv=",  # else a folder that only a package makes
+    "--secure-file-priv=",  # else a folder that only the package creates
     "--performance-schema=OFF",
     "--skip-log-bin",
-    "--innodb-stats-persistent=OFF",  # else every table made, changed or dropped is written into two others
+    "--innodb-stats-persistent=OFF",  # else every table created, changed or dropped is written into two others
     # As Debian's configuration has them; the server's own defaults are latin1.
     "--character-set-server=utf8mb4",
     "--collation-server=utf8mb4_general_ci",
@@ -48,8 +48,8 @@ CHEAP = (
 )
 FORGETFUL = ("--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=0", "--innodb-flush-method=nosync")
 
-# The bootstrap's `root` may come from anywhere without a password: nobody may use it once the server listens.
-# AuthMe's login gets no right here: a host gives the plugin one schema and no more.
+# The bootstrap's `root` may come from anywhere without a password: it must not be usable once the server listens.
+# AuthMe's login gets no rights here: a host grants the plugin one schema only.
 FORGET_ROOT = """\
 DELETE FROM mysql.global_priv;
 FLUSH PRIVILEGES;
@@ -62,7 +62,7 @@ CREATE USER '{AUTHME[0]}'@'%' IDENTIFIED BY '{AUTHME[1]}';
 
 
 def find_mariadbd() -> str | None:
-    """The server's path, or None. `/usr/sbin` is where Debian has it, and not on every user's PATH."""
+    """Return the server's path, or None. Debian has it in `/usr/sbin`, which is not on every user's PATH."""
     if MYSQLD in os.environ:
         return os.environ[MYSQLD]
     return shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -70,7 +70,7 @@ def find_mariadbd() -> str | None:
 
 @dataclass(frozen=True)
 class Database:
-    """One schema and the login AuthMe has on it."""
+    """A schema, and AuthMe's login to it."""
 
     port: int
     name: str
@@ -80,11 +80,11 @@ class Database:
 
     @property
     def url(self) -> str:
-        """As `database.url` wants it."""
+        """URL in the form of `database.url`."""
         return f"mysql://{self.user}:{self.password}@{self.host}:{self.port}/{self.name}"
 
     def connect(self) -> "Connection[Cursor]":
-        """A new connection in autocommit, as AuthMe's are; the caller closes it."""
+        """Open a connection in autocommit mode, as AuthMe's are; the caller closes it."""
         return pymysql.connect(
             host=self.host,
             port=self.port,
@@ -100,7 +100,7 @@ class Database:
 
 
 class MariaDBServer:
-    """A server in `directory` (made here). `start` and `stop` may be called again and again, same data.
+    """A server in `directory` (created here). `start` and `stop` may alternate; the data stays.
 
     `is_durable` keeps the flush to disk at each commit that a real host has. Without it what was committed
     still survives `kill`, but not a power cut.
@@ -117,14 +117,14 @@ class MariaDBServer:
         self._options = [binary, "--no-defaults", *places, *CHEAP]
         if not is_durable:
             self._options += FORGETFUL
-        self._options += options  # of two that say the same, the server believes the last
+        self._options += options  # for an option given twice the server uses the last
         if os.geteuid() == 0:
             self._options.append("--user=root")
         self._process: subprocess.Popen[bytes] | None = None
         self._database_numbers = count(1)
 
     def start(self) -> None:
-        """Comes back when the server takes connections; RuntimeError with its log if it never does."""
+        """Start the server and wait until it accepts connections. Raises RuntimeError with its log if it never does."""
         if not (self._directory / "data").exists():
             self._bootstrap()
         listening = [
@@ -142,14 +142,14 @@ class MariaDBServer:
                 raise RuntimeError(f"mariadbd did not start:\n{self._log_tail()}")
 
     def stop(self) -> None:
-        """Shuts down in good order; nothing happens if the server is not running."""
+        """Shut down in good order; does nothing if the server is not running."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(timeout=START_TIMEOUT)
             self._process = None
 
     def kill(self) -> None:
-        """SIGKILL, as the out-of-memory crash_tester sends it; `start` then recovers."""
+        """Send SIGKILL, as the out-of-memory killer does; `start` then recovers."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,8 +1,7 @@
-"""Our own tables as this version's migrations make them, for tests of something else than the migrations.
+"""Our tables as this version's migrations create them, for tests of anything but the migrations.
 
-The migrator itself makes them once in every process that tests; whoever wants them after that gets a copy, which takes
-a third of the time on MariaDB and a tenth on SQLite. `tests/house_rules/test_support.py` holds a copy against the
-migrator's work.
+The migrator itself creates them once in every test process; later tests get a copy, which takes a third of the time on
+MariaDB and a tenth on SQLite. `tests/house_rules/test_support.py` compares a copy with the migrator's work.
 """
 
 from datetime import timedelta
@@ -19,22 +18,22 @@ from regsvc.database.models import bind_models
 from tests.support.manual_clock import ManualClock
 from tests.support.mariadb import Database
 
-PATIENCE = timedelta(seconds=20)
+TIMEOUT = timedelta(seconds=20)
 
 _copied: dict[int, tuple[str, ...]] = {}
-"""By the server's port: what makes the tables in an empty schema."""
+"""By the server's port: the statements that create the tables in an empty schema."""
 
 
 def fill_file(path: Path) -> None:
-    """A new SQLite file at `path`, readable for us alone; its folder is made where there is none."""
+    """Write a new SQLite file at `path`, readable for our user only; a missing folder is created."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(mode=0o600, exist_ok=False)
     path.write_bytes(_migrated_file())
 
 
 def fill_schema(schema: Database) -> None:
-    """The tables, views and triggers in a schema that has none of them yet."""
-    ours = open_database(schema.url, PATIENCE)
+    """Create the tables, views and triggers in an empty schema."""
+    ours = open_database(schema.url, TIMEOUT)
     with ours.connection_context():
         statements = _copied.get(schema.port)
         if statements is None:
@@ -43,7 +42,7 @@ def fill_schema(schema: Database) -> None:
             _copied[schema.port] = (*_tables_of(ours), *_triggers_of(ours), _migrations_of(ours))
             return
         with ours.connection().cursor() as cursor:
-            cursor.execute("SET foreign_key_checks = 0")  # the tables come by the alphabet
+            cursor.execute("SET foreign_key_checks = 0")  # the tables are created in alphabetical order
             for statement in statements:
                 cursor.execute(statement)
 
@@ -52,7 +51,7 @@ def fill_schema(schema: Database) -> None:
 def _migrated_file() -> bytes:
     with TemporaryDirectory() as directory:
         file = Path(directory) / "companion.db"
-        ours = open_database(f"sqlite:///{file}", PATIENCE)
+        ours = open_database(f"sqlite:///{file}", TIMEOUT)
         bind_models(ours)
         with ours.connection_context():
             migrate(ours, ManualClock())
@@ -60,7 +59,7 @@ def _migrated_file() -> bytes:
 
 
 def _tables_of(ours: OurDatabase) -> list[str]:
-    """Tables first: a view wants those that it shows."""
+    """Return the statements, tables first: a view needs those that it shows."""
     kinds = dict(_rows(ours, "SHOW FULL TABLES"))
     return [
         _rows(ours, f"SHOW CREATE TABLE `{name}`")[0][1]
@@ -75,7 +74,7 @@ def _triggers_of(ours: OurDatabase) -> list[str]:
 
 
 def _migrations_of(ours: OurDatabase) -> str:
-    """The one table in which the migrations leave rows."""
+    """Return the statement for the only table in which the migrations leave rows."""
     rows = _rows(ours, "SELECT number, name, applied_at FROM regsvc_migration")
     values = ", ".join(f"({number}, '{name}', '{moment}')" for number, name, moment in rows)
     return f"INSERT INTO regsvc_migration (number, name, applied_at) VALUES {values}"

@@ -1,4 +1,4 @@
-"""A game server as far as the game's server list sees it: handshake, status, ping. It can be told to misbehave."""
+"""Fake game server for Server List Ping: handshake, status, ping. It can be told to misbehave."""
 
 import contextlib
 import json
@@ -22,12 +22,12 @@ STATUS: dict[str, Any] = {
     "description": {"text": "§6Oakvale", "extra": [{"text": " – ", "bold": True}, "open ", {"text": "to all"}]},
     "enforcesSecureChat": False,
 }
-PATIENCE = 10.0  # seconds
+TIMEOUT = 10.0  # seconds
 
 
 @dataclass(frozen=True)
 class Handshake:
-    """What a client said first."""
+    """First packet of a client."""
 
     host: str
     port: int
@@ -41,7 +41,7 @@ class Conversation:
         self._handler = handler
 
     def receive(self) -> tuple[int, bytes]:
-        """The id and the content of the next packet; EOFError when the client is gone."""
+        """Return id and content of the next packet. Raises EOFError when the client is gone."""
         content = self._read(self._read_number())
         packet_id, length = _number_in(content)
         return packet_id, content[length:]
@@ -70,7 +70,7 @@ Answer = Callable[["MinecraftServer", Conversation], None]
 
 
 def honest(server: "MinecraftServer", client: Conversation) -> None:
-    """As a real server answers: the status, and the ping's echo."""
+    """Answer as a real server does: the status, and the ping's echo."""
     _answer_status(server, client)
     packet_id, payload = client.receive()
     assert packet_id == 1
@@ -78,36 +78,36 @@ def honest(server: "MinecraftServer", client: Conversation) -> None:
 
 
 def without_ping(server: "MinecraftServer", client: Conversation) -> None:
-    """As some proxies do: the status, then they hang up."""
+    """Answer as some proxies do: the status, then hang up."""
     _answer_status(server, client)
 
 
 def silent(server: "MinecraftServer", client: Conversation) -> None:
-    """Takes the request and says nothing for as long as the server stands."""
-    server.is_over.wait(PATIENCE)
+    """Accept the request and send nothing for as long as the server runs."""
+    server.is_over.wait(TIMEOUT)
 
 
 def dripping(server: "MinecraftServer", client: Conversation) -> None:
-    """One byte now and then: never silent for long, and never done."""
+    """Send one byte now and then: never silent for long, and never done."""
     client.send_raw(number(1000))
     while not server.is_over.wait(0.01):
         client.send_raw(b"\0")
 
 
 def endless(server: "MinecraftServer", client: Conversation) -> None:
-    """Announces two gigabytes and begins to send them."""
+    """Announce two gigabytes and begin to send them."""
     client.send_raw(number(2**31 - 1))
     while not server.is_over.is_set():
         client.send_raw(b"x" * 65536)
 
 
 def saying(data: bytes) -> Answer:
-    """Sends these bytes and hangs up."""
+    """Build an answer that sends these bytes and hangs up."""
     return lambda server, client: client.send_raw(data)
 
 
 class MinecraftServer:
-    """A context manager. `status` is what it tells, `answer` how it behaves; `handshakes` are those it got."""
+    """Context manager. `status` is sent as JSON, `answer` is its behaviour, `handshakes` those it received."""
 
     def __init__(self, status: Mapping[str, Any] | None = None, answer: Answer = honest, port: int = 0) -> None:
         self.status = dict(STATUS if status is None else status)
@@ -139,9 +139,9 @@ class MinecraftServer:
         self._server.server_close()
 
     def wait_for_handshakes(self, count: int) -> None:
-        """Come back when it was asked so often; AssertionError after some seconds."""
+        """Wait until it has received so many. Raises AssertionError after some seconds."""
         with self._news:
-            assert self._news.wait_for(lambda: len(self.handshakes) >= count, PATIENCE), self.handshakes
+            assert self._news.wait_for(lambda: len(self.handshakes) >= count, TIMEOUT), self.handshakes
 
     def greet(self, client: Conversation) -> None:
         """Take the handshake and the request, then answer as told."""
@@ -174,7 +174,7 @@ class _Listener(socketserver.ThreadingTCPServer):
 
 
 def number(value: int) -> bytes:
-    """As the protocol writes it: seven bits in each byte, the lowest first."""
+    """Encode a VarInt: seven bits in each byte, the lowest first."""
     rest, written = value & 0xFFFFFFFF, b""
     while rest > 0x7F:
         written += bytes([rest & 0x7F | 0x80])

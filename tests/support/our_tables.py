@@ -1,4 +1,4 @@
-"""A look, and a hand, inside our own tables while the daemon runs: what no route tells, and time that has passed."""
+"""Direct access to our own tables while the daemon runs: values that no route returns, and simulated time."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ TABLES = (
 
 
 def our_database(stack: Stack) -> AuthMeDatabase:
-    """Where the daemon keeps its tables: beside AuthMe's on MariaDB, else in a file of its own."""
+    """Return the database of the daemon's tables: AuthMe's on MariaDB, else a file of its own."""
     if stack.kind == "mariadb":
         return stack.table.database
     return SqliteFile(stack.daemon.state_dir / "companion.db")
@@ -32,7 +32,7 @@ def our_database(stack: Stack) -> AuthMeDatabase:
 
 @contextmanager
 def our_busy(stack: Stack) -> Iterator[None]:
-    """SQLite alone: somebody writes into our tables, and takes his time."""
+    """Hold a write transaction on our tables. SQLite only."""
     database = our_database(stack)
     assert isinstance(database, SqliteFile)
     connection = database.connect()
@@ -45,13 +45,13 @@ def our_busy(stack: Stack) -> Iterator[None]:
 
 
 def ago(**period: float) -> str:
-    """A moment that has passed, as our tables write it: `ago(minutes=6)`."""
+    """Return a past time as our tables write it: `ago(minutes=6)`."""
     moment = datetime.now(UTC) - timedelta(**period)
     return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def age_code(stack: Stack, email: str, **period: float) -> None:
-    """Let time pass for the codes of this address: they were asked for, and handed over, so long ago."""
+    """Move the codes of this address into the past, as issued and mailed so long ago."""
     ours = our_database(stack)
     ours.execute("UPDATE regsvc_verification SET created_at = ? WHERE email_key = ?", (ago(**period), email))
     ours.execute(
@@ -61,7 +61,7 @@ def age_code(stack: Stack, email: str, **period: float) -> None:
 
 
 def tries_of(stack: Stack, email: str) -> int:
-    """How many wrong tries the newest code for registering with this address has seen."""
+    """Return the number of tries of the newest registration code for this address."""
     [newest] = our_database(stack).query(
         "SELECT tries FROM regsvc_verification WHERE email_key = ? AND purpose = 'register' ORDER BY id DESC LIMIT 1",
         (email,),
@@ -70,12 +70,12 @@ def tries_of(stack: Stack, email: str) -> int:
 
 
 def count_rows(stack: Stack) -> Mapping[str, int]:
-    """How many rows each of our tables has."""
+    """Return the number of rows of each of our tables."""
     ours = our_database(stack)
     return {table: int(ours.query(f"SELECT COUNT(*) AS n FROM {table}")[0]["n"]) for table in TABLES}
 
 
 def everything_stored(stack: Stack) -> str:
-    """Every value of every row of ours, as text: no secret may be in it."""
+    """Return every value of every row of ours as text, to search for secrets."""
     ours = our_database(stack)
     return "\n".join(str(list(row.values())) for table in TABLES for row in ours.query(f"SELECT * FROM {table}"))

@@ -1,4 +1,4 @@
-"""AuthMe's table as the bridge sees it, for the bridge's tests."""
+"""Sample rows and helpers for the tests of AuthMe's table."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Jars of plugins, as far as anybody reads them."""
+"""Fake plugin jars with the files that are read."""
 
 import os
 import zipfile
@@ -8,7 +8,7 @@ AUTHME = "name: AuthMe\nmain: fr.xephi.authme.AuthMe\nversion: 5.6.0-beta2\n"
 
 
 def write_jar(folder: Path, name: str, description: str | bytes | None = AUTHME) -> Path:
-    """A jar whose `plugin.yml` says this; None: it has none."""
+    """Write a jar with this `plugin.yml`; None: without one."""
     folder.mkdir(parents=True, exist_ok=True)
     jar = folder / name
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -19,6 +19,6 @@ def write_jar(folder: Path, name: str, description: str | bytes | None = AUTHME)
 
 
 def age(jar: Path, seconds: int) -> None:
-    """As if it had been copied there earlier."""
+    """Set its modification time this much earlier."""
     status = jar.stat()
     os.utime(jar, ns=(status.st_atime_ns, status.st_mtime_ns - seconds * 10**9))

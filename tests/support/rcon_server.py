@@ -1,7 +1,7 @@
-"""The game's remote console, as the game speaks it: who plays can be listed, kicked, banned and pardoned by it.
+"""Fake remote console, as the game implements it: players can be listed, kicked, banned and pardoned.
 
-Like the real one it takes what one `recv` gives for one packet, closes the connection where it is not, and cuts a long
-answer into pieces of 4096 characters. It can be told to misbehave.
+Like the real one it expects one packet per `recv`, closes the connection otherwise, and splits a long reply into parts
+of 4096 characters. It can be told to misbehave.
 """
 
 import contextlib
@@ -28,9 +28,9 @@ _LOGIN, _LOGGED_IN, _COMMAND, _ANSWER = 3, 2, 2, 0
 class RconServer:
     """`start` and `stop` may alternate; the port stays.
 
-    `before` is called with every command before it is carried out. `answers` replaces what a command answers, by its
-    first word. `raw`, where set, is sent in place of any answer to a command, and `login_raw` to a login. While
-    `is_slow`, nothing is answered until `stop`. `byte_by_byte` sends answers in the smallest pieces.
+    `before` is called with every command before it is executed. `answers` replaces the reply to a command, by its
+    first word. `raw`, where set, is sent in place of every reply to a command, and `login_raw` to a login. While
+    `is_slow`, nothing is answered until `stop`. `byte_by_byte` sends replies one byte at a time.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class RconServer:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def stop(self) -> None:
-        """Harmless when it does not run."""
+        """Stop the server; does nothing when it does not run."""
         self._ending.set()
         if self._server is not None:
             self._server.shutdown()
@@ -65,27 +65,27 @@ class RconServer:
 
     @property
     def properties(self) -> dict[str, object]:
-        """What server.properties says of it; keys as `GameServer.write_properties` takes them."""
+        """Its settings in server.properties; keys as `GameServer.write_properties` takes them."""
         return {"enable_rcon": "true", "rcon_port": self.port, "rcon_password": self.password}
 
-    def told(self, *words: str) -> list[str]:
-        """The commands so far that begin with one of these words; all of them without any."""
+    def received(self, *words: str) -> list[str]:
+        """Return the commands so far that begin with one of these words; all of them without any."""
         return [command for command in list(self.commands) if not words or command.split(" ")[0] in words]
 
     def wait_for(self, *words: str, count: int = 1) -> list[str]:
-        """The same, once there are so many; AssertionError if they do not come."""
+        """Return those commands once there are so many. Raises AssertionError if they do not come."""
         deadline = time.monotonic() + WAIT
         with self._news:
-            while len(told := self.told(*words)) < count:
+            while len(commands := self.received(*words)) < count:
                 assert self._news.wait(max(0.0, deadline - time.monotonic())), f"only {self.commands}"
-        return told
+        return commands
 
     def hang_up(self) -> None:
-        """For `before`: the connection closes without an answer."""
+        """As `before`: close the connection without a reply."""
         raise ConnectionResetError
 
     def answer(self, command: str) -> str:
-        """What the game says, after it did it."""
+        """Execute a command and return the reply of the game."""
         verb, _space, rest = command.partition(" ")
         name, _space, reason = rest.partition(" ")
         if verb in self.answers:

@@ -282,7 +282,7 @@ def test_a_ban_and_its_end_keep_their_order_while_the_game_is_away(
     console.start()
     services.clock.advance(minutes=1)
     assert ManualDelivery(services).deliver_due() + ManualDelivery(services).deliver_due() == ["sent", "sent"]
-    assert console.told("ban", "pardon") == ["ban Bob You are banned from Oakvale.", "pardon Bob"]
+    assert console.received("ban", "pardon") == ["ban Bob You are banned from Oakvale.", "pardon Bob"]
 
 
 def test_a_ban_may_do_nothing_in_the_game(
@@ -311,7 +311,7 @@ def test_a_deletion_kicks(services_with_console: ServiceHarness, console: RconSe
     console.online, console.commands = {"Bob"}, []
     services.decide("delete", "Bob")
     ManualDelivery(services).deliver_due()
-    assert console.told("kick") == ["kick Bob Your account on Oakvale was deleted."]
+    assert console.received("kick") == ["kick Bob Your account on Oakvale was deleted."]
 
 
 def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(
@@ -324,7 +324,8 @@ def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(
     services.sync()
     assert services.is_locked("alice")
     ManualDelivery(services).deliver_due()
-    assert console.told("kick") == ["kick Alice This name is another's account on Oakvale, or waits for its approval."]
+    kick = "kick Alice This name is another's account on Oakvale, or waits for its approval."
+    assert console.received("kick") == [kick]
 
 
 def test_a_new_hash_in_the_locks_place_kicks_again(services_with_console: ServiceHarness, console: RconServer) -> None:

@@ -13,7 +13,7 @@ from tests.support.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, create_table, insert_player
 from tests.support.command_line import companion_here
-from tests.support.contents import contents_of, next_user_number
+from tests.support.contents import contents_of, next_user_id
 from tests.support.daemon import Daemon
 from tests.support.game_server import GameServer
 from tests.support.mariadb import Database, MariaDBServer
@@ -61,13 +61,13 @@ def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: 
     reconcile(place, run, "Alice", "Bob", "Trent")
     assert run("users", "delete", "Trent").status == 0
     first_file = f"sqlite:///{place.state_dir / 'companion.db'}"
-    before, number = contents_of(first_file), next_user_number(first_file)
+    before, number = contents_of(first_file), next_user_id(first_file)
 
     there = run("migrate", "--to", database.url)
     assert there.status == 0, there
     assert "row counts and digests match" in there.output
     assert 'set database.url = "mysql://authme:PASSWORD@' in there.output
-    assert (contents_of(database.url), next_user_number(database.url)) == (before, number)
+    assert (contents_of(database.url), next_user_id(database.url)) == (before, number)
     left = run("users", "list")
     assert (left.status, "This installation lives in mysql:" in left.errors) == (78, True)
 
@@ -81,7 +81,7 @@ def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: 
     new_file = f"sqlite:///{place.state_dir / 'again.db'}"
     back = run("migrate", "--to", "-", typed=f"{new_file}\n")  # a password would not be seen by others
     assert back.status == 0, back
-    assert (contents_of(new_file), next_user_number(new_file)) == (before, number + 1)
+    assert (contents_of(new_file), next_user_id(new_file)) == (before, number + 1)
     point_at(place, new_file)
     place.start()
     assert [login(place, name) for name in ("Alice", "Carol", "Mallory")] == [200, 200, 403]

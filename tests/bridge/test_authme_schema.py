@@ -1,4 +1,4 @@
-"""AuthMe's table is somebody else's: its names, its absence, and that nothing of it is made or altered."""
+"""AuthMe's table belongs to AuthMe: its names, its absence, and that nothing of it is created or altered."""
 
 import re
 import sqlite3
@@ -33,7 +33,7 @@ RENAMED = {
 
 
 def make_renamed(table: AuthMeTable) -> AuthMeTable:
-    """AuthMe quotes nothing, so nobody has such names; a companion that quotes does not care."""
+    """AuthMe does not quote names, so no host has such ones; the companion quotes and accepts them."""
     quote = '"' if table.database.kind == "sqlite" else "`"
     renamed = AuthMeTable(table.database, name="players", renamed=RENAMED)
     quoted = {column: f"{quote}{name}{quote}" for column, name in RENAMED.items()}
@@ -84,7 +84,7 @@ def test_the_table_may_stand_in_another_schema(
     assert find_player(authme_table, "alice") is not None
 
 
-# --- a table that is away, or changes ---
+# --- a table that is unavailable, or changes ---
 
 
 def test_a_table_that_is_not_there_yet_is_told_in_words(authme_table: AuthMeTable, players: AuthMePlayers) -> None:
@@ -260,17 +260,17 @@ def test_a_transaction_is_shared_with_a_table_that_has_them(
     assert players.shares_transactions is is_shared
 
 
-# --- a guest ---
+# --- nothing is altered ---
 
 
 def schema_of(table: AuthMeTable) -> Any:
-    """Everything a database tells of the table's make, and of its file."""
+    """Return the definition of the table, and what the database says of its file."""
     if isinstance(table.database, SqliteFile):
         with closing(table.database.connect()) as connection:
             journal = connection.execute("PRAGMA journal_mode").fetchone()
         return table.database.query("SELECT * FROM sqlite_master"), journal, table.database.path.stat().st_ino
     [made] = table.database.query(f"SHOW CREATE TABLE `{table.name}`")
-    counter = re.compile(r" AUTO_INCREMENT=\d+")  # the next id: inserting is what a guest may do
+    counter = re.compile(r" AUTO_INCREMENT=\d+")  # the next id: inserting is allowed
     return counter.sub("", made["Create Table"]), table.database.query("SHOW TABLES")
 
 
