@@ -249,25 +249,12 @@ def _pagination_of(page: UserPage) -> Pagination:
 
 def user_fields(entry: UserListItem) -> UserFields:
     """Return a user as all admin routes show users."""
-    return UserFields(
-        username=entry.username,
-        email=entry.email,
-        status=entry.status,
+    return to_reply(
+        UserFields,
+        entry,
         reg_time=milliseconds_of(entry.registered_at),
-        language=entry.language,
-        platform=entry.platform,
-        reason=entry.reason,
-        reviewed_by=entry.reviewed_by,
-        reviewed_at=epoch_milliseconds(entry.reviewed_at),
-        ban_expires_at=epoch_milliseconds(entry.ban_expires_at),
-        chat=None if entry.chat is None else LinkedChatFields(id=entry.chat.id, username=entry.chat.username),
-        discord_id=entry.discord_id,
-        questionnaire_score=entry.questionnaire_score,
-        questionnaire_passed=entry.questionnaire_passed,
-        questionnaire_review_summary=entry.questionnaire_review_summary,
+        chat=None if entry.chat is None else to_reply(LinkedChatFields, entry.chat),
         rejections=None if entry.rejections is None else to_reply(RejectionFields, entry.rejections),
-        plugin=entry.plugin,
-        plugin_since=epoch_milliseconds(entry.plugin_since),
         last_login=epoch_milliseconds(entry.last_login_at),
     )
 
@@ -276,12 +263,4 @@ def _audit(entry: AuditRecord) -> AuditFields:
     detail = entry.detail
     if entry.occurrences > 1:
         detail = (detail or {}) | {"occurrences": entry.occurrences}
-    return AuditFields(
-        id=entry.id,
-        action=entry.action,
-        operator=entry.operator,
-        target=entry.target,
-        detail=detail,
-        ip=entry.ip,
-        timestamp=milliseconds_of(entry.created_at),
-    )
+    return to_reply(AuditFields, entry, detail=detail, timestamp=milliseconds_of(entry.created_at))

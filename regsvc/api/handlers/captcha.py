@@ -7,8 +7,8 @@ from typing import Final
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
+from regsvc.api.replies import to_reply
 from regsvc.api.types.captcha import CaptchaReply
-from regsvc.api.types.messages import milliseconds_of
 from regsvc.core import errors
 
 CAPTCHA_REFUSALS: Final = (errors.CaptchaRequired, errors.InvalidCaptcha, errors.RateLimited)
@@ -20,8 +20,5 @@ class CaptchaHandler(ApiHandler):
     async def get(self) -> CaptchaReply:
         """Create a captcha challenge. This works even if the config requires no captchas."""
         challenge = await self.services.captchas.generate(self.caller)
-        return CaptchaReply(
-            token=challenge.token,
-            image=f"data:image/png;base64,{b64encode(challenge.picture).decode('ascii')}",
-            expires_at=milliseconds_of(challenge.expires_at),
-        )
+        image = f"data:image/png;base64,{b64encode(challenge.picture).decode('ascii')}"
+        return to_reply(CaptchaReply, challenge, image=image)

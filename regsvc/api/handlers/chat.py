@@ -39,7 +39,7 @@ class BeginChatLinkHandler(ApiHandler):
         """
         begun = await self.services.chat.begin(query.username, self.session, self.caller)
         remember_token(self, begun.link_token)
-        return BeginChatLinkReply(auth_url=begun.auth_url, link_token=begun.link_token)
+        return to_reply(BeginChatLinkReply, begun)
 
 
 class ChatCallbackHandler(ApiHandler):

@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
+from regsvc.api.replies import to_reply
 from regsvc.api.services import Services
 from regsvc.api.types.config import (
     AuthMeConfigFields,
@@ -48,11 +49,7 @@ class ConfigHandler(ApiHandler):
             questionnaire=_questionnaire(services),
             chat=_chat(config),
             discord=_chat(config),
-            bedrock=BedrockConfigFields(
-                enabled=config.bedrock.enabled,
-                prefix=config.bedrock.prefix,
-                username_regex=config.bedrock.username_regex,
-            ),
+            bedrock=to_reply(BedrockConfigFields, config.bedrock),
             ws_port=None,
         )
         return ConfigReply(config=public)

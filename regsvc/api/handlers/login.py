@@ -8,6 +8,7 @@ from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
 from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
 from regsvc.api.handlers.chat_claims import claim_at_login
+from regsvc.api.replies import to_reply
 from regsvc.api.types.login import InvalidTokenReply, LoginReply, LoginRequest, ValidTokenReply, VerifyTokenRequest
 from regsvc.api.types.messages import MessageReply, milliseconds_of
 from regsvc.core import errors
@@ -33,15 +34,8 @@ class LoginHandler(ApiHandler):
         logged_in = await self.services.logins.log_in(
             request.username, request.password, audience, self.caller, totp=request.totp, captcha=request.captcha
         )
-        return LoginReply(
-            token=logged_in.token,
-            expires_at=milliseconds_of(logged_in.expires_at),
-            username=logged_in.username,
-            email=logged_in.email,
-            status=logged_in.status,
-            is_admin=logged_in.is_admin,
-            chat=await claim_at_login(self, logged_in.username, request.link_token),
-        )
+        chat = await claim_at_login(self, logged_in.username, request.link_token)
+        return to_reply(LoginReply, logged_in, chat=chat)
 
 
 class AdminLoginHandler(LoginHandler):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
+from regsvc.api.replies import to_reply
 from regsvc.api.types.messages import MessageReply
 from regsvc.api.types.passwords import (
     ChangePasswordReply,
@@ -22,7 +23,7 @@ class ChangePasswordHandler(ApiHandler):
         decided = await self.services.password_changes.change_own(
             self.require_session(), request.current_password, request.new_password, self.caller
         )
-        return ChangePasswordReply(message=self.message("password_changed"), warnings=list(decided.warnings))
+        return to_reply(ChangePasswordReply, decided, message=self.message("password_changed"))
 
 
 class ForgotPasswordHandler(ApiHandler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.types.messages import milliseconds_of
+from regsvc.api.replies import to_reply
 from regsvc.api.types.questionnaire import (
     AnswerFields,
     OptionFields,
@@ -46,16 +46,12 @@ class SubmitQuestionnaireHandler(ApiHandler):
             key = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
         else:
             key = "questionnaire_failed"
-        return SubmitQuestionnaireReply(
+        return to_reply(
+            SubmitQuestionnaireReply,
+            submitted,
             message=self.message(key, score=submitted.score, passScore=submitted.pass_score),
-            token=submitted.token,
-            score=submitted.score,
-            max_score=submitted.max_score,
-            pass_score=submitted.pass_score,
             passed=submitted.is_passed,
             manual_review_required=submitted.requires_review,
-            submitted_at=milliseconds_of(submitted.submitted_at),
-            expires_at=milliseconds_of(submitted.expires_at),
         )
 
 

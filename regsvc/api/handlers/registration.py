@@ -7,7 +7,7 @@ from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, endpoint
 from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
 from regsvc.api.handlers.chat_cookie import cookie_tokens
-from regsvc.api.types.messages import epoch_milliseconds
+from regsvc.api.replies import to_reply
 from regsvc.api.types.registration import (
     NameStatusFields,
     RegisterReply,
@@ -36,11 +36,7 @@ class SendCodeHandler(ApiHandler):
         if request.language is not None and request.language not in self.services.translations.languages:
             raise errors.InvalidField("language")
         sent = await self.services.verification.send_code(request.email, request.purpose, self.caller, request.captcha)
-        return SendCodeReply(
-            message=self.message("code_sent"),
-            remaining_seconds=sent.remaining_seconds,
-            expires_in_seconds=sent.expires_in_seconds,
-        )
+        return to_reply(SendCodeReply, sent, message=self.message("code_sent"))
 
 
 class RegisterHandler(ApiHandler):
@@ -81,12 +77,7 @@ class RegisterHandler(ApiHandler):
         )
         registered = await self.services.registration.register(application, self.caller)
         key = "registered_approved" if registered.status == "approved" else "registered_pending"
-        return RegisterReply(
-            message=self.message(key, username=registered.username),
-            username=registered.username,
-            email=registered.email,
-            status=registered.status,
-        )
+        return to_reply(RegisterReply, registered, message=self.message(key, username=registered.username))
 
 
 class StatusHandler(ApiHandler):
@@ -107,14 +98,7 @@ class ReviewStatusHandler(StatusHandler):
             raise errors.UserNotFound
         if not found.is_whole:
             return ReviewStatusReply(username=found.username, status=found.status)
-        return ReviewStatusReply(
-            username=found.username,
-            status=found.status,
-            reason=found.reason,
-            email=found.email,
-            reviewed_at=epoch_milliseconds(found.reviewed_at),
-            ban_expires_at=epoch_milliseconds(found.ban_expires_at),
-        )
+        return to_reply(ReviewStatusReply, found)
 
 
 class UserStatusHandler(StatusHandler):
@@ -128,12 +112,4 @@ class UserStatusHandler(StatusHandler):
 def _name_status(found: UserStatus) -> NameStatusFields:
     if not found.is_whole:
         return NameStatusFields(registered=True, username=found.username, status=found.status)
-    return NameStatusFields(
-        registered=True,
-        username=found.username,
-        status=found.status,
-        reason=found.reason,
-        email=found.email,
-        reviewed_at=epoch_milliseconds(found.reviewed_at),
-        ban_expires_at=epoch_milliseconds(found.ban_expires_at),
-    )
+    return to_reply(NameStatusFields, found, registered=True)

@@ -9,6 +9,7 @@ from msgspec import UNSET
 from regsvc import __version__
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
+from regsvc.api.replies import to_reply
 from regsvc.api.types.messages import epoch_milliseconds
 from regsvc.api.types.server import (
     DownloadFields,
@@ -75,15 +76,6 @@ class DownloadsHandler(ApiHandler):
         """List the files that this host offers to players, such as a client or a resource pack."""
         return DownloadsReply(
             resources=[
-                DownloadFields(
-                    id=name,
-                    name=download.name,
-                    description=download.description,
-                    version=download.version,
-                    size=download.size,
-                    url=download.url,
-                    icon=download.icon,
-                )
-                for name, download in self.services.config.downloads.items()
+                to_reply(DownloadFields, download, id=name) for name, download in self.services.config.downloads.items()
             ]
         )

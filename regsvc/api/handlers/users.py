@@ -39,12 +39,10 @@ class UpdateUserHandler(ApiHandler):
     )
     async def post(self, request: UpdateUserRequest) -> UpdateUserReply:
         """Change your own e-mail address, or verify the current one. The old address is notified."""
-        wished = EmailChangeRequest(request.email, request.code.strip(), request.current_password)
+        change = EmailChangeRequest(request.email, request.code.strip(), request.current_password)
         changes = self.services.self_service.email_changes
-        changed = await changes.change_own(self.require_session(), wished, self.caller)
-        return UpdateUserReply(
-            message=self.message("email_changed"), email=changed.email, warnings=list(changed.warnings)
-        )
+        changed = await changes.change_own(self.require_session(), change, self.caller)
+        return to_reply(UpdateUserReply, changed, message=self.message("email_changed"))
 
 
 class DeleteUserHandler(ApiHandler):
@@ -61,11 +59,7 @@ class DeleteUserHandler(ApiHandler):
         decided = await self.services.self_service.deletion.delete(
             self.require_session(), request.given_password, request.totp, self.caller
         )
-        return DeleteUserReply(
-            message=self.message("deleted_own", username=decided.username),
-            username=decided.username,
-            warnings=list(decided.warnings),
-        )
+        return to_reply(DeleteUserReply, decided, message=self.message("deleted_own", username=decided.username))
 
 
 class ExportUserHandler(ApiHandler):
@@ -77,7 +71,6 @@ class ExportUserHandler(ApiHandler):
             ExportUserReply,
             export,
             message=self.message("exported"),
-            success=True,
             user=to_reply(ExportedUser, export.user),
             reviews=[to_reply(ExportedReview, review) for review in export.reviews],
             sessions=[to_reply(SessionFields, session) for session in export.sessions],
