@@ -118,19 +118,48 @@ def read_server_properties(path: Path) -> ServerProperties:
     )
 
 
-def find_uuid(path: Path | None, name: str) -> str | None:
+class PropertiesFile:
+    """A server's `server.properties`, cached. May be shared by threads.
+
+    Only `refresh` touches the file, so that `current` may be asked inside a transaction.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._loaded: object = _UNKNOWN  # the stamp of `current`
+        self._current: ServerProperties | None = None
+        self.refresh()
+
+    @property
+    def current(self) -> ServerProperties | None:
+        """The values found by the last `refresh`; None: there is no path, or the file is missing or unreadable."""
+        return self._current
+
+    def refresh(self) -> ServerProperties | None:
+        """Read the file again if it has changed, and return its values as `current` does. Blocking."""
+        if self._path is None:
+            return None
+        with self._lock:
+            try:
+                stamp = _find_stamp(self._path)
+                if stamp != self._loaded:
+                    self._current = None if stamp is None else read_server_properties(self._path)
+                    self._loaded = stamp
+            except (OSError, ServerFileError) as problem:
+                log.debug("server.properties counts as missing: %s", problem)
+                self._current, self._loaded = None, _UNKNOWN  # the next refresh tries again
+            return self._current
+
+
+def find_uuid(properties: ServerProperties | None, name: str) -> str | None:
     """Return the UUID that a server in offline mode gives the player of this exact name.
 
-    `path` is its `server.properties`. None where the name alone does not decide: in online mode, or where the file is
-    missing or unreadable.
+    None where the name alone does not decide: in online mode, or where the server's properties are unknown.
     """
-    if path is None:
+    if properties is None or properties.online_mode:
         return None
-    try:
-        is_online = read_server_properties(path).online_mode
-    except ServerFileError:
-        return None
-    return None if is_online else _offline_uuid(name)
+    return _offline_uuid(name)
 
 
 def _offline_uuid(name: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from peewee import PeeweeException
 
 from plugin_bridge.authme.config import AuthMeConfig
-from plugin_bridge.server.files import OpsFile
+from plugin_bridge.server.files import OpsFile, PropertiesFile
 from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import Config
 from regsvc.core import clock
@@ -35,6 +35,7 @@ class AppContext:
     location: DatabaseLocation
     keys: Keys
     ops: OpsFile
+    server_properties: PropertiesFile
     now: Clock
 
     def level_of(self, username: str) -> int:
@@ -75,4 +76,6 @@ def open_context(config: Config, now: Clock = clock.now) -> AppContext:
     keys = load_keys(config.auth, config.server.state_dir)
     check_recorded_location(config.server.state_dir, location)
     bind_models(location.database)
-    return AppContext(config, authme, location, keys, OpsFile(config.game.ops_path, config.game.operators), now)
+    ops = OpsFile(config.game.ops_path, config.game.operators)
+    properties = PropertiesFile(config.game.server_properties_path)
+    return AppContext(config, authme, location, keys, ops, properties, now)

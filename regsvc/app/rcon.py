@@ -1,8 +1,8 @@
 """Wiring of the game server's remote console."""
 
 from collections.abc import Callable
-from functools import partial
 
+from plugin_bridge.server.rcon import RconAddress
 from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
 from regsvc.notifications.delivery import DeliveryWorker
@@ -18,9 +18,16 @@ def wire_rcon(context: AppContext, runtime: RuntimeParts, reconcile: Callable[[s
     `reconcile` is called with the lower-case name of a player once the player was kicked.
     """
     config, now = context.config, context.now
-    find_address = partial(find_rcon_address, config.game)
+    properties = context.server_properties
+
+    def find_current_address() -> RconAddress | None:
+        return find_rcon_address(config.game, properties.refresh())
+
+    def find_known_address() -> RconAddress | None:
+        return find_rcon_address(config.game, properties.current)
+
     outbox = Outbox(now, KIND, RCON_RETRY_POLICY)
     store = RconStore(context.location.database, outbox, reconcile, runtime.metrics.count_console_command)
-    transport = RconTransport(find_address, runtime.translations, config.server.name, now)
+    transport = RconTransport(find_current_address, runtime.translations, config.server.name, now)
     runtime.delivery_workers.add(DeliveryWorker(runtime.worker, store, transport))
-    return RconQueue(outbox, find_address, config.game.on_ban, config.server.language, now)
+    return RconQueue(outbox, find_known_address, config.game.on_ban, config.server.language, now)

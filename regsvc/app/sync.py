@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from plugin_bridge.server.files import find_uuid
 from regsvc.app.auth import AuthParts
@@ -51,7 +50,10 @@ def wire_sync(
     console = wire_rcon(context, runtime, reconcile_after_kick)
     transitions = Transitions(auth.audit, mail_queue, wire_webhook(context, runtime), console, now)
     records = SyncRecords(database, now)
-    find_game_uuid = partial(find_uuid, config.game.server_properties_path)
+
+    def find_game_uuid(username: str) -> str | None:
+        return find_uuid(context.server_properties.current, username)
+
     steps = StepContext(players, records, transitions, auth.audit, now, find_game_uuid, console)
     reconciler = Reconciler(database, steps, runtime.live, context.ops.names)
     service = SyncService(

@@ -60,7 +60,9 @@ class Daemon:
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # the last to be asked
         self._application = make_application(app.services, pages=pages)
         self._reloader = Reloader(app.context.config, read_config, self._apply_config)
-        self._game_files = GameFileWatcher(app.context.config, app.context.authme, app.live.apply_authme)
+        self._game_files = GameFileWatcher(
+            app.context.config, app.context.authme, app.context.server_properties, app.live.apply_authme
+        )
         app.runtime_parts.metrics.register(RestartCollector(self._game_files))
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()

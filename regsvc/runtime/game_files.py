@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.config_changes import plan_change
-from plugin_bridge.server.files import ServerFileError, ServerProperties, read_server_properties
+from plugin_bridge.server.files import PropertiesFile
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme
 
@@ -21,14 +21,15 @@ log = logging.getLogger(__name__)
 
 POLL_INTERVAL: Final = timedelta(seconds=2)
 
-_Stamp = tuple[int, int, int] | None  # inode, size, mtime in ns; None: no such file, or it may not be looked at
+# inode, size, mtime and ctime in ns; None: no such file, or it may not be looked at
+_Stamp = tuple[int, int, int, int] | None
 _PROPERTY_NAMES: Final = {
     "rcon_enabled": "enable-rcon",
     "rcon_ip": "rcon.ip",
     "rcon_port": "rcon.port",
     "rcon_password": "rcon.password",
 }
-_NEVER_READ: Final = (-1, -1, -1)
+_NEVER_READ: Final = (-1, -1, -1, -1)
 
 
 class _WatchedFile:
@@ -56,16 +57,24 @@ class GameFileWatcher:
     """
 
     def __init__(
-        self, config: Config, running: AuthMeConfig | None, apply_config: Callable[[AuthMeConfig], None]
+        self,
+        config: Config,
+        running: AuthMeConfig | None,
+        properties: PropertiesFile,
+        apply_config: Callable[[AuthMeConfig], None],
     ) -> None:
-        """`apply_config` receives the new effective config on the loop; it raises `ConfigError` if it is unusable."""
+        """`apply_config` receives the new effective config on the loop; it raises `ConfigError` if it is unusable.
+
+        `properties` is refreshed when its file has changed.
+        """
         self._config = config
         self._running = running
         self._apply_config = apply_config
         self._waiting: tuple[str, ...] = ()
         self._authme = _WatchedFile(config.authme_config_path)
         self._server = _WatchedFile(config.game.server_properties_path)
-        self._properties = _read_properties(config.game.server_properties_path)
+        self._properties_file = properties
+        self._properties = properties.current
 
     @property
     def needs_restart(self) -> bool:
@@ -104,9 +113,9 @@ class GameFileWatcher:
         self._waiting = waiting
 
     async def _poll_properties(self) -> None:
-        if not await self._server.has_changed():
+        if not await self._server.has_changed() and self._properties is not None:
             return
-        read = await asyncio.to_thread(_read_properties, self._server.path)
+        read = await asyncio.to_thread(self._properties_file.refresh)
         if read is None and self._properties is not None:
             log.warning(
                 "server.properties is missing or unreadable: the game's address, RCON and UUIDs are unknown until it "
@@ -144,13 +153,4 @@ def _find_stamp(path: Path | None) -> _Stamp:
         status = path.stat()
     except OSError:
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _read_properties(path: Path | None) -> ServerProperties | None:
-    if path is None:
-        return None
-    try:
-        return read_server_properties(path)
-    except ServerFileError:
-        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

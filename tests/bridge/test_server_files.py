@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.server.files import OpsFile, ServerFileError, ServerProperties, read_server_properties
+from plugin_bridge.server.files import (
+    OpsFile,
+    PropertiesFile,
+    ServerFileError,
+    ServerProperties,
+    read_server_properties,
+)
 
 
 def write_ops(path: Path, **levels: object) -> None:
@@ -175,3 +181,35 @@ class TestServerProperties:
 
     def test_the_password_does_not_show(self, properties_path: Path) -> None:
         assert "s3cret" not in repr(read(properties_path, "rcon.password=s3cret"))
+
+
+class TestPropertiesFile:
+    def test_a_change_shows_at_the_next_refresh_and_not_before(self, properties_path: Path) -> None:
+        properties_path.write_text("max-players=5\n", "utf-8")
+        file = PropertiesFile(properties_path)
+        properties_path.write_text("max-players=50\n", "utf-8")
+        assert file.current == ServerProperties(max_players=5)
+        assert file.refresh() == file.current == ServerProperties(max_players=50)
+
+    def test_a_file_that_did_not_change_is_not_opened(
+        self, properties_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        properties_path.write_text("max-players=5\n", "utf-8")
+        file = PropertiesFile(properties_path)
+        monkeypatch.setattr(Path, "open", None)
+        assert file.refresh() == ServerProperties(max_players=5)
+
+    def test_a_file_that_is_missing_or_broken_is_unknown_until_it_is_back(self, properties_path: Path) -> None:
+        file = PropertiesFile(properties_path)
+        assert file.current is None
+        properties_path.write_text("max-players=5\n", "utf-8")
+        assert file.refresh() == ServerProperties(max_players=5)
+        properties_path.unlink()
+        properties_path.mkdir()
+        assert file.refresh() is None
+        properties_path.rmdir()
+        properties_path.write_text("max-players=6\n", "utf-8")
+        assert file.refresh() == ServerProperties(max_players=6)
+
+    def test_without_a_path_nothing_is_known(self) -> None:
+        assert PropertiesFile(None).refresh() is None

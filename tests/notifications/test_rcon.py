@@ -34,9 +34,15 @@ def make_played(request: pytest.FixtureRequest, tmp_path: Path, console: RconSer
 
     def make(**game: object) -> Stack:
         environment = {VARIABLE: str(tmp_path / "kill-at")}
-        stack = Stack(request.param, tmp_path, server, config={"game": game}, environment=environment)
+        stack = Stack(
+            request.param,
+            tmp_path,
+            server,
+            config={"game": game},
+            properties=console.properties,
+            environment=environment,
+        )
         stacks.append(stack.__enter__())
-        stack.game.write_properties(**console.properties)  # found without a restart
         return stack
 
     yield make
@@ -66,6 +72,22 @@ def test_olivia_bans_bob_who_is_online_and_he_is_out(make_played: MakeStack, con
     assert console.wait_for("kick") == [f"kick {bob.name} You are banned from Game server: griefing op Mallory"]
     assert console.online == {"Carol"}
     ask_until(lambda: scrape(stack.daemon).of("companion_console_commands_total", outcome="sent"), lambda n: n >= 2)
+
+
+def test_a_console_that_moves_is_found_without_a_restart(make_played: MakeStack, console: RconServer) -> None:
+    stack = make_played()
+    bob = stack.approved("bob")
+    synced(stack, bob)
+    with rcon_server() as elsewhere:
+        elsewhere.online = {bob.name}
+        stack.game.write_properties(**{**console.properties, "enable_rcon": "false"})
+        assert stack.daemon.wait_for_log("server.properties has changed; now in effect: enable-rcon")
+        stack.decides("ban", bob)
+        assert [order["template"] for order in orders(stack)] == ["kick_first"]
+        stack.game.write_properties(**elsewhere.properties)
+        assert stack.daemon.wait_for_log("now in effect: enable-rcon, rcon.port")
+        stack.decides("delete", bob)
+        elsewhere.wait_for("kick")
 
 
 def test_an_approval_kicks_first_and_the_row_follows(make_played: MakeStack, console: RconServer) -> None:

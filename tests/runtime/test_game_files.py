@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig
+from plugin_bridge.server.files import PropertiesFile
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme
@@ -33,7 +34,8 @@ class Watching:
         self.taken: list[AuthMeConfig] = []
         self.refuses = False
         config: Config = load_config(None, {}, {"game.directory": str(game.directory)})
-        self.watch = GameFileWatcher(config, read_authme(config), self._take)
+        self.properties = PropertiesFile(game.properties_file)
+        self.watch = GameFileWatcher(config, read_authme(config), self.properties, self._take)
         self.look()
 
     def look(self) -> None:

@@ -67,16 +67,18 @@ class Stack:
         config: Mapping[str, Mapping[str, Any]] | None = None,
         shape: TableShape = TableShape.FRESH,
         authme: Mapping[str, object] | None = None,
+        properties: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
         is_quick: bool = True,
     ) -> None:
-        """`authme` changes keys of AuthMe's config.yml, by their paths; the rest is the daemon's."""
+        """`authme` changes keys of AuthMe's config.yml, by their paths; `properties` are for server.properties."""
         self.kind = kind
         self._directory = directory
         self._mariadb = mariadb
         self._config = config or {}
         self._shape = shape
         self._authme_changes = authme
+        self._properties = properties or {}
         self._environment = environment
         self._is_quick = is_quick
         self._numbers = itertools.count(1)
@@ -91,6 +93,7 @@ class Stack:
     def __enter__(self) -> "Stack":
         with ExitStack() as stack:
             self.game = write_game_server(self._directory / "game")
+            self.game.write_properties(**self._properties)
             self.game.authme_directory.mkdir(parents=True)
             self.table = AuthMeTable(self._place(stack), shape=self._shape)
             create_table(self.table)

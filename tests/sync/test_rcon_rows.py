@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plugin_bridge.server.rcon import RconAddress
 from regsvc.accounts.player_warnings import AUTHME_CACHE_ON, STILL_ONLINE_RCON_OFF
 from regsvc.core.i18n import load_translations
 from regsvc.database.models import OutboxEntry, User
@@ -38,7 +39,11 @@ class ManualDelivery:
 
     def __init__(self, services: ServiceHarness) -> None:
         self._services = services
-        find_address = partial(find_rcon_address, services.app.context.config.game)
+        context = services.app.context
+
+        def find_address() -> RconAddress | None:
+            return find_rcon_address(context.config.game, context.server_properties.refresh())
+
         self._transport = RconTransport(find_address, load_translations(), "Oakvale", services.clock)
         reconcile = partial(services.app.reconciler.reconcile, may_adopt=False)
         outbox = Outbox(services.clock, KIND, RCON_RETRY_POLICY)
@@ -427,6 +432,18 @@ def test_what_is_kept_of_an_order_is_no_secret(services_with_console: ServiceHar
     assert json.loads(last_order().payload) == {"cause": "banned", "reason": "griefing"}
     kept = str(list(OutboxEntry.select().where(OutboxEntry.kind == KIND).dicts()))
     assert console.password not in kept
+
+
+def test_no_decision_reads_the_servers_file(
+    services_with_console: ServiceHarness, console: RconServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would keep a transaction open."""
+    services = services_with_console
+    monkeypatch.setattr("plugin_bridge.server.files.read_server_properties", None)
+    monkeypatch.setattr("plugin_bridge.server.files.PropertiesFile.refresh", None)
+    services.approved("Bob")
+    services.decide("ban", "Bob")
+    assert [order for order, _name, _outcome in orders()] == ["kick_first", "kick"]
 
 
 @pytest.fixture

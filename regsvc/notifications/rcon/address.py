@@ -1,41 +1,24 @@
-"""Address of the game's remote console (RCON): from the config, else from server.properties as it is now."""
+"""Address of the game's remote console (RCON): from the config, else from server.properties."""
 
-import logging
-
-from plugin_bridge.server.files import ServerFileError, ServerProperties, read_server_properties
+from plugin_bridge.server.files import ServerProperties
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.sections import GameSection
 from regsvc.core.addresses import connect_host
 
-log = logging.getLogger(__name__)
 
+def find_rcon_address(game: GameSection, properties: ServerProperties | None) -> RconAddress | None:
+    """Return the console's address; None where `game.rcon` is off, or "auto" and the server does not enable RCON.
 
-def find_rcon_address(game: GameSection) -> RconAddress | None:
-    """Return the console's address; None where `game.rcon` is off, or "auto" and server.properties does not enable it.
-
-    Blocking: reads server.properties each time. A server that listens on all addresses is reached on loopback, since
-    the companion runs on the same machine.
+    `properties` None: the file is missing or unreadable, and the server's own defaults count, with RCON off. A
+    server that listens on all interfaces is contacted on loopback: it runs on this machine.
     """
     if game.rcon is False:
         return None
-    properties = _read(game)
-    listens_at = properties.rcon_ip or properties.server_ip
-    if game.rcon is not True and not properties.rcon_enabled:
+    known = properties or ServerProperties()
+    if game.rcon is not True and not known.rcon_enabled:
         return None
     return RconAddress(
-        game.rcon_host or connect_host(listens_at),
-        game.rcon_port or properties.rcon_port,
-        game.rcon_password or properties.rcon_password,
+        game.rcon_host or connect_host(known.rcon_ip or known.server_ip),
+        game.rcon_port or known.rcon_port,
+        game.rcon_password or known.rcon_password,
     )
-
-
-def _read(game: GameSection) -> ServerProperties:
-    """Return server.properties; the game's defaults, in which RCON is disabled, where it cannot be read."""
-    path = game.server_properties_path
-    if path is None:
-        return ServerProperties()
-    try:
-        return read_server_properties(path)
-    except ServerFileError as error:
-        log.debug("RCON counts as disabled: %s", error)
-        return ServerProperties()

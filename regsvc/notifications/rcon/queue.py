@@ -41,7 +41,7 @@ class RconQueue:
     def __init__(
         self, outbox: Outbox, find_address: Callable[[], RconAddress | None], on_ban: OnBan, language: str, now: Clock
     ) -> None:
-        """`find_address` returns the console's current address, or None if RCON is off."""
+        """`find_address` returns the console's last known address without blocking, or None if RCON is off."""
         self._outbox = outbox
         self._find_address = find_address
         self._on_ban = on_ban
