@@ -437,7 +437,6 @@ def test_what_is_kept_of_an_order_is_no_secret(services_with_console: ServiceHar
 def test_no_decision_reads_the_servers_file(
     services_with_console: ServiceHarness, console: RconServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would keep a transaction open."""
     services = services_with_console
     monkeypatch.setattr("plugin_bridge.server.files.read_server_properties", None)
     monkeypatch.setattr("plugin_bridge.server.files.PropertiesFile.refresh", None)
