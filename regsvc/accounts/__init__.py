@@ -1,1 +1,1 @@
-"""Operations on accounts: what touches both our user and AuthMe's player."""
+"""Operations on accounts: on both our user and AuthMe's player."""

@@ -1,4 +1,4 @@
-"""Another e-mail address for a user: proven by a code, request by who knows the password, told to the old address."""
+"""Change of a user's e-mail address: verified by a code, confirmed by the password, announced to the old address."""
 
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ from regsvc.users.email_owners import claim
 
 @dataclass(frozen=True)
 class EmailChangeRequest:
-    """The new address, and what has to be shown for it."""
+    """The new address, its verification code and the user's password."""
 
     email: str
     code: str = field(repr=False)
@@ -31,7 +31,7 @@ class EmailChangeRequest:
 
 @dataclass(frozen=True)
 class EmailChangeResult:
-    """The address as it stands now, and what the caller should know of the player's row."""
+    """The address in force now, and warnings about the player's row."""
 
     email: str
     warnings: tuple[str, ...]
@@ -39,7 +39,7 @@ class EmailChangeResult:
 
 @dataclass(frozen=True)
 class EmailChanges:
-    """Changes a user's e-mail address, or proves the one he has. Sessions stay; mailed links end."""
+    """Changes a user's e-mail address, or verifies the current one. Sessions stay; mailed links are revoked."""
 
     database: Database
     worker: Worker
@@ -53,8 +53,10 @@ class EmailChanges:
     async def change_own(
         self, session: VerifiedSession, request: EmailChangeRequest, caller: Caller
     ) -> EmailChangeResult:
-        """Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login), `InvalidCode`
-        and, only after a right code, `EmailTaken`. A refusal spends nothing but the try of a wrong code.
+        """Change the address of the session's user.
+
+        Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login), `InvalidCode` and, only
+        after a right code, `EmailTaken`. A refusal spends nothing but an attempt at a wrong code.
         """
         address = self.verification.parse(request.email)
         identity = await self.checker.check_owner(session, request.current_password, caller)
@@ -68,7 +70,7 @@ class EmailChanges:
         try:
             with self.database.atomic():
                 warnings = self._change_in_transaction(identity, address, code, caller)
-        except IntegrityError as error:  # somebody proved the same address at the same moment
+        except IntegrityError as error:  # another request verified the same address at the same time
             if not violates_unique(error):
                 raise
             raise errors.EmailTaken from None

@@ -1,4 +1,4 @@
-"""Whom a name at login means, and what the password shown with it is checked against."""
+"""Lookup of the account that a login names, and of the password to check."""
 
 from dataclasses import dataclass, field
 
@@ -16,46 +16,46 @@ from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
 
 _NOBODY = "@"
-"""A name that no player has: an unknown e-mail is looked up as long as a known one."""
+"""A name that no player has, so that looking up an unknown e-mail address takes as long as a known one."""
 
 
 @dataclass(frozen=True)
 class LoginIdentity:
-    """Whom a login may turn out to be. `stored` None: nobody, or nobody with a password."""
+    """The account a login names. `stored` None: there is no such account, or it has no password."""
 
     key: str
-    """The lower-case name that was meant; what was typed, where it names nobody."""
+    """The lower-case name of the account; what was typed if there is none."""
     username: str
     stored: StoredPassword | None = field(repr=False)
     user_id: int | None = None
     token_generation: int = 0
     is_known_client: bool = False
     is_own_password: bool = False
-    """Whether `stored` is what the user set through us, so that it opens a row that came back."""
+    """Whether `stored` was set through us, so that it reclaims a row that another player registered."""
     totp_secret: str | None = field(default=None, repr=False)
-    """The second factor of the player; None: the password alone will do."""
+    """The player's second factor; None: the password is enough."""
     last_totp_step: int | None = None
     totp_step: int | None = None
-    """The half minute of the code that was shown; it is still to be spent."""
+    """The time step of the code that was shown, still to be used (`use_time_step`)."""
     rehashed: StoredPassword | None = field(default=None, repr=False)
-    """What is to stand in the player's row instead of `stored`, which is of a legacy algorithm; None: nothing else."""
+    """Replacement in the player's row for `stored`, which uses a legacy algorithm; None: no replacement."""
 
 
 class LoginLookup:
-    """Looks names up. Blocking: a rule for a worker thread."""
+    """Looks up accounts for logins. Blocking: for a worker thread."""
 
     def __init__(self, reconciler: Reconciler, known_clients: KnownClients) -> None:
         self._reconciler = reconciler
         self._known_clients = known_clients
 
     def find(self, name: str, caller: Caller) -> LoginIdentity:
-        """Whom this name, or verified e-mail, means.
+        """Return the account with this name or verified e-mail address.
 
         Raises `AuthMeUnavailable`: a row that cannot be read may have a lock, another password or a second factor.
         """
         key = _key_of(name)
         try:
-            # nobody has proven anything yet: what is braked for many names stays for a run of the sync
+            # the client has proven nothing yet: mass changes that are held back wait for a sync run
             self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
             account = self._reconciler.load(key or _NOBODY)
         except PlayersUnavailable as error:
@@ -82,7 +82,7 @@ class LoginLookup:
 
 
 def _key_of(name: str) -> str | None:
-    """The lower-case name; with an @ that of the user with this verified e-mail. None: there cannot be one."""
+    """Return the lower-case name; for an e-mail address that of its verified owner. None: there is no such account."""
     if "@" not in name:
         return name.lower() if 0 < len(name) <= 255 else None
     try:
@@ -94,7 +94,7 @@ def _key_of(name: str) -> str | None:
 
 
 def _players_password(account: Account) -> StoredPassword | None:
-    """Of a name that only AuthMe knows."""
+    """Return the password of a player without a user, or None if locked."""
     player = account.player
     if player is None or player.is_locked:
         return None
@@ -102,9 +102,9 @@ def _players_password(account: Account) -> StoredPassword | None:
 
 
 def _password_of(account: Account) -> tuple[StoredPassword | None, bool]:
-    """What a user's password is checked against, and whether it is the one set through us.
+    """Return the password to check for a user, and whether it was set through us.
 
-    The row only if it is that of the last sync_record and not locked; never a hash from a row that appeared.
+    AuthMe's row counts only if it is the last synced one and not locked; a row that appeared since never counts.
     """
     user, sync_record, player = account.user, account.sync_record, account.player
     assert user is not None
@@ -123,9 +123,9 @@ def _password_of(account: Account) -> tuple[StoredPassword | None, bool]:
 
 
 def _second_factor(account: Account) -> str | None:
-    """The secret in the player's row, locked or not, whichever password is checked.
+    """Return the TOTP secret in the player's row, locked or not, whichever password is checked.
 
-    Not one in a row that appeared: it is the stranger's, and the owner's password empties it.
+    A secret in a row that appeared since the last sync is not the owner's: reclaiming the row empties it.
     """
     player, sync_record = account.player, account.sync_record
     if player is None or not player.totp or not player.totp.strip():
@@ -136,10 +136,10 @@ def _second_factor(account: Account) -> str | None:
 
 
 def require_account_owner(database: Database, identity: LoginIdentity) -> User:
-    """The user, held until the transaction ends.
+    """Return the user of a checked password, locked until the transaction ends.
 
-    Raises `Unauthorized` where his sessions have ended since the password was checked: whatever did that (an admin's
-    reset, a ban, a deletion) is the newer word.
+    Raises `Unauthorized` if the user's sessions were revoked since the password was checked: the cause (an admin's
+    reset, a ban, a deletion) is the newer decision.
     """
     query = User.select().where(User.username_key == identity.key)
     user: User | None = (query.for_update() if database.for_update else query).first()

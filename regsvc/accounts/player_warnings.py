@@ -1,4 +1,4 @@
-"""What a caller is told when the game does not follow at once."""
+"""Warnings to the caller when a decision does not reach the game at once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.sync.reconciler import ReconcileResult
 
 PLAYER_PENDING: Final = "player_pending"
-"""AuthMe's table is busy or away, the wish is committed, and the sync fulfils it."""
+"""AuthMe's table is busy or unavailable; the intent is committed, and the sync carries it out."""
 STILL_ONLINE_RCON_OFF: Final = "still_online_rcon_off"
-"""AuthMe's row says that the player is in the game, and nobody can throw him out."""
+"""AuthMe's row says that the player is in the game, and without RCON the player cannot be kicked."""
 AUTHME_CACHE_ON: Final = "authme_cache_on"
-"""AuthMe goes by what it remembers, for up to a quarter of an hour: DataSource.caching is true in its config."""
+"""AuthMe may use cached rows for up to 15 minutes: `DataSource.caching` is true in its config."""
 
 MEANINGS: Final[Mapping[str, str]] = {
-    PLAYER_PENDING: "AuthMe's table is busy or away; the game follows with the next sync",
-    STILL_ONLINE_RCON_OFF: "the player seems to be in the game, and stays there: RCON is off (see `companion doctor`)",
-    AUTHME_CACHE_ON: "AuthMe may go by what it remembers for up to a quarter of an hour (see `companion doctor`)",
+    PLAYER_PENDING: "AuthMe's table is busy or unavailable; the game follows with the next sync",
+    STILL_ONLINE_RCON_OFF: "the player seems to be in the game and stays there: RCON is off (see `companion doctor`)",
+    AUTHME_CACHE_ON: "AuthMe may use cached data for up to 15 minutes (see `companion doctor`)",
 }
 """Each warning in a sentence, for the command line."""
 
@@ -36,7 +36,7 @@ class PlayerWarnings:
     live: LiveConfig
 
     def before(self, decision: str, key: str) -> set[str]:
-        """`decision` is a transition or "password". Blocking, inside the transaction of the decision."""
+        """Return the warnings of a transition or of "password". Blocking, inside the decision's transaction."""
         if not self.players.is_enabled or decision in _LEAVES_ROWS_ALONE:
             return set()
         warnings = {AUTHME_CACHE_ON} if self.live.authme.is_cached else set()
@@ -48,11 +48,11 @@ class PlayerWarnings:
         try:
             return self.players.is_marked_online(key)
         except PlayersUnavailable:
-            return False  # which is told by whoever tries to write the row
+            return False  # writing the row adds the warning for this
 
 
 def warn_if_players_away(step: Callable[[str], object], key: str) -> set[str]:
-    """Do something about the player's row; AuthMe being away or refusing is a warning, the wish stays."""
+    """Run a step on the player's row; returns a warning if AuthMe is unavailable or refuses, and the intent stays."""
     try:
         done = step(key)
     except PlayersUnavailable:

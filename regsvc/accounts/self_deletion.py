@@ -1,4 +1,4 @@
-"""Users who delete themselves: what an admin's deletion does, by the owner's hand and for good."""
+"""Deletion of a user by the user: the effects of an admin's deletion, permanently."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ from regsvc.users.transitions import DecisionDetails
 
 @dataclass(frozen=True)
 class SelfDeletion:
-    """Deletes the owner of a session.
+    """Deletes the user of a session.
 
-    Nobody gets rid of a decision this way: a ban ends every session, and a rejected name stays held for
-    `reapply_after`. No operator either: his name would be free for whoever registers it in the game next.
+    It does not undo a decision: a ban revokes every session, and a rejected name stays reserved for `reapply_after`.
+    Operators cannot delete themselves: anyone could then register their name in the game.
     """
 
     database: Database
@@ -38,7 +38,9 @@ class SelfDeletion:
     now: Clock
 
     async def delete(self, session: VerifiedSession, password: str, totp: str | None, caller: Caller) -> DecisionResult:
-        """Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), `ProtectedOperator` and
+        """Delete the session's user.
+
+        Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), `ProtectedOperator` and
         `WrongStatus`.
         """
         identity = await self.checker.check_owner_with_totp(session, password, totp, caller)
@@ -69,7 +71,7 @@ class SelfDeletion:
             raise errors.WrongStatus(user.status)
 
     def _remove_address(self, user: User) -> None:
-        """The reviews stay as history of the name; whose mailbox it was does not. The owner is told a last time."""
+        """Remove the e-mail address from the user's reviews, which stay as history of the name, and mail the user."""
         is_own = (Review.username_key == user.username_key) & (Review.user_id == user.id)
         Review.update(email_key=None).where(is_own).execute()
         last = Review.select(Review.id).where(is_own).order_by(Review.id.desc()).first()

@@ -9,7 +9,7 @@ from regsvc.users.export import UserExport
 
 @dataclass(frozen=True)
 class SelfService:
-    """Change the e-mail address, take everything away, leave."""
+    """Change of the e-mail address, export and deletion."""
 
     email_changes: EmailChanges
     export: UserExport

@@ -1,4 +1,4 @@
-"""What everything else stands on: config, database, AuthMe's table, keys, operators."""
+"""Application context: config, database, AuthMe's table, keys and operators."""
 
 from dataclasses import dataclass
 
@@ -23,12 +23,12 @@ from regsvc.database.models import bind_models
 
 
 class DatabaseUnusable(Exception):
-    """The database is there, but does not let us work; `str()` says why."""
+    """The database is reachable but cannot be used; `str()` says why."""
 
 
 @dataclass(frozen=True)
 class AppContext:
-    """What everything else stands on: the database, AuthMe's table, the keys, the operators. Nothing is open yet."""
+    """Config, database, AuthMe's table, keys and operators. No connection is open yet."""
 
     config: Config
     authme: AuthMeConfig | None
@@ -39,19 +39,19 @@ class AppContext:
     now: Clock
 
     def level_of(self, username: str) -> int:
-        """How high an operator; 0 for none, or one below `auth.min_operator_level`."""
+        """Return the operator level; 0 for others, and for operators below `auth.min_operator_level`."""
         level = self.ops.level_of(username)
         return level if level >= self.config.auth.min_operator_level else 0
 
     def is_operator(self, username: str) -> bool:
-        """Whether the name is an operator's at this moment."""
+        """Whether the name belongs to an operator now."""
         return self.level_of(username) > 0
 
     def prepare(self) -> list[str]:
         """Migrate the database and bind this installation to it. Blocking.
 
-        Returns the migrations that were applied. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and what
-        the database raises while it is unreachable.
+        Returns the names of the applied migrations. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and
+        peewee's exceptions while the database is unreachable.
         """
         try:
             self.location.database.connect(reuse_if_open=True)
@@ -64,13 +64,13 @@ class AppContext:
                 raise
             raise DatabaseUnusable(
                 f"The database ({self.location.name}) cannot be used: {error_sentence(error)}. "
-                "What it lacks, companion doctor tells."
+                "Run `companion doctor` to see what it lacks."
             ) from error
         return applied
 
 
 def open_context(config: Config, now: Clock = clock.now) -> AppContext:
-    """Read what the config points at. Raises `ConfigError`, `UnusableKey`, `WrongDatabase`."""
+    """Read the files that the config names. Raises `ConfigError`, `UnusableKey`, `WrongDatabase`."""
     authme = read_authme(config)
     location = resolve_location(config, authme)
     keys = load_keys(config.auth, config.server.state_dir)

@@ -1,4 +1,4 @@
-"""What is known of the game server and of newer versions, wired."""
+"""Wiring of the game server's status, the plugin's version and update checks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from regsvc.runtime.updates import POLL_INTERVAL, Product, UpdateFeed, Updates
 
 @dataclass(frozen=True)
 class GameParts:
-    """Nobody here makes a request wait."""
+    """Watchers of the game server and of updates; requests read their last results without waiting."""
 
     updates: Updates
     plugin: PluginVersionCache
     game_status: GameStatus
     has_game: bool
-    """Whether the config tells where the game server is."""
+    """Whether the config names the game server."""
     find_game_address: Callable[[], GameAddress | None]
-    """Blocking; raises `ServerFileError`."""
+    """Return the game server's address or None. Blocking; raises `ServerFileError`."""
 
     def list_jobs(self) -> list[Job]:
-        """What is to be done by the clock; what is switched off is not in it."""
+        """Return the periodic jobs of the features that are on."""
         jobs = []
         if self.updates.is_enabled:
             jobs.append(
@@ -56,7 +56,7 @@ def wire_game(context: AppContext) -> GameParts:
 
 
 def _feeds(config: Config) -> dict[Product, UpdateFeed]:
-    """None where it is switched off."""
+    """Return the update feeds; none where updates are off."""
     if not config.updates.enabled:
         return {}
     addresses: dict[Product, str] = {"plugin": config.updates.plugin_url, "companion": config.updates.own_url}

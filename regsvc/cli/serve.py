@@ -1,4 +1,4 @@
-"""The daemon while it lives: opens the database, serves, does what is due, reloads, and stops in good order."""
+"""The daemon: opens the database, serves requests, runs jobs, reloads its config, and stops gracefully."""
 
 import asyncio
 import contextlib
@@ -39,25 +39,25 @@ from regsvc.web.pages import OWN_PAGES, PAGES
 log = logging.getLogger(__name__)
 
 _DRAIN = timedelta(seconds=8)
-_OPEN_AGAIN_EVERY = timedelta(seconds=2)
-_BREATH = timedelta(milliseconds=50)  # between two batches, so that requests never queue behind a long job
+_REOPEN_INTERVAL = timedelta(seconds=2)
+_BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 
 
 STARTUP_ERRORS = (
     *(ConfigError, UnusableKey, WrongDatabase, SchemaTooNew, BrokenTemplate, BrokenTranslation),
     *(DatabaseUnusable, SSLError, StateInUse),
 )
-"""What has to be mended before a start can succeed; each is a sentence."""
+"""Errors that the host has to fix before a start can succeed; `str()` of each is a sentence."""
 
 
 class Daemon:
-    """One life, on the event loop: `run` until a signal says stop."""
+    """Runs on the event loop until a signal stops it."""
 
     def __init__(self, app: App, read_config: Callable[[], Config]) -> None:
-        """`read_config` reads the config again, when a signal says so."""
+        """`read_config` reads the config again on SIGHUP."""
         self._app = app
         pages = [*HEALTH, *METRICS, *PAGES, *DOCS, *CHAT_PAGE]
-        pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # the last to be asked
+        pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
         self._application = make_application(app.services, pages=pages)
         self._reloader = Reloader(app.context.config, read_config, self._apply_config)
         self._game_files = GameFileWatcher(
@@ -66,11 +66,12 @@ class Daemon:
         app.runtime_parts.metrics.register(RestartCollector(self._game_files))
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()
-        self._refusal: Exception | None = None
+        self._fatal_error: Exception | None = None
 
     async def run(self, sockets: list[socket.socket], address: str) -> None:
-        """Serve on these sockets. Raises one of `STARTUP_ERRORS`, also later, when the database turns out to be none
-        of ours.
+        """Serve on these sockets until stopped.
+
+        Raises one of `STARTUP_ERRORS`, also later, when the database becomes reachable and proves to be another's.
         """
         self._listen_to_signals()
         reloading = asyncio.create_task(self._reloader.run(), name="reload")
@@ -93,11 +94,11 @@ class Daemon:
         self._app.runtime_parts.loop_lag.stop()
         self._app.runtime_parts.delivery_workers.stop()
         await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
-        if self._refusal is not None:
-            raise self._refusal
+        if self._fatal_error is not None:
+            raise self._fatal_error
 
     def _listen_to_signals(self) -> None:
-        # a closed terminal hangs up too, and means that its user has left
+        # closing a terminal sends SIGHUP too, and means stop
         has_terminal = sys.stdin is not None and sys.stdin.isatty()
         on_hang_up = self._stop.set if has_terminal else self._reloader.request_reload
         loop = asyncio.get_running_loop()
@@ -110,13 +111,13 @@ class Daemon:
         self._app.live.apply(config)
 
     async def _open_database(self) -> bool:
-        """Migrate and settle in; False while the database is away."""
+        """Migrate and open the database; returns False while it is unavailable."""
         try:
             await asyncio.to_thread(self._prepare)
         except PeeweeException as error:
-            why = "cannot be written: its disk is full or read-only" if cannot_write(error) else "is away"
+            why = "cannot be written: its disk is full or read-only" if cannot_write(error) else "is unavailable"
             reason = f"{self._app.context.location.name}: {error_sentence(error)}"
-            log.warning("the database %s; requests are answered with 503 until it is there (%s)", why, reason)
+            log.warning("the database %s; requests get 503 until it is available (%s)", why, reason)
             return False
         self._app.open()
         return True
@@ -130,15 +131,15 @@ class Daemon:
 
     async def _keep_opening(self) -> None:
         while True:
-            await asyncio.sleep(_OPEN_AGAIN_EVERY.total_seconds())
+            await asyncio.sleep(_REOPEN_INTERVAL.total_seconds())
             try:
                 if await self._open_database():
-                    log.info("the database is there")
+                    log.info("the database is available")
                     return
-            except DatabaseUnusable as error:  # it may be mended while we wait
+            except DatabaseUnusable as error:  # the host may fix it while we retry
                 log.error("%s", error)
             except STARTUP_ERRORS as error:
-                self._refusal = error
+                self._fatal_error = error
                 self._stop.set()
                 return
 
@@ -150,8 +151,8 @@ class Daemon:
 
         async def retention() -> None:
             purge_run = app.auth_parts.retention.start()
-            while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the work is in the condition
-                await asyncio.sleep(_BREATH.total_seconds())
+            while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
+                await asyncio.sleep(_BATCH_PAUSE.total_seconds())
             await app.worker.run(app.auth_parts.retention.record, purge_run, "retention")
 
         async def digest() -> None:
@@ -174,7 +175,7 @@ class Daemon:
         return jobs
 
     async def _drain(self, server: HTTPServer) -> None:
-        """Let requests under way be answered; what takes longer is cut."""
+        """Let requests in flight finish; connections still open after `_DRAIN` are closed."""
         self._application.is_stopping = True
         server.stop()
         with contextlib.suppress(asyncio.TimeoutError):

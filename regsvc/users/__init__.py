@@ -1,1 +1,1 @@
-"""Our side alone: users, their statuses, lists and names."""
+"""Users on our side: statuses, lists, details, export, retention and chat links."""

@@ -1,8 +1,8 @@
-"""Chat links: which chat account is whose. One account belongs to one user, and one user has one account.
+"""Chat links: each links one user with one account on a chat platform.
 
-A link begins *unclaimed*: somebody proved a chat account to be his, but nobody has it yet. It is claimed by the
-registration or login that shows its link token, and dies after an hour otherwise. The unique indexes decide races.
-Every method works inside the caller's transaction.
+A link starts *unclaimed*: a client proved that a chat account is theirs, but no user has it yet. The registration or
+login that shows its link token claims it; otherwise it expires after an hour. Unique indexes decide races. Every
+method works inside the caller's transaction.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,15 +22,15 @@ from regsvc.database.engine import violates_unique
 from regsvc.database.models import REJECTED, ChatLink, User
 
 CLAIM_TIMEOUT: Final = timedelta(hours=1)
-"""How long a link waits for whoever claims it; how long its token shows the account, too."""
+"""How long an unclaimed link can be claimed, and how long a link token shows the account."""
 
 
 @dataclass(frozen=True)
 class ChatAccount:
     """An account on a chat platform, as the platform described it when it was linked.
 
-    `id` never changes there; `discriminator` is "0" where the platform has none; `avatar` is what the platform calls
-    the picture (on Discord a hash). None: the platform told none.
+    `id` never changes on the platform; `discriminator` is "0" where the platform has none; `avatar` is the platform's
+    name for the picture (on Discord a hash). None: the platform gave none.
     """
 
     platform: str
@@ -42,20 +42,20 @@ class ChatAccount:
 
     @property
     def key(self) -> str:
-        """What the unique index compares."""
+        """Value compared by the unique index."""
         return f"{self.platform}:{self.id}"
 
 
 @dataclass(frozen=True)
 class LinkedUser:
-    """A user and the chat account he has."""
+    """A user and their chat account."""
 
     user_id: int
     account: ChatAccount
 
 
 class ChatLinks:
-    """Keeps, claims, finds and ends chat links."""
+    """Creates, claims, finds and deletes chat links."""
 
     def __init__(self, secrets: DerivedSecrets, audit: Audit, now: Clock) -> None:
         self._secrets = secrets
@@ -63,32 +63,32 @@ class ChatLinks:
         self._now = now
 
     def token_hash(self, token: str) -> str:
-        """What is stored of a link token."""
+        """Return the stored hash of a link token."""
         return self._secrets.digest("link token", token)
 
     # --- finding ---
 
     def find_of(self, user_id: int) -> ChatAccount | None:
-        """The chat account of a user; None: there is none."""
+        """Return the chat account of a user, or None."""
         link = ChatLink.get_or_none(ChatLink.user == user_id)
         return None if link is None else _account(link)
 
     def find_by_name(self, username: str) -> LinkedUser | None:
-        """Who has this name and which account; None: there is no such user, or nothing is linked."""
+        """Return the user of this name with the linked account; None without such a user or link."""
         link = ChatLink.select().join(User).where(User.username_key == username.lower()).first()
         return None if link is None else LinkedUser(link.user_id, _account(link))
 
     def find_unclaimed(self, tokens: Sequence[str]) -> ChatAccount | None:
-        """The account of the newest living unclaimed link that one of the tokens opens."""
+        """Return the account of the newest active unclaimed link of these tokens, or None."""
         link = self._find_unclaimed(tokens)
         return None if link is None else _account(link)
 
     def is_token_of(self, user_id: int, tokens: Sequence[str]) -> bool:
-        """Whether one of the tokens is, for the hour after linking, that of this user's link."""
+        """Whether one of the tokens belongs to this user's link, within an hour of linking."""
         return bool(tokens) and bool(self._active(tokens).where(ChatLink.user == user_id).exists())
 
     def require_free(self, account: ChatAccount) -> None:
-        """Raises `ChatAccountTaken` if the account is another user's who would keep it."""
+        """Raises `ChatAccountTaken` if the account belongs to a user who is not rejected."""
         holder = _find_holder(account)
         if holder is not None and holder.status != REJECTED:
             raise ChatAccountTaken
@@ -96,11 +96,11 @@ class ChatLinks:
     # --- linking ---
 
     def create_unclaimed(self, account: ChatAccount, token_hash: str) -> None:
-        """An unclaimed link, which the token behind the hash opens."""
+        """Create an unclaimed link, to be claimed with the token of this hash."""
         self._insert(account, token_hash, {})
 
     def link(self, account: ChatAccount, token_hash: str, user: User, by: Actor) -> None:
-        """A link that is this user's at once. Raises `ChatAccountTaken`."""
+        """Create a link claimed by this user. Raises `ChatAccountTaken`."""
         is_new = self._detach_others(account, user, by)
         with _unique_or_taken():
             self._insert(account, token_hash, {"user": user.id, "claimed_account": account.key})
@@ -108,9 +108,9 @@ class ChatLinks:
             self._record("chat.linked", account, user, by)
 
     def claim(self, tokens: Sequence[str], user: User, by: Actor) -> ChatAccount:
-        """The newest living unclaimed link of these tokens is this user's from now on.
+        """Claim the newest active unclaimed link of these tokens for this user.
 
-        Raises `LinkTokenInvalid`, also for who comes second with the same token, and `ChatAccountTaken`.
+        Raises `ChatAccountTaken`, and `LinkTokenInvalid`, also when another request claimed the link first.
         """
         link = self._find_unclaimed(tokens)
         if link is None:
@@ -129,20 +129,20 @@ class ChatLinks:
     # --- unlinking ---
 
     def unlink(self, user: User, by: Actor) -> None:
-        """The user has no chat account any more. Raises `ChatNotLinked`, also for who comes second."""
+        """Delete the user's link. Raises `ChatNotLinked`, also when another request deleted it first."""
         account = self.find_of(user.id)
         if account is None or not ChatLink.delete().where(ChatLink.user == user.id).execute():
             raise ChatNotLinked
         self._record("chat.unlinked", account, user, by)
 
     def discard(self, token: str) -> None:
-        """Drop an unclaimed link before anybody claims it. Raises `LinkTokenInvalid`."""
+        """Delete an unclaimed link. Raises `LinkTokenInvalid`."""
         link = self._find_unclaimed([token])
         if link is None or not ChatLink.delete().where(ChatLink.id == link.id, ChatLink.user.is_null()).execute():
             raise LinkTokenInvalid
 
     def purge_expired(self) -> int:
-        """Delete the links that nobody claimed in time; how many they were."""
+        """Delete unclaimed links that have expired and return their number."""
         is_expired = ChatLink.user.is_null() & (ChatLink.linked_at <= self._now() - CLAIM_TIMEOUT)
         return int(ChatLink.delete().where(is_expired).execute())
 
@@ -156,9 +156,9 @@ class ChatLinks:
         return link
 
     def _detach_others(self, account: ChatAccount, user: User, by: Actor) -> bool:
-        """Take the account from a rejected record, and from the user the one there was before.
+        """Detach the account from a rejected user, and from this user the account linked before.
 
-        False: it was this very account, so that nothing changes. Raises `ChatAccountTaken`.
+        Returns False where this very account was linked before. Raises `ChatAccountTaken`.
         """
         holder = _find_holder(account)
         if holder is not None and holder.id != user.id:
@@ -193,7 +193,7 @@ class ChatLinks:
 
 
 def find_linked_owner(address: EmailAddress) -> User | None:
-    """The user who proved this e-mail address and has a chat account linked; None: nobody."""
+    """Return the user with this verified e-mail address and a linked chat account, or None."""
     linked = User.select().join(ChatLink).where(User.email_key == address.key, User.is_email_verified)
     owner: User | None = linked.first()
     return owner
@@ -201,7 +201,7 @@ def find_linked_owner(address: EmailAddress) -> User | None:
 
 @contextmanager
 def _unique_or_taken() -> Iterator[None]:
-    """Turns the unique indexes' no into ours: somebody was faster with this account, or for this user."""
+    """Raise `ChatAccountTaken` for a violated unique index: another request linked the account or user first."""
     try:
         yield
     except IntegrityError as error:
@@ -211,7 +211,7 @@ def _unique_or_taken() -> Iterator[None]:
 
 
 def _find_holder(account: ChatAccount) -> User | None:
-    """Whose the account is; None: nobody has claimed it."""
+    """Return the user with this account, or None."""
     holder: User | None = User.select().join(ChatLink).where(ChatLink.claimed_account == account.key).first()
     return holder
 

@@ -1,6 +1,6 @@
-"""Who may have an e-mail address: whoever proves it, unless somebody proved it before.
+"""Ownership of e-mail addresses: an address belongs to the user who verified it first.
 
-All of it runs inside the caller's transaction.
+Every function runs inside the caller's transaction.
 """
 
 from regsvc.core.email_address import EmailAddress
@@ -10,7 +10,7 @@ from regsvc.database.models import REJECTED, User
 
 
 def find_owner(address: EmailAddress) -> User | None:
-    """The user who keeps others from this address; None: it is free for whoever proves it."""
+    """Return the user who has verified this address and is not rejected; None: the address is free."""
     owner: User | None = User.get_or_none(
         (User.email_key == address.key) & User.is_email_verified & (User.status != REJECTED)
     )
@@ -18,9 +18,9 @@ def find_owner(address: EmailAddress) -> User | None:
 
 
 def claim(address: EmailAddress, audit: Audit, *, claimant_id: int | None = None) -> None:
-    """Take a proven address from a rejected record, or from a player who never proved it. Raises `EmailTaken`.
+    """Remove a verified address from a rejected user, or from one who never verified it. Raises `EmailTaken`.
 
-    `claimant_id`: the user it is for, where there is one already.
+    `claimant_id`: the user who claims it; None: a user not yet inserted.
     """
     owner = find_owner(address)
     if owner is not None and owner.id != claimant_id:

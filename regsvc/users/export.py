@@ -1,7 +1,7 @@
-"""Everything we hold on one user, for its owner to take away.
+"""Export of everything stored about one user, for that user.
 
-Other people stay out of it: operators are called so and not named, and an address is told only of what the owner did.
-No secret is in it, in no form.
+It does not identify other people: operators are not named, and IP addresses appear only on the user's own actions. It
+contains no secrets in any form.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from regsvc.users.user_details import (
 )
 
 MAX_RECORDS: Final = 1000
-"""How many records of one kind are told."""
+"""Maximum number of records of one kind."""
 
 YOU: Final = "you"
 OPERATOR: Final = "operator"
@@ -60,7 +60,7 @@ class ExportedUserRecord:
 
 @dataclass(frozen=True)
 class ExportedAuditRecord:
-    """An entry of the log. `by`: "you", "operator", "system", or "nobody" for somebody we do not know."""
+    """An audit entry. `by`: "you", "operator", "system", or "nobody" for an unknown client."""
 
     action: str
     by: str
@@ -72,7 +72,7 @@ class ExportedAuditRecord:
 
 @dataclass(frozen=True)
 class Export:
-    """All of it, newest first; of the kinds in `truncated` there is more than was told."""
+    """The export, newest first; kinds of records named in `truncated` have more than `MAX_RECORDS`."""
 
     exported_at: datetime
     user: ExportedUserRecord
@@ -89,7 +89,7 @@ class Export:
 
 @dataclass(frozen=True)
 class UserExport:
-    """Makes the export. Blocking: a rule for a worker thread."""
+    """Creates exports. Blocking: for a worker thread."""
 
     audit: Audit
     find_chat: Callable[[int], ChatAccount | None]
@@ -97,7 +97,7 @@ class UserExport:
     now: Clock
 
     def export(self, session: VerifiedSession) -> Export:
-        """Of the session's owner. Raises `Unauthorized` if he is gone since."""
+        """Return the export of the session's user. Raises `Unauthorized` if the user was deleted meanwhile."""
         user = User.get_or_none(User.id == session.user_id)
         if user is None:
             raise Unauthorized
@@ -119,20 +119,20 @@ class UserExport:
         )
 
     def _list_audits(self, user: User) -> list[ExportedAuditRecord]:
-        """What was done to the user, and by him; not what happened to whoever had the name before."""
+        """Return the actions on and by this user, without those of earlier users of the name."""
         since, first_id = user.created_at, self._find_first_id(user)
         done_to = self.audit.list_entries(1, MAX_RECORDS, target=user.username, since=since).entries
         done_by = self.audit.list_entries(1, MAX_RECORDS, operator=user.username, since=since).entries
-        if user.username_key in AUTOMATED_ACTORS:  # a player from the game; what the program did to others is not his
+        if user.username_key in AUTOMATED_ACTORS:  # a player with one of the program's names did not do what it did
             done_by = ()
         entries = {entry.id: entry for entry in (*done_to, *done_by) if entry.id >= first_id}
         newest = sorted(entries.values(), key=lambda entry: entry.id, reverse=True)
         return [_own_audit(entry, user) for entry in newest[:MAX_RECORDS]]
 
     def _find_first_id(self, user: User) -> int:
-        """The id of the entry with which this user began, or the one before went; 0: nobody had the name before.
+        """Return the id of the audit entry that created this user or deleted the one before; 0 without such an entry.
 
-        `created_at` alone does not tell: that of an adopted player may lie years before others used the name here.
+        `created_at` alone does not tell: an adopted player may be years older than other users of the name here.
         """
         marks = (self.audit.list_entries(1, 1, action=action, target=user.username) for action in _FIRST_ACTIONS)
         return max((entry.id for mark in marks for entry in mark.entries), default=0)

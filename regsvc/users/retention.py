@@ -1,4 +1,4 @@
-"""Removes what the host does not want kept any longer (`retention.*`), a little at a time, so that nobody waits."""
+"""Removal of data older than `retention.*`, in small batches so that requests do not wait."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ CLIENTS: Final = f"{_ADDRESSES}known ones"
 
 @dataclass(frozen=True)
 class _Task:
-    """Rows of one kind that are due, and what happens to a batch of them: the ids, how many were done."""
+    """Due rows of one kind. `apply` gets the keys of a batch and returns the number of rows it changed."""
 
     label: str
     key: Any
@@ -35,14 +35,14 @@ class _Task:
 
 @dataclass
 class PurgeRun:
-    """One go through everything that is due. `counts`: how many of what so far."""
+    """One pass over everything that is due. `counts`: number of rows so far, by label."""
 
     tasks: list[_Task]
     counts: dict[str, int] = field(default_factory=dict)
     _after: Any = None
 
     def run_batch(self) -> bool:
-        """Do the next little bit; False when there is none left. Blocking; what failed is done by the next call."""
+        """Process the next batch; returns False when none is left. Blocking. The next call retries a failed batch."""
         if not self.tasks:
             return False
         task = self.tasks[0]
@@ -59,7 +59,7 @@ class PurgeRun:
         return True
 
     def batches(self) -> Iterator[int]:
-        """All of it, on this thread; how many were done at each step."""
+        """Process every batch on this thread, yielding the number of rows of each."""
         before = 0
         while self.run_batch():
             done = sum(self.counts.values())
@@ -68,7 +68,7 @@ class PurgeRun:
 
 
 class Retention:
-    """What is kept how long (section `retention` of the config)."""
+    """Applies the retention periods of the config (section `retention`)."""
 
     def __init__(self, database: Database, config: RetentionSection, audit: Audit, now: Clock) -> None:
         self._database = database
@@ -77,16 +77,16 @@ class Retention:
         self._now = now
 
     def start(self) -> PurgeRun:
-        """Whoever calls it goes through the batches."""
+        """Return a new run; the caller processes its batches."""
         return PurgeRun(self._tasks())
 
     def count(self) -> dict[str, int]:
-        """How many of what are due. Nothing is changed."""
+        """Return the number of due rows by label, changing nothing."""
         found = {task.label: task.key.model.select().where(task.due).count() for task in self._tasks()}
         return {label: count for label, count in found.items() if count}
 
     def record(self, run: PurgeRun, by: str) -> None:
-        """An entry that tells what is no longer there, if anything is not."""
+        """Add an audit entry with the counts of the run, unless nothing was due."""
         if run.counts:
             with self._database.atomic():
                 self._audit.record("data.purged", by, detail=dict(run.counts))
@@ -146,7 +146,7 @@ class Retention:
         return self._as_purge(before, self._changing(AuditEntry.id, ip=None))
 
     def _as_purge(self, before: datetime, apply: Callable[[list[Any]], int]) -> Callable[[list[Any]], int]:
-        """The triggers that guard the audit log let pass what is older than this, and only in this transaction."""
+        """Wrap `apply` so that the triggers guarding the audit log allow it to change entries older than `before`."""
 
         def run(keys: list[Any]) -> int:
             with self._database.atomic():

@@ -1,8 +1,8 @@
-"""The state machine of a user's status, as data, and what follows from each transition on our side.
+"""State machine of a user's status, and the effects of each transition on our side.
 
-Whoever changes a status — an admin, the command line, the clock, somebody typing SQL — goes through here, so that the
-review, the audit entry, the mail and the end of the sessions are the same. The player's row follows by the sync.
-All of it runs inside the caller's transaction.
+Every change of a status goes through here, whether made by an admin, the command line, an expired ban or SQL, so that
+review, audit entry, mail and revoked sessions are the same. The player's row follows by the reconciler. Everything
+runs inside the caller's transaction.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,12 +20,12 @@ from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.notifications.webhook.queue import Event, WebhookQueue
 
 DELETED: Final = "deleted"
-"""What is said instead of the status of a user who is gone."""
+"""Stands for the status of a deleted user in webhook calls."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """From which statuses it may start, where it ends (None: the user is gone), and what it is called once done."""
+    """A transition: its source statuses, target status (None: the user is deleted) and event."""
 
     sources: frozenset[str]
     target: str | None
@@ -33,7 +33,7 @@ class Transition:
 
     @property
     def action(self) -> str:
-        """The audit action it leaves."""
+        """Audit action of the transition."""
         return f"user.{self.event}"
 
 
@@ -48,17 +48,17 @@ TRANSITIONS: Final[dict[str, Transition]] = {
 
 @dataclass(frozen=True)
 class DecisionDetails:
-    """What an actor says with a transition. `expires_at` only matters for a ban; None: for good."""
+    """Details of a decision. `expires_at` is the end of a ban; None: permanent."""
 
     reason: str | None = None
     expires_at: datetime | None = None
     is_silent: bool = False
     keeps_expiry: bool = False
-    """Whether a ban that stands ends when it would have; `expires_at` is for a new one."""
+    """Whether a user already banned keeps the end of that ban; `expires_at` then applies to new bans only."""
 
 
 def find_transition(source: str, target: str) -> str | None:
-    """The transition between two statuses, or None where there is none."""
+    """Return the transition between two statuses, or None."""
     for name, transition in TRANSITIONS.items():
         if source in transition.sources and transition.target == target:
             return name
@@ -66,7 +66,7 @@ def find_transition(source: str, target: str) -> str | None:
 
 
 class Transitions:
-    """Carries out transitions on our side."""
+    """Applies transitions to our user."""
 
     def __init__(
         self, audit: Audit, mail_queue: MailQueue, webhook: WebhookQueue, console: RconQueue, now: Clock
@@ -78,7 +78,7 @@ class Transitions:
         self._now = now
 
     def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> User:
-        """Carry out approve, reject, ban or unban. Raises `WrongStatus`, also when another actor was faster."""
+        """Approve, reject, ban or unban. Raises `WrongStatus`, also when another actor changed the user first."""
         transition = TRANSITIONS[name]
         if user.status not in transition.sources:
             raise WrongStatus(user.status)
@@ -87,12 +87,12 @@ class Transitions:
         return self._apply(user, name, by, details, changes, condition)
 
     def approve_again(self, user: User, by: Actor, details: DecisionDetails) -> User:
-        """An approved user whose row left the game, or came back in a stranger's hands, is meant to play."""
+        """Confirm the approval of a user whose row in AuthMe's table was removed or registered by another player."""
         condition = (User.id == user.id) & (User.status == APPROVED)
         return self._apply(user, "approve", by, details, {}, condition)
 
     def change_ban(self, user: User, by: Actor, details: DecisionDetails) -> User:
-        """Another reason or another end for a ban that stands. Raises `WrongStatus` when it says nothing new."""
+        """Change the reason or end of a ban. Raises `WrongStatus` when neither differs."""
         reason = details.reason or user.reason
         expires_at = user.ban_expires_at if details.keeps_expiry else details.expires_at
         if user.status != BANNED or (reason, expires_at) == (user.reason, user.ban_expires_at):
@@ -101,7 +101,10 @@ class Transitions:
         return self._apply(user, "ban", by, changed, {}, (User.id == user.id) & (User.status == BANNED))
 
     def apply_sql_edit(self, user: User, by: Actor = SQL) -> str | None:
-        """What a status typed in SQL stands for. Returns the transition, or None: it was illegal and is put back."""
+        """Apply the transition that a status set with SQL stands for.
+
+        Returns its name; None: there is no such transition, and the status was reset.
+        """
         name = find_transition(user.applied_status, user.status)
         condition = (User.id == user.id) & (User.status == user.status)
         if name is None:
@@ -116,12 +119,15 @@ class Transitions:
         return name
 
     def apply_sql_edits(self, users: Collection[User], by: Actor = SQL) -> None:
-        """The same for many, each with a legal edit, by few statements. Raises `WrongStatus`: one is another by now."""
+        """Apply the SQL edits of many users, each a legal transition, with few statements.
+
+        Raises `WrongStatus` when one of the users has changed meanwhile.
+        """
         groups: dict[tuple[str, str, str, DecisionDetails], list[User]] = {}
         reasons = _sql_reasons(users)
         for user in users:
             name = find_transition(user.applied_status, user.status)
-            assert name is not None, "an illegal edit is put back by itself"
+            assert name is not None, "an illegal edit is reset one by one"
             details = DecisionDetails(reasons.get(user.id), user.ban_expires_at)
             groups.setdefault((name, user.applied_status, user.status, details), []).append(user)
         for (name, before, target, details), group in groups.items():
@@ -154,7 +160,7 @@ class Transitions:
                 self._enqueue_mail(name, user, review_ids[user.id])
 
     def end_ban(self, user: User, by: Actor = SYNC) -> User:
-        """The ban's time is over: back to where it came from."""
+        """End an expired ban: restore the status from before the ban."""
         target = user.banned_from or APPROVED
         changes: dict[str, Any] = {"status": target, "applied_status": target}
         condition = (User.id == user.id) & (User.status == BANNED)
@@ -162,22 +168,22 @@ class Transitions:
         return self._apply(user, "unban", by, details, changes, condition)
 
     def reject_name_conflict(self, user: User, by: Actor = SYNC) -> User:
-        """The name belongs to a player who was there before the registration."""
+        """Reject a user whose name belongs to a player registered before."""
         return self.change(user, "reject", by, DecisionDetails("name_taken_in_game"))
 
     def record_registration(self, user: User, by: Actor) -> None:
-        """There is a new user."""
+        """Record and announce a new user."""
         self._audit.record("user.registered", by.name, user.username, ip=by.ip)
         self._webhook.enqueue("registered", user.username, user.status)
 
     def record_deletion(self, key: str) -> None:
-        """Somebody deleted the user of this name with SQL."""
+        """Record and announce the deletion of a user with SQL."""
         self._audit.record("user.deleted", SQL.name, key)
         self._webhook.enqueue("deleted", key, DELETED)
         self._console.on_deletion(key, None, was_banned=_was_banned(key))
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
-        """The user goes, and the sessions with it; the reviews stay."""
+        """Delete the user and their sessions; the reviews stay. Raises `UserNotFound`."""
         self._write_review(user, "delete", None, by, details)
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
@@ -188,7 +194,7 @@ class Transitions:
     def _apply(
         self, user: User, name: str, by: Actor, details: DecisionDetails, changes: dict[str, Any], condition: Any
     ) -> User:
-        """Write the change if `condition` still holds, and everything that follows from it."""
+        """Write the change if `condition` still holds, with all its effects. Raises `WrongStatus` otherwise."""
         moment = self._now()
         target = changes.get("status", user.status)
         changes |= _changes(name, user.status, by, details, moment)
@@ -206,7 +212,7 @@ class Transitions:
         return changed
 
     def _enqueue_command(self, name: str, before: str, changed: User) -> None:
-        """Also of silent decisions: whoever is banned does not play on."""
+        """Enqueue the console command of a ban or unban, also for silent decisions: banned players must be kicked."""
         if name == "ban" and before != BANNED:
             self._console.on_ban(changed.username, changed.id, changed.reason)
         elif name == "unban":
@@ -230,7 +236,7 @@ class Transitions:
 
 
 def _changes(name: str, before: str, by: Actor, details: DecisionDetails, moment: datetime) -> dict[str, Any]:
-    """The columns of the user that a transition writes beside the status."""
+    """Return the columns of the user that a transition writes besides the status."""
     changes: dict[str, Any] = {"reason": details.reason, "reviewed_by": by.name, "reviewed_at": moment}
     if name != "ban":
         return changes | {"ban_expires_at": None, "banned_from": None}
@@ -257,7 +263,7 @@ def _review(
 
 
 def _sql_reasons(users: Collection[User]) -> dict[int, str]:
-    """The same as `_sql_reason` for many, by id; those without one are left out."""
+    """Return the reasons set with SQL by user id; users without one are left out."""
     ids = [user.id for user in users if user.reason]
     if not ids:
         return {}
@@ -269,14 +275,14 @@ def _sql_reasons(users: Collection[User]) -> dict[int, str]:
 
 
 def _sql_reason(user: User) -> str | None:
-    """The reason typed together with a status; the one of the last review is an old story."""
+    """Return the reason set with SQL together with the status; None if it is that of the last review."""
     last = Review.select(Review.reason).where(Review.user_id == user.id).order_by(Review.id.desc()).first()
     is_new = last is None or user.reason != last.reason
     return str(user.reason) if user.reason and is_new else None
 
 
 def _was_banned(key: str) -> bool:
-    """Of a name whose user is gone: what the last review made of him."""
+    """Whether the last review of a deleted user's name was a ban."""
     last = Review.select(Review.status_after).where(Review.username_key == key).order_by(Review.id.desc()).first()
     return last is not None and last.status_after == BANNED
 

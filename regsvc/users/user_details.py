@@ -1,4 +1,4 @@
-"""One user whole, as admins see him: what the list tells, and everything that led to it."""
+"""Details of one user for admins: the list item with history, mails, sessions, clients and player."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from regsvc.users.user_list import UserList, UserListItem
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """A login that still stands. `audience` is "user" or "admin"."""
+    """An active session. `audience` is "user" or "admin"."""
 
     audience: str
     ip: str | None
@@ -23,12 +23,12 @@ class SessionRecord:
     last_seen_at: datetime
     expires_at: datetime
     is_current: bool
-    """Whether it is the one that asks."""
+    """Whether it is the session of the request."""
 
 
 @dataclass(frozen=True)
 class ClientRecord:
-    """A client (an address; of IPv6 the /64) from which the user logged in lately."""
+    """A client (IPv4 address or IPv6 /64 network) from which the user logged in recently."""
 
     client: str
     last_login_at: datetime
@@ -36,7 +36,7 @@ class ClientRecord:
 
 @dataclass(frozen=True)
 class ReviewRecord:
-    """A decision, and how it belongs here: about this very user, his name, or his e-mail address."""
+    """A decision, and its relation to this user: same user, same name or same e-mail address."""
 
     username: str
     transition: str
@@ -53,7 +53,7 @@ class ReviewRecord:
 
 @dataclass(frozen=True)
 class PlayerRecord:
-    """What we know of the player: the last agreement with AuthMe's row, the lock, the wish under way."""
+    """The sync record of the player: last synced state of AuthMe's row, lock and pending intent."""
 
     presence: str
     plugin: str
@@ -65,13 +65,13 @@ class PlayerRecord:
     lock_reason: str | None
     locked_at: datetime | None
     premium_uuid: str | None
-    """Taken out of the user's own row while it is locked."""
+    """Moved out of the user's own row while that is locked."""
     conflicts: tuple[str, ...]
-    """The fields the two sides could not agree on."""
+    """Fields changed on both sides and not merged."""
 
 
 def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str | None = None) -> list[SessionRecord]:
-    """Those that neither ended nor expired."""
+    """Return the active sessions, newest first."""
     stands = (Session.expires_at > moment) & (Session.token_generation == user.token_generation)
     rows = _newest(Session.select().where(Session.user == user.id, stands), Session.created_at, limit)
     return [
@@ -88,12 +88,16 @@ def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str 
 
 
 def list_clients(user: User, limit: int) -> list[ClientRecord]:
+    """Return the known clients, latest login first."""
     rows = _newest(KnownClient.select().where(KnownClient.user == user.id), KnownClient.last_login_at, limit)
     return [ClientRecord(row.client, row.last_login_at) for row in rows]
 
 
 def list_mails(user: User, limit: int) -> list[MailEntry]:
-    """Those about the user, and those to the address if it is proven: an unproven one may be somebody else's."""
+    """Return the mails about the user, newest first, and those to their address if verified.
+
+    An unverified address may be another person's.
+    """
     is_own = OutboxEntry.user_id == user.id
     if user.email_key is not None and user.is_email_verified:
         is_own = is_own | (OutboxEntry.recipient_key == user.email_key)
@@ -102,13 +106,13 @@ def list_mails(user: User, limit: int) -> list[MailEntry]:
 
 
 def list_own_reviews(user: User, limit: int) -> list[ReviewRecord]:
-    """The decisions about this user alone."""
+    """Return the decisions about this very user, newest first."""
     is_own = (Review.username_key == user.username_key) & (Review.user_id == user.id)
     return [_review(row, user) for row in _newest(Review.select().where(is_own), Review.id, limit)]
 
 
 def list_history(user: User, limit: int) -> list[ReviewRecord]:
-    """The same, and those about whoever had the name or the e-mail address before."""
+    """Return the decisions about this user and about earlier users of the name or e-mail address, newest first."""
     belongs = Review.username_key == user.username_key
     if user.email_key is not None:
         belongs = belongs | (Review.email_key == user.email_key)
@@ -116,7 +120,7 @@ def list_history(user: User, limit: int) -> list[ReviewRecord]:
 
 
 def find_player(user: User) -> PlayerRecord | None:
-    """None: there was never anything to agree on."""
+    """Return the player of this user, or None without a sync record."""
     row = Player.get_or_none(Player.username_key == user.username_key)
     if row is None:
         return None
@@ -156,7 +160,7 @@ def _review(row: Review, user: User) -> ReviewRecord:
 
 
 def _game_time(written: int | None) -> datetime | None:
-    """When AuthMe says it was; None where its column says nothing, or what no calendar holds."""
+    """Return a time from AuthMe's table; None where the column is empty or out of range."""
     milliseconds = in_milliseconds(written)
     if not milliseconds or milliseconds < 0:
         return None
@@ -170,8 +174,8 @@ def _game_time(written: int | None) -> datetime | None:
 class AnsweredQuestion:
     """A question as it was asked, in the host's language, and its answer.
 
-    `answers` are the options chosen, or the one text; empty: it was left out. `points` None: somebody has to read it.
-    `note` is what the scoring service said, perhaps nothing.
+    `answers` are the chosen options, or the one text; empty: it was skipped. `points` None: an admin has to read it.
+    `note` is the scoring service's reason, or empty.
     """
 
     question_id: int
@@ -185,7 +189,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True)
 class QuestionnaireResult:
-    """What a user answered before registering; it can be shown whatever has become of the questions since."""
+    """A user's answers before registering, with the questions as they were then."""
 
     score: int
     max_score: int
@@ -198,12 +202,12 @@ class QuestionnaireResult:
 
 
 MAX_RECORDS: Final = 100
-"""How many records of one kind are told; of mails and audit entries other routes tell the rest."""
+"""Maximum number of records of one kind; other routes list all mails and audit entries."""
 
 
 @dataclass(frozen=True)
 class UserDetails:
-    """`entry` is the user's line in the list. Lists are newest first, each with at most `MAX_RECORDS` records."""
+    """Everything admins see of one user. Lists are newest first, with at most `MAX_RECORDS` records each."""
 
     entry: UserListItem
     is_email_verified: bool
@@ -221,14 +225,14 @@ class UserDetails:
 
 @dataclass(frozen=True)
 class UserDetailsLoader:
-    """Blocking: a rule for a worker thread."""
+    """Loads user details. Blocking: for a worker thread."""
 
     users: UserList
     find_questionnaire: Callable[[int], QuestionnaireResult | None]
     now: Clock
 
     def get(self, username: str) -> UserDetails:
-        """Everything about the user of this name, in any case. Raises `UserNotFound`."""
+        """Return the details of the user with this name, compared case-insensitively. Raises `UserNotFound`."""
         user = User.get_or_none(User.username_key == username.lower())
         entry = self.users.find_user(username)
         if user is None or entry is None:

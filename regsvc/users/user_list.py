@@ -16,12 +16,12 @@ from regsvc.core.errors import InvalidField
 from regsvc.database.models import PENDING, STATUSES, ChatLink, Player, Review, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
 
-_MAX_REVIEWS: Final = 10_000  # of a page's names and addresses together; nobody reads more
+_MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
 
 
 @dataclass(frozen=True)
 class Rejections:
-    """How often a name or its e-mail address was rejected, under whatever name; the times are None for never."""
+    """Earlier rejections of a name or its e-mail address. `last_at` and `last_reason` None: never."""
 
     count: int = 0
     last_at: datetime | None = None
@@ -29,7 +29,7 @@ class Rejections:
 
 
 def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
-    """By user id, for rows with `id`, `username_key` and `email_key`; one query for all of them."""
+    """Return rejections by user id, with one query, for rows with `id`, `username_key` and `email_key`."""
     if not users:
         return {}
     names = {user.username_key for user in users}
@@ -56,7 +56,7 @@ def _with_address(by_address: dict[str | None, list[Review]], key: str | None) -
 
 
 def _summarize(reviews: Sequence[Review]) -> Rejections:
-    """Of reviews that may stand there twice, by their name and by their address."""
+    """Summarize reviews that may be listed twice, by name and by address."""
     distinct = {review.id: review for review in reviews}
     if not distinct:
         return Rejections()
@@ -65,7 +65,7 @@ def _summarize(reviews: Sequence[Review]) -> Rejections:
 
 
 PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
-"""What `plugin` may be: how the user's player stands in AuthMe's table, or that nobody looks there."""
+"""Values of `plugin`: the state of the user's player in AuthMe's table; "off" without AuthMe."""
 
 _ALL: Final = "all"
 _MAX_SIZE: Final = 100
@@ -80,7 +80,7 @@ _MAX_CACHED: Final = 64
 
 @dataclass(frozen=True)
 class UserQuery:
-    """What is asked for. `page` starts at 1, `after` is the cursor of a page before; None: what is usual."""
+    """Filters, order and page of a user list. `page` starts at 1; `after` is a cursor. None: the default."""
 
     page: int | None = None
     size: int | None = None
@@ -93,7 +93,7 @@ class UserQuery:
 
 @dataclass(frozen=True)
 class UserListItem:
-    """A user as admins see him, without anything secret. Times are UTC; None is "not known" or "never"."""
+    """A user as shown to admins, without secrets. Times are UTC; None is "not known" or "never"."""
 
     username: str
     email: str | None
@@ -113,12 +113,12 @@ class UserListItem:
     questionnaire_score: int | None = None
     questionnaire_passed: bool | None = None
     questionnaire_review_summary: str | None = None
-    rejections: Rejections | None = None  # earlier ones, of who waits for a review
+    rejections: Rejections | None = None  # earlier ones; for pending users only
 
 
 @dataclass(frozen=True)
 class UserPage:
-    """One page. `page` is None when it was reached by a cursor; `next_cursor` is None on the last one."""
+    """One page. `page` is None when reached by a cursor; `next_cursor` is None on the last page."""
 
     entries: tuple[UserListItem, ...]
     page: int | None
@@ -135,7 +135,7 @@ class UserPage:
 
 @dataclass(frozen=True)
 class _Sort:
-    """An order that a unique index serves."""
+    """A sort order served by a unique index."""
 
     name: str
     column: Any
@@ -145,11 +145,11 @@ class _Sort:
         return self.column.desc() if self.is_descending != is_reversed else self.column.asc()
 
     def is_past(self, value: int | str) -> Any:
-        """The condition that a row comes after the one with this value."""
+        """Return the condition that a row comes after the one with this value."""
         return self.column < value if self.is_descending else self.column > value
 
 
-# Ids count up and are never used twice: they order users by when we got to know them.
+# Ids count up and are never reused: they order users by when they were created or adopted here.
 _SORTS: Final = {
     sort.name: sort
     for sort in (
@@ -161,14 +161,14 @@ _SORTS: Final = {
 
 
 class UserList:
-    """Answers `UserQuery`s, on worker threads. With the bridge off every user's `plugin` is "off"."""
+    """Lists users. Blocking: for a worker thread. With the bridge off, every user's `plugin` is "off"."""
 
     def __init__(self, now: Clock, *, is_bridge_on: bool) -> None:
         self._is_bridge_on = is_bridge_on
         self._counts = CountCache(now)
 
     def list_users(self, query: UserQuery) -> UserPage:
-        """The page asked for; one past the end is empty. Raises `InvalidField`, named as the parameter is."""
+        """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
         _validate(query)
         is_queue = query.status == PENDING
         sort = _SORTS[query.sort or ("oldest" if is_queue else "newest")]
@@ -178,7 +178,7 @@ class UserList:
         return self._numbered_page(query, sort, size, query.page or 1)
 
     def find_user(self, username: str) -> UserListItem | None:
-        """The line of one user, whatever the case of the name; None: there is nobody of that name."""
+        """Return the user with this name, compared case-insensitively, or None."""
         row = _full_rows().where(User.username_key == username.lower()).first()
         return None if row is None else self._entries([row])[0]
 
@@ -205,7 +205,7 @@ class UserList:
         has_next: bool,
         page: int | None = None,
     ) -> UserPage:
-        """Rows for ids, which were sought alone: skipping is cheap in an index and dear in the table."""
+        """Load the rows of ids that were selected alone: skipping is cheap in an index, expensive in the table."""
         rows = {row.id: row for row in _full_rows().where(User.id.in_(ids))} if ids else {}
         found = [rows[user_id] for user_id in ids if user_id in rows]
         return UserPage(
@@ -247,18 +247,18 @@ class UserList:
         )
 
     def _matching(self, query: UserQuery, selected: Any) -> Any:
-        """`selected` of the users that the query's filters let through."""
+        """Return a query for `selected` of the users that match the filters."""
         users = User.select(selected)
         if query.status != _ALL:
             users = users.where(User.status == query.status)
         if query.search:
             text = query.search.lower()
-            # INSTR knows no wildcards, so there is nothing to escape.
+            # INSTR has no wildcards, so there is nothing to escape.
             users = users.where((fn.INSTR(User.username_key, text) > 0) | (fn.INSTR(User.email_key, text) > 0))
         if query.plugin == _ALL:
             return users
         if (query.plugin == "off") == self._is_bridge_on:
-            return users.where(User.id < 0)  # nobody
+            return users.where(User.id < 0)  # matches no user
         return users if query.plugin == "off" else _in_plugin_state(users, query.plugin)
 
     def _count(self, query: UserQuery) -> int:
@@ -271,7 +271,7 @@ class UserList:
 
 
 class CountCache:
-    """Large counts, kept for half a minute: counting a million rows costs more than showing twenty."""
+    """Cache of large counts for half a minute: counting a million rows costs more than showing twenty."""
 
     def __init__(self, now: Clock) -> None:
         self._now = now
@@ -279,7 +279,7 @@ class CountCache:
         self._cached: OrderedDict[tuple[str, ...], tuple[int, datetime]] = OrderedDict()
 
     def find(self, filters: tuple[str, ...]) -> int | None:
-        """The count, or None if there is none or it is too old."""
+        """Return the count, or None if it is missing or too old."""
         with self._lock:
             total, counted_at = self._cached.get(filters, (0, None))
         if counted_at is None or abs(self._now() - counted_at) >= _CACHED_FOR:
@@ -310,7 +310,7 @@ def _validate(query: UserQuery) -> None:
 
 
 def _full_rows() -> Any:
-    """Users with what their player row says; one without has a `plugin_state` of None."""
+    """Return a query for list rows; a user without a player row has `plugin_state` None."""
     return (
         _join_player(
             User.select(
@@ -355,7 +355,7 @@ def _join_player(users: Any) -> Any:
 
 
 def _in_plugin_state(users: Any, state: str) -> Any:
-    """A user whom no sync has looked at yet is as pending as one that says so."""
+    """Filter by the player's state; a user not synced yet counts as pending."""
     is_in_state = Player.plugin_state == state
     if state == "pending":
         is_in_state = is_in_state | Player.plugin_state.is_null()
@@ -363,7 +363,7 @@ def _in_plugin_state(users: Any, state: str) -> Any:
 
 
 def _ids_by_number(matching: Any, sort: _Sort, offset: int, size: int, total: int) -> list[int]:
-    """Past the middle the rows are sought from the far end, where fewer have to be skipped."""
+    """Return the ids of a numbered page; past the middle they are read from the end, to skip fewer rows."""
     if offset >= total:
         return []
     length = min(size, total - offset)
@@ -382,7 +382,7 @@ def _encode_cursor(sort: str, value: int | str) -> str:
 
 
 def _parse_cursor(cursor: str, sort: _Sort) -> int | str:
-    """Where the page before ended. Raises `InvalidField` on what is no cursor of ours and of this order."""
+    """Return the sort value at which the page before ended. Raises `InvalidField` for a cursor of another order."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
         name, written = text.split(":", maxsplit=1)

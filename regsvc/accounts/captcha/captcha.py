@@ -1,6 +1,6 @@
-"""Captchas: a picture of a small question, whose right answer lets one request pass.
+"""Captchas: a picture of a small puzzle, whose right answer lets one request pass.
 
-A challenge is in memory alone, and a restart forgets it: the front end asks for another picture.
+Challenges are kept in memory only. After a restart the front end asks for another picture.
 """
 
 import secrets
@@ -23,10 +23,10 @@ from regsvc.core.errors import Refusal
 from regsvc.core.units import RateLimit
 
 Use = Literal["register", "verify_send", "login"]
-"""What a captcha may be asked for."""
+"""An action that may require a captcha."""
 
 MAX_USES: Final = 5
-"""Requests that one right answer serves: four that are refused, and one more."""
+"""Requests that one right answer serves: four refused ones, and one more."""
 
 _TOKEN_BYTES = 18
 _MAX_ANSWER = 64
@@ -34,7 +34,7 @@ _MAX_ANSWER = 64
 
 @dataclass(frozen=True, slots=True)
 class CaptchaChallenge:
-    """A question for somebody: `picture` is a PNG, `token` names the challenge when it is answered."""
+    """A challenge for a client: `picture` is a PNG, `token` names the challenge in the answer."""
 
     token: str = field(repr=False)
     picture: bytes = field(repr=False)
@@ -43,7 +43,7 @@ class CaptchaChallenge:
 
 @dataclass(frozen=True, slots=True)
 class CaptchaProof:
-    """What a request brings: the token of a challenge and the answer, as they came. None: it did not come."""
+    """Token and answer of a challenge, as received with a request. None: not given."""
 
     token: str | None = field(default=None, repr=False)
     answer: str | None = field(default=None, repr=False)
@@ -54,7 +54,7 @@ NO_PROOF: Final = CaptchaProof()
 
 @dataclass(frozen=True)
 class CaptchaPolicy:
-    """What the host wants: for what a captcha is asked, how long it lives, how often one client may ask and answer."""
+    """The host's choices: actions that require a captcha, its validity, and limits per client."""
 
     required_for: Collection[Use]
     valid: timedelta
@@ -63,7 +63,7 @@ class CaptchaPolicy:
 
 
 class Captchas:
-    """Makes challenges and checks answers. For the event loop alone; pictures are drawn on `pool`."""
+    """Creates challenges and checks answers. For the event loop only; pictures are rendered on `pool`."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Captchas:
         self._now = now
 
     async def generate(self, caller: Caller) -> CaptchaChallenge:
-        """A new challenge. Raises `RateLimited`, and `Overloaded` when too many wait for their picture."""
+        """Return a new challenge. Raises `RateLimited`, and `Overloaded` when too many wait for a picture."""
         with self._pool.reserve():
             self._limits.hit("captcha.picture", caller.limit_key, self._policy.picture_limits)
             puzzle = self._make_puzzle()
@@ -97,10 +97,10 @@ class Captchas:
 
     @contextmanager
     def guard(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[None]:
-        """Around what a captcha is asked for; where none is, it does nothing.
+        """Return a context manager around an action that may require a captcha; a no-op where it does not.
 
-        Raises `CaptchaRequired`, `InvalidCaptcha` and `RateLimited`. Nobody else can use the challenge meanwhile. It is
-        spent at the end, except that a refused registration leaves it for another try, `MAX_USES` in all.
+        Entering raises `CaptchaRequired`, `InvalidCaptcha` and `RateLimited`. No other request can use the challenge
+        meanwhile. It is spent at the end, except that a refused registration may try again, `MAX_USES` times in all.
         """
         if use not in self._policy.required_for:
             yield
@@ -108,13 +108,13 @@ class Captchas:
         token, challenge = self._verify(proof, caller)
         try:
             yield
-        except Refusal:  # after anything else nobody knows what was done: it is spent
+        except Refusal:  # after any other exception it is unknown what was done: the challenge is spent
             if use == "register" and challenge.uses < MAX_USES:
                 self._challenges.put(token, challenge)
             raise
 
     def _verify(self, proof: CaptchaProof, caller: Caller) -> tuple[str, Challenge]:
-        """The challenge whose right answer this is, used once more; a wrong one ends it."""
+        """Return the challenge and count its use; a wrong answer ends it."""
         if not proof.token:
             raise errors.CaptchaRequired(field="captchaToken")
         if proof.answer is None or not proof.answer.strip():
@@ -131,5 +131,5 @@ class Captchas:
 
 
 def _normalize(answer: str) -> bytes:
-    """Trimmed and in one case; the wide digits and letters of a Chinese keyboard are as good as others."""
+    """Return the answer for comparison: trimmed, case-folded, with full-width characters as their ASCII equivalents."""
     return unicodedata.normalize("NFKC", answer.strip()[:_MAX_ANSWER]).casefold().encode(errors="surrogatepass")

@@ -1,9 +1,9 @@
-"""Draws what a captcha asks: easy for a person, tedious for a program, and no two alike.
+"""Captcha puzzles and their pictures: easy for a person, tedious for a program, and no two alike.
 
-Letters lean, differ in size and touch; curves in ink and in the paper's colour cross them; all of it is bent together,
-on cloudy and scratched paper, in colours of its own. The font is the one that Pillow brings.
+Letters are rotated, differ in size and touch; curves in ink and in the paper's colour cross them; the whole is
+distorted, on cloudy and scratched paper, in random colours. The font is Pillow's default.
 
-Everything is drawn in one channel, from 0 for paper to 255 for ink, and becomes colours with the palette. Blocking.
+Everything is drawn in one channel, from 0 for paper to 255 for ink; the palette turns it into colours. Blocking.
 """
 
 import io
@@ -38,20 +38,20 @@ _SHADES = 16
 _TO_SHADE = [tone * _SHADES // 256 for tone in range(256)]
 
 _FONT_SIZES = range(52, 67, 2)
-_WEIGHT = 2  # pixels by which a letter is fatter than the font
-_HALO = 6  # pixels that stay clear around a sign
-_OVERLAPS = (6.0, 11.0)  # pixels that two neighbours share, the margins of their boxes included: most of them touch
-_SIGNS = frozenset("+=?")  # a curve through one of these would make another sign of it
+_WEIGHT = 2  # pixels added to the font's strokes
+_HALO = 6  # pixels kept clear around a sign
+_OVERLAPS = (6.0, 11.0)  # pixels shared by two neighbours, including the margins of their boxes: most of them touch
+_SIGNS = frozenset("+=?")  # a curve through one of these would make it look like another sign
 _LEAN, _SIGNS_LEAN = 16.0, 8.0  # degrees to either side
-_CURVES = ((_PAPER, 2), (_INK, 2), (_PAPER, 1), (_INK, 2))  # thicker ink makes a 6 of a 5
+_CURVES = ((_PAPER, 2), (_INK, 2), (_PAPER, 1), (_INK, 2))  # thicker ink would turn a 5 into a 6
 _SCRATCHES = 50
-_MARGIN, _LETTER_WIDTH, _SIGN_WIDTH = 8, 40, 30  # pixels that a picture has room for
+_MARGIN, _LETTER_WIDTH, _SIGN_WIDTH = 8, 40, 30  # pixels
 
 _random = SystemRandom()
 
 
 def render(text: str) -> bytes:
-    """A PNG that shows the text (three characters or more, no spaces): `HEIGHT` pixels high, 152 or more wide."""
+    """Return a PNG of the text (three characters or more, no spaces), `HEIGHT` pixels high and at least 152 wide."""
     written = _bend(_write(text))
     picture = Image.composite(
         _clouds(written.size, 24, _INK_TONES),
@@ -66,7 +66,7 @@ def render(text: str) -> bytes:
 
 
 class _Letter(NamedTuple):
-    """A character as a mask of ink; `halo` is the mask of what stays clear around it, None where nothing does."""
+    """A character as a mask of ink; `halo` is the mask of the clear area around it, or None."""
 
     shape: Image.Image
     halo: Image.Image | None
@@ -78,7 +78,7 @@ class _Letter(NamedTuple):
 
 
 def _write(text: str) -> Image.Image:
-    """The letters in a wavering row, crossed by curves, the signs on top of those."""
+    """Draw the letters in an uneven row, crossed by curves, with signs on top of the curves."""
     room = sum(_SIGN_WIDTH if character in _SIGNS else _LETTER_WIDTH for character in text)
     sheet = Image.new("L", (4 * _MARGIN + room, HEIGHT), _PAPER)
     letters = [_lean(character) for character in text]
@@ -95,7 +95,7 @@ def _write(text: str) -> Image.Image:
 
 
 def _lean(character: str) -> _Letter:
-    """The character in some size, turned a little."""
+    """Return the character in a random size, slightly rotated."""
     size = _random.choice(_FONT_SIZES)
     most = _SIGNS_LEAN if character in _SIGNS else _LEAN
     angle = _random.uniform(-most, most)
@@ -108,7 +108,7 @@ def _lean(character: str) -> _Letter:
 
 @lru_cache(maxsize=512)
 def _stamp(character: str, size: int, weight: int) -> Image.Image:
-    """The upright character, in a box that is the same for every weight."""
+    """Return the upright character, in a box of the same size for every weight."""
     font = ImageFont.load_default(size)
     left, top, right, bottom = font.getbbox(character, stroke_width=_HALO)
     stamp = Image.new("L", (int(right - left), int(bottom - top)), _PAPER)
@@ -117,7 +117,7 @@ def _stamp(character: str, size: int, weight: int) -> Image.Image:
 
 
 def _row(letters: list[_Letter], width: int) -> list[Size]:
-    """Where each letter's box begins, so that the row fills the middle of the sheet and fits on it."""
+    """Return the position of each letter's box, so that the row is centred on the sheet and fits on it."""
     widths = [letter.shape.width - 2 * (_HALO - _WEIGHT) for letter in letters]
     steps = [wide - _random.uniform(*_OVERLAPS) for wide in widths[:-1]]
     squeeze = min(1.0, (width - 2 * _MARGIN - widths[-1]) / sum(steps))
@@ -131,14 +131,14 @@ def _row(letters: list[_Letter], width: int) -> list[Size]:
 
 
 def _curve(width: int) -> list[Point]:
-    """A wave from edge to edge."""
+    """Return the points of a wave from edge to edge."""
     middle, slope = _random.uniform(0.3, 0.7) * HEIGHT, _random.uniform(-0.1, 0.1)
     wave = _wave(_random.uniform(6, 14), width / _random.uniform(0.6, 1.5))
     return [(x, middle + slope * (x - width / 2) + wave(x)) for x in range(-4, width + 8, 8)]
 
 
 def _wave(height: float, length: float) -> Callable[[float], float]:
-    """A sine of this amplitude and wavelength, in pixels, that begins anywhere."""
+    """Return a sine of this amplitude and wavelength, in pixels, with a random phase."""
     phase = _random.uniform(0, tau)
     return lambda distance: height * sin(distance * tau / length + phase)
 
@@ -147,7 +147,7 @@ def _wave(height: float, length: float) -> Callable[[float], float]:
 
 
 def _bend(sheet: Image.Image) -> Image.Image:
-    """The sheet as if in moving water: waves push its points sideways, others up and down."""
+    """Distort the sheet with one wave horizontally and one vertically."""
     across, down = 9, 3
     sideways = _wave(_random.uniform(3, 5), HEIGHT / _random.uniform(0.8, 1.3))
     upwards = _wave(_random.uniform(4, 7), sheet.width / _random.uniform(1.5, 2.5))
@@ -166,14 +166,14 @@ def _bend(sheet: Image.Image) -> Image.Image:
 
 
 def _clouds(size: Size, grain: int, tones: list[int]) -> Image.Image:
-    """Soft noise whose clouds are `grain` pixels wide."""
+    """Return soft noise with clouds `grain` pixels wide."""
     coarse = (size[0] // grain + 1, size[1] // grain + 1)
     noise = Image.frombytes("L", coarse, os.urandom(coarse[0] * coarse[1]))
     return noise.resize(size, Resampling.BICUBIC).point(tones)
 
 
 def _scratch(picture: Image.Image) -> None:
-    """Short strokes anywhere, of any tone."""
+    """Draw short strokes at random places in random tones."""
     pen = ImageDraw.Draw(picture)
     for across, down, to_right, to_bottom, tone in struct.iter_unpack("5B", os.urandom(5 * _SCRATCHES)):
         x, y = across * picture.width // 256, down * picture.height // 256
@@ -181,44 +181,44 @@ def _scratch(picture: Image.Image) -> None:
 
 
 def _in_colours(shades: Image.Image) -> bytes:
-    """The PNG of a picture of `_SHADES` shades: from pale paper to dark ink, each of any hue."""
+    """Return the PNG of a picture of `_SHADES` shades, from pale paper to dark ink, each of a random hue."""
     paper = hls_to_rgb(_random.random(), _random.uniform(0.90, 0.96), 0.6)
     ink = hls_to_rgb(_random.random(), _random.uniform(0.16, 0.26), 0.7)
     steps = [shade / (_SHADES - 1) for shade in range(_SHADES)]
     shades.putpalette([int(255 * (p + (i - p) * step)) for step in steps for p, i in zip(paper, ink, strict=True)])
     png = io.BytesIO()
-    # noise has no repetitions worth looking for: Huffman alone is the smallest here, and the fastest
+    # noise has no repetitions worth searching for: Huffman alone is both the smallest and the fastest
     shades.save(png, "PNG", bits=4, compress_level=1, compress_type=zlib.Z_HUFFMAN_ONLY)
     return png.getvalue()
 
 
 _DIGITS = "23459"
-"""Leaning, a 7 is a 1; crossed by a curve, 0, 6 and 8 are one another."""
+"""Without 7, which looks like a 1 when rotated, and 0, 6 and 8, which a curve makes indistinguishable."""
 
 _CHARACTERS = "AEHKNPXY23"
-"""None of them passes for another where a curve cuts or closes it; no J, M or W, which lend their neighbours a leg."""
+"""Characters that stay distinct when a curve crosses them; no J, M or W, whose strokes merge with neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Puzzle:
-    """`text` is drawn, `answer` is what a person types who can read it. Neither appears in a repr."""
+    """A puzzle: `text` is rendered, `answer` is expected. Neither appears in the repr."""
 
     text: str = field(repr=False)
     answer: str = field(repr=False)
 
 
 def puzzle_maker(config: CaptchaSection) -> Callable[[], Puzzle]:
-    """A function that comes up with a new question each time."""
+    """Return a function that makes random puzzles of the configured type."""
     return partial(make_text, config.length) if config.type == "text" else make_sum
 
 
 def make_sum() -> Puzzle:
-    """A two-digit number plus a one-digit one; who guesses is right one time in thirty at best."""
+    """Return a sum of a two-digit and a one-digit number; a guess is right at most one time in thirty."""
     tens, ones, other = (secrets.choice(_DIGITS) for _digit in range(3))
     return Puzzle(f"{tens}{ones}+{other}=?", str(int(tens + ones) + int(other)))
 
 
 def make_text(length: int) -> Puzzle:
-    """Capital letters and digits to copy."""
+    """Return capital letters and digits to copy."""
     text = "".join(secrets.choice(_CHARACTERS) for _character in range(length))
     return Puzzle(text, text)

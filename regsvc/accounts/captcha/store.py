@@ -1,4 +1,4 @@
-"""The captcha challenges that wait for their answer: bounded, and shared out fairly."""
+"""Store of outstanding captcha challenges, bounded in total and per client."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from regsvc.core.clock import Clock
 
 @dataclass(slots=True)
 class Challenge:
-    """`client` is the limit key of who asked for it, `uses` how many requests it has served."""
+    """An outstanding challenge. `client` is the limit key of its client, `uses` the number of requests it served."""
 
     answer: bytes = field(repr=False)
     client: str
@@ -19,10 +19,10 @@ class Challenge:
 
 
 class ChallengeStore:
-    """Challenges by their tokens. For the event loop alone: nothing here is thread-safe.
+    """Challenges by their tokens. For the event loop only: not thread-safe.
 
-    A client has at most `max_per_client`; of more, its oldest goes. Where `max_total` is not enough, the oldest of the
-    client with the most goes, so that nobody who has one loses it to somebody who has many. Takes about 1 KB each.
+    A client has at most `max_per_client`, beyond which its oldest is evicted. At `max_total` the oldest of the client
+    with the most is evicted, so that a client with one never loses it to a client with many. About 1 KB each.
     """
 
     def __init__(self, now: Clock, max_total: int, max_per_client: int) -> None:
@@ -32,13 +32,13 @@ class ChallengeStore:
         self._challenges: OrderedDict[bytes, Challenge] = OrderedDict()
         self._keys_of: dict[str, OrderedDict[bytes, None]] = {}
         self._clients_with: dict[int, OrderedDict[str, None]] = {}
-        """The clients by how many challenges they have; no client is listed under two numbers, no number is empty."""
+        """Clients by number of challenges; each client is under one number, and no number is empty."""
 
     def __len__(self) -> int:
         return len(self._challenges)
 
     def put(self, token: str, challenge: Challenge) -> None:
-        """Keep a challenge, new or removed before; another one may have to go for it."""
+        """Store a challenge, new or removed before; may evict another."""
         self._evict_expired()
         key, client = hash_key(token), challenge.client
         if len(self._keys_of.get(client, ())) >= self._max_per_client:
@@ -51,12 +51,12 @@ class ChallengeStore:
         self._move(client, len(keys) - 1, len(keys))
 
     def find(self, token: str) -> Challenge | None:
-        """The challenge; None: there is none, or it has expired."""
+        """Return the challenge, or None if it is missing or expired."""
         challenge = self._challenges.get(hash_key(token))
         return challenge if challenge is not None and self._now() < challenge.expires_at else None
 
     def remove(self, token: str) -> None:
-        """Nobody finds this challenge any more. KeyError: there is none."""
+        """Remove the challenge. Raises KeyError if it is missing."""
         self._remove(hash_key(token))
 
     def _remove(self, key: bytes) -> None:
@@ -71,7 +71,7 @@ class ChallengeStore:
         self._remove(next(iter(self._keys_of[client])))
 
     def _move(self, client: str, before: int, after: int) -> None:
-        """The client had one number of challenges and has another."""
+        """Move the client from one number of challenges to another."""
         if before:
             group = self._clients_with[before]
             del group[client]
