@@ -95,7 +95,7 @@ class Health:
         report = self._sync.last_report
         if report is None:
             return BridgeState.UNKNOWN
-        return BridgeState.UP if report.away is None else BridgeState.AWAY
+        return BridgeState.UP if report.unavailable is None else BridgeState.AWAY
 
     def _age(self, backlog: Backlog) -> timedelta | None:
         if backlog.oldest_at is None:

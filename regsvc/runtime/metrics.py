@@ -126,7 +126,7 @@ class _SyncMetrics:
     def count(self, report: SyncReport) -> None:
         seconds = report.duration_ms / 1000
         self._seconds.observe(seconds)
-        if report.away is None:
+        if report.unavailable is None:
             self._succeeded_at.set(report.started_at.timestamp() + seconds)
         self._scanned.set(report.scanned)
         self._conflicts.set(len(report.conflicts))

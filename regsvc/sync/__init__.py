@@ -1,4 +1,4 @@
-"""The reconciliation of our users with AuthMe's players: look at what is, decide what should be, close the difference.
+"""Synchronization of our users with the players in AuthMe's table.
 
-`plan` is pure, `reconciler` closes the difference for one name, `run` goes over all of them, `report` tells.
+`plan` decides as a pure function, `reconciler` brings one account in sync, `run` goes over all of them.
 """

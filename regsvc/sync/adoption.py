@@ -1,4 +1,4 @@
-"""Makes users of players that have none: one at a login, thousands at the first start beside a server in use."""
+"""Adoption: creation of users for players that have none. One at a login, thousands at the first start."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -13,73 +13,73 @@ from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, Player, User
-from regsvc.sync.decisions import Adopt, Conflict
+from regsvc.sync.actions import Adopt, Conflict
 from regsvc.sync.emails import find_real_email
 from regsvc.sync.sync_records import NO_LOCK, base_columns
 
-_ONE_ENTRY_ABOVE = 20
-"""More adoptions than this at once leave one audit entry together."""
+_SINGLE_ENTRIES_UP_TO = 20
+"""More adoptions at once than this share one audit entry."""
 
 
 def adopt(database: Database, audit: Audit, adoptions: list[Adopt], moment: datetime) -> dict[str, Conflict]:
-    """Make the users, in one transaction. Returns the conflicts by username: an e-mail that could not be taken over.
+    """Create the users in one transaction. Returns the conflicts by username: e-mails that could not be adopted.
 
-    Raises IntegrityError, with nothing done, when one of the names has a user by now.
+    Raises `IntegrityError`, having changed nothing, if one of the names has a user by now.
     """
     conflicts: dict[str, Conflict] = {}
     with database.atomic():
-        emails = free_emails(adoptions, conflicts, held_emails)
+        emails = claimable_emails(adoptions, conflicts, find_taken_emails)
         users = [_user_values(adoption, emails.get(adoption.player.username), moment) for adoption in adoptions]
         insert_rows(database, User, users)
         keys = [adoption.player.username for adoption in adoptions]
         rows: Any = User.select(User.username_key, User.id).where(User.username_key.in_(keys)).tuples()
         ids: dict[str, int] = {row[0]: row[1] for row in rows}
         Player.delete().where(Player.username_key.in_(keys)).execute()
-        agreed = [
-            _agreement_values(adoption, ids[key], key in conflicts, moment)
+        sync_records = [
+            _record_values(adoption, ids[key], key in conflicts, moment)
             for key, adoption in zip(keys, adoptions, strict=True)
         ]
-        insert_rows(database, Player, agreed)
-        _note_looked_at([adoption.player.username for adoption in adoptions if adoption.status == APPROVED])
+        insert_rows(database, Player, sync_records)
+        _clear_changed_at([adoption.player.username for adoption in adoptions if adoption.status == APPROVED])
         _record(audit, adoptions, conflicts)
     return conflicts
 
 
 @dataclass(frozen=True)
-class Adopted:
-    """How many users were made, and the conflicts by username."""
+class AdoptionResult:
+    """Number of created users, and the conflicts by username."""
 
     count: int
     conflicts: dict[str, Conflict]
 
 
-def adopt_each(database: Database, audit: Audit, adoptions: list[Adopt], moment: datetime) -> Adopted:
-    """The same, but a name that has a user by now is left to the next look."""
+def adopt_each(database: Database, audit: Audit, adoptions: list[Adopt], moment: datetime) -> AdoptionResult:
+    """Adopt every player whose name still has no user; the others are left to the next run."""
     try:
-        return Adopted(len(adoptions), adopt(database, audit, adoptions, moment))
+        return AdoptionResult(len(adoptions), adopt(database, audit, adoptions, moment))
     except IntegrityError:
         if len(adoptions) == 1:
-            return Adopted(0, {})
+            return AdoptionResult(0, {})
     middle = len(adoptions) // 2
     first = adopt_each(database, audit, adoptions[:middle], moment)
     second = adopt_each(database, audit, adoptions[middle:], moment)
-    return Adopted(first.count + second.count, first.conflicts | second.conflicts)
+    return AdoptionResult(first.count + second.count, first.conflicts | second.conflicts)
 
 
-def held_emails(keys: Collection[str]) -> set[str]:
-    """Those of these e-mails, as they are compared, that users of ours have."""
+def find_taken_emails(keys: Collection[str]) -> set[str]:
+    """Return which of these e-mail keys belong to users."""
     if not keys:
         return set()
     rows: Any = User.select(User.email_key).where(User.email_key.in_(list(keys))).tuples()
     return {row[0] for row in rows}
 
 
-def free_emails(
-    adoptions: list[Adopt], conflicts: dict[str, Conflict], held: Callable[[Collection[str]], set[str]]
+def claimable_emails(
+    adoptions: list[Adopt], conflicts: dict[str, Conflict], find_taken: Callable[[Collection[str]], set[str]]
 ) -> dict[str, EmailAddress]:
-    """The e-mail of each player that has a real one which nobody else has; the first of two players gets it.
+    """Return, by username, the valid and free e-mail of each player; of two players with one e-mail the first gets it.
 
-    `held` says which of some e-mails somebody has. The others' are added to `conflicts`, by username.
+    `find_taken` returns which of some e-mail keys are taken. The other players' conflicts are added to `conflicts`.
     """
     found: dict[str, EmailAddress] = {}
     for adoption in adoptions:
@@ -89,7 +89,7 @@ def free_emails(
             found[adoption.player.username] = address
         elif raw is not None:
             conflicts[adoption.player.username] = Conflict("email", "both")
-    taken = held({address.key for address in found.values()})
+    taken = find_taken({address.key for address in found.values()})
     free = {}
     for username, address in found.items():
         if address.key in taken:
@@ -115,7 +115,7 @@ def _user_values(adoption: Adopt, email: EmailAddress | None, moment: datetime) 
     }
 
 
-def _agreement_values(adoption: Adopt, user_id: int, has_conflict: bool, moment: datetime) -> dict[str, object]:
+def _record_values(adoption: Adopt, user_id: int, has_conflict: bool, moment: datetime) -> dict[str, object]:
     player = adoption.player
     state = "locked" if player.is_locked else "conflict" if has_conflict else "synced"
     lock: dict[str, object] = dict(NO_LOCK)
@@ -137,26 +137,26 @@ def _agreement_values(adoption: Adopt, user_id: int, has_conflict: bool, moment:
     }
 
 
-def _note_looked_at(keys: list[str]) -> None:
-    """Nothing follows from an adoption as approved, and the next run need not find that out."""
+def _clear_changed_at(keys: list[str]) -> None:
+    """Clear the change marks: an adoption as approved entails nothing, so the next run need not look at it."""
     if keys:
         for table in (User, Player):
             table.update(changed_at=None).where(table.username_key.in_(keys)).execute()
 
 
 def _registered_at(player: PlayerRow, moment: datetime) -> datetime:
-    """When the player registered in the game; `moment` where the column does not know."""
+    """Return when the player registered in the game, or `moment` where AuthMe's column does not say."""
     registered = player.registered_ms
     if not registered or registered < 0:
         return moment
     try:
         return min(from_epoch_ms(registered), moment)
-    except (OverflowError, ValueError, OSError):  # no calendar holds it
+    except (OverflowError, ValueError, OSError):  # outside the range of datetime
         return moment
 
 
 def _record(audit: Audit, adoptions: list[Adopt], conflicts: dict[str, Conflict]) -> None:
-    if len(adoptions) > _ONE_ENTRY_ABOVE:
+    if len(adoptions) > _SINGLE_ENTRIES_UP_TO:
         names = [adoption.username for adoption in adoptions]
         detail = {"count": len(names), "first": names[0], "last": names[-1]}
         audit.record("user.adopted", "sync", None, detail)

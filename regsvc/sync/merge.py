@@ -1,18 +1,18 @@
-"""The three-way merge of one approved user with the row of the last agreement: ours, theirs, and the base."""
+"""Three-way merge of an approved user with the player's row, on the last synced state as the base."""
 
 from plugin_bridge.authme.players import PlayerRow, known_email
 from regsvc.auth.hashing import StoredPassword
 from regsvc.database.models import PASSWORD
-from regsvc.sync.decisions import Conflict, Merge
+from regsvc.sync.actions import Conflict, Merge
 from regsvc.sync.records import SyncRecord, UserRecord
 
 
 def merge(
     user: UserRecord, base: SyncRecord, player: PlayerRow, own: StoredPassword | None, policy: str
 ) -> Merge | None:
-    """What to bring over, or None when neither side changed.
+    """Return what has to be copied to either side, or None when neither changed.
 
-    `own` is the password set through us, if AuthMe could verify it; `policy` is `sync.conflict`.
+    `own` is the password set through us, or None if AuthMe could not verify it; `policy` is `sync.conflict`.
     """
     password = _merge_password(base, player, own, policy)
     email = _merge_email(user, base, player, policy)
@@ -29,21 +29,21 @@ def merge(
 
 
 def _merge_password(base: SyncRecord, player: PlayerRow, own: StoredPassword | None, policy: str) -> Merge:
-    ours_is_theirs = own is not None and (own.hash, own.salt) == (player.hash, player.salt)
-    if ours_is_theirs:
+    is_same = own is not None and (own.hash, own.salt) == (player.hash, player.salt)
+    if is_same:
         return Merge(player)
-    they_changed = (base.base_hash, base.base_salt) != (player.hash, player.salt)
-    we_changed = own is not None and own.hash != base.base_hash
+    player_changed = (base.base_hash, base.base_salt) != (player.hash, player.salt)
+    user_changed = own is not None and own.hash != base.base_hash
     if own is not None and base.intent == PASSWORD:
-        return _write_password(player, own)  # set through us: the newest word, whatever the base was
-    if own is not None and we_changed and they_changed:
+        return _write_password(player, own)  # just set through us: the newest one, whatever the base is
+    if own is not None and user_changed and player_changed:
         if policy == "companion":
             written = _write_password(player, own)
             return Merge(player, written.to_player, conflicts=(Conflict("password", "companion"),))
         return Merge(player, takes_password=True, conflicts=(Conflict("password", "plugin"),))
-    if they_changed:
+    if player_changed:
         return Merge(player, takes_password=True)
-    if own is not None and we_changed:
+    if own is not None and user_changed:
         return _write_password(player, own)
     return Merge(player)
 
@@ -54,35 +54,35 @@ def _write_password(player: PlayerRow, own: StoredPassword) -> Merge:
 
 
 def _merge_email(user: UserRecord, base: SyncRecord, player: PlayerRow, policy: str) -> Merge:
-    theirs, agreed, ours = player.known_email, known_email(base.base_email), user.email
+    theirs, last_email, ours = player.known_email, known_email(base.base_email), user.email
     if _same_email(theirs, ours):
         return Merge(player)
-    if theirs is None and agreed is None and has_conflict(base, "email"):
-        return Merge(player)  # their table cannot hold ours, told once
+    if theirs is None and last_email is None and has_conflict(base, "email"):
+        return Merge(player)  # AuthMe's table cannot hold ours, which was reported once
     if theirs is None:
-        # theirs is gone or was never there: a proven address is worth writing, an unproven one is not
+        # the row has none, or none any more: a verified address is worth writing, an unverified one is not
         return Merge(player, to_player={"email": ours}) if user.is_email_verified else Merge(player)
-    they_changed = not _same_email(theirs, agreed)
-    we_changed = not _same_email(ours, agreed)
+    player_changed = not _same_email(theirs, last_email)
+    user_changed = not _same_email(ours, last_email)
     if not user.is_email_verified:
-        return Merge(player, takes_email=theirs) if they_changed else Merge(player)
-    if we_changed and not they_changed and has_conflict(base, "email"):
-        return Merge(player)  # told once, and left as it is
-    if we_changed and (not they_changed or policy == "companion"):
-        conflicts = (Conflict("email", "companion"),) if they_changed else ()
+        return Merge(player, takes_email=theirs) if player_changed else Merge(player)
+    if user_changed and not player_changed and has_conflict(base, "email"):
+        return Merge(player)  # reported once, and left as it is
+    if user_changed and (not player_changed or policy == "companion"):
+        conflicts = (Conflict("email", "companion"),) if player_changed else ()
         return Merge(player, to_player={"email": ours}, conflicts=conflicts)
-    if they_changed:  # the game proves no e-mail: a proven one keeps its place
+    if player_changed:  # the game does not verify e-mails: our verified one stays
         return Merge(player, conflicts=(Conflict("email", "both"),))
     return Merge(player)
 
 
 def has_conflict(base: SyncRecord, field: str) -> bool:
-    """Whether this field is one the two sides could not agree on at the last agreement."""
+    """Return whether this field was in conflict when the accounts were last synced."""
     return base.conflict is not None and field in base.conflict.split(",")
 
 
 def standing_conflict(user: UserRecord, base: SyncRecord, player: PlayerRow) -> str | None:
-    """Of the fields that the two sides could not agree on, those they still differ in, joined by commas."""
+    """Return the recorded conflicts in which the two sides still differ, joined by commas, or None."""
     standing = []
     if has_conflict(base, "email") and not _same_email(player.known_email, user.email):
         standing.append("email")
@@ -111,5 +111,5 @@ def _merge_realname(user: UserRecord, base: SyncRecord, player: PlayerRow) -> Me
 
 
 def _is_case_of(username: str, base: SyncRecord) -> bool:
-    """Whether the agreed name is the same but for its case: then we changed ours."""
+    """Return whether the base name differs from `username` in case only: then it was changed on our side."""
     return base.base_realname is not None and base.base_realname.lower() == username.lower()

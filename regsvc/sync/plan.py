@@ -1,6 +1,6 @@
-"""What should be, for one name: pure, records in, a decision out. None when everything is as it should be.
+"""The rules of the sync as pure functions: records of one name in, the next action out.
 
-A decision is one step. Whoever carries it out asks again until there is none left.
+An action is one step. The reconciler carries it out and asks again until there is nothing left to do.
 """
 
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds, is_findable, known_email, lock_text, locked_hash
@@ -21,32 +21,33 @@ from regsvc.database.models import (
     VERIFIED,
     PluginState,
 )
-from regsvc.sync.decisions import (
+from regsvc.sync.actions import (
     Adopt,
-    Agree,
     ApplySqlEdit,
-    Decision,
     EndBan,
     Lock,
     MarkDeleted,
     MarkMissing,
-    Open,
     Provision,
+    ReclaimRow,
+    RecordSynced,
     RejectNameConflict,
     Remove,
-    Restore,
+    RemoveLock,
+    RestorePassword,
     RevertRename,
-    Unlock,
+    SyncAction,
     UpdateState,
 )
 from regsvc.sync.merge import merge, standing_conflict
 from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
 
 LOCKED_EARLIER = "locked by an earlier installation"
+"""Reason of the ban that a player is adopted with whose row already bears our lock."""
 
 
-def decide(account: Account, policy: Policy) -> Decision | None:
-    """The next step for this name."""
+def decide(account: Account, policy: Policy) -> SyncAction | None:
+    """Return the next action for this name, or None when both sides are in sync."""
     user = account.user
     if user is None:
         return _without_user(account, policy)
@@ -55,7 +56,7 @@ def decide(account: Account, policy: Policy) -> Decision | None:
     if user.username.lower() != user.username_key:
         return RevertRename(user, user.username_key)
     if user.status != user.applied_status:
-        return _edit(account, user, policy)
+        return _apply_edit(account, user, policy)
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= account.now:
         return EndBan()
     if not policy.is_bridge_on:
@@ -67,14 +68,14 @@ def decide(account: Account, policy: Policy) -> Decision | None:
 
 
 def own_password(user: UserRecord, policy: Policy) -> StoredPassword | None:
-    """The password set through us, if AuthMe as it is configured now could verify it."""
+    """Return the password set through us, or None if AuthMe as it is configured now could not verify it."""
     if user.password is None or user.password.algorithm not in policy.algorithms:
         return None
     return user.password
 
 
 def password_for_row(user: UserRecord, sync_record: SyncRecord, policy: Policy) -> StoredPassword | None:
-    """What a row of this user is provisioned or opened with: set through us, else that of the last agreement."""
+    """Return the password to provision or reclaim a row with: the one set through us, else the last synced one."""
     own = own_password(user, policy)
     if own is not None:
         return own
@@ -84,7 +85,7 @@ def password_for_row(user: UserRecord, sync_record: SyncRecord, policy: Policy) 
 
 
 def row_intent(user: UserRecord, sync_record: SyncRecord, player: PlayerRow | None, policy: Policy) -> str | None:
-    """What somebody asks of the row who may say that this user is to play; None: nothing there is to be asked."""
+    """Return the intent to record when it is decided that this user may play; None if the row needs nothing."""
     if not policy.is_bridge_on or password_for_row(user, sync_record, policy) is None:
         return None
     if player is None:
@@ -92,41 +93,41 @@ def row_intent(user: UserRecord, sync_record: SyncRecord, player: PlayerRow | No
     return OPEN if sync_record.is_different_row(player) else None
 
 
-def lock_after(adoption: Adopt, is_operator: bool, policy: Policy) -> Lock | None:
-    """The lock that follows from the status a player is adopted with; None: the row stays as it is."""
+def lock_after_adoption(adoption: Adopt, is_operator: bool, policy: Policy) -> Lock | None:
+    """Return the lock that the status of an adopted player entails, or None if the row stays open."""
     if adoption.status not in (PENDING, REJECTED) or is_operator or policy.unapproved_players == "report":
         return None
     return Lock(adoption.player, adoption.status, VERIFIED, "locked")
 
 
-def _edit(account: Account, user: UserRecord, policy: Policy) -> ApplySqlEdit:
+def _apply_edit(account: Account, user: UserRecord, policy: Policy) -> ApplySqlEdit:
     is_approval = user.status == APPROVED and user.applied_status in (PENDING, REJECTED)
     if not is_approval or account.sync_record is None:
         return ApplySqlEdit()
     return ApplySqlEdit(row_intent(user, account.sync_record, account.player, policy))
 
 
-def _without_user(account: Account, policy: Policy) -> Decision | None:
+def _without_user(account: Account, policy: Policy) -> SyncAction | None:
     sync_record, player = account.sync_record, account.player
     if sync_record is not None and sync_record.user_id is not None:
         return MarkDeleted() if account.renamed is None else RevertRename(account.renamed, account.key)
     if player is None:
         return None
-    if sync_record is not None and sync_record.tombstone_at is not None and _is_buried(sync_record, player):
+    if sync_record is not None and sync_record.tombstone_at is not None and _matches_tombstone(sync_record, player):
         return Remove(player)
     if not policy.is_bridge_on or not is_findable(player.username):
         return None
-    return _adoption(account, player, policy)
+    return _adopt(account, player, policy)
 
 
-def _is_buried(sync_record: SyncRecord, player: PlayerRow) -> bool:
-    buried = sync_record.tombstone_hash
-    if buried is None or player.registered_ms != in_milliseconds(sync_record.tombstone_regdate):
+def _matches_tombstone(sync_record: SyncRecord, player: PlayerRow) -> bool:
+    hash_ = sync_record.tombstone_hash
+    if hash_ is None or player.registered_ms != in_milliseconds(sync_record.tombstone_regdate):
         return False
-    return player.hash in (buried, lock_text(buried))
+    return player.hash in (hash_, lock_text(hash_))
 
 
-def _adoption(account: Account, player: PlayerRow, policy: Policy) -> Adopt:
+def _adopt(account: Account, player: PlayerRow, policy: Policy) -> Adopt:
     realname = player.known_realname
     username = realname if realname and realname.lower() == player.username else player.username
     if player.is_locked:
@@ -137,7 +138,7 @@ def _adoption(account: Account, player: PlayerRow, policy: Policy) -> Adopt:
     return Adopt(player, username, policy.existing_players if was_first else policy.new_players)
 
 
-def _without_player(user: UserRecord, sync_record: SyncRecord, policy: Policy) -> Decision | None:
+def _without_player(user: UserRecord, sync_record: SyncRecord, policy: Policy) -> SyncAction | None:
     if sync_record.presence == PRESENT:
         return MarkMissing()
     if user.status == APPROVED and policy.may_provision and _may_provision(sync_record, policy):
@@ -145,90 +146,90 @@ def _without_player(user: UserRecord, sync_record: SyncRecord, policy: Policy) -
         if password is not None:
             return Provision(password)
     presence = "absent" if sync_record.presence == UNASKED else None
-    return _state(sync_record, "absent", presence)
+    return _update_state(sync_record, "absent", presence)
 
 
 def _may_provision(sync_record: SyncRecord, policy: Policy) -> bool:
-    """A row that was there and went stays gone, unless somebody wants it back."""
-    is_wanted = sync_record.intent in (PROVISION, PASSWORD)
-    return sync_record.presence != GONE or is_wanted or policy.on_player_removed == "restore"
+    """A row that disappeared stays gone until it is requested, unless the host wants such rows restored."""
+    is_requested = sync_record.intent in (PROVISION, PASSWORD)
+    return sync_record.presence != GONE or is_requested or policy.on_player_removed == "restore"
 
 
 def _with_both(
     account: Account, user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy
-) -> Decision | None:
+) -> SyncAction | None:
     if sync_record.is_own_insert(player):
-        return Agree(player)
-    appeared = sync_record.is_different_row(player)
+        return RecordSynced(player)
+    is_foreign = sync_record.is_different_row(player)
     if user.status == BANNED:
-        return _locked(sync_record, player, BANNED, "locked", appeared)
-    if sync_record.presence == UNASKED and _was_there_first(user, player):
-        return _of_another(user, sync_record, player)
+        return _keep_locked(sync_record, player, BANNED, "locked", is_foreign)
+    if sync_record.presence == UNASKED and _registered_before(user, player):
+        return _row_of_earlier_player(user, sync_record, player)
     if user.status != APPROVED:
-        state: PluginState = "conflict" if appeared else "locked"
+        state: PluginState = "conflict" if is_foreign else "locked"
         if account.is_operator or policy.unapproved_players == "report":
-            return _state(sync_record, "conflict")
-        return _locked(sync_record, player, user.status, state, appeared)
-    if appeared:
-        return _returned(account, user, sync_record, player, policy)
+            return _update_state(sync_record, "conflict")
+        return _keep_locked(sync_record, player, user.status, state, is_foreign)
+    if is_foreign:
+        return _foreign_row(account, user, sync_record, player, policy)
     if player.is_locked:
-        return _restoration(user, sync_record, player, policy)
+        return _restore(user, sync_record, player, policy)
     merged = merge(user, sync_record, player, own_password(user, policy), policy.conflict)
-    return merged or _settled(user, sync_record, player)
+    return merged or _record_if_behind(user, sync_record, player)
 
 
-def _was_there_first(user: UserRecord, player: PlayerRow) -> bool:
-    """A player whose registration nobody knows was there before anybody else."""
+def _registered_before(user: UserRecord, player: PlayerRow) -> bool:
+    """Return whether the player registered before the user; an unknown registration time counts as earliest."""
     return (player.registered_ms or 0) < epoch_ms(user.created_at)
 
 
-def _of_another(user: UserRecord, sync_record: SyncRecord, player: PlayerRow) -> Decision | None:
-    """The row belongs to a player who was there before a user of this name registered without AuthMe."""
+def _row_of_earlier_player(user: UserRecord, sync_record: SyncRecord, player: PlayerRow) -> SyncAction | None:
+    """Handle the row of a player who registered before this user did while AuthMe could not be asked."""
     if user.status == PENDING:
         return RejectNameConflict()
     if player.is_locked and sync_record.kept_hash is not None:  # by a ban that is over
-        return Unlock(player, StoredPassword(sync_record.kept_hash, player.salt, None))
-    return _state(sync_record, "conflict")
+        return RemoveLock(player, StoredPassword(sync_record.kept_hash, player.salt, None))
+    return _update_state(sync_record, "conflict")
 
 
-def _locked(
-    sync_record: SyncRecord, player: PlayerRow, reason: str, state: PluginState, appeared: bool
-) -> Decision | None:
+def _keep_locked(
+    sync_record: SyncRecord, player: PlayerRow, reason: str, state: PluginState, is_foreign: bool
+) -> SyncAction | None:
     if player.is_locked:
-        return _state(sync_record, state)
-    return Lock(player, reason, UNVERIFIED if appeared else VERIFIED, state)
+        return _update_state(sync_record, state)
+    return Lock(player, reason, UNVERIFIED if is_foreign else VERIFIED, state)
 
 
-def _returned(
+def _foreign_row(
     account: Account, user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy
-) -> Decision | None:
-    """An approved user's name that somebody unproven registered in the game."""
+) -> SyncAction | None:
+    """Handle a row that an unverified player registered in the game under an approved user's name."""
     password = None
     if sync_record.intent == OPEN:
         password = password_for_row(user, sync_record, policy)
     elif sync_record.intent == PASSWORD:
         password = own_password(user, policy)
     if password is not None:
-        return Open(player, password)
+        return ReclaimRow(player, password)
     if account.is_operator or player.is_locked:
-        return _state(sync_record, "returned")
+        return _update_state(sync_record, "returned")
     return Lock(player, "returned", UNVERIFIED, "returned")
 
 
-def _restoration(user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy) -> Decision | None:
-    """Our lock on a row that is the user's own: back to the password that is the newest of theirs."""
+def _restore(user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy) -> SyncAction | None:
+    """Replace our lock on the user's own row with the newest of the user's passwords."""
     own = own_password(user, policy)
     kept = sync_record.kept_hash if sync_record.kept_origin == VERIFIED else None
     hash_ = kept or locked_hash(player.hash) or sync_record.base_hash
     if own is not None:
-        return Restore(player, own)
+        return RestorePassword(player, own)
     if hash_ is not None:
-        return Restore(player, StoredPassword(hash_, player.salt, None))
-    return _state(sync_record, "locked")
+        return RestorePassword(player, StoredPassword(hash_, player.salt, None))
+    return _update_state(sync_record, "locked")
 
 
-def _settled(user: UserRecord, sync_record: SyncRecord, player: PlayerRow) -> Decision | None:
-    """No difference left; only what we wrote down of it may be behind."""
+def _record_if_behind(user: UserRecord, sync_record: SyncRecord, player: PlayerRow) -> SyncAction | None:
+    """Both sides are equal; return `RecordSynced` where the sync record does not say so yet, else None."""
     conflict = standing_conflict(user, sync_record, player)
     is_behind = (
         sync_record.intent is not None
@@ -240,10 +241,10 @@ def _settled(user: UserRecord, sync_record: SyncRecord, player: PlayerRow) -> De
         or known_email(sync_record.base_email) != player.known_email
         or sync_record.base_realname != player.realname
     )
-    return Agree(player, conflict) if is_behind else None
+    return RecordSynced(player, conflict) if is_behind else None
 
 
-def _state(sync_record: SyncRecord, state: PluginState, presence: str | None = None) -> UpdateState | None:
+def _update_state(sync_record: SyncRecord, state: PluginState, presence: str | None = None) -> UpdateState | None:
     if sync_record.plugin_state == state and presence is None:
         return None
     return UpdateState(state, presence)

@@ -1,6 +1,6 @@
-"""Closes the difference for one name: look, decide one step, carry it out, look again.
+"""Reconciliation of one account: load it, decide on one action, apply it, and repeat until nothing is left.
 
-The API calls it for its own effects before it replies, the sync for every name that differs; it is the same function.
+The API calls it for the effects of a request before it replies, and the sync for every name that differs.
 """
 
 import logging
@@ -16,8 +16,8 @@ from regsvc.config.live import AuthMeRules, LiveConfig
 from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
+from regsvc.sync.actions import GUARDED, Adopt, ApplySqlEdit, EndBan, MarkMissing, SyncAction
 from regsvc.sync.adoption import adopt_each
-from regsvc.sync.decisions import GUARDED, Adopt, ApplySqlEdit, Decision, EndBan, MarkMissing
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.plan import decide, password_for_row, row_intent
 from regsvc.sync.policy import make_policy
@@ -31,25 +31,25 @@ from regsvc.sync.tombstones import record_tombstone, record_unseen_tombstone
 log = logging.getLogger(__name__)
 
 _MAX_STEPS = 12
-"""No name needs more; a row that changes faster than this is left to the next look."""
+"""No name needs more; a row that changes faster than this is left to the next run."""
 
 USER_ONLY = (ApplySqlEdit, EndBan)
-"""Steps that need no look at AuthMe's row; it follows when it can be looked at."""
+"""Actions that do not need AuthMe's row; what they entail for the row follows when it can be read."""
 
 
 @dataclass
 class ReconcileResult:
-    """What was done for one name."""
+    """Outcome of the reconciliation of one name."""
 
-    done: list[Decision] = field(default_factory=list)
-    left: Decision | None = None
-    """The step that must not be taken for many names at once; None: nothing is left."""
+    applied: list[SyncAction] = field(default_factory=list)
+    postponed: SyncAction | None = None
+    """The guarded action that was not applied, or None."""
     refused: PlayerRefused | None = None
-    """Why AuthMe's table did not take what should be written; None: it did."""
+    """Why AuthMe's table refused a write, or None."""
 
 
 class Reconciler:
-    """Brings one name to what should be. Blocking: runs on a worker thread."""
+    """Brings user and player of one name in sync. Blocking: runs on a worker thread."""
 
     def __init__(
         self, database: Database, context: StepContext, live: LiveConfig, operators: Callable[[], Collection[str]]
@@ -63,7 +63,7 @@ class Reconciler:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there is an AuthMe to agree with."""
+        """Whether there is an AuthMe to sync with."""
         return self._context.players.is_enabled
 
     @property
@@ -73,12 +73,12 @@ class Reconciler:
 
     @property
     def context(self) -> StepContext:
-        """What the steps act on."""
+        """The services that steps act on."""
         return self._context
 
     @property
     def operators(self) -> frozenset[str]:
-        """The lower-case names of the operators at this moment."""
+        """The lower-case names of the current operators."""
         return frozenset(self._operators())
 
     @property
@@ -92,23 +92,26 @@ class Reconciler:
         return derived[1]
 
     def load(self, key: str) -> Account:
-        """Return everything known of this lower-case name, without locking any row."""
+        """Return the account of this lower-case name without locking any row."""
         return self.load_many([key], self._context.players.find_many([key]))[0]
 
     def load_for_update(self, key: str) -> Account:
-        """Return everything known of this lower-case name; our rows stay locked until the transaction ends."""
+        """Return the account of this lower-case name; our rows stay locked until the transaction ends."""
         sync_records = self._context.sync_records
         user, sync_record = sync_records.find_user(key), sync_records.find(key)
         users, known = {key: user} if user else {}, {key: sync_record} if sync_record else {}
         return self._build_accounts([key], users, known, self._context.players.find_many([key]))[0]
 
     def load_many(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Account]:
-        """The same for many names, none of them held; `players` are those of them that AuthMe has."""
+        """Return the accounts of these names without locking any row; `players` are AuthMe's rows by name."""
         sync_records = self._context.sync_records
         return self._build_accounts(keys, sync_records.find_users(keys), sync_records.find_many(keys), players)
 
     def load_many_for_update(self, keys: Collection[str]) -> list[Account]:
-        """The same, all of them held until the transaction ends. Only then are AuthMe's rows read, not to be older."""
+        """Return the accounts of these names; our rows stay locked until the transaction ends.
+
+        AuthMe's rows are read after ours are locked, so that they are not older.
+        """
         sync_records = self._context.sync_records
         users, known = sync_records.find_users(keys, for_update=True), sync_records.find_many(keys, for_update=True)
         return self._build_accounts(keys, users, known, self._context.players.find_many(keys))
@@ -149,59 +152,57 @@ class Reconciler:
     def reconcile(
         self, key: str, *, may_adopt: bool = True, is_guarded: bool = False, accept_empty_table: bool = False
     ) -> ReconcileResult:
-        """Take steps until both sides agree on this name.
+        """Apply actions until both sides of this name are in sync.
 
-        `is_braked`: leave a step that must not be taken for many names at once. `believes_empty`: take a row for
-        removed even where the whole table is empty.
+        `is_guarded` postpones guarded actions, which must not be applied to many names at once. `accept_empty_table`
+        counts a row as removed even if the whole table is empty.
 
-        On SQLite never inside a transaction of ours: AuthMe's file is another one. Raises `PlayersUnavailable`.
+        With SQLite, call it outside our transactions: AuthMe's file is another one. Raises `PlayersUnavailable`.
         """
-        settled = ReconcileResult()
+        result = ReconcileResult()
         try:
             for _step in range(_MAX_STEPS):
-                # mostly there is nothing to do, and then nothing is locked, neither our database nor a busy file
-                if not self._may_take(self._next_step(key), settled, may_adopt, is_guarded, accept_empty_table):
+                # usually there is nothing to do, and then neither our database nor a busy file is locked
+                if not self._may_apply(self._next_action(key), result, may_adopt, is_guarded, accept_empty_table):
                     break
                 with self._shared_transaction():
-                    if not self._take_step(key, settled, may_adopt, is_guarded, accept_empty_table):
+                    if not self._apply_next(key, result, may_adopt, is_guarded, accept_empty_table):
                         break
             else:
-                raise PlayerRefused(f"The row of {key} is another one each time it is looked at.")
+                raise PlayerRefused(f"The row of {key} changes each time it is read.")
         except PlayerRefused as refused:
-            settled.refused = refused
-            log.warning("the player of a user waits: %s", refused)
+            result.refused = refused
+            log.warning("a player could not be updated, the sync will try again: %s", refused)
             if isinstance(refused, NameCollides):
                 with self._database.atomic():
                     record_collision(self._context, self.load_for_update(key))
-        return settled
+        return result
 
     def reconcile_without_player(self, key: str, *, is_guarded: bool = False) -> ReconcileResult:
-        """While AuthMe is away: carry out what needs no look at its row. The wish for the row is kept until then."""
-        settled, sync_records = ReconcileResult(), self._context.sync_records
+        """Apply what does not need AuthMe's row while its table is unavailable; intents for the row are recorded."""
+        result, sync_records = ReconcileResult(), self._context.sync_records
         for _step in range(_MAX_STEPS):
             with self._database.atomic():
                 user, sync_record = sync_records.find_user(key), sync_records.find(key)
                 users, known = {key: user} if user else {}, {key: sync_record} if sync_record else {}
                 account = self._build_accounts([key], users, known, {})[0]
-                decision = decide(account, self.policy)
-                if not isinstance(decision, USER_ONLY) or not self._may_take(
-                    decision, settled, False, is_guarded, False
-                ):
+                action = decide(account, self.policy)
+                if not isinstance(action, USER_ONLY) or not self._may_apply(action, result, False, is_guarded, False):
                     break
-                if isinstance(decision, ApplySqlEdit) and decision.intent is not None and sync_record is not None:
-                    decision = ApplySqlEdit(unseen_row_intent(sync_record))
-                STEPS[type(decision)].confirm(self._context, account, decision)
-            settled.done.append(decision)
-        return settled
+                if isinstance(action, ApplySqlEdit) and action.intent is not None and sync_record is not None:
+                    action = ApplySqlEdit(unseen_row_intent(sync_record))
+                STEPS[type(action)].confirm(self._context, account, action)
+            result.applied.append(action)
+        return result
 
     def reconcile_in_transaction(self, key: str) -> ReconcileResult | None:
-        """The same as part of the caller's transaction, where one transaction holds both sides; else None yet."""
+        """Reconcile as part of the caller's transaction, if it covers both sides; else do nothing and return None."""
         return self.reconcile(key) if self.is_one_transaction else None
 
     def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
-        """The same after the caller's transaction, where the sides have one each; else None: it was done inside.
+        """Reconcile after the caller's transaction, if each side has its own; else do nothing and return None.
 
-        Raises `PlayersUnavailable` also when our own database is busy: what was committed must not be done again.
+        Raises `PlayersUnavailable` also when our own database is busy: the committed work must not be repeated.
         """
         if self.is_one_transaction:
             return None
@@ -210,21 +211,20 @@ class Reconciler:
         except (OperationalError, InternalError) as error:
             if not is_retryable(error):
                 raise
-            raise PlayersUnavailable("The database is busy; the wish is committed.") from error
+            raise PlayersUnavailable("The database is busy; the intent is recorded.") from error
 
     def rehash(self, key: str, stored: StoredPassword, rehashed: StoredPassword) -> bool:
-        """What AuthMe does at a login: the same password, in the place of a hash of a legacy algorithm.
+        """Replace a hash of a legacy algorithm with a new hash of the same password, as AuthMe does at a login.
 
-        True if it was done. False if the row, or what was agreed on, is not as `stored` says; then it is left as it
-        is. Nobody's sessions end. Raises `PlayersUnavailable`, also when our own database is busy: the login must not
-        be done again.
+        Returns False, having changed nothing, if row and sync record do not hold `stored`. No session ends. Raises
+        `PlayersUnavailable`, also when our own database is busy: the login must not be repeated.
         """
-        self._context.players.find(key)  # a busy file is waited for before our own database is held
+        self._context.players.find(key)  # waits for a busy file before our own database is locked
         try:
             with self._database.atomic():
                 return replace_hash(self._context, self.load_for_update(key), stored, rehashed)
         except PlayerRefused as refused:
-            log.warning("the hash of a player stays as it is: %s", refused)
+            log.warning("a player's legacy hash could not be replaced: %s", refused)
             return False
         except (OperationalError, InternalError) as error:
             if not is_retryable(error):
@@ -232,25 +232,25 @@ class Reconciler:
             raise PlayersUnavailable("The database is busy; the next login rehashes.") from error
 
     def record_registration(self, key: str, user_id: int) -> None:
-        """A new user: whether AuthMe could be asked for the name decides who was first."""
+        """Create the sync record of a new user; `presence` says whether AuthMe was asked and had no such player."""
         presence = ABSENT if self.is_enabled else UNASKED
         state = "absent" if self.is_enabled else "off"
-        self._context.sync_records.forget(key)
+        self._context.sync_records.delete(key)
         self._context.sync_records.save(key, state=state, user_id=user_id, presence=presence, **NO_TOMBSTONE)  # type: ignore[arg-type]
 
     def inherit_lock(self, key: str, user_id: int) -> None:
-        """A new user under a name whose row a stranger registered, and we keep locked: it stays so.
+        """Give a new user the sync record of a name whose row, registered by another player, we keep locked.
 
-        Nothing else is inherited: what was agreed on with the user before is none of this one's.
+        Only the lock is inherited: the base belongs to the previous user.
         """
-        agreed = {"base_hash": None, "base_salt": None, "base_email": None, "base_realname": None, "base_regdate": None}
+        base = {"base_hash": None, "base_salt": None, "base_email": None, "base_realname": None, "base_regdate": None}
         sync_records = self._context.sync_records
-        sync_records.save(key, user_id=user_id, presence=ABSENT, conflict=None, **agreed, **NO_INTENT, **NO_TOMBSTONE)
+        sync_records.save(key, user_id=user_id, presence=ABSENT, conflict=None, **base, **NO_INTENT, **NO_TOMBSTONE)
 
     def request_row(self, key: str) -> None:
-        """Somebody who may ask for it wants this approved user to have a row with the user's own password.
+        """Record the intent to give an approved user a row with the user's own password. The caller has checked rights.
 
-        Raises `PlayersUnavailable`, and keeps the wish for when the table is there again.
+        Raises `PlayersUnavailable` after recording an intent for when the table can be read again.
         """
         user, sync_record = self._context.sync_records.find_user(key), self._context.sync_records.find(key)
         if not self.is_enabled or user is None or user.status != APPROVED or sync_record is None:
@@ -265,7 +265,7 @@ class Reconciler:
             self._context.sync_records.save(key, intent=intent)
 
     def can_request_row(self, key: str) -> bool:
-        """Whether `wish_for_row` would be news: the row left or is a stranger's, and nobody has asked for it yet."""
+        """Return whether `request_row` would change anything: the row is gone or foreign, and not requested yet."""
         user, sync_record = self._context.sync_records.find_user(key), self._context.sync_records.find(key)
         if user is None or sync_record is None or sync_record.intent in (PROVISION, OPEN):
             return False
@@ -273,7 +273,7 @@ class Reconciler:
         return is_missed and password_for_row(user, sync_record, self.policy) is not None
 
     def request_reclaim(self, key: str) -> None:
-        """The user showed the password set through us: a row that came back is to be opened with it."""
+        """Request a returned row for a user who has just proven to know the password set through us."""
         account = self.load_for_update(key)
         if (
             account.player is not None
@@ -283,12 +283,12 @@ class Reconciler:
             self.request_row(key)
 
     def request_password_write(self, key: str) -> None:
-        """A password was set through us: it is the newest word, whatever the row says."""
+        """Record that the password just set through us goes to the row, whatever the row holds."""
         if self.is_enabled:
             Player.update(intent=PASSWORD).where((Player.username_key == key) & Player.intent.is_null()).execute()
 
     def clear_email_conflict(self, key: str) -> None:
-        """The user has another e-mail: that the two sides could not agree on the one before is over."""
+        """End an e-mail conflict, because the user now has another e-mail."""
         sync_record = self._context.sync_records.find(key)
         if sync_record is None or not has_conflict(sync_record, "email"):
             return
@@ -299,7 +299,7 @@ class Reconciler:
         """Record which row goes with the user about to be deleted. Raises `PlayersUnavailable` after recording it."""
         sync_records = self._context.sync_records
         if not self.is_enabled:
-            sync_records.forget(key)
+            sync_records.delete(key)
             return
         try:
             account = self.load_for_update(key)
@@ -317,62 +317,62 @@ class Reconciler:
         else:
             yield
 
-    def _take_step(
-        self, key: str, settled: ReconcileResult, may_adopt: bool, is_guarded: bool, accept_empty_table: bool
+    def _apply_next(
+        self, key: str, result: ReconcileResult, may_adopt: bool, is_guarded: bool, accept_empty_table: bool
     ) -> bool:
-        """One step; True when it is worth looking again."""
+        """Apply the next action; return whether there may be another one."""
         with self._database.atomic():
             account = self.load_for_update(key)
-            decision = decide(account, self.policy)
-            if decision is None or not self._may_take(decision, settled, may_adopt, is_guarded, accept_empty_table):
+            action = decide(account, self.policy)
+            if action is None or not self._may_apply(action, result, may_adopt, is_guarded, accept_empty_table):
                 return False
-            if isinstance(decision, Adopt):
-                adopted = adopt_each(self._database, self._context.audit, [decision], account.now)
-                settled.done += [decision] * adopted.count
+            if isinstance(action, Adopt):
+                adopted = adopt_each(self._database, self._context.audit, [action], account.now)
+                result.applied += [action] * adopted.count
                 return True
-            step = STEPS[type(decision)]
-            step.promise(self._context, account, decision)
+            step = STEPS[type(action)]
+            step.prepare(self._context, account, action)
             account = replace(
                 account,
                 user=self._context.sync_records.find_user(key),
                 sync_record=self._context.sync_records.find(key),
             )
-            may_write = step.may_write(self._context, account, decision)
+            may_write = step.may_write(self._context, account, action)
         if not may_write:
             return False
         failpoints.reach("before player write")
-        is_written = step.write(self._context, account, decision)
+        is_written = step.write(self._context, account, action)
         failpoints.reach("after player write")
         if not is_written:
             return True
         with self._database.atomic():
             if not self._has_changed(account):
-                done = step.confirm(self._context, account, decision)
-                settled.done.append(done or decision)
+                done = step.confirm(self._context, account, action)
+                result.applied.append(done or action)
         return True
 
-    def _next_step(self, key: str) -> Decision | None:
+    def _next_action(self, key: str) -> SyncAction | None:
         return decide(self.load(key), self.policy)
 
-    def _may_take(
+    def _may_apply(
         self,
-        decision: Decision | None,
-        settled: ReconcileResult,
+        action: SyncAction | None,
+        result: ReconcileResult,
         may_adopt: bool,
         is_guarded: bool,
         accept_empty_table: bool,
     ) -> bool:
-        """Whether there is a step and it is ours to take; one that is not is noted in `settled.left`."""
-        if decision is None or (isinstance(decision, Adopt) and not may_adopt):
+        """Return whether the action may be applied; a guarded one that may not becomes `result.postponed`."""
+        if action is None or (isinstance(action, Adopt) and not may_adopt):
             return False
-        is_too_much = isinstance(decision, MarkMissing) and not accept_empty_table and self._context.players.is_empty()
-        if is_too_much or (is_guarded and isinstance(decision, GUARDED)):
-            settled.left = decision
+        is_too_much = isinstance(action, MarkMissing) and not accept_empty_table and self._context.players.is_empty()
+        if is_too_much or (is_guarded and isinstance(action, GUARDED)):
+            result.postponed = action
             return False
         return True
 
     def _has_changed(self, account: Account) -> bool:
-        """Whether somebody else changed our side since: then what was written is looked at anew."""
+        """Return whether our rows changed since they were loaded: then the account is loaded and decided on anew."""
         sync_records = self._context.sync_records
         user, sync_record = sync_records.find_user(account.key), sync_records.find(account.key)
         return (user, sync_record) != (account.user, account.sync_record)

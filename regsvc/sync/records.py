@@ -1,4 +1,4 @@
-"""What the plan reasons from: frozen copies of our two rows of one name, and of the player's."""
+"""Frozen records that the plan decides on: our user, the sync record and the two of them with the player's row."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +10,7 @@ from regsvc.database.models import ABSENT, GONE, PROVISION, UNASKED, Player, Use
 
 @dataclass(frozen=True)
 class UserRecord:
-    """Our user, as the plan sees it."""
+    """The fields of a user that the plan needs."""
 
     id: int
     username: str
@@ -27,8 +27,8 @@ class UserRecord:
     platform: str = "java"
 
     @classmethod
-    def of(cls, row: User) -> "UserRecord":
-        """The record of a row."""
+    def from_row(cls, row: User) -> "UserRecord":
+        """Return the record of a database row."""
         password = None
         if row.password_hash is not None:
             password = StoredPassword(row.password_hash, row.password_salt, row.password_algorithm)
@@ -51,7 +51,7 @@ class UserRecord:
 
 @dataclass(frozen=True)
 class SyncRecord:
-    """What we know of the player of one name: the last agreement, the wish under way, the lock, the tombstone."""
+    """The stored knowledge about one player: last synced state (`base_*`), pending intent, lock and tombstone."""
 
     username_key: str
     user_id: int | None = None
@@ -78,14 +78,14 @@ class SyncRecord:
     plugin_since: datetime | None = None
 
     @classmethod
-    def of(cls, row: Player) -> "SyncRecord":
-        """The record of a row."""
+    def from_row(cls, row: Player) -> "SyncRecord":
+        """Return the record of a database row."""
         return cls(**{name: getattr(row, name) for name in cls.__dataclass_fields__})
 
     def is_different_row(self, player: PlayerRow) -> bool:
-        """Whether the row is not the one of the last agreement: it was absent then, or registered at another time.
+        """Return whether the row is not the last synced one: none existed then, or it was registered at another time.
 
-        A regdate that one side does not know says nothing, and neither does one that was in seconds and no longer is.
+        A regdate unknown to one side proves nothing, nor does one that changed from seconds to milliseconds.
         """
         if self.presence in (ABSENT, GONE, UNASKED):
             return True
@@ -93,11 +93,11 @@ class SyncRecord:
         return both_known and in_milliseconds(self.base_regdate) != player.registered_ms
 
     def is_playable(self, player: PlayerRow) -> bool:
-        """Whether the row is the one agreed on and open: its password is the user's."""
+        """Return whether the row is the last synced one and not locked: its password is the user's."""
         return not player.is_locked and not self.is_different_row(player)
 
     def is_own_insert(self, player: PlayerRow) -> bool:
-        """Whether the row is the one we were about to insert when something stopped us."""
+        """Return whether the row is the one we were inserting when we were interrupted."""
         return (
             self.intent == PROVISION
             and self.intent_hash is not None
@@ -108,7 +108,7 @@ class SyncRecord:
 
 @dataclass(frozen=True)
 class Account:
-    """One name, everything known of it, and the moment it is looked at."""
+    """User, sync record and player row of one name, as loaded at `now`."""
 
     key: str
     user: UserRecord | None
@@ -117,14 +117,14 @@ class Account:
     is_operator: bool
     now: datetime
     renamed: UserRecord | None = None
-    """The user whose agreement this is, where there is none of this name: somebody typed another one."""
+    """The user the sync record belongs to, where this name has no user: it was renamed in SQL."""
     known_as: str | None = None
-    """The name under which this user's player is known, where it is not this one."""
+    """The name in the user's sync record, where it is not this one."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What the host wants where the rules leave a choice (section `sync` of the config)."""
+    """The host's choices where the rules leave one (section `sync` of the config)."""
 
     existing_players: str
     new_players: str
@@ -133,7 +133,7 @@ class Policy:
     conflict: str
     first_started_at: datetime
     algorithms: frozenset[str]
-    """AuthMe's configured and legacy algorithms: a hash of another one counts as no password."""
+    """AuthMe's configured and legacy algorithms: a hash of any other one counts as no password."""
     is_bridge_on: bool
     may_provision: bool = True
     """Whether rows are inserted; False where AuthMe's table is a forum's own table of users."""

@@ -1,6 +1,6 @@
-"""A hash of a legacy algorithm gives way to one of the configured algorithm, as in AuthMe itself at a login.
+"""Replacement of a legacy algorithm's hash with one of the configured algorithm, as AuthMe does at a login.
 
-It is the same password. Nothing may look as if somebody had changed it, so that what we keep of it moves along.
+The password stays the same. It must not look changed, so the copies we keep of the hash are replaced too.
 """
 
 from regsvc.auth.hashing import StoredPassword
@@ -11,11 +11,11 @@ from regsvc.sync.step_context import StepContext
 
 
 def replace_hash(context: StepContext, account: Account, stored: StoredPassword, rehashed: StoredPassword) -> bool:
-    """Write the row by compare-and-set, then our own side. False: the row is not the one agreed on with `stored`.
+    """Write the row by compare-and-set, then our own rows. Returns False if row or base do not hold `stored`.
 
-    Runs in one transaction of ours, with AuthMe on SQLite too, where the row is committed first. So no run of the sync
-    sees the new hash before the new base, and takes it for a password changed in the game. After a crash between the
-    two it does, as it does when AuthMe itself was first.
+    Runs in one transaction of ours, also with AuthMe on SQLite, where the row is committed first. So no sync run sees
+    the new hash before the new base and takes it for a password changed in the game. After a crash between the two
+    writes it does, as it does when AuthMe itself rehashed first.
     """
     sync_record, player = account.sync_record, account.player
     if sync_record is None or player is None or not sync_record.is_playable(player):
@@ -32,7 +32,7 @@ def replace_hash(context: StepContext, account: Account, stored: StoredPassword,
 
 
 def _move_own_password(account: Account, stored: StoredPassword, rehashed: StoredPassword) -> None:
-    """The password set through us, where it is this very hash; else it would count as changed here."""
+    """Replace the hash of the password set through us, if it is this one; else it would count as changed by us."""
     user = account.user
     own = user.password if user is not None else None
     if user is None or own is None or (own.hash, own.salt) != (stored.hash, stored.salt):

@@ -1,4 +1,4 @@
-"""What a run of the sync did, or would do."""
+"""Report of what a sync run did, or would do."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +9,7 @@ from regsvc.core.clock import epoch_ms
 
 @dataclass
 class HeldBack:
-    """What was left out because it was too much at once."""
+    """Counts of the actions that the mass-change guard held back, and the limit as the config writes it."""
 
     removed: int = 0
     locked: int = 0
@@ -19,7 +19,7 @@ class HeldBack:
 
 @dataclass
 class SyncReport:
-    """Counts of what was done; conflicts and errors by name. `error.username` None: not about one name."""
+    """Counts of what a run did, with conflicts and errors by name; a general error has the `username` None."""
 
     started_at: datetime
     duration_ms: int = 0
@@ -34,20 +34,20 @@ class SyncReport:
     errors: list[dict[str, Any]] = field(default_factory=list)
     held_back: HeldBack | None = None
     is_enabled: bool = True
-    away: str | None = None
-    """Why AuthMe's table could not be read or written; it stands in `errors`, too."""
+    unavailable: str | None = None
+    """Why AuthMe's table could not be read or written; also among `errors`."""
 
     @property
     def has_effects(self) -> bool:
-        """Whether anything was changed anywhere."""
+        """Whether the run changed anything."""
         return any((self.adopted, self.provisioned, self.updated, self.locked, self.restored, self.removed))
 
     def add_error(self, username: str | None, error: str) -> None:
-        """One bad row; the rest went on."""
+        """Add an error about one name, or about the run as a whole if `username` is None."""
         self.errors.append({"username": username, "error": error})
 
     def as_json(self) -> dict[str, Any]:
-        """The `report` of `POST /api/admin/sync`."""
+        """Return the `report` of `POST /api/admin/sync`."""
         held_back = self.held_back
         return {
             "startedAt": epoch_ms(self.started_at),
@@ -72,6 +72,6 @@ class SyncReport:
         }
 
     def counts(self) -> dict[str, int]:
-        """The numbers alone, for the log and the audit."""
+        """Return the counts that are not 0, for the log and the audit."""
         names = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
         return {name: getattr(self, name) for name in names if getattr(self, name)}

@@ -1,4 +1,4 @@
-"""What a run tells beside its report: one audit entry for what it did, one warning for what it could not do."""
+"""Logging of a sync run beside its report: one audit entry for what it did, one warning for what it could not do."""
 
 import logging
 
@@ -11,41 +11,41 @@ log = logging.getLogger("regsvc.sync.run")
 
 
 class RunLog:
-    """Remembers what was told, so that nothing is told again at each run until it changes."""
+    """Audits and logs runs, repeating a warning only when its subject has changed."""
 
     def __init__(self, database: Database, audit: Audit) -> None:
         self._database = database
         self._audit = audit
-        self._brake: HeldBack | None = None
-        self._absence: str | None = None
+        self._held_back: HeldBack | None = None
+        self._unavailable: str | None = None
 
-    def tell(self, report: SyncReport) -> None:
-        """Runs after the run, outside every transaction."""
+    def record(self, report: SyncReport) -> None:
+        """Audit and log a finished run. Call it outside every transaction."""
         if report.has_effects:
             with self._database.atomic():
                 self._audit.record("sync.run", "sync", None, report.counts())
             log.info("sync: %s", report.counts())
-        self._tell_of_brake(report.held_back)
-        self._tell_of_absence(report.away)
+        self._record_held_back(report.held_back)
+        self._log_availability(report.unavailable)
 
-    def _tell_of_brake(self, braked: HeldBack | None) -> None:
-        if braked is not None and braked != self._brake:
+    def _record_held_back(self, held_back: HeldBack | None) -> None:
+        if held_back is not None and held_back != self._held_back:
             with self._database.atomic():
-                counts = {"removed": braked.removed, "locked": braked.locked, "edited": braked.edited}
+                counts = {"removed": held_back.removed, "locked": held_back.locked, "edited": held_back.edited}
                 self._audit.record("sync.braked", "sync", None, counts)
             log.warning(
-                "the sync left out %d removals, %d locks and %d typed status changes: more than %s at once. "
-                "If they are meant, run `companion sync --allow-mass-changes`.",
-                braked.removed,
-                braked.locked,
-                braked.edited,
-                braked.limit,
+                "the sync held back %d removals, %d locks and %d status changes made in SQL: more than %s at once. "
+                "If they are intended, run `companion sync --allow-mass-changes`.",
+                held_back.removed,
+                held_back.locked,
+                held_back.edited,
+                held_back.limit,
             )
-        self._brake = braked
+        self._held_back = held_back
 
-    def _tell_of_absence(self, why: str | None) -> None:
-        if why is not None and self._absence is None:
-            log.warning("the sync waits: %s", why)
-        elif why is None and self._absence is not None:
-            log.info("the sync goes on: AuthMe's table is there again")
-        self._absence = why
+    def _log_availability(self, unavailable: str | None) -> None:
+        if unavailable is not None and self._unavailable is None:
+            log.warning("the sync is paused: %s", unavailable)
+        elif unavailable is None and self._unavailable is not None:
+            log.info("the sync continues: AuthMe's table is available again")
+        self._unavailable = unavailable

@@ -1,4 +1,4 @@
-"""One run at a time: in the process by sharing, among processes by a lease in the database."""
+"""Scheduling of sync runs, one at a time: callers in this process share a run, processes share a lease."""
 
 import asyncio
 import time
@@ -14,10 +14,10 @@ from regsvc.sync.run import Sync
 
 
 class SyncService:
-    """What the API, the clock and the command line call."""
+    """Entry point of the sync for the API, the scheduled job and the command line."""
 
     def __init__(self, worker: Worker, sync: Sync, lease: SyncLease, wait: timedelta = timedelta(seconds=30)) -> None:
-        """`worker` is one thread kept for the sync; `wait` is how long another process's run is waited for."""
+        """`worker` is the sync's own thread; `wait` limits the wait for another process's run."""
         self._worker = worker
         self._sync = sync
         self._lease = lease
@@ -29,21 +29,21 @@ class SyncService:
         self._is_stopping = False
 
     async def run(self) -> SyncReport:
-        """Wait for a run in flight, then share one that began after this call. Raises `SyncRunning`."""
+        """Wait for a run in progress, then share one that began after this call. Raises `SyncRunning`."""
         if self._next is None:
             self._next = asyncio.create_task(self._run_after(self._running))
         return await asyncio.shield(self._next)
 
     async def plan(self) -> SyncReport:
-        """What a run would do, without doing it."""
+        """Return the report of what a run would do, without doing it."""
         return await self._worker.run(self._sync.run, is_plan=True)
 
     def run_alone(
         self, *, is_plan: bool, allow_mass_changes: bool, is_full: bool = False, terminal: TextIO | None = None
     ) -> SyncReport:
-        """A run for the command line, on the calling thread. Raises `SyncRunning` while another process has one.
+        """Run for the command line, on the calling thread. Raises `SyncRunning` while another process runs the sync.
 
-        `is_full`: look at every row; `terminal`: where a long run draws a bar.
+        `is_full` compares every row; `terminal` shows the progress of a long run.
         """
         self._sync.terminal = terminal
         return self._worker.run_here(self._run_alone, is_plan, allow_mass_changes, is_full)
@@ -59,7 +59,7 @@ class SyncService:
         return self.run_here(allow_mass_changes=allow_mass_changes, is_full=is_full)
 
     async def stop(self) -> None:
-        """Let the run in flight end at its next page."""
+        """Stop the run in progress after its current page, and wait for it."""
         self._is_stopping = True
         for task in (self._next, self._running):
             if task is not None:
@@ -80,7 +80,7 @@ class SyncService:
         return report
 
     def run_here(self, *, allow_mass_changes: bool = False, is_full: bool = False) -> SyncReport:
-        """The run itself, on the calling thread; the lease is ours."""
+        """Run on the calling thread, which holds the lease, and release it."""
         try:
             return self._sync.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
         finally:

@@ -1,8 +1,8 @@
-"""How each decision is carried out: promise (ours, before), write (AuthMe's row), confirm (ours, after).
+"""Execution of each action in three phases: prepare (our database), write (AuthMe's row), confirm (our database).
 
-On one MySQL or MariaDB server the three are one transaction. On SQLite each stands alone, so that a crash between two
-leaves either nothing or a promise that the next look at this name fulfils. A step never assumes that it is the first
-time it is tried.
+On one MySQL or MariaDB server the three are one transaction. On SQLite each is a transaction of its own, so that a
+crash between two of them leaves either nothing or a recorded intent, which the next reconciliation of the name carries
+out. A step never assumes that it runs for the first time.
 """
 
 from dataclasses import replace
@@ -20,66 +20,67 @@ from plugin_bridge.authme.players import (
 )
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import BANNED, GONE, OPEN, PASSWORD, PROVISION, UNVERIFIED, PluginState, Session, User
-from regsvc.sync import decisions as d
-from regsvc.sync.emails import find_real_email, is_email_free, is_email_refused, update_row, without_email
+from regsvc.sync import actions
+from regsvc.sync.emails import find_real_email, is_email_free
 from regsvc.sync.records import Account, SyncRecord
+from regsvc.sync.row_updates import is_email_refused, update_row, without_email
 from regsvc.sync.step_context import StepContext
 from regsvc.sync.sync_records import NO_INTENT, NO_LOCK, base_columns
 from regsvc.sync.tombstones import record_tombstone
 
-D = TypeVar("D", bound=d.Decision)
+A = TypeVar("A", bound=actions.SyncAction)
 
 
-class Step(Generic[D]):
-    """One kind of decision, carried out. The default does nothing."""
+class Step(Generic[A]):
+    """Executor of one kind of action. The default methods do nothing."""
 
-    def promise(self, context: StepContext, account: Account, decision: D) -> None:
-        """Commit on our side what is needed to finish, or to undo, what `write` is about to do."""
+    def prepare(self, context: StepContext, account: Account, action: A) -> None:
+        """Commit in our database what is needed to finish or undo what `write` is about to do."""
 
-    def may_write(self, context: StepContext, account: Account, decision: D) -> bool:
-        """Whether `write` may follow now. False: somebody else has it done later, as promised. Part of the promise."""
+    def may_write(self, context: StepContext, account: Account, action: A) -> bool:
+        """Return whether `write` may run now; False if something else runs it later. Part of the prepare phase."""
         return True
 
-    def write(self, context: StepContext, account: Account, decision: D) -> bool:
-        """Change AuthMe's row. False: it was not as seen, look again."""
+    def write(self, context: StepContext, account: Account, action: A) -> bool:
+        """Change AuthMe's row. Returns False if it was not as loaded, so that the account must be loaded again."""
         return True
 
-    def confirm(self, context: StepContext, account: Account, decision: D) -> D | None:
-        """Commit on our side that it is done. Comes back with what was done where that is not the decision itself."""
+    def confirm(self, context: StepContext, account: Account, action: A) -> A | None:
+        """Commit in our database that it is done. Returns what was done where that differs from `action`, else None."""
         return None
 
 
-class ProvisionStep(Step[d.Provision]):
-    def promise(self, context: StepContext, account: Account, decision: d.Provision) -> None:
+class ProvisionStep(Step[actions.Provision]):
+    def prepare(self, context: StepContext, account: Account, action: actions.Provision) -> None:
         assert account.user is not None
         players = context.players
         if players.find_colliding(account.key) is not None and players.find(account.key) is None:
-            raise NameCollides(_collision(account.user.username))
+            raise NameCollides(_collision_sentence(account.user.username))
         context.sync_records.save(
             account.key,
             state="pending",
             user_id=account.user.id,
             intent=PROVISION,
-            intent_hash=decision.password.hash,
-            intent_salt=decision.password.salt,
-            intent_regdate=self._regdate(account, decision),
+            intent_hash=action.password.hash,
+            intent_salt=action.password.salt,
+            intent_regdate=self._chosen_regdate(account, action),
         )
 
-    def may_write(self, context: StepContext, account: Account, decision: d.Provision) -> bool:
-        """Whoever is online under this name and unregistered must go first: AuthMe would log him in to the new row."""
+    def may_write(self, context: StepContext, account: Account, action: actions.Provision) -> bool:
+        """Wait until a player online under this name is kicked: AuthMe would log them in to the new row."""
         user = account.user
         assert user is not None
-        return context.console.may_insert(user.username, user.id, self._regdate(account, decision))
+        return context.console.may_insert(user.username, user.id, self._chosen_regdate(account, action))
 
-    def write(self, context: StepContext, account: Account, decision: d.Provision) -> bool:
+    def write(self, context: StepContext, account: Account, action: actions.Provision) -> bool:
         user = account.user
         assert user is not None
         new = NewPlayer(
             realname=user.username,
-            hash=decision.password.hash,
-            salt=decision.password.salt,
+            hash=action.password.hash,
+            salt=action.password.salt,
             email=user.email,
-            regdate=self._regdate(account, decision),
+            regdate=self._chosen_regdate(account, action),
             regip=java_address(user.registration_ip),
             uuid=context.find_uuid(user.username) if user.platform == "java" else None,
         )
@@ -87,13 +88,13 @@ class ProvisionStep(Step[d.Provision]):
             self._insert(context, new)
         except PlayerExists:
             if context.players.find(account.key) is None:
-                raise NameCollides(_collision(user.username)) from None
+                raise NameCollides(_collision_sentence(user.username)) from None
             return False
         return True
 
     @staticmethod
     def _insert(context: StepContext, new: NewPlayer) -> None:
-        """With the e-mail, if AuthMe's table can hold it: who is approved plays, whatever the address looks like."""
+        """Insert without the e-mail if AuthMe's table cannot hold it: no address keeps an approved user out."""
         try:
             context.players.insert(new)
         except PlayerRefused:
@@ -101,7 +102,7 @@ class ProvisionStep(Step[d.Provision]):
                 raise
             context.players.insert(replace(new, email=None))
 
-    def confirm(self, context: StepContext, account: Account, decision: d.Provision) -> None:
+    def confirm(self, context: StepContext, account: Account, action: actions.Provision) -> None:
         row, user = context.players.find(account.key), account.user
         if row is None or user is None:
             return
@@ -118,148 +119,149 @@ class ProvisionStep(Step[d.Provision]):
         )
 
     @staticmethod
-    def _regdate(account: Account, decision: d.Provision) -> int:
-        """As promised already, where it was: two at once must make the same row, or one takes it for a stranger's."""
+    def _chosen_regdate(account: Account, action: actions.Provision) -> int:
+        """Reuse the recorded time: two processes must insert the same row, or one would take it for a foreign row."""
         known = account.sync_record
-        if known is not None and known.intent_hash == decision.password.hash and known.intent_regdate is not None:
+        if known is not None and known.intent_hash == action.password.hash and known.intent_regdate is not None:
             return known.intent_regdate
         return epoch_ms(account.now)
 
 
-class AgreeStep(Step[d.Agree]):
-    def confirm(self, context: StepContext, account: Account, decision: d.Agree) -> None:
+class RecordSyncedStep(Step[actions.RecordSynced]):
+    def confirm(self, context: StepContext, account: Account, action: actions.RecordSynced) -> None:
         assert account.user is not None
         context.sync_records.save(
             account.key,
-            state="conflict" if decision.conflict else "synced",
+            state="conflict" if action.conflict else "synced",
             user_id=account.user.id,
-            conflict=decision.conflict,
-            **base_columns(decision.player),
+            conflict=action.conflict,
+            **base_columns(action.player),
             **NO_LOCK,
         )
 
 
-class LockStep(Step[d.Lock]):
-    def promise(self, context: StepContext, account: Account, decision: d.Lock) -> None:
+class LockStep(Step[actions.Lock]):
+    def prepare(self, context: StepContext, account: Account, action: actions.Lock) -> None:
         user, sync_record = account.user, account.sync_record
         assert user is not None
         changes: dict[str, Any] = {
             "user_id": user.id,
-            "lock_reason": decision.reason,
+            "lock_reason": action.reason,
             "locked_at": account.now,
-            "kept_hash": decision.player.hash,
-            "kept_origin": decision.origin,
+            "kept_hash": action.player.hash,
+            "kept_origin": action.origin,
         }
-        if decision.player.premium_uuid:
-            changes["kept_premium_uuid"] = decision.player.premium_uuid
-        if decision.origin != UNVERIFIED and sync_record is not None and sync_record.base_hash != decision.player.hash:
-            # they changed it in the row we agreed on: it is theirs, and newer than what we had
-            changes |= {"base_hash": decision.player.hash, "base_salt": decision.player.salt}
+        if action.player.premium_uuid:
+            changes["kept_premium_uuid"] = action.player.premium_uuid
+        if action.origin != UNVERIFIED and sync_record is not None and sync_record.base_hash != action.player.hash:
+            # the player changed the password in the last synced row: it is the player's own, and newer than ours
+            changes |= {"base_hash": action.player.hash, "base_salt": action.player.salt}
             if sync_record.intent != PASSWORD:
-                _drop_own_password(user.id)
+                _delete_own_password(user.id)
             _end_sessions(user.id)
         context.sync_records.save(account.key, **changes)
-        if (
-            sync_record is not None and sync_record.locked_at is not None
-        ):  # the game put another hash in the lock's place
-            context.console.on_lock(user.username, user.id, is_ban=decision.reason == BANNED)
+        # the row was locked before, so the game has replaced our lock with another hash
+        if sync_record is not None and sync_record.locked_at is not None:
+            context.console.on_lock(user.username, user.id, is_ban=action.reason == BANNED)
 
-    def write(self, context: StepContext, account: Account, decision: d.Lock) -> bool:
+    def write(self, context: StepContext, account: Account, action: actions.Lock) -> bool:
         locked: dict[str, str | int | None] = {
-            "hash": lock_text(decision.player.hash),
+            "hash": lock_text(action.player.hash),
             "has_session": 0,
             "premium_uuid": None,
         }
-        return context.players.update(decision.player, locked)
+        return context.players.update(action.player, locked)
 
-    def confirm(self, context: StepContext, account: Account, decision: d.Lock) -> None:
+    def confirm(self, context: StepContext, account: Account, action: actions.Lock) -> None:
         assert account.user is not None
-        _note_state(context, account, decision.state)
-        _tell_of_lock(context, account, decision.reason)
+        _record_state(context, account, action.state)
+        _record_lock(context, account, action.reason)
 
 
-class RestoreStep(Step[d.Restore]):
-    def write(self, context: StepContext, account: Account, decision: d.Restore) -> bool:
-        return context.players.update(decision.player, self.written(account, decision))
+class RestorePasswordStep(Step[actions.RestorePassword]):
+    def write(self, context: StepContext, account: Account, action: actions.RestorePassword) -> bool:
+        return context.players.update(action.player, self.row_changes(account, action))
 
-    def confirm(self, context: StepContext, account: Account, decision: d.Restore) -> None:
+    def confirm(self, context: StepContext, account: Account, action: actions.RestorePassword) -> None:
         assert account.user is not None
-        base = base_columns(decision.player, **self.written(account, decision))
-        # what else they changed while the row was locked is merged next
+        base = base_columns(action.player, **self.row_changes(account, action))
+        # other fields that the player changed while the row was locked are merged next
         del base["base_email"], base["base_realname"]
-        state: PluginState = (
-            "conflict" if account.sync_record is not None and account.sync_record.conflict else "synced"
-        )
+        has_conflict = account.sync_record is not None and account.sync_record.conflict
+        state: PluginState = "conflict" if has_conflict else "synced"
         context.sync_records.save(account.key, state=state, user_id=account.user.id, **base, **NO_LOCK)
 
     @staticmethod
-    def written(account: Account, decision: d.Restore | d.Unlock) -> dict[str, str | int | None]:
-        written: dict[str, str | int | None] = {
-            "hash": decision.password.hash,
-            "salt": decision.password.salt,
+    def row_changes(
+        account: Account, action: actions.RestorePassword | actions.RemoveLock
+    ) -> dict[str, str | int | None]:
+        """Return the fields of the row that open it again, as named in `PlayerRow`."""
+        row_changes: dict[str, str | int | None] = {
+            "hash": action.password.hash,
+            "salt": action.password.salt,
             "has_session": 0,
         }
         if account.sync_record is not None and account.sync_record.kept_premium_uuid:
-            written["premium_uuid"] = account.sync_record.kept_premium_uuid
-        return written
+            row_changes["premium_uuid"] = account.sync_record.kept_premium_uuid
+        return row_changes
 
 
-class UnlockStep(Step[d.Unlock]):
-    def write(self, context: StepContext, account: Account, decision: d.Unlock) -> bool:
-        return context.players.update(decision.player, RestoreStep.written(account, decision))
+class RemoveLockStep(Step[actions.RemoveLock]):
+    def write(self, context: StepContext, account: Account, action: actions.RemoveLock) -> bool:
+        return context.players.update(action.player, RestorePasswordStep.row_changes(account, action))
 
-    def confirm(self, context: StepContext, account: Account, decision: d.Unlock) -> None:
+    def confirm(self, context: StepContext, account: Account, action: actions.RemoveLock) -> None:
         context.sync_records.save(account.key, state="conflict", **NO_LOCK)
 
 
-class OpenStep(Step[d.Open]):
-    def write(self, context: StepContext, account: Account, decision: d.Open) -> bool:
-        return update_row(context.players, decision.player, self.written(account, decision))
+class ReclaimRowStep(Step[actions.ReclaimRow]):
+    def write(self, context: StepContext, account: Account, action: actions.ReclaimRow) -> bool:
+        return update_row(context.players, action.player, self.row_changes(account, action))
 
-    def confirm(self, context: StepContext, account: Account, decision: d.Open) -> None:
+    def confirm(self, context: StepContext, account: Account, action: actions.ReclaimRow) -> None:
         assert account.user is not None
-        base = base_columns(decision.player, **self.written(account, decision))
+        base = base_columns(action.player, **self.row_changes(account, action))
         context.sync_records.save(
             account.key, state="synced", user_id=account.user.id, conflict=None, **base, **NO_LOCK
         )
 
     @staticmethod
-    def written(account: Account, decision: d.Open) -> dict[str, str | int | None]:
-        """Everything the stranger set that would let him in, or keep the owner out."""
+    def row_changes(account: Account, action: actions.ReclaimRow) -> dict[str, str | int | None]:
+        """Return new values for every field by which the other player could log in, or the owner be kept out."""
         user = account.user
         assert user is not None
-        written: dict[str, str | int | None] = {
-            "hash": decision.password.hash,
-            "salt": decision.password.salt,
+        row_changes: dict[str, str | int | None] = {
+            "hash": action.password.hash,
+            "salt": action.password.salt,
             "realname": user.username,
             "has_session": 0,
             "premium_uuid": None,
             "totp": None,
         }
         if user.email is not None:
-            written["email"] = user.email
-        return written
+            row_changes["email"] = user.email
+        return row_changes
 
 
-class MergeStep(Step[d.Merge]):
-    def write(self, context: StepContext, account: Account, decision: d.Merge) -> bool:
-        return update_row(context.players, decision.player, decision.to_player)
+class MergeStep(Step[actions.Merge]):
+    def write(self, context: StepContext, account: Account, action: actions.Merge) -> bool:
+        return update_row(context.players, action.player, action.to_player)
 
-    def confirm(self, context: StepContext, account: Account, decision: d.Merge) -> d.Merge:
+    def confirm(self, context: StepContext, account: Account, action: actions.Merge) -> actions.Merge:
         user, sync_record = account.user, account.sync_record
         assert user is not None
-        written, conflicts = decision.to_player, list(decision.conflicts)
-        if is_email_refused(context.players, account.key, written):
-            written = without_email(written)
-            conflicts.append(d.Conflict("email", "both"))
-        if decision.takes_password:
-            _drop_own_password(user.id)
+        row_changes, conflicts = action.to_player, list(action.conflicts)
+        if is_email_refused(context.players, account.key, row_changes):
+            row_changes = without_email(row_changes)
+            conflicts.append(actions.Conflict("email", "both"))
+        if action.takes_password:
+            _delete_own_password(user.id)
             _end_sessions(user.id)
             context.audit.record("user.password_changed", "sync", user.username, {"where": "in the game"})
-        if decision.takes_realname is not None:
-            User.update(username=decision.takes_realname).where(User.id == user.id).execute()
-        if decision.takes_email is not None and not _take_email(context, account, decision.takes_email):
-            conflicts.append(d.Conflict("email", "both"))
+        if action.takes_realname is not None:
+            User.update(username=action.takes_realname).where(User.id == user.id).execute()
+        if action.takes_email is not None and not _accept_email(context, account, action.takes_email):
+            conflicts.append(actions.Conflict("email", "both"))
         for conflict in conflicts:
             detail = {"field": conflict.field, "kept": conflict.kept}
             context.audit.record("sync.conflict", "sync", user.username, detail)
@@ -270,111 +272,111 @@ class MergeStep(Step[d.Merge]):
             account.key,
             state="conflict" if standing else "synced",
             conflict=",".join(sorted(standing)) or None,
-            **base_columns(decision.player, **written),
+            **base_columns(action.player, **row_changes),
             **NO_LOCK,
         )
-        return replace(decision, conflicts=tuple(conflicts))
+        return replace(action, conflicts=tuple(conflicts))
 
 
-class NoteGoneStep(Step[d.MarkMissing]):
-    def confirm(self, context: StepContext, account: Account, decision: d.MarkMissing) -> None:
+class MarkMissingStep(Step[actions.MarkMissing]):
+    def confirm(self, context: StepContext, account: Account, action: actions.MarkMissing) -> None:
         assert account.user is not None
         changes: dict[str, Any] = {"presence": GONE, **NO_LOCK}
         if account.sync_record is None or account.sync_record.intent not in (PROVISION, PASSWORD):
-            changes |= NO_INTENT  # else somebody wanted it back before we saw that it was gone
+            changes |= NO_INTENT  # else the row was requested again before we noticed that it was gone
         context.sync_records.save(account.key, state="absent", **changes)
         context.audit.record("sync.player_removed", "sync", account.user.username)
 
 
-class NoteStateStep(Step[d.UpdateState]):
-    def confirm(self, context: StepContext, account: Account, decision: d.UpdateState) -> None:
-        if decision.presence is not None:
-            context.sync_records.save(account.key, presence=decision.presence)
-        _note_state(context, account, decision.state)
+class UpdateStateStep(Step[actions.UpdateState]):
+    def confirm(self, context: StepContext, account: Account, action: actions.UpdateState) -> None:
+        if action.presence is not None:
+            context.sync_records.save(account.key, presence=action.presence)
+        _record_state(context, account, action.state)
         sync_record, player = account.sync_record, account.player
         was = sync_record.plugin_state if sync_record is not None else None
-        if player is not None and player.is_locked and sync_record is not None and was != decision.state:
-            _tell_of_lock(context, account, sync_record.lock_reason)  # a crash kept us from telling it at once
+        if player is not None and player.is_locked and sync_record is not None and was != action.state:
+            _record_lock(context, account, sync_record.lock_reason)  # a crash prevented it at the time
 
 
-class MarkDeletedStep(Step[d.MarkDeleted]):
-    def confirm(self, context: StepContext, account: Account, decision: d.MarkDeleted) -> None:
+class MarkDeletedStep(Step[actions.MarkDeleted]):
+    def confirm(self, context: StepContext, account: Account, action: actions.MarkDeleted) -> None:
         context.transitions.record_deletion(account.key)
         record_tombstone(context.sync_records, account)
 
 
-class RemoveStep(Step[d.Remove]):
-    def write(self, context: StepContext, account: Account, decision: d.Remove) -> bool:
-        return context.players.delete(decision.player)
+class RemoveStep(Step[actions.Remove]):
+    def write(self, context: StepContext, account: Account, action: actions.Remove) -> bool:
+        return context.players.delete(action.player)
 
 
-class EndBanStep(Step[d.EndBan]):
-    def confirm(self, context: StepContext, account: Account, decision: d.EndBan) -> None:
+class EndBanStep(Step[actions.EndBan]):
+    def confirm(self, context: StepContext, account: Account, action: actions.EndBan) -> None:
         context.transitions.end_ban(_user_row(account))
 
 
-class CarryOutEditStep(Step[d.ApplySqlEdit]):
-    def confirm(self, context: StepContext, account: Account, decision: d.ApplySqlEdit) -> None:
+class ApplySqlEditStep(Step[actions.ApplySqlEdit]):
+    def confirm(self, context: StepContext, account: Account, action: actions.ApplySqlEdit) -> None:
         context.transitions.apply_sql_edit(_user_row(account))
-        if decision.intent is not None:
-            context.sync_records.save(account.key, intent=decision.intent)
+        if action.intent is not None:
+            context.sync_records.save(account.key, intent=action.intent)
 
 
-class PutNameBackStep(Step[d.RevertRename]):
-    def confirm(self, context: StepContext, account: Account, decision: d.RevertRename) -> None:
-        user, sync_record = decision.user, context.sync_records.find(decision.key)
+class RevertRenameStep(Step[actions.RevertRename]):
+    def confirm(self, context: StepContext, account: Account, action: actions.RevertRename) -> None:
+        user, sync_record = action.user, context.sync_records.find(action.key)
         spellings = (user.username, sync_record.base_realname if sync_record is not None else None)
-        username = next((name for name in spellings if name and name.lower() == decision.key), decision.key)
-        User.update(username=username, username_key=decision.key).where(User.id == user.id).execute()
+        username = next((name for name in spellings if name and name.lower() == action.key), action.key)
+        User.update(username=username, username_key=action.key).where(User.id == user.id).execute()
         context.audit.record("sync.edit_refused", "sql", username, {"username": user.username})
 
 
-class RejectTakenStep(Step[d.RejectNameConflict]):
-    def confirm(self, context: StepContext, account: Account, decision: d.RejectNameConflict) -> None:
+class RejectNameConflictStep(Step[actions.RejectNameConflict]):
+    def confirm(self, context: StepContext, account: Account, action: actions.RejectNameConflict) -> None:
         context.transitions.reject_name_conflict(_user_row(account))
-        # the player was first: the row is nobody's wish of ours, and stays as it is
-        _note_state(context, account, "conflict")
+        # the player registered first: we have no intent for the row, and it stays as it is
+        _record_state(context, account, "conflict")
 
 
 STEPS: dict[type, Step[Any]] = {
-    d.Provision: ProvisionStep(),
-    d.Agree: AgreeStep(),
-    d.Lock: LockStep(),
-    d.Restore: RestoreStep(),
-    d.Open: OpenStep(),
-    d.Unlock: UnlockStep(),
-    d.Merge: MergeStep(),
-    d.MarkMissing: NoteGoneStep(),
-    d.UpdateState: NoteStateStep(),
-    d.MarkDeleted: MarkDeletedStep(),
-    d.Remove: RemoveStep(),
-    d.EndBan: EndBanStep(),
-    d.ApplySqlEdit: CarryOutEditStep(),
-    d.RevertRename: PutNameBackStep(),
-    d.RejectNameConflict: RejectTakenStep(),
+    actions.Provision: ProvisionStep(),
+    actions.RecordSynced: RecordSyncedStep(),
+    actions.Lock: LockStep(),
+    actions.RestorePassword: RestorePasswordStep(),
+    actions.ReclaimRow: ReclaimRowStep(),
+    actions.RemoveLock: RemoveLockStep(),
+    actions.Merge: MergeStep(),
+    actions.MarkMissing: MarkMissingStep(),
+    actions.UpdateState: UpdateStateStep(),
+    actions.MarkDeleted: MarkDeletedStep(),
+    actions.Remove: RemoveStep(),
+    actions.EndBan: EndBanStep(),
+    actions.ApplySqlEdit: ApplySqlEditStep(),
+    actions.RevertRename: RevertRenameStep(),
+    actions.RejectNameConflict: RejectNameConflictStep(),
 }
-"""Adoption is a step of its own (`adoption.py`): it comes by the thousand."""
+"""Adoption is not among them: it comes by the thousand and has its own module (`adoption.py`)."""
 
 
 def record_collision(context: StepContext, account: Account) -> None:
-    """AuthMe's table has another name that it takes for this one: a conflict, told once."""
+    """Record a name conflict: AuthMe's table holds another name that it considers equal. Audited once."""
     if account.user is None:
         return
     context.sync_records.save(account.key, conflict="name", **NO_INTENT)
-    _note_state(context, account, "conflict")
+    _record_state(context, account, "conflict")
 
 
 def unseen_row_intent(sync_record: SyncRecord) -> str:
-    """What is asked of the row by somebody who may, while nobody can look at it."""
+    """Return the intent to record for a requested row while AuthMe's table cannot be read."""
     return OPEN if sync_record.kept_origin == UNVERIFIED else PROVISION
 
 
-def _collision(username: str) -> str:
-    return f"AuthMe's table takes {username} for another name that it has already."
+def _collision_sentence(username: str) -> str:
+    return f"AuthMe's table considers {username} equal to another name that it already holds."
 
 
-def _take_email(context: StepContext, account: Account, raw: str) -> bool:
-    """Give an unproven user the address the game has. False: it is somebody else's, or no address."""
+def _accept_email(context: StepContext, account: Account, raw: str) -> bool:
+    """Give the user the game's address, as unverified. Returns False if it is invalid or another user's."""
     user = account.user
     assert user is not None
     address = find_real_email(raw)
@@ -389,7 +391,7 @@ def _take_email(context: StepContext, account: Account, raw: str) -> bool:
     return True
 
 
-def _drop_own_password(user_id: int) -> None:
+def _delete_own_password(user_id: int) -> None:
     nothing = {
         "password_hash": None,
         "password_salt": None,
@@ -404,8 +406,8 @@ def _end_sessions(user_id: int) -> None:
     Session.delete().where(Session.user == user_id).execute()
 
 
-def _note_state(context: StepContext, account: Account, state: PluginState) -> None:
-    """What the user list shows; a player who came back, or is in the way, is told of once."""
+def _record_state(context: StepContext, account: Account, state: PluginState) -> None:
+    """Save the state shown in the user list, and audit once that a player came back or has a conflicting name."""
     was = account.sync_record.plugin_state if account.sync_record is not None else None
     user_id = account.user.id if account.user is not None else None
     context.sync_records.save(account.key, state=state, user_id=user_id)
@@ -417,8 +419,11 @@ def _note_state(context: StepContext, account: Account, state: PluginState) -> N
         context.audit.record("sync.conflict", "sync", account.user.username, {"field": "name", "kept": "both"})
 
 
-def _tell_of_lock(context: StepContext, account: Account, reason: str | None) -> None:
-    """A ban has an entry of its own. Who registered an account that is another's may be playing in it."""
+def _record_lock(context: StepContext, account: Account, reason: str | None) -> None:
+    """Audit a lock that is no ban, which has its own entry, and kick the player if the row is a foreign one.
+
+    A player who registered another user's name in the game may be playing at this moment.
+    """
     user, sync_record = account.user, account.sync_record
     if user is None:
         return

@@ -1,4 +1,4 @@
-"""Reads and writes what we know of players, and the users they belong to, one name or a page of names at a time."""
+"""Database access to sync records and the users they belong to, for one name or a page of names."""
 
 from collections.abc import Collection
 from typing import Any, Final
@@ -12,46 +12,46 @@ from regsvc.sync.records import SyncRecord, UserRecord
 
 
 class SyncRecords:
-    """The rows of `regsvc_player`, beside the users. All of it runs inside the caller's transaction."""
+    """Repository of the rows of `regsvc_player`. All methods run inside the caller's transaction."""
 
     def __init__(self, database: Database, now: Clock) -> None:
-        self._locks_rows = not isinstance(database, SqliteDatabase)  # there the transaction holds the whole file
+        self._has_row_locks = not isinstance(database, SqliteDatabase)  # there a transaction locks the whole file
         self._now = now
 
     def find_user(self, key: str) -> UserRecord | None:
-        """The user of this lower-case name, held until the transaction ends."""
+        """Return the user with this lower-case name, locked until the transaction ends, or None."""
         row = self._for_update(User.select().where(User.username_key == key)).first()
-        return UserRecord.of(row) if row else None
+        return UserRecord.from_row(row) if row else None
 
     def find(self, key: str) -> SyncRecord | None:
-        """What we know of the player of this name, held until the transaction ends; None: nothing yet."""
+        """Return the sync record of this name, locked until the transaction ends, or None."""
         row = self._for_update(Player.select().where(Player.username_key == key)).first()
-        return SyncRecord.of(row) if row else None
+        return SyncRecord.from_row(row) if row else None
 
     def find_users(self, keys: Collection[str], *, for_update: bool = False) -> dict[str, UserRecord]:
-        """The users of these names, by name, as they are now; `for_update`: until the transaction ends."""
+        """Return the existing users among these names, by name; `for_update` locks them until the transaction ends."""
         query = User.select().where(User.username_key.in_(list(keys)))
         rows = (self._for_update(query) if for_update else query) if keys else ()
-        return {row.username_key: UserRecord.of(row) for row in rows}
+        return {row.username_key: UserRecord.from_row(row) for row in rows}
 
     def find_many(self, keys: Collection[str], *, for_update: bool = False) -> dict[str, SyncRecord]:
-        """What we know of these players, by name, as it is now; `for_update`: until the transaction ends."""
+        """Return the sync records of these names, by name; `for_update` locks them until the transaction ends."""
         query = Player.select().where(Player.username_key.in_(list(keys)))
         rows = (self._for_update(query) if for_update else query) if keys else ()
-        return {row.username_key: SyncRecord.of(row) for row in rows}
+        return {row.username_key: SyncRecord.from_row(row) for row in rows}
 
     def find_users_by_id(self, ids: Collection[int]) -> dict[int, UserRecord]:
-        """These users, by id, whatever they are called now."""
+        """Return these users by id, whatever their names are now."""
         rows = User.select().where(User.id.in_(list(ids))) if ids else ()
-        return {row.id: UserRecord.of(row) for row in rows}
+        return {row.id: UserRecord.from_row(row) for row in rows}
 
     def find_names(self, user_ids: Collection[int]) -> dict[int, str]:
-        """Under which name the player of each of these users is known, by user id."""
+        """Return the name in the sync record of each of these users that has one, by user id."""
         rows = Player.select(Player.user_id, Player.username_key).where(Player.user_id.in_(list(user_ids)))
         return {row.user_id: row.username_key for row in rows if row.user_id is not None} if user_ids else {}
 
     def save(self, key: str, *, state: PluginState | None = None, **changes: Any) -> None:
-        """Change what we know of the player; a name not known yet gets a row. `state` also notes since when."""
+        """Change fields of the sync record, creating it if needed. `plugin_since` is set when `state` is a new one."""
         if state is not None:
             known = Player.select(Player.plugin_state).where(Player.username_key == key).first()
             if known is None or known.plugin_state != state:
@@ -63,24 +63,24 @@ class SyncRecords:
         new = {"username_key": key, "presence": "unasked", "plugin_state": "off", "plugin_since": self._now()}
         Player.insert(new | changes).execute()
 
-    def forget(self, key: str) -> None:
-        """Know nothing of the player any more."""
+    def delete(self, key: str) -> None:
+        """Delete the sync record of this name, if there is one."""
         Player.delete().where(Player.username_key == key).execute()
 
     def _for_update(self, query: Any) -> Any:
-        return query.for_update() if self._locks_rows else query
+        return query.for_update() if self._has_row_locks else query
 
 
-def base_columns(player: PlayerRow, **written: Any) -> dict[str, Any]:
-    """The columns of a new agreement on this row, after `written` (fields named as in `PlayerRow`) went into it."""
-    hash_ = written.get("hash", player.hash)
+def base_columns(player: PlayerRow, **row_changes: Any) -> dict[str, Any]:
+    """Return the columns that record this row as synced, after `row_changes` (named as in `PlayerRow`) went into it."""
+    hash_ = row_changes.get("hash", player.hash)
     return (
         {
             "presence": PRESENT,
             "base_hash": locked_hash(hash_) if player.is_locked and hash_ == player.hash else hash_,
-            "base_salt": written.get("salt", player.salt),
-            "base_email": written.get("email", player.email),
-            "base_realname": written.get("realname", player.realname),
+            "base_salt": row_changes.get("salt", player.salt),
+            "base_email": row_changes.get("email", player.email),
+            "base_realname": row_changes.get("realname", player.realname),
             "base_regdate": player.regdate,
         }
         | NO_INTENT

@@ -1,4 +1,4 @@
-"""Unlocks every player we locked, for a host who leaves us: nothing of ours stays in AuthMe's table."""
+"""Removal of all our locks from AuthMe's table, for a host who stops using the companion."""
 
 from peewee import Database
 
@@ -10,7 +10,7 @@ _PAGE = 500
 
 
 class UnlockAll:
-    """Blocking, and works without our own database knowing anything: the hash stands in the lock."""
+    """Unlocks every row that we locked. Blocking; works with an empty database of ours, for the lock holds the hash."""
 
     def __init__(self, database: Database, players: Players, sync_records: SyncRecords) -> None:
         self._database = database
@@ -18,11 +18,11 @@ class UnlockAll:
         self._sync_records = sync_records
 
     def run(self) -> tuple[int, list[str]]:
-        """How many rows were unlocked, and the names of those whose hash is known nowhere any more.
+        """Return how many rows were unlocked, and the names whose hash is stored nowhere any more.
 
         Raises `PlayersUnavailable`.
         """
-        unlocked, hopeless = 0, []
+        unlocked, unrecoverable = 0, []
         for page in self._players.pages(_PAGE):
             for row in page:
                 if not row.is_locked:
@@ -30,13 +30,13 @@ class UnlockAll:
                 sync_record = self._sync_records.find_many([row.username]).get(row.username)
                 hash_ = locked_hash(row.hash) or (sync_record.kept_hash if sync_record else None)
                 if hash_ is None:
-                    hopeless.append(row.username)
+                    unrecoverable.append(row.username)
                 elif self._unlock(row, hash_, sync_record):
                     unlocked += 1
-        return unlocked, hopeless
+        return unlocked, unrecoverable
 
     def _unlock(self, row: PlayerRow, hash_: str, sync_record: SyncRecord | None) -> bool:
-        """False: the row has changed since it was read, so that nobody's lock stands there any more."""
+        """Return False if the row has changed since it was read: then it no longer holds our lock."""
         changes: dict[str, str | int | None] = {"hash": hash_}
         if sync_record is not None and sync_record.kept_premium_uuid:
             changes["premium_uuid"] = sync_record.kept_premium_uuid

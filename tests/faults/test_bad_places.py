@@ -158,7 +158,7 @@ def test_an_authme_file_that_is_no_database_is_waited_for(
     path.write_bytes(b"somebody's shopping list\n" * 400)
     before = path.read_bytes()
     place = daemon(GENEROUS).start()
-    assert place.wait_for_log("the sync waits")
+    assert place.wait_for_log("the sync is paused")
     assert place.post("/api/admin/login", OLIVIA).code == "players_away"
     assert path.read_bytes() == before
     assert companion("sync", config=place.config_file).status == 1

@@ -57,7 +57,7 @@ def locked_row(hash_: str = WEB.hash, **changes: Any) -> PlayerRow:
     return row(hash=lock_text(hash_), **changes)
 
 
-def agreed(**changes: Any) -> SyncRecord:
+def synced(**changes: Any) -> SyncRecord:
     """The last agreement, on `row()`."""
     usual: dict[str, Any] = {
         "username_key": "alice",
@@ -75,7 +75,7 @@ def agreed(**changes: Any) -> SyncRecord:
 def locked(hash_: str = WEB.hash, **changes: Any) -> SyncRecord:
     """The last agreement, on a row that we then locked."""
     usual = {"lock_reason": "banned", "locked_at": NOW, "kept_hash": hash_, "kept_origin": VERIFIED}
-    return agreed(**usual | {"plugin_state": "locked"} | changes)
+    return synced(**usual | {"plugin_state": "locked"} | changes)
 
 
 def never_seen(presence: str = "absent", **changes: Any) -> SyncRecord:

@@ -32,7 +32,7 @@ def test_a_typed_ban_is_carried_out_and_the_row_is_locked_later(services: Servic
     with authme_away(services):
         type_status(services, "Alice", "banned")
         report = services.sync()
-        assert report.away is not None
+        assert report.unavailable is not None
         assert (report.locked, len(report.errors)) == (0, 1)
         assert services.user("Alice").applied_status == "banned"
         assert (services.sessions("Alice"), services.mails("Alice")[-1]) == (0, "banned")

@@ -26,7 +26,7 @@ def database_kind() -> DatabaseKind:
 
 @pytest.fixture(autouse=True)
 def few_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regsvc.sync.bulk.adoption._WORTHWHILE", 1)
+    monkeypatch.setattr("regsvc.sync.bulk.adoption._MIN_NEW_ROWS", 1)
 
 
 def odd_rows(clock: ManualClock, shape: TableShape) -> list[dict[str, Any]]:
@@ -179,14 +179,14 @@ class Meanwhile:
     """Lets somebody do something after the agreements of a range were made, and before its users are."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, table: AuthMeTable, *statements: str) -> None:
-        make_users = BulkAdoption._make_users
+        make_users = BulkAdoption._insert_users
 
         def interrupted(adoption: BulkAdoption, block: tuple[int, int], moment: datetime) -> int:
             for statement in statements:
                 table.database.execute(statement)
             return make_users(adoption, block, moment)
 
-        monkeypatch.setattr(BulkAdoption, "_make_users", interrupted)
+        monkeypatch.setattr(BulkAdoption, "_insert_users", interrupted)
 
 
 def register(name: str) -> str:

@@ -104,7 +104,7 @@ def test_together_is_as_one_by_one(
     before = newest_entry()
     live(services, "elm")
     together = what_is(services, "elm", before)
-    monkeypatch.setattr(BulkSteps, "take", lambda *given: BulkResult())
+    monkeypatch.setattr(BulkSteps, "apply", lambda *given: BulkResult())
     before = newest_entry()
     live(services, "oak")
     assert together == what_is(services, "oak", before)

@@ -7,7 +7,7 @@ import pytest
 
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import Player, SyncState, User
-from regsvc.sync.bulk.in_sync_rows import SettledRows
+from regsvc.sync.bulk.in_sync_rows import InSyncRows
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme_tables import AuthMeTable, TableShape, insert_player
 from tests.support.manual_clock import ManualClock
@@ -92,14 +92,14 @@ def test_nobody_asks_who_is_gone_while_every_row_is_accounted_for(
     adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
-    lost = SettledRows.lost
+    lost_rows = InSyncRows.lost_rows
 
-    def asking(rows: SettledRows) -> Iterator[list[str]]:
+    def asking(rows: InSyncRows) -> Iterator[list[str]]:
         nonlocal asked
         asked += 1
-        return lost(rows)
+        return lost_rows(rows)
 
-    monkeypatch.setattr(SettledRows, "lost", asking)
+    monkeypatch.setattr(InSyncRows, "lost_rows", asking)
     adopted_players.authme.set_password("Player0007", "changed-in-game")
     assert adopted_players.sync().updated == 1
     insert_player(

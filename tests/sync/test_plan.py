@@ -8,24 +8,24 @@ import pytest
 from plugin_bridge.authme.players import PlayerRow, lock_text
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
-from regsvc.sync.decisions import (
+from regsvc.sync.actions import (
     Adopt,
-    Agree,
     ApplySqlEdit,
     EndBan,
     Lock,
     MarkDeleted,
     MarkMissing,
-    Open,
     Provision,
+    ReclaimRow,
+    RecordSynced,
     RejectNameConflict,
     Remove,
-    Restore,
+    RemoveLock,
+    RestorePassword,
     RevertRename,
-    Unlock,
     UpdateState,
 )
-from regsvc.sync.plan import decide, lock_after
+from regsvc.sync.plan import decide, lock_after_adoption
 from regsvc.sync.records import Account, SyncRecord
 from tests.support.accounts import (
     FIRST_START,
@@ -36,12 +36,12 @@ from tests.support.accounts import (
     WEB,
     account,
     ago,
-    agreed,
     locked,
     locked_row,
     never_seen,
     policy,
     row,
+    synced,
     user,
 )
 
@@ -76,17 +76,17 @@ def test_approved_without_a_password_waits_for_the_mailed_link() -> None:
 
 @pytest.mark.parametrize("status", ["approved", "pending", "rejected", "banned"])
 def test_a_row_that_was_there_and_went_is_noted_as_gone(status: str) -> None:
-    assert decided(account(user(status=status), agreed())) == MarkMissing()
+    assert decided(account(user(status=status), synced())) == MarkMissing()
 
 
 def test_who_unregistered_in_the_game_stays_gone() -> None:
-    gone = agreed(presence="gone", plugin_state="absent")
+    gone = synced(presence="gone", plugin_state="absent")
     assert decided(account(user(), gone)) is None
     assert decided(account(user(password=None), gone)) is None
 
 
 def test_who_unregistered_in_the_game_is_put_back_where_the_host_wants_it() -> None:
-    gone = agreed(presence="gone", plugin_state="absent")
+    gone = synced(presence="gone", plugin_state="absent")
     assert decided(account(user(), gone), on_player_removed="restore") == Provision(WEB)
     theirs = StoredPassword(WEB.hash, None, None)
     assert decided(account(user(password=None), gone), on_player_removed="restore") == Provision(theirs)
@@ -94,7 +94,7 @@ def test_who_unregistered_in_the_game_is_put_back_where_the_host_wants_it() -> N
 
 @pytest.mark.parametrize("intent", ["provision", "password"])
 def test_a_new_password_or_a_new_approval_provisions_again(intent: str) -> None:
-    assert decided(account(user(), agreed(presence="gone", plugin_state="absent", intent=intent))) == Provision(WEB)
+    assert decided(account(user(), synced(presence="gone", plugin_state="absent", intent=intent))) == Provision(WEB)
 
 
 # --- approved, a row that appeared ---
@@ -104,10 +104,10 @@ def test_a_new_password_or_a_new_approval_provisions_again(intent: str) -> None:
     ("before", "there"),
     [
         (never_seen(), row(hash=GAME)),
-        (agreed(presence="gone"), row(hash=GAME)),
-        (agreed(presence="gone"), row()),
-        (agreed(), row(hash=GAME, regdate=LATER)),
-        (agreed(), row(regdate=LATER)),
+        (synced(presence="gone"), row(hash=GAME)),
+        (synced(presence="gone"), row()),
+        (synced(), row(hash=GAME, regdate=LATER)),
+        (synced(), row(regdate=LATER)),
     ],
     ids=[
         "was absent",
@@ -125,7 +125,7 @@ def test_a_row_that_appeared_under_an_approved_name_is_locked_and_never_merged(
 
 def test_our_own_row_that_a_crash_kept_us_from_confirming_is_agreed_on() -> None:
     intent = never_seen(intent="provision", intent_hash=WEB.hash, intent_regdate=REGDATE)
-    assert decided(account(user(), intent, row())) == Agree(row())
+    assert decided(account(user(), intent, row())) == RecordSynced(row())
     assert isinstance(decided(account(user(), intent, row(regdate=LATER))), Lock)
     assert isinstance(decided(account(user(), intent, row(hash=GAME))), Lock)
 
@@ -133,7 +133,7 @@ def test_our_own_row_that_a_crash_kept_us_from_confirming_is_agreed_on() -> None
 @pytest.mark.parametrize(("known", "there"), [(None, REGDATE), (0, REGDATE), (REGDATE, 0), (REGDATE, None)])
 def test_a_regdate_that_only_one_side_knows_says_nothing(known: int | None, there: int | None) -> None:
     there_now = row(regdate=there)
-    assert decided(account(user(), agreed(base_regdate=known), there_now)) == Agree(there_now)
+    assert decided(account(user(), synced(base_regdate=known), there_now)) == RecordSynced(there_now)
 
 
 def test_a_returned_row_stays_locked_until_somebody_opens_it() -> None:
@@ -143,21 +143,21 @@ def test_a_returned_row_stays_locked_until_somebody_opens_it() -> None:
     returned = replace(returned, plugin_state="returned")
     assert decided(account(user(), returned, there)) is None
     for intent in ("open", "password"):
-        assert decided(account(user(), replace(returned, intent=intent), there)) == Open(there, WEB)
+        assert decided(account(user(), replace(returned, intent=intent), there)) == ReclaimRow(there, WEB)
     assert decided(account(user(password=None), replace(returned, intent="open"), there)) is None
     assert decided(account(user(password=None), replace(returned, intent="password"), there)) is None
 
 
 def test_an_adopted_player_whose_row_came_back_is_opened_with_the_password_of_the_last_agreement() -> None:
     there = locked_row(GAME, regdate=LATER)
-    of = account(user(password=None), agreed(base_hash="theirs", intent="open", plugin_state="returned"), there)
-    assert decided(of) == Open(there, StoredPassword("theirs", None, None))
+    of = account(user(password=None), synced(base_hash="theirs", intent="open", plugin_state="returned"), there)
+    assert decided(of) == ReclaimRow(there, StoredPassword("theirs", None, None))
 
 
 def test_an_operators_row_that_appeared_stays_open_in_the_game_and_is_reported() -> None:
     of = account(user(), never_seen(), row(hash=GAME), is_operator=True)
     assert decided(of) == UpdateState("returned")
-    assert decided(replace(of, sync_record=never_seen(intent="open"))) == Open(row(hash=GAME), WEB)
+    assert decided(replace(of, sync_record=never_seen(intent="open"))) == ReclaimRow(row(hash=GAME), WEB)
 
 
 # --- approved, locked by us ---
@@ -165,33 +165,33 @@ def test_an_operators_row_that_appeared_stays_open_in_the_game_and_is_reported()
 
 def test_a_row_we_locked_is_restored_when_its_user_may_play() -> None:
     there = locked_row()
-    assert decided(account(user(), locked(), there)) == Restore(there, WEB)
+    assert decided(account(user(), locked(), there)) == RestorePassword(there, WEB)
     theirs = StoredPassword(WEB.hash, None, None)
-    assert decided(account(user(password=None), locked(), there)) == Restore(there, theirs)
+    assert decided(account(user(password=None), locked(), there)) == RestorePassword(there, theirs)
 
 
 def test_a_password_set_while_the_row_was_locked_is_what_it_is_restored_with() -> None:
     new = StoredPassword("$SHA$new$0", None, "SHA256")
     of = account(user(password=new), locked(intent="password"), locked_row())
-    assert decided(of) == Restore(locked_row(), new)
+    assert decided(of) == RestorePassword(locked_row(), new)
 
 
 def test_a_lock_is_restored_from_itself_when_we_know_nothing() -> None:
-    of = account(user(password=None), agreed(base_hash=None), locked_row(GAME))
-    assert decided(of) == Restore(locked_row(GAME), StoredPassword(GAME, None, None))
+    of = account(user(password=None), synced(base_hash=None), locked_row(GAME))
+    assert decided(of) == RestorePassword(locked_row(GAME), StoredPassword(GAME, None, None))
 
 
 def test_a_lock_that_only_marks_its_hash_is_restored_from_what_we_kept() -> None:
     long = "x" * 255
     of = account(user(password=None), locked(long, base_hash=long), locked_row(long))
-    assert decided(of) == Restore(locked_row(long), StoredPassword(long, None, None))
+    assert decided(of) == RestorePassword(locked_row(long), StoredPassword(long, None, None))
 
 
 # --- approved, the row agreed on ---
 
 
 def test_nothing_is_done_when_nothing_differs() -> None:
-    assert decided(account(user(), agreed(), row())) is None
+    assert decided(account(user(), synced(), row())) is None
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_nothing_is_done_when_nothing_differs() -> None:
     ids=lambda behind: next(iter(behind)),
 )
 def test_what_was_written_down_catches_up_without_writing_the_row(behind: dict[str, Any]) -> None:
-    assert decided(account(user(), agreed(**behind), row())) == Agree(row())
+    assert decided(account(user(), synced(**behind), row())) == RecordSynced(row())
 
 
 # --- pending and rejected ---
@@ -215,7 +215,7 @@ def test_unapproved_without_a_row_is_left_alone(status: str) -> None:
 
 @unapproved
 def test_unapproved_and_adopted_from_this_row_is_locked_and_the_hash_is_theirs(status: str) -> None:
-    assert decided(account(user(status=status), agreed(), row())) == Lock(row(), status, "agreed", "locked")
+    assert decided(account(user(status=status), synced(), row())) == Lock(row(), status, "agreed", "locked")
     changed = row(hash=GAME)
     assert decided(account(user(status=status), locked(), changed)) == Lock(changed, status, "agreed", "locked")
 
@@ -230,27 +230,27 @@ def test_unapproved_with_a_row_that_appeared_is_locked_and_the_hash_is_a_strange
 @unapproved
 def test_unapproved_and_locked_stays_so_and_the_queue_tells(status: str) -> None:
     assert decided(account(user(status=status), never_seen(), locked_row(GAME))) == UpdateState("conflict")
-    assert decided(account(user(status=status), agreed(), locked_row())) == UpdateState("locked")
+    assert decided(account(user(status=status), synced(), locked_row())) == UpdateState("locked")
     assert decided(account(user(status=status), locked(), locked_row())) is None
 
 
 @unapproved
 def test_unapproved_is_only_reported_where_the_host_wants_that(status: str) -> None:
-    for known in (agreed(), never_seen()):
+    for known in (synced(), never_seen()):
         of = account(user(status=status), known, row(hash=GAME))
         assert decided(of, unapproved_players="report") == UpdateState("conflict")
 
 
 @unapproved
 def test_an_operator_is_never_locked_by_the_sync(status: str) -> None:
-    for known in (agreed(), never_seen()):
+    for known in (synced(), never_seen()):
         of = account(user(status=status), known, row(hash=GAME), is_operator=True)
         assert decided(of) == UpdateState("conflict")
 
 
 def test_approval_writes_the_proven_password_over_a_strangers() -> None:
     queued = never_seen(kept_hash=GAME, kept_origin="stranger", plugin_state="conflict", intent="open")
-    assert decided(account(user(), queued, locked_row(GAME))) == Open(locked_row(GAME), WEB)
+    assert decided(account(user(), queued, locked_row(GAME))) == ReclaimRow(locked_row(GAME), WEB)
     assert decided(account(user(password=None), queued, locked_row(GAME))) == UpdateState("returned")
 
 
@@ -276,14 +276,14 @@ def test_a_player_who_was_first_gets_the_row_back_when_the_names_ban_is_over() -
     banned = account(user(status="banned"), never_seen("unasked"), there)
     assert decided(banned) == Lock(there, "banned", "stranger", "locked")
     over = account(user(), never_seen("unasked", kept_hash=GAME, kept_origin="stranger"), locked_row(GAME, regdate=1))
-    assert decided(over) == Unlock(locked_row(GAME, regdate=1), StoredPassword(GAME, None, None))
+    assert decided(over) == RemoveLock(locked_row(GAME, regdate=1), StoredPassword(GAME, None, None))
 
 
 # --- banned ---
 
 
 def test_banned_is_locked() -> None:
-    assert decided(account(user(status="banned"), agreed(), row())) == Lock(row(), "banned", "agreed", "locked")
+    assert decided(account(user(status="banned"), synced(), row())) == Lock(row(), "banned", "agreed", "locked")
     stranger = row(hash=GAME)
     assert decided(account(user(status="banned"), never_seen(), stranger)) == Lock(
         stranger, "banned", "stranger", "locked"
@@ -291,7 +291,7 @@ def test_banned_is_locked() -> None:
 
 
 def test_banned_is_locked_whoever_it_is_and_whatever_the_host_reports_only() -> None:
-    of = account(user(status="banned"), agreed(), row(), is_operator=True)
+    of = account(user(status="banned"), synced(), row(), is_operator=True)
     assert decided(of, unapproved_players="report") == Lock(row(), "banned", "agreed", "locked")
 
 
@@ -331,7 +331,7 @@ def test_any_other_row_of_a_deleted_name_is_a_new_player(there: PlayerRow) -> No
 @pytest.mark.parametrize("there", [None, row(), locked_row()], ids=["no row", "a row", "a locked row"])
 @pytest.mark.parametrize("is_bridge_on", [True, False])
 def test_a_user_deleted_in_sql_is_deleted(there: PlayerRow | None, is_bridge_on: bool) -> None:
-    assert decided(account(None, agreed(), there), is_bridge_on=is_bridge_on) == MarkDeleted()
+    assert decided(account(None, synced(), there), is_bridge_on=is_bridge_on) == MarkDeleted()
 
 
 def test_a_deleted_name_without_a_row_needs_nothing() -> None:
@@ -387,7 +387,7 @@ def test_a_row_whose_name_is_not_in_lower_case_is_nobodys() -> None:
 
 def test_what_follows_from_the_status_a_player_is_adopted_with() -> None:
     def lock(status: str, is_operator: bool = False, **wanted: Any) -> Lock | None:
-        return lock_after(Adopt(row(), "Alice", status), is_operator, policy(**wanted))
+        return lock_after_adoption(Adopt(row(), "Alice", status), is_operator, policy(**wanted))
 
     assert lock("pending") == Lock(row(), "pending", "agreed", "locked")
     assert lock("approved") is None
@@ -400,7 +400,7 @@ def test_what_follows_from_the_status_a_player_is_adopted_with() -> None:
 
 @pytest.mark.parametrize("is_bridge_on", [True, False])
 def test_a_typed_status_is_carried_out_before_anything_else(is_bridge_on: bool) -> None:
-    of = account(user(status="banned", applied_status="approved", ban_expires_at=ago(days=1)), agreed(), row())
+    of = account(user(status="banned", applied_status="approved", ban_expires_at=ago(days=1)), synced(), row())
     assert decided(of, is_bridge_on=is_bridge_on) == ApplySqlEdit()
 
 
@@ -408,7 +408,7 @@ def test_a_typed_approval_asks_for_the_row_as_an_operators_does() -> None:
     typed = user(status="approved", applied_status="pending")
     assert decided(account(typed, never_seen())) == ApplySqlEdit("provision")
     assert decided(account(typed, never_seen(), locked_row(GAME))) == ApplySqlEdit("open")
-    assert decided(account(typed, agreed(), locked_row())) == ApplySqlEdit()
+    assert decided(account(typed, synced(), locked_row())) == ApplySqlEdit()
     unbanned = user(status="approved", applied_status="banned")
     assert decided(account(unbanned, never_seen(), locked_row(GAME))) == ApplySqlEdit()
     assert decided(account(typed, never_seen()), is_bridge_on=False) == ApplySqlEdit()
@@ -416,11 +416,11 @@ def test_a_typed_approval_asks_for_the_row_as_an_operators_does() -> None:
 
 def test_a_typed_name_is_put_back() -> None:
     renamed = user(username="Alicia", username_key="alicia")
-    assert decided(account(None, agreed(), row(), renamed=renamed)) == RevertRename(renamed, "alice")
+    assert decided(account(None, synced(), row(), renamed=renamed)) == RevertRename(renamed, "alice")
     of = account(renamed, None, None, key="alicia", known_as="alice")
     assert decided(of) == RevertRename(renamed, "alice")
     shown = user(username="Bob")
-    assert decided(account(shown, agreed(), row())) == RevertRename(shown, "alice")
+    assert decided(account(shown, synced(), row())) == RevertRename(shown, "alice")
 
 
 # --- no AuthMe ---

@@ -11,7 +11,7 @@ from regsvc.database.audit import ACTIONS
 from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity
 from regsvc.notifications.mail.history import MailState
-from regsvc.sync.decisions import Conflict
+from regsvc.sync.actions import Conflict
 from regsvc.sync.report import HeldBack
 from regsvc.users.user_list import PLUGIN_STATES
 

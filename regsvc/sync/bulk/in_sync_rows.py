@@ -1,6 +1,6 @@
-"""Which of AuthMe's rows are plainly as agreed on, found in SQL: the others are looked at, name by name.
+"""SQL filter for AuthMe's rows that are plainly in sync; all other names are reconciled one by one.
 
-Only where AuthMe's table is on the server that has ours. What is no plain case counts as not settled.
+Only where AuthMe's table is on the server that has ours. Anything but a plain case counts as out of sync.
 """
 
 from collections.abc import Collection, Iterator
@@ -20,68 +20,68 @@ BATCH: Final = 10_000
 
 @dataclass(frozen=True)
 class KeyRange:
-    """Usernames after `after` (None: from the first) up to and with `upto` (None: to the last), by their own order."""
+    """Usernames after `after` (None: from the first) through `up_to` (None: to the last), in index order."""
 
     after: str | None
-    upto: str | None
+    up_to: str | None
 
     @property
     def values(self) -> tuple[str, ...]:
-        """For the placeholders of the condition."""
-        return tuple(value for value in (self.after, self.upto) if value is not None)
+        """The values for the placeholders of the condition."""
+        return tuple(value for value in (self.after, self.up_to) if value is not None)
 
     def condition(self, table: SharedTable) -> str:
-        """On the alias `a`, by AuthMe's own unique index."""
+        """Return the SQL condition on the alias `a`, which uses AuthMe's unique index."""
         username = table.raw("username")
         after = f"{username} > %s" if self.after is not None else "1 = 1"
-        return after if self.upto is None else f"{after} AND {username} <= %s"
+        return after if self.up_to is None else f"{after} AND {username} <= %s"
 
 
-class SettledRows:
-    """Reads names of rows. Blocking."""
+class InSyncRows:
+    """Lists the names of rows that are not plainly in sync. Blocking."""
 
     def __init__(self, database: Database, table: SharedTable) -> None:
         self._database = database
         self._table = table
 
     def ranges(self) -> Iterator[KeyRange]:
-        """The whole table, once, `BATCH` rows at a time; each asked for when the one before is done."""
+        """Yield ranges of `BATCH` rows that cover the whole table, each read when the one before is done."""
         username, after = self._table.raw("username"), None
         while True:
             beyond = f"WHERE {username} > %s" if after is not None else ""
             sql = f"SELECT {self._table.text('username')} FROM {self._table.by_name} {beyond} "  # noqa: S608
             given = () if after is None else (after,)
             rows = self._execute(f"{sql} ORDER BY {username} LIMIT 1 OFFSET {BATCH - 1}", given)
-            upto = rows[0][0] if rows else None
-            yield KeyRange(after, upto)
-            if upto is None:
+            up_to = rows[0][0] if rows else None
+            yield KeyRange(after, up_to)
+            if up_to is None:
                 return
-            after = upto
+            after = up_to
 
-    def unsettled_within(self, within: KeyRange) -> list[str]:
-        """All names in the range but those of approved users whose row is plainly the one agreed on."""
-        return self._unsettled(self._table.by_name, within.condition(self._table), within.values)
+    def out_of_sync_within(self, within: KeyRange) -> list[str]:
+        """Return all names in the range except those of approved users whose row is plainly in sync."""
+        return self._out_of_sync(self._table.by_name, within.condition(self._table), within.values)
 
-    def unsettled_in(self, buckets: Collection[int], since: datetime | None = None) -> list[str]:
-        """The same for buckets, and besides all names whose state has changed `since`."""
+    def out_of_sync_in_buckets(self, buckets: Collection[int], since: datetime | None = None) -> list[str]:
+        """Return such names in the buckets, and also all names whose state changed since `since`."""
         is_older = "" if since is None else " AND p.plugin_since < %s"
         values = () if since is None else (Player.plugin_since.db_value(since),)
         found: list[str] = []
         for rows, condition in self._table.rows_of_buckets(buckets):
-            found += self._unsettled(rows, condition, values, is_older)
+            found += self._out_of_sync(rows, condition, values, is_older)
         return found
 
-    def lost(self) -> Iterator[list[str]]:
-        """Names of players that had a row at the last agreement, or one that was told of, and have none."""
-        told_of = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
-        yield from self._without_row("regsvc_player", f"(o.presence = '{PRESENT}' OR {told_of})")
+    def lost_rows(self) -> Iterator[list[str]]:
+        """Yield the names of players without a row that had one when last synced, or one that was reported."""
+        is_reported = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
+        yield from self._without_row("regsvc_player", f"(o.presence = '{PRESENT}' OR {is_reported})")
 
     def users_without_row(self, newest_id: int) -> Iterator[list[str]]:
-        """Names of the users up to this id that have no row."""
+        """Yield the names of users up to this id that have no row."""
         yield from self._without_row("regsvc_user", f"o.id <= {newest_id:d}")
 
     def _without_row(self, ours: str, condition: str) -> Iterator[list[str]]:
-        """Asks for everybody in that table of ours, by AuthMe's index of names; as many at a time as memory bears."""
+        """Look up every name in this table of ours by AuthMe's index of names, `BATCH` at a time to bound memory."""
         username, text, after = self._table.raw("username"), self._table.text("username"), ""
         sql = (
             f"SELECT o.username_key FROM {ours} o LEFT JOIN {self._table.by_name} "  # noqa: S608
@@ -97,20 +97,20 @@ class SettledRows:
                 return
             after = names[-1]
 
-    def _unsettled(self, rows: str, condition: str, values: tuple[Any, ...] = (), and_only_if: str = "") -> list[str]:
-        """`and_only_if`: what a row has to be besides, to count as settled."""
+    def _out_of_sync(self, rows: str, condition: str, values: tuple[Any, ...] = (), and_only_if: str = "") -> list[str]:
+        """Return the names of such rows; `and_only_if` is a further condition for being in sync."""
         name = self._table.text("username")
         sql = (
             f"SELECT {name} FROM {rows} "  # noqa: S608
             f"LEFT JOIN regsvc_user u ON u.username_key = {name} COLLATE utf8mb4_bin "
             f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
-            f"WHERE {condition} AND NOT COALESCE({self._is_settled}{and_only_if}, 0)"
+            f"WHERE {condition} AND NOT COALESCE({self._is_in_sync}{and_only_if}, 0)"
         )
         return [row[0] for row in self._execute(sql, values)]
 
     @property
-    def _is_settled(self) -> str:
-        """Of the rows `a`, `u` and `p` of one name: what `plan.decide` would say None to, for sure."""
+    def _is_in_sync(self) -> str:
+        """SQL on the rows `a`, `u` and `p` of one name, true only where `plan.decide` would surely return None."""
         text, number = self._table.text, self._table.raw_or_null
         same = " AND ".join(
             f"CAST(p.base_{name} AS BINARY) <=> CAST({text(name)} AS BINARY)"

@@ -1,4 +1,4 @@
-"""A set of numbers that takes twenty bytes for each instead of a hundred: a plan may remember a million of them."""
+"""Set of 64-bit integers at twenty bytes each instead of a hundred: a plan may hold a million of them."""
 
 from array import array
 from typing import Final
@@ -8,13 +8,13 @@ _MASK: Final = (1 << 64) - 1
 
 
 class Int64Set:
-    """Whole numbers of 64 bits, signed or not. Meant for numbers whose low bits are as good as random."""
+    """Set of 64-bit integers, signed or not, for numbers whose low bits are evenly distributed."""
 
     def __init__(self) -> None:
         self._buckets: dict[int, array[int]] = {}
 
     def add(self, number: int) -> None:
-        """Once is enough."""
+        """Add the number, if it is not in the set yet."""
         number &= _MASK
         bucket = self._buckets.get(number % _BUCKETS)
         if bucket is None:

@@ -1,4 +1,4 @@
-"""Which of our own rows changed since the sync last looked at them: the database marks them in `changed_at`."""
+"""Our own rows that changed since the sync last looked at them, as the database marks them in `changed_at`."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -11,8 +11,8 @@ from regsvc.database.models import Player, User
 PAGE: Final = 500
 
 
-class Mark(NamedTuple):
-    """The row of this name in the table of users or of players, and when it changed."""
+class ChangeMark(NamedTuple):
+    """A changed row of users or players: its table, its name and when it changed."""
 
     table: type[User] | type[Player]
     username_key: str
@@ -20,14 +20,17 @@ class Mark(NamedTuple):
 
 
 class ChangedRows:
-    """Blocking. A mark is taken away only as it was seen: a row that changed once more meanwhile keeps its new one."""
+    """Reads and clears change marks. Blocking.
+
+    A mark is cleared only as it was read: a row that changed again in the meantime keeps its new mark.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._param = "?" if isinstance(database, SqliteDatabase) else "%s"
 
-    def pages(self) -> Iterator[list[Mark]]:
-        """All that are there now, of each table the oldest first; not those that looking at them makes."""
+    def pages(self) -> Iterator[list[ChangeMark]]:
+        """Yield the marks that exist now, oldest first in each table, without those made while they are read."""
         for table, key in ((User, User.id), (Player, Player.username_key)):
             last: Any = None
             newest = table.select(table.changed_at).where(table.changed_at.is_null(False))
@@ -42,31 +45,31 @@ class ChangedRows:
                     query = query.where(later | (same & (key > last[0])))
                 page = list(query.order_by(table.changed_at, key).limit(PAGE).tuples())
                 if page:
-                    yield [Mark(table, row[2], row[1]) for row in page]
+                    yield [ChangeMark(table, row[2], row[1]) for row in page]
                     last = page[-1]
                 if len(page) < PAGE:
                     break
 
-    def make(self, names: Collection[str], moment: datetime) -> None:
-        """The next run is to look at these names, whose players have no row by which it would find them."""
+    def mark(self, names: Collection[str], moment: datetime) -> None:
+        """Mark these names for the next run, because AuthMe has no row by which it would find them."""
         keys = sorted(names)
         for start in range(0, len(keys), PAGE):
             for table in (User, Player):
                 table.update(changed_at=moment).where(table.username_key.in_(keys[start : start + PAGE])).execute()
 
-    def clear(self, marks: Collection[Mark]) -> None:
-        """What these rows said has been looked at, and nothing is to be done."""
+    def clear(self, marks: Collection[ChangeMark]) -> None:
+        """Clear the marks of rows that were looked at and need nothing."""
         for table in (User, Player):
-            mine = [mark for mark in marks if mark.table is table]
-            for start in range(0, len(mine), PAGE):
-                self._clear(table, mine[start : start + PAGE])
+            of_table = [mark for mark in marks if mark.table is table]
+            for start in range(0, len(of_table), PAGE):
+                self._clear(table, of_table[start : start + PAGE])
 
-    def _clear(self, table: type[User] | type[Player], marks: Collection[Mark]) -> None:
+    def _clear(self, table: type[User] | type[Player], marks: Collection[ChangeMark]) -> None:
         names = [mark.username_key for mark in marks]
         pairs = [value for mark in marks for value in (mark.username_key, User.changed_at.db_value(mark.changed_at))]
         pair_list = ", ".join([f"({self._param}, {self._param})"] * len(names))
         seen = f"(VALUES {pair_list})" if self._param == "?" else f"({pair_list})"
-        # the names alone first: MariaDB finds no index in a list of pairs
+        # the names alone first: MariaDB finds no index for a list of pairs
         self._database.execute_sql(
             f"UPDATE {table._meta.table_name} SET changed_at = NULL "  # noqa: S608
             f"WHERE username_key IN ({', '.join([self._param] * len(names))}) AND (username_key, changed_at) IN {seen}",

@@ -19,11 +19,11 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regsvc.sync.run.PAGE", 2)
     for module in ("bulk.in_sync_rows", "bulk.adoption", "run"):
         monkeypatch.setattr(f"regsvc.sync.{module}.BATCH", 4)
-    monkeypatch.setattr("regsvc.sync.bulk.adoption._WORTHWHILE", 1)
+    monkeypatch.setattr("regsvc.sync.bulk.adoption._MIN_NEW_ROWS", 1)
 
 
 def everything() -> list[Any]:
-    """Of our side: users, agreements, audit."""
+    """Everything on our side: users, sync records, audit."""
     tables: list[tuple[Any, Any]] = [(User, User.id), (Player, Player.username_key), (AuditEntry, AuditEntry.id)]
     return [list(table.select().order_by(key).dicts()) for table, key in tables]
 
@@ -114,3 +114,10 @@ def test_an_email_that_a_user_changed_in_the_game_is_free_for_who_comes_after(
         "bob": "moved@example.org", "carol": "carol@example.org", "dave": "dave@example.org",
         "erin": "bob@example.org", "frank": None, "gina": None,
     }  # fmt: skip
+
+
+def test_only_a_plan_remembers_emails(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regsvc.sync.run.PredictedEmails", None)
+    services.sync()
+    with pytest.raises(TypeError):
+        services.plan()

@@ -1,4 +1,4 @@
-"""What the plan can decide for one name. Each is data; `reconciler` knows how it is carried out."""
+"""The actions that `plan.decide` chooses from. Each is plain data; `steps` carries them out."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,7 +11,7 @@ from regsvc.sync.records import UserRecord
 
 @dataclass(frozen=True)
 class Adopt:
-    """Make a user of a player that has none."""
+    """Create a user for a player that has none."""
 
     player: PlayerRow
     username: str
@@ -27,8 +27,8 @@ class Provision:
 
 
 @dataclass(frozen=True)
-class Agree:
-    """Both sides are the same, but for the fields in `conflict`: the row as it stands is the new base."""
+class RecordSynced:
+    """Store the row as the new base: both sides are equal, except for the fields named in `conflict`."""
 
     player: PlayerRow
     conflict: str | None = None
@@ -36,7 +36,7 @@ class Agree:
 
 @dataclass(frozen=True)
 class Lock:
-    """Replace the password by a lock, keep the hash."""
+    """Replace the row's password with a lock, and keep the hash."""
 
     player: PlayerRow
     reason: str
@@ -45,24 +45,24 @@ class Lock:
 
 
 @dataclass(frozen=True)
-class Restore:
-    """Replace our lock by the password that is its owner's."""
+class RestorePassword:
+    """Replace our lock with the owner's password."""
 
     player: PlayerRow
     password: StoredPassword
 
 
 @dataclass(frozen=True)
-class Open:
-    """Give a row that a stranger registered to the user whose name it has, with the user's own password."""
+class ReclaimRow:
+    """Give a foreign row, registered in the game under the user's name, to the user, with the user's own password."""
 
     player: PlayerRow
     password: StoredPassword
 
 
 @dataclass(frozen=True)
-class Unlock:
-    """Replace our lock by the password that stood there, and agree on nothing: the row is not this user's."""
+class RemoveLock:
+    """Replace our lock with the password that was there, and record no base: the row does not belong to the user."""
 
     player: PlayerRow
     password: StoredPassword
@@ -70,7 +70,7 @@ class Unlock:
 
 @dataclass(frozen=True)
 class Conflict:
-    """A field the two sides cannot agree on, and whose value stands in the end."""
+    """A field on which the two sides differ, and the side whose value stays."""
 
     field: Literal["password", "email", "realname", "name"]
     kept: Literal["plugin", "companion", "both"]
@@ -78,7 +78,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Merge:
-    """Bring over what one side changed: `to_player` names fields of the row, the rest is ours."""
+    """Copy each side's changes to the other: `to_player` maps the row's fields to values, `takes_*` change the user."""
 
     player: PlayerRow
     to_player: dict[str, str | int | None] = field(default_factory=dict, repr=False)
@@ -90,12 +90,12 @@ class Merge:
 
 @dataclass(frozen=True)
 class MarkMissing:
-    """The row that was there is not there any more."""
+    """Record that the player's row no longer exists."""
 
 
 @dataclass(frozen=True)
 class UpdateState:
-    """Nothing to write, but what the user list says of this player has changed."""
+    """Record another state for the user list; nothing else changes."""
 
     state: PluginState
     presence: str | None = None
@@ -104,7 +104,7 @@ class UpdateState:
 
 @dataclass(frozen=True)
 class MarkDeleted:
-    """The user was deleted by SQL: what delete does, by the hand of nobody known."""
+    """Do for a user deleted in SQL what a deletion through us does, with an unknown actor."""
 
 
 @dataclass(frozen=True)
@@ -116,19 +116,19 @@ class Remove:
 
 @dataclass(frozen=True)
 class EndBan:
-    """The ban's time is over."""
+    """End a ban whose time is over."""
 
 
 @dataclass(frozen=True)
 class ApplySqlEdit:
-    """Somebody typed a status in SQL: do what the API would have done. `wish` is what an approval asks of the row."""
+    """Do for a status edited in SQL what the API would have done. `intent` is what an approval requests of the row."""
 
     intent: str | None = None
 
 
 @dataclass(frozen=True)
 class RevertRename:
-    """Somebody typed another name for a user in SQL, which is not how names change; `key` is the true one."""
+    """Undo a rename made in SQL, which is no supported way to rename a user; `key` is the correct name."""
 
     user: UserRecord
     key: str
@@ -136,17 +136,17 @@ class RevertRename:
 
 @dataclass(frozen=True)
 class RejectNameConflict:
-    """The name belongs to a player who was there before the registration."""
+    """Reject a registration whose name belongs to a player registered before it."""
 
 
-Decision = (
+SyncAction = (
     Adopt
     | Provision
-    | Agree
+    | RecordSynced
     | Lock
-    | Restore
-    | Open
-    | Unlock
+    | RestorePassword
+    | ReclaimRow
+    | RemoveLock
     | Merge
     | MarkMissing
     | UpdateState
@@ -159,4 +159,4 @@ Decision = (
 )
 
 GUARDED: tuple[type, ...] = (MarkMissing, Lock, MarkDeleted, Remove, ApplySqlEdit)
-"""What a run does not do for many names at once without being told: it may be the table that is wrong."""
+"""Actions subject to the mass-change guard: due for many names at once, they may only mean that a table is wrong."""

@@ -1,0 +1,42 @@
+"""Mass-change guard: holds back removals, locks and SQL edits that are due for too many names at once."""
+
+from collections.abc import Mapping
+
+from regsvc.core.units import ChangeLimit
+from regsvc.database.models import PRESENT, Player
+from regsvc.sync import actions
+from regsvc.sync.report import HeldBack, SyncReport
+
+
+class MassChangeGuard:
+    """Compares the guarded actions of a run with the limit in the config. Blocking."""
+
+    def __init__(self, limit: ChangeLimit) -> None:
+        self._limit = limit
+
+    def is_exceeded(self, kinds: list[type[actions.SyncAction]], report: SyncReport, *, is_plan: bool) -> bool:
+        """Return whether actions of these kinds, one for each name, are too many at once.
+
+        Actions on rows are compared with the number of known rows, SQL edits with the number of all users.
+        """
+        rows = len(kinds) - kinds.count(actions.ApplySqlEdit)
+        enough = self._limit.enough_for(len(kinds))  # no need to count further
+        known = Player.select(Player.username_key).where(Player.presence == PRESENT).limit(enough).count()
+        if report.scanned == 0 and known > 0 and actions.MarkMissing in kinds:
+            return True
+        if is_plan:
+            known += report.adopted
+        users = Player.select(Player.username_key).where(Player.user_id.is_null(False)).limit(enough).count()
+        return self._limit.is_exceeded_by(rows, known) or self._limit.is_exceeded_by(len(kinds), max(known, users))
+
+    def count_held_back(self, waiting: Mapping[str, type[actions.SyncAction]]) -> HeldBack:
+        """Return the report's counts of these actions, given by name."""
+        held_back = HeldBack(limit=str(self._limit))
+        for kind in waiting.values():
+            if kind is actions.Lock:
+                held_back.locked += 1
+            elif kind is actions.ApplySqlEdit:
+                held_back.edited += 1
+            else:
+                held_back.removed += 1
+        return held_back

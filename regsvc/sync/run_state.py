@@ -1,0 +1,72 @@
+"""State of one sync run while it is in progress."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from regsvc.sync import actions
+from regsvc.sync.bulk.predicted_emails import PredictedEmails
+from regsvc.sync.report import SyncReport
+
+_COUNTERS: Final[dict[type, str]] = {
+    actions.Adopt: "adopted",
+    actions.Provision: "provisioned",
+    actions.Merge: "updated",
+    actions.Lock: "locked",
+    actions.RestorePassword: "restored",
+    actions.ReclaimRow: "restored",
+    actions.RemoveLock: "restored",
+    actions.MarkMissing: "removed",
+    actions.Remove: "removed",
+}
+
+
+@dataclass
+class RunState:
+    """A run in progress; with `predicted_emails` it is a plan, which writes nothing."""
+
+    report: SyncReport
+    may_go_on: Callable[[], bool]
+    is_full: bool = False
+    predicted_emails: PredictedEmails | None = None
+    waiting: dict[str, type[actions.SyncAction]] = field(default_factory=dict)
+    """Names whose next action is guarded, with its kind."""
+    collided: set[str] = field(default_factory=set)
+    """Names that AuthMe's table considers equal to others; they wait until those are gone."""
+    failed: set[str] = field(default_factory=set)
+    planned: set[str] = field(default_factory=set)
+    """In a plan: the names looked at, each of which is reported once."""
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether the run only reports what it would do."""
+        return self.predicted_emails is not None
+
+    def postpone(self, key: str, action: actions.SyncAction) -> None:
+        """Leave the action to the end of the run, when the number of guarded actions is known."""
+        self.waiting[key] = type(action)
+
+    def add_error(self, key: str, error: str) -> None:
+        """Report the error, once for each name."""
+        if key not in self.failed:
+            self.failed.add(key)
+            self.report.add_error(key, error)
+
+    def add_conflict(self, key: str, conflict: actions.Conflict) -> None:
+        """Report the conflict."""
+        self.report.conflicts.append({"username": key, "field": conflict.field, "kept": conflict.kept})
+
+    def count(self, key: str, kind: type[actions.SyncAction], action: actions.SyncAction | None = None) -> None:
+        """Count an action of this kind in the report, and report the conflicts of `action` if it is given."""
+        counter = _COUNTERS.get(kind)
+        if counter is not None:
+            setattr(self.report, counter, getattr(self.report, counter) + 1)
+        if isinstance(action, actions.Merge):
+            for conflict in action.conflicts:
+                self.add_conflict(key, conflict)
+        elif isinstance(action, actions.UpdateState) and action.state == "conflict":
+            self.add_conflict(key, actions.Conflict("name", "both"))
+
+    def unfinished(self) -> set[str]:
+        """Return the names that the next run has to look at again, whether or not their rows change."""
+        return self.waiting.keys() | self.failed | self.collided
