@@ -1,1 +1,1 @@
-"""`companion doctor`: what is wrong or risky about this installation, in plain sentences."""
+"""`companion doctor`: checks that report what is wrong or risky about this installation, in plain sentences."""

@@ -1,4 +1,4 @@
-"""The doctor within the companion that runs: one checkup at a time, for however many operators ask."""
+"""Checkup inside the running daemon: one at a time, shared by all operators who request it."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,14 +15,14 @@ MAX_AGE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class CheckupResult:
-    """What was found, and when."""
+    """A checkup and the time it was made."""
 
     checkup: Checkup
     at: datetime
 
 
 class CachedCheckup:
-    """Looks on a thread of its own and remembers. For the event loop alone."""
+    """Runs checkups on a thread of their own and caches the last one. Use on the event loop only."""
 
     def __init__(
         self,
@@ -32,9 +32,7 @@ class CachedCheckup:
         examine: Callable[[Facts], Checkup] = examine,
         max_age: timedelta = MAX_AGE,
     ) -> None:
-        """`gather`: what is known at this moment, before anything was looked up. A checkup younger than `max_age` is
-        good enough for whoever does not want a new one.
-        """
+        """`gather` creates the facts for a new checkup. A checkup younger than `max_age` is reused unless forced."""
         self._gather = gather
         self._now = now
         self._examine = examine
@@ -43,10 +41,13 @@ class CachedCheckup:
         self._expires_at = 0.0  # on the loop's clock
 
     async def get(self, *, force: bool = False) -> CheckupResult:
-        """What a checkup says: that under way, the last one, or a new one. It may take some seconds."""
+        """Return the checkup under way, the cached one, or a new one (always, with `force`, if none is under way).
+
+        A new one may take some seconds.
+        """
         task = self._task
         if task is None or (task.done() and (force or asyncio.get_running_loop().time() >= self._expires_at)):
-            self._expires_at = 0.0  # one that fails is not remembered
+            self._expires_at = 0.0  # a failed checkup is not cached
             task = self._task = asyncio.create_task(self._look(), name="doctor")
         return await asyncio.shield(task)
 

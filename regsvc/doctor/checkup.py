@@ -1,4 +1,4 @@
-"""All checks, in the order of the report, and one round of them."""
+"""The list of all checks, in the order of the report, and the function that runs them."""
 
 import traceback
 from dataclasses import dataclass
@@ -41,23 +41,23 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 @dataclass(frozen=True)
 class Checkup:
-    """What was found, what is broken first; and what could not be looked at, each a few words with the reason."""
+    """Result of all checks: findings, broken ones first, and what could not be examined, each with the reason."""
 
     findings: tuple[Finding, ...]
     not_examined: tuple[str, ...]
 
     def count(self, severity: Severity) -> int:
-        """How many findings are so bad."""
+        """Return the number of findings of this severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
     @property
     def verdict(self) -> str:
-        """The worst severity; "fine" without findings."""
+        """The worst severity, or "fine" if there are no findings."""
         return next((severity for severity in Severity if self.count(severity)), "fine")
 
 
 def examine(facts: Facts) -> Checkup:
-    """One round of all checks. Blocking: some seconds at most, where a database does not answer."""
+    """Run all checks. Blocking; takes some seconds at most, when a database does not answer."""
     found: dict[Severity, list[Finding]] = {severity: [] for severity in Severity}
     not_examined: list[str] = []
     for check in CHECKS:
@@ -65,13 +65,13 @@ def examine(facts: Facts) -> Checkup:
             found[check.severity] += check.list_findings(facts)
         except FactUnavailable as reason:
             not_examined.append(str(reason))
-        except Exception as error:  # what one check stumbles over must not keep the others from telling
-            not_examined.append(f"what a bug of the doctor's own hides ({_location_of(error)})")
+        except Exception as error:  # a bug in one check must not prevent the others
+            not_examined.append(f"one check, because of a bug in the doctor ({_location_of(error)})")
     findings = tuple(chain.from_iterable(found.values()))
     return Checkup(findings, tuple(dict.fromkeys(reason for reason in not_examined if reason)))
 
 
 def _location_of(error: Exception) -> str:
-    """Where it was raised, without its message, which may quote a secret."""
+    """Return where the exception was raised, without its message, which may quote a secret."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"

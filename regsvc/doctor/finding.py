@@ -1,7 +1,7 @@
-"""What the doctor finds, and how a check is written: one function for each kind of finding.
+"""Findings, and the decorator that declares a check: one function per kind of finding.
 
-A check gets `Facts` and yields what is so, as a sentence, once for each time it is so. Everything else about the
-finding stands in its declaration, from which the report and docs/doctor.md are made.
+A check receives `Facts` and yields a sentence for each problem found. Everything else about the finding is in the
+declaration, from which the report and docs/doctor.md are generated.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from regsvc.doctor.facts.facts import Facts, FixLocation
 
 
 class Severity(StrEnum):
-    """How bad it is. The words are part of `--json`."""
+    """Severity of a finding, worst first. The values are part of the `--json` format."""
 
     BROKEN = "broken"
     """Something that players or operators need does not work."""
@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Symptom:
-    """What is so. `do` and `where` replace those of the check where it matters which one it is."""
+    """One problem found by a check. `do` and `where`, if given, replace those of the check."""
 
     title: str
     do: str | None = None
@@ -31,7 +31,7 @@ class Symptom:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or risky. The fields are those of `--json`; each but `id` is text for people."""
+    """One reported problem. The fields are those of `--json`; all but `id` and `severity` are text for people."""
 
     id: str
     severity: Severity
@@ -46,7 +46,7 @@ CheckFunction = Callable[[Facts], Iterator[str | Symptom]]
 
 @dataclass(frozen=True)
 class Check:
-    """One kind of finding. `id` never changes its meaning; `means` says in docs/doctor.md what is so."""
+    """One kind of finding. The meaning of `id` never changes; `means` describes it in docs/doctor.md."""
 
     id: str
     severity: Severity
@@ -57,11 +57,11 @@ class Check:
     examine: CheckFunction
 
     def list_findings(self, facts: Facts) -> list[Finding]:
-        """All findings of this kind; raises `FactUnavailable`."""
+        """Return all findings of this kind. Raises `FactUnavailable`."""
         return [self._finding(symptom, facts) for symptom in self.examine(facts)]
 
-    def _finding(self, told: str | Symptom, facts: Facts) -> Finding:
-        symptom = Symptom(told) if isinstance(told, str) else told
+    def _finding(self, found: str | Symptom, facts: Facts) -> Finding:
+        symptom = Symptom(found) if isinstance(found, str) else found
         where = facts.describe(self.location) if symptom.where is None else symptom.where
         title = symptom.title if symptom.title.endswith((".", "?", "…")) else f"{symptom.title}."
         return Finding(self.id, self.severity, title, self.why, symptom.do or self.do, where)
@@ -70,7 +70,7 @@ class Check:
 def check(
     id: str, severity: Severity, *, means: str, why: str, do: str, where: FixLocation
 ) -> Callable[[CheckFunction], Check]:
-    """Declare a check; the function below it yields a sentence, or a `Symptom`, for each time that it is so."""
+    """Declare the decorated function as a check; it yields a sentence or a `Symptom` for each problem."""
 
     def declare(examine: CheckFunction) -> Check:
         return Check(id, severity, means, why, do, where, examine)

@@ -1,4 +1,4 @@
-"""What the doctor says: paragraphs for people, JSON for programs, an exit status for both."""
+"""Output of a checkup: text for people, JSON for programs, an exit status for both."""
 
 import json
 import shutil
@@ -20,18 +20,18 @@ _RESET: Final = "\033[0m"
 
 
 def as_json(checkup: Checkup) -> str:
-    """`verdict`, how many are `broken` and `risky`, the `findings` (the fields of `Finding`), `notExamined`."""
-    told = {
+    """Return JSON with `verdict`, the counts `broken` and `risky`, `findings` (see `Finding`) and `notExamined`."""
+    data = {
         "verdict": checkup.verdict,
         **{str(severity): checkup.count(severity) for severity in Severity},
         "findings": [asdict(finding) for finding in checkup.findings],
         "notExamined": checkup.not_examined,
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return json.dumps(data, indent=2, ensure_ascii=False)
 
 
 def as_text(checkup: Checkup, *, has_colours: bool) -> str:
-    """A paragraph for each finding, and a summary. Colours are for a terminal alone."""
+    """Return a paragraph for each finding, and a summary. Use colours on a terminal only."""
     width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
     paragraphs = [_paragraph(finding, width, has_colours) for finding in checkup.findings]
     return "\n\n".join([*paragraphs, _summary(checkup, width, has_colours)])
@@ -43,7 +43,7 @@ def _paragraph(finding: Finding, width: int, has_colours: bool) -> str:
         f"{mark}  {finding.id}",
         _wrapped(f"{finding.title} {finding.why}", "  ", width),
         _wrapped(f"Do: {finding.do}", "  ", width),
-        f"  In: {finding.where}",  # whole, so that it can be copied
+        f"  In: {finding.where}",  # not wrapped, so that it can be copied
     ]
     return "\n".join(lines)
 
@@ -51,8 +51,8 @@ def _paragraph(finding: Finding, width: int, has_colours: bool) -> str:
 def _summary(checkup: Checkup, width: int, has_colours: bool) -> str:
     verdict = _coloured(checkup.verdict.upper(), checkup.verdict, has_colours)
     counts = [f"{checkup.count(severity)} {severity}" for severity in Severity if checkup.count(severity)]
-    lines = [f"{verdict}: {', '.join(counts) or 'nothing is wrong that the doctor knows of'}."]
-    lines += [_wrapped(f"Not looked at: {reason}.", "  ", width) for reason in checkup.not_examined]
+    lines = [f"{verdict}: {', '.join(counts) or 'no check found a problem'}."]
+    lines += [_wrapped(f"Not examined: {reason}.", "  ", width) for reason in checkup.not_examined]
     return "\n".join(lines)
 
 

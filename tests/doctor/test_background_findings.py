@@ -1,4 +1,4 @@
-"""What waits for a person: brakes, conflicts, errands that were given up."""
+"""Background work that waits for a person: held-back changes, conflicts, failed messages."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ CONFLICT = (
     "INSERT INTO regsvc_player (username_key, presence, plugin_state, plugin_since)"
     " VALUES (?, 'present', ?, '2026-01-01 00:00:00.000')"
 )
-ERRAND = (
+MESSAGE = (
     "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, attempts, created_at,"
     " next_attempt_at, outcome) VALUES (?, 'approved', 'a@example.org', 'a@example.org', 'en', 8, ?, ?, ?)"
 )
@@ -62,26 +62,26 @@ def test_many_players_wait(doctor_case: DoctorCase) -> None:
     assert doctor_case.only_finding("sync.conflicts").title == "5 players wait: p0, p1, p2, …"
 
 
-def test_errands_were_given_up(doctor_case: DoctorCase) -> None:
+def test_messages_failed(doctor_case: DoctorCase) -> None:
     long_ago = "2026-01-01 00:00:00.000"
     for kind in ("mail", "mail", "webhook"):
-        doctor_case.our_database.execute(ERRAND, (kind, long_ago, None, "failed"))
+        doctor_case.our_database.execute(MESSAGE, (kind, long_ago, None, "failed"))
     findings = doctor_case.findings()
     assert [finding.title for finding in findings] == [
-        "2 mails were given up.",
-        "1 call of the webhook was given up.",
+        "2 mails failed.",
+        "1 webhook call failed.",
     ]
     assert ["resend" in finding.do for finding in findings] == [True, False]
     assert {finding.id for finding in findings} == {"outbox.failed"}
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (20, True)])
-def test_errands_wait(doctor_case: DoctorCase, minutes: int, is_told: bool) -> None:
+def test_messages_wait(doctor_case: DoctorCase, minutes: int, is_told: bool) -> None:
     moment = (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000")
-    doctor_case.our_database.execute(ERRAND, ("mail", moment, moment, None))
+    doctor_case.our_database.execute(MESSAGE, ("mail", moment, moment, None))
     if not is_told:
         assert doctor_case.findings() == []
         return
-    assert "no companion runs here" in doctor_case.only_finding("outbox.stuck").title
+    assert "no companion is running here" in doctor_case.only_finding("outbox.stuck").title
     vitals(doctor_case, braked=False)
     assert "no companion" not in doctor_case.only_finding("outbox.stuck").title

@@ -13,7 +13,7 @@ def test_every_mistake_in_the_config_is_a_finding(doctor_case: DoctorCase) -> No
     checkup = doctor_case.examine()
     assert [finding.id for finding in checkup.findings] == ["config.broken", "config.broken"]
     assert checkup.findings[0].title.endswith('has no key "prot"; did you mean "port"?')
-    assert checkup.not_examined == ("everything that the config tells of: it is broken",)
+    assert checkup.not_examined == ("everything that depends on the config: it is broken",)
 
 
 def test_mails_in_the_log_are_unwise(doctor_case: DoctorCase) -> None:

@@ -220,7 +220,7 @@ def test_a_second_companion_has_a_key_of_its_own(doctor_case: DoctorCase) -> Non
     (doctor_case.state_dir / "installation.key").write_text("another installation's key, long enough\n")
     assert "not the one" in doctor_case.only_finding("database.other_key").title
     (doctor_case.state_dir / "installation.key").unlink()
-    assert "is not" in doctor_case.only_finding("database.other_key").title
+    assert "is missing" in doctor_case.only_finding("database.other_key").title
 
 
 # --- how it is reached ---

@@ -58,7 +58,7 @@ def test_the_password_of_rcon_is_weak(doctor_case: DoctorCase, password: str) ->
 
 def test_rcon_answers_on_the_internet(doctor_case: DoctorCase) -> None:
     doctor_case.change_host(find_public_address=lambda: "8.8.4.4", accepts_connections=lambda host, port: True)
-    assert doctor_case.only_finding("game.rcon_exposed").title == "RCON answers at 8.8.4.4:25575."
+    assert doctor_case.only_finding("game.rcon_exposed").title == "RCON is reachable at 8.8.4.4:25575."
     doctor_case.change_host(accepts_connections=lambda host, port: False)
     assert doctor_case.findings() == []
 

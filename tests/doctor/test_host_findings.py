@@ -53,7 +53,7 @@ def test_the_state_directory_is_closed_to_us(doctor_case: DoctorCase, monkeypatc
     monkeypatch.setattr("os.access", lambda path, mode: path != doctor_case.state_dir)
     checkup = doctor_case.examine()
     assert [finding.id for finding in checkup.findings] == ["machine.state_dir"]
-    assert checkup.not_examined == ("the state directory: we may not look into it",)
+    assert checkup.not_examined == ("the state directory: we may not read it",)
 
 
 def test_our_database_is_to_be_in_a_folder_that_is_not_there(doctor_case: DoctorCase, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_our_database_is_read_only(doctor_case: DoctorCase, monkeypatch: pytest.
 
 def test_the_disk_is_almost_full(doctor_case: DoctorCase) -> None:
     doctor_case.change_host(free_bytes=lambda folder: 10 * MEBIBYTE)
-    assert doctor_case.only_finding("machine.disk_low").title.startswith("10 MiB are left")
+    assert doctor_case.only_finding("machine.disk_low").title.endswith("has 10 MiB left.")
 
 
 def test_the_clock_has_stopped_long_ago(doctor_case: DoctorCase) -> None:

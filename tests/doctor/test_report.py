@@ -41,7 +41,7 @@ def test_a_paragraph_says_what_and_why_and_where() -> None:
         "  In: /door: is_open: no\n"
         "\n"
         "BROKEN: 1 broken, 1 risky.\n"
-        "  Not looked at: the weather: it is night."
+        "  Not examined: the weather: it is night."
     )
 
 

@@ -32,7 +32,7 @@ def test_passwords_that_the_game_refuses(doctor_case: DoctorCase) -> None:
     ("changes", "why"),
     [
         ({}, "refuses the characters"),  # a default rule knows no dot
-        ({NAMES: "[a-zA-Z0-9_.]*", "settings.restrictions.maxNicknameLength": 12}, "wants 3 to 12 characters"),
+        ({NAMES: "[a-zA-Z0-9_.]*", "settings.restrictions.maxNicknameLength": 12}, "requires 3 to 12 characters"),
     ],
     ids=["prefix", "length"],
 )

@@ -104,8 +104,8 @@ def test_an_old_table_is_latin1(doctor_case: DoctorCase) -> None:
 @on_mariadb
 def test_the_ids_end(doctor_case: DoctorCase) -> None:
     for next_id, kind, title in (
-        (16_777_216, "table.ids_used_up", "The numbers of the column id in AuthMe's table are used up."),
-        (15_099_496, "table.ids_end", "The column id in AuthMe's table ends at 16777215, and stands at 15099496."),
+        (16_777_216, "table.ids_used_up", "The ids of the column id in AuthMe's table are used up."),
+        (15_099_496, "table.ids_end", "The column id in AuthMe's table ends at 16777215, and the next id is 15099496."),
     ):
         alter(doctor_case, f"AUTO_INCREMENT = {next_id}")
         finding = doctor_case.only_finding(kind)
@@ -145,7 +145,7 @@ def test_a_name_is_there_twice(doctor_case: DoctorCase) -> None:
     insert(doctor_case, "Alice", username="Alice")
     insert(doctor_case, "Alice")
     told = doctor_case.only_finding("table.same_name_twice").title
-    assert told == "1 name stands in AuthMe's table more than once, in different case: Alice."
+    assert told == "1 name appears in AuthMe's table more than once, in different case: Alice."
 
 
 def test_dates_are_in_seconds(doctor_case: DoctorCase) -> None:
@@ -176,12 +176,12 @@ def test_a_large_table_is_looked_at_quickly_or_not_at_all(
     doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "regsvc.doctor.facts.player_row_counts._PATIENCE", 0.0 if doctor_case.table.database.kind == "sqlite" else 1e-6
+        "regsvc.doctor.facts.player_row_counts._TIMEOUT", 0.0 if doctor_case.table.database.kind == "sqlite" else 1e-6
     )
     with many_rows(doctor_case):
         checkup = doctor_case.examine()
     assert checkup.findings == ()
-    assert any("too many for a quick look" in reason for reason in checkup.not_examined)
+    assert any("too many to count quickly" in reason for reason in checkup.not_examined)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""AuthMe's config.yml: whether it can be used, and what in it does not go together with registering on the web."""
+"""Checks of AuthMe's config.yml: whether it is usable, and settings that conflict with registering on the web."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,24 +11,24 @@ from regsvc.doctor.finding import Check, Severity, check
 @check(
     "authme.none",
     Severity.RISKY,
-    means="There is no AuthMe: no config.yml was found, and the config does not say that this is meant.",
-    why="Whoever is approved is let into no game: there is no table of players to write to.",
-    do="Name the game server's folder. If there is no AuthMe, say so: authme.enabled = false.",
+    means="AuthMe's config.yml was not found, and the config does not say that there is no AuthMe.",
+    why="Approved users cannot join the game, because there is no table of players to write to.",
+    do="Set the game server's folder. If there is no AuthMe, set authme.enabled = false.",
     where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
 )
 def authme_is_missing(facts: Facts) -> Iterator[str]:
     if facts.has_authme or facts.config.authme.enabled is False:
         return
     path = facts.config.authme_config_path
-    yield f"AuthMe's config is not at {path}." if path else "The config does not tell where the game server is."
+    yield f"AuthMe's config is not at {path}." if path else "The config does not say where the game server is."
 
 
 @check(
     "authme.unusable",
     Severity.BROKEN,
-    means="AuthMe's config.yml cannot be read, is no YAML, or has names that no table can have.",
-    why="The companion does not start (exit status 78): it would not know which table is AuthMe's.",
-    do="Mend what the sentence names, and let the companion's user read the file.",
+    means="AuthMe's config.yml cannot be read, is not YAML, or has invalid table or column names.",
+    why="The companion does not start (exit status 78), because it cannot find AuthMe's table.",
+    do="Fix what the finding names, and let the companion's user read the file.",
     where=FixLocation(Source.AUTHME),
 )
 def authme_is_unusable(facts: Facts) -> Iterator[str]:
@@ -39,8 +39,8 @@ def authme_is_unusable(facts: Facts) -> Iterator[str]:
 @check(
     "authme.postgresql",
     Severity.BROKEN,
-    means="AuthMe keeps its table on PostgreSQL.",
-    why="The companion speaks SQLite, MySQL and MariaDB, and does not start (exit status 78).",
+    means="AuthMe stores its table on PostgreSQL.",
+    why="The companion supports SQLite, MySQL and MariaDB only, and does not start (exit status 78).",
     do="Move AuthMe to MariaDB or MySQL.",
     where=FixLocation(Source.AUTHME, "DataSource.backend: MARIADB"),
 )
@@ -52,28 +52,28 @@ def backend_is_postgresql(facts: Facts) -> Iterator[str]:
 @check(
     "authme.ignored_value",
     Severity.RISKY,
-    means="A value in AuthMe's config.yml is not of the kind it should be, such as caching: 'no' in quotes.",
-    why="AuthMe says nothing of it and goes on with its own default, and so does the companion.",
-    do="Write a value that AuthMe takes: true and false and numbers without quotes.",
+    means="A value in AuthMe's config.yml has the wrong type, such as caching: 'no' in quotes.",
+    why="AuthMe silently uses its default instead, and so does the companion.",
+    do="Write a value that AuthMe accepts: true, false and numbers without quotes.",
     where=FixLocation(Source.AUTHME),
 )
 def value_is_ignored(facts: Facts) -> Iterator[str]:
     for ignored in facts.authme.ignored:
         if ignored.key in (PASSWORD_HASH_KEY, LEGACY_HASHES_KEY):
-            continue  # they have checks of their own
+            continue  # these have their own checks
         written = f", {ignored.written}," if ignored.written else ""
-        yield f"AuthMe does not take what is written at {ignored.key}{written} and uses its default."
+        yield f"AuthMe ignores the value of {ignored.key}{written} and uses its default."
 
 
 @check(
     "authme.caching",
     Severity.RISKY,
-    means="AuthMe keeps players in a cache, and who is not registered, too (DataSource.caching).",
+    means="AuthMe caches players, including the fact that a name is not registered (DataSource.caching).",
     why=(
-        "Who tried to join before the approval is told “not registered” for 5 to 15 minutes after it. "
-        "An old password works that long after it was changed on the web."
+        "Players who tried to join before their approval see “not registered” for 5 to 15 minutes after it. "
+        "After a password change on the web, the old password works as long."
     ),
-    do="Switch the cache off and restart the game server; /authme reload does not empty it.",
+    do="Switch the cache off and restart the game server; /authme reload does not clear it.",
     where=FixLocation(Source.AUTHME, "DataSource.caching: false"),
 )
 def cache_is_on(facts: Facts) -> Iterator[str]:
@@ -81,8 +81,8 @@ def cache_is_on(facts: Facts) -> Iterator[str]:
         return
     if facts.authme.kick_non_registered:
         yield (
-            "DataSource.caching is true, and settings.restrictions.kickNonRegistered, too: who is kicked before "
-            "joining stays in the cache as not registered."
+            "DataSource.caching is true, and settings.restrictions.kickNonRegistered, too: players kicked before "
+            "joining stay in the cache as not registered."
         )
     else:
         yield "DataSource.caching is true."
@@ -91,12 +91,12 @@ def cache_is_on(facts: Facts) -> Iterator[str]:
 @check(
     "authme.ingame_registration",
     Severity.RISKY,
-    means="Players may register in the game as well as on the web (settings.registration.enabled).",
+    means="Players can register in the game as well as on the web (settings.registration.enabled).",
     why=(
-        "Registering in the game goes past the review and proves no mailbox. Who is online while we write a row of "
-        "that name can be logged in to it without a password."
+        "Registering in the game bypasses the review and verifies no e-mail address. A player who is online while "
+        "we write a row of that name may be logged in to it without a password."
     ),
-    do="Let the web alone register players, and reload AuthMe.",
+    do="Allow registration on the web only, and reload AuthMe.",
     where=FixLocation(Source.AUTHME, "settings.registration.enabled: false"),
 )
 def game_registers_too(facts: Facts) -> Iterator[str]:
@@ -108,9 +108,9 @@ def game_registers_too(facts: Facts) -> Iterator[str]:
 @check(
     "authme.registration_not_forced",
     Severity.RISKY,
-    means="Who is not registered may play (settings.registration.force is false).",
-    why="The review keeps nobody out: a guest needs no account.",
-    do="Let only registered players play, and reload AuthMe.",
+    means="Unregistered players may play (settings.registration.force is false).",
+    why="The review has no effect, because guests need no account.",
+    do="Require registration, and reload AuthMe.",
     where=FixLocation(Source.AUTHME, "settings.registration.force: true"),
 )
 def guests_may_play(facts: Facts) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Our own config: what keeps it, or a file it names, from being used, and what it allows but should not."""
+"""Checks of our own config: mistakes in it or in a file it names, and unsafe settings."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -15,9 +15,9 @@ from regsvc.registration.questionnaire.file import load_questionnaire
 @check(
     "config.broken",
     Severity.BROKEN,
-    means="The config has a mistake: an unknown section or key, a wrong value, keys that do not go together.",
+    means="The config has a mistake: an unknown section or key, an invalid value, or conflicting keys.",
     why="The companion does not start (exit status 78).",
-    do="Mend what the sentence names; conf/companion.toml has every key with its help.",
+    do="Fix what the finding names; conf/companion.toml documents every key.",
     where=FixLocation(Source.OURS),
 )
 def config_is_broken(facts: Facts) -> Iterator[str]:
@@ -27,23 +27,23 @@ def config_is_broken(facts: Facts) -> Iterator[str]:
 @check(
     "config.unwise",
     Severity.RISKY,
-    means="The config allows something that should not stay so, such as whole mails in the log.",
-    why="It is there so that things can be tried out. Players should not have to depend on it.",
-    do="Change the key that the sentence names.",
+    means="The config has a setting that is unsuitable for production, such as complete mails in the log.",
+    why="Such settings are meant for trying things out, not for players to depend on.",
+    do="Change the key that the finding names.",
     where=FixLocation(Source.OURS),
 )
 def config_is_unwise(facts: Facts) -> Iterator[str]:
     config = facts.config
-    told_elsewhere = warn_of_shown_secrets(config.file) if config.file else []
-    yield from (warning for warning in config.warnings if warning not in told_elsewhere)
+    reported_elsewhere = warn_of_shown_secrets(config.file) if config.file else []
+    yield from (warning for warning in config.warnings if warning not in reported_elsewhere)
 
 
 @check(
     "config.broken_file",
     Severity.BROKEN,
-    means="A file with texts of the host's own cannot be used: the questionnaire, a mail, a translation.",
+    means="A custom file cannot be used: the questionnaire, a mail template or a translation.",
     why="The companion does not start (exit status 78).",
-    do="Mend the file, or take the key that names it out of the config.",
+    do="Fix the file, or remove the key that names it from the config.",
     where=FixLocation(Source.OURS, "questionnaire.file, mail.templates, server.translations"),
 )
 def file_is_broken(facts: Facts) -> Iterator[str]:
@@ -60,7 +60,7 @@ CHECKS: Final[tuple[Check, ...]] = (config_is_broken, config_is_unwise, file_is_
 
 
 def _problems(load: Callable[[], object]) -> Iterator[str]:
-    """What is said when it is loaded; nothing if all is well."""
+    """Yield the problems raised by `load`; nothing if it succeeds."""
     try:
         load()
     except ConfigError as error:

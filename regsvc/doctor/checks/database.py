@@ -1,4 +1,4 @@
-"""Our own side of the database: whether it is there, whether it is ours, and what our login may do."""
+"""Checks of our database: whether it is reachable, whether it is the right one, and the rights of our login."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -23,9 +23,9 @@ _GRANT: Final = FixLocation(Source.DATABASE, "GRANT")
 @check(
     "database.away",
     Severity.BROKEN,
-    means="Our database cannot be reached, or does not let us in.",
-    why="Every request that needs it is answered with 503 until it is there.",
-    do="Start it, and mend host, port, user and password where the companion has them from.",
+    means="Our database cannot be reached, or refuses our login.",
+    why="Every request that needs it is answered with 503 until it is available.",
+    do="Start the database server, and correct host, port, user and password.",
     where=FixLocation(Source.DATABASE),
 )
 def database_is_away(facts: Facts) -> Iterator[Symptom]:
@@ -45,20 +45,20 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
     "database.read_only",
     Severity.BROKEN,
     means="The database server is read-only.",
-    why="Nothing can be registered or decided.",
-    do="Name the primary server, or make this one writable.",
+    why="No registration or decision can be stored.",
+    do="Use the primary server, or make this one writable.",
     where=FixLocation(Source.DATABASE, "read_only"),
 )
 def database_is_read_only(facts: Facts) -> Iterator[str]:
     if facts.ours.is_read_only:
-        yield f"{facts.location.name} takes no changes (read_only)."
+        yield f"{facts.location.name} accepts no changes (read_only)."
 
 
 @check(
     "database.rights",
     Severity.BROKEN,
     means="Our login lacks a right on our own tables: SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER or INDEX.",
-    why="Our tables cannot be made, kept up to date or used.",
+    why="Our tables cannot be created, updated or used.",
     do="Grant it.",
     where=_GRANT,
 )
@@ -71,29 +71,29 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
 @check(
     "database.no_triggers",
     Severity.RISKY,
-    means="The triggers that keep the audit log append-only are missing, and our login may not make or see any.",
-    why="Who has the database can change what the log says, and nothing stops a mistake.",
+    means="The triggers that keep the audit log append-only are missing, and our login may not create or see any.",
+    why="Anyone with access to the database can change the log, on purpose or by mistake.",
     do="Grant TRIGGER. If binary logging forbids it, set log_bin_trust_function_creators=1.",
     where=_GRANT,
 )
 def triggers_are_missing(facts: Facts) -> Iterator[Symptom]:
     if facts.ours.missing_triggers and not facts.ours.missing_rights:
         names = ", ".join(facts.ours.missing_triggers)
-        yield Symptom(f"There is no trigger {names}.", where=_grant(facts, "TRIGGER"))
+        yield Symptom(f"Missing triggers: {names}.", where=_grant(facts, "TRIGGER"))
 
 
 @check(
     "database.no_views",
     Severity.RISKY,
-    means="The views for people who type SQL are missing, or our login may not make them.",
-    why="Only people miss them: the companion reads none.",
-    do="Grant CREATE VIEW. Where they are missing after that, docs/schema.md says how to have them made.",
+    means="The views for SQL users are missing, or our login may not create them.",
+    why="Queries that use them fail. The companion itself uses none.",
+    do="Grant CREATE VIEW. If they are still missing after that, docs/schema.md says how to create them.",
     where=_GRANT,
 )
 def views_are_missing(facts: Facts) -> Iterator[Symptom]:
     if facts.ours.missing_views and not facts.ours.missing_rights:
         names = ", ".join(facts.ours.missing_views)
-        yield Symptom(f"There is no view {names}.", where=_grant(facts, "CREATE VIEW"))
+        yield Symptom(f"Missing views: {names}.", where=_grant(facts, "CREATE VIEW"))
 
 
 @check(
@@ -101,7 +101,7 @@ def views_are_missing(facts: Facts) -> Iterator[Symptom]:
     Severity.BROKEN,
     means="The database was migrated by a newer version of the companion.",
     why="This version does not start (exit status 78).",
-    do="Install the newer version again, or restore the backup made before it.",
+    do="Install the newer version again, or restore the backup made before the update.",
     where=FixLocation(Source.DATABASE, "regsvc_migration"),
 )
 def schema_is_too_new(facts: Facts) -> Iterator[str]:
@@ -113,9 +113,9 @@ def schema_is_too_new(facts: Facts) -> Iterator[str]:
 @check(
     "database.elsewhere",
     Severity.BROKEN,
-    means="The config leads to another database than the one this installation lives in, or to no usable one.",
+    means="The config leads to another database than the one this installation uses, or to no usable one.",
     why="The companion does not start (exit status 78).",
-    do="Do what the sentence says.",
+    do="Follow the instruction in the finding.",
     where=FixLocation(Source.OURS, "[database] url"),
 )
 def location_is_wrong(facts: Facts) -> Iterator[str]:
@@ -131,19 +131,19 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
         return
     tables = facts.own_tables
     if tables.recorded_location.startswith(MOVED):
-        yield f"Everything in {facts.location.name} was {tables.recorded_location}. Set database.url to that place."
+        yield f"The data of {facts.location.name} was {tables.recorded_location}. Set database.url to that database."
     elif tables.recorded_location.startswith(COPYING):
-        yield f"A move into {facts.location.name} was interrupted. Run it again, or set database.url to the old place."
+        yield f"A move to {facts.location.name} was interrupted. Run it again, or set database.url to the old database."
     elif recorded is not None and tables.installation_id not in (None, recorded["installation_id"]):
-        yield "The database belongs to another installation than the state directory: restore the one that does."
+        yield "The database belongs to another installation than the state directory: use the one that belongs to it."
 
 
 @check(
     "database.other_key",
     Severity.BROKEN,
-    means="The database was made with another installation key, as by a second companion with a key of its own.",
-    why="The companion does not start (exit status 78): mailed codes and links of one would not be valid at the other.",
-    do="Give all companions that share a database the key of the first one.",
+    means="The database was created with another installation key, for example by a second companion with its own key.",
+    why="The companion does not start (exit status 78): codes and links mailed by one would be invalid for the other.",
+    do="Use the key of the first companion for all companions that share a database.",
     where=FixLocation(Source.OURS, "[auth] installation_key_file"),
 )
 def key_is_another(facts: Facts) -> Iterator[str]:
@@ -151,17 +151,17 @@ def key_is_another(facts: Facts) -> Iterator[str]:
     if made_with is None or isinstance(key, UnusableKey):
         return
     if key is None:
-        yield "The database is there, and the installation key it was made with is not."
+        yield "The database exists, but the installation key it was created with is missing."
     elif fingerprint(key) != made_with:
-        yield "Our installation key is not the one the database was made with."
+        yield "Our installation key is not the one the database was created with."
 
 
 @check(
     "database.clock",
     Severity.RISKY,
     means="The database's clock and ours differ by more than 10 seconds.",
-    why="Which companion may run the sync is decided by the database's clock, the rest by ours.",
-    do="Let both machines keep their clocks by NTP.",
+    why="Which companion may run the sync is decided by the database's clock, everything else by ours.",
+    do="Synchronise the clocks of both machines with NTP.",
     where=FixLocation(Source.MACHINE, "timedatectl"),
 )
 def clocks_differ(facts: Facts) -> Iterator[str]:
@@ -174,9 +174,9 @@ def clocks_differ(facts: Facts) -> Iterator[str]:
 @check(
     "database.default_password",
     Severity.RISKY,
-    means="AuthMe's login at the database has the password that AuthMe's own config begins with.",
-    why="Everybody knows it.",
-    do="Choose another one, at the database and in AuthMe's config.",
+    means="AuthMe's database login has the default password of AuthMe's config.",
+    why="The password is public.",
+    do="Choose another one, in the database and in AuthMe's config.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLPassword"),
 )
 def password_is_the_default(facts: Facts) -> Iterator[str]:
@@ -188,14 +188,14 @@ def password_is_the_default(facts: Facts) -> Iterator[str]:
     "database.unencrypted",
     Severity.RISKY,
     means="The connection to a database on another machine is not encrypted.",
-    why="Hashes and addresses cross the network in clear.",
-    do="Let AuthMe, and so us, use TLS; or take both machines into a private network (WireGuard).",
+    why="Password hashes and addresses cross the network unencrypted.",
+    do="Switch on TLS in AuthMe's config, which applies to us, too; or use a private network (WireGuard).",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLUseSSL: true"),
 )
 def connection_is_plain(facts: Facts) -> Iterator[str]:
-    given = facts.server_database.connect_params
-    host = str(given.get("host", ""))
-    if given.get("ssl") is None and not is_loopback(host):
+    parameters = facts.server_database.connect_params
+    host = str(parameters.get("host", ""))
+    if parameters.get("ssl") is None and not is_loopback(host):
         yield f"The database is at {host}, and TLS is off."
 
 
@@ -207,6 +207,6 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def _grant(facts: Facts, *rights: str) -> str:
-    """The statement that an administrator of the database types."""
+    """Return the statement that the database administrator has to run."""
     database = facts.server_database
     return f"GRANT {', '.join(rights)} ON `{database.database}`.* TO {facts.login};"

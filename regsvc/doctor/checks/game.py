@@ -1,4 +1,4 @@
-"""The game server's own files: operators, remote console, who may join."""
+"""Checks of the game server's files: operators, remote console, online mode."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,9 +15,9 @@ _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secre
 @check(
     "game.no_directory",
     Severity.BROKEN,
-    means="game.directory is no folder that we can look into.",
-    why="Operators, AuthMe and the remote console are looked up there: nobody can log in as an admin.",
-    do="Name the folder with server.properties in it, and let the companion's user into it.",
+    means="game.directory is not a folder, or we may not read it.",
+    why="Operators, AuthMe and the remote console are configured there; without it no admin can log in.",
+    do="Set it to the folder that contains server.properties, and let the companion's user read it.",
     where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
 )
 def directory_is_missing(facts: Facts) -> Iterator[str]:
@@ -31,8 +31,8 @@ def directory_is_missing(facts: Facts) -> Iterator[str]:
     "game.operators_unreadable",
     Severity.BROKEN,
     means="ops.json cannot be read, or is not a list of operators.",
-    why="Nobody can log in as an admin after a start. A companion that runs goes on with the last good list.",
-    do="Mend the file (/op and /deop in the game write it anew), and let the companion's user read it.",
+    why="After a restart no admin can log in. A running companion keeps the last valid list.",
+    do="Fix the file (/op and /deop in the game rewrite it), and let the companion's user read it.",
     where=FixLocation(Source.OPERATORS),
 )
 def operators_are_unreadable(facts: Facts) -> Iterator[str]:
@@ -43,9 +43,9 @@ def operators_are_unreadable(facts: Facts) -> Iterator[str]:
 @check(
     "game.no_operators",
     Severity.RISKY,
-    means="Nobody is an operator.",
-    why="Nobody can log in as an admin: registrations wait for ever.",
-    do="Make somebody an operator (/op NAME in the game), or name operators in our config.",
+    means="There are no operators.",
+    why="No admin can log in, so registrations are never reviewed.",
+    do="Make a player an operator (/op NAME in the game), or name operators in our config.",
     where=FixLocation(Source.OURS, '[game] operators = ["NAME"]'),
 )
 def operators_are_missing(facts: Facts) -> Iterator[str]:
@@ -61,8 +61,8 @@ def operators_are_missing(facts: Facts) -> Iterator[str]:
     "game.properties_unreadable",
     Severity.RISKY,
     means="server.properties is not in game.directory, or cannot be read.",
-    why="The game's address, its remote console and its mode are not known: nobody can be kicked.",
-    do="Let game.directory name the game server's own folder, and the companion's user read the file.",
+    why="The game's address, remote console and mode are unknown, so players cannot be kicked.",
+    do="Set game.directory to the game server's folder, and let the companion's user read the file.",
     where=FixLocation(Source.PROPERTIES),
 )
 def properties_are_unreadable(facts: Facts) -> Iterator[str]:
@@ -76,10 +76,10 @@ def properties_are_unreadable(facts: Facts) -> Iterator[str]:
     Severity.RISKY,
     means="The game server's remote console (RCON) is off, or has no password.",
     why=(
-        "Nobody can be kicked: who is banned plays on until he leaves, and who is online under a name that is just "
-        "approved can be logged in without a password."
+        "Players cannot be kicked: a banned player can go on playing until they leave, and a player who is online "
+        "under a name that is just being approved may be logged in without a password."
     ),
-    do="Switch it on with a long password and restart the game server. If that is not wanted, set game.rcon = false.",
+    do="Switch it on with a long password and restart the game server. If you do not want that, set game.rcon = false.",
     where=FixLocation(Source.PROPERTIES, "enable-rcon=true, rcon.password=…"),
 )
 def rcon_is_off(facts: Facts) -> Iterator[str]:
@@ -90,9 +90,9 @@ def rcon_is_off(facts: Facts) -> Iterator[str]:
 @check(
     "game.rcon_password",
     Severity.RISKY,
-    means="The password of the remote console is short, or one that everybody tries.",
-    why="Who guesses it is the server's console: every command, every operator.",
-    do="Choose a long one, for example with: openssl rand -hex 16. Then restart the game server.",
+    means="The password of the remote console is short or easy to guess.",
+    why="With it, an attacker can run every command of the server's console.",
+    do="Choose a long one, for example with openssl rand -hex 16, and restart the game server.",
     where=FixLocation(Source.PROPERTIES, "rcon.password"),
 )
 def rcon_password_is_weak(facts: Facts) -> Iterator[str]:
@@ -110,9 +110,9 @@ def rcon_password_is_weak(facts: Facts) -> Iterator[str]:
 @check(
     "game.rcon_exposed",
     Severity.RISKY,
-    means="The remote console answers at an address of the internet.",
-    why="Its password crosses the network in clear, and it lets everybody guess as often as they like.",
-    do="Let it listen on this machine alone (rcon.ip on Paper, server-ip behind a proxy), or close its port.",
+    means="The remote console is reachable at a public address.",
+    why="Its password crosses the network unencrypted, and the number of guesses is not limited.",
+    do="Let it listen on this machine only (rcon.ip on Paper, server-ip behind a proxy), or block its port.",
     where=FixLocation(Source.PROPERTIES, "rcon.ip=127.0.0.1"),
 )
 def rcon_is_exposed(facts: Facts) -> Iterator[str]:
@@ -121,15 +121,15 @@ def rcon_is_exposed(facts: Facts) -> Iterator[str]:
         return
     address = properties.server_ip or facts.host.find_public_address()
     if address and is_public(address) and facts.host.accepts_connections(address, properties.rcon_port):
-        yield f"RCON answers at {address}:{properties.rcon_port}."
+        yield f"RCON is reachable at {address}:{properties.rcon_port}."
 
 
 @check(
     "game.rcon_over_network",
     Severity.RISKY,
-    means="The companion speaks to the remote console of another machine (game.rcon_host).",
-    why="RCON is not encrypted: its password crosses the network in clear.",
-    do="Run the companion beside the game server, or take both into a private network (WireGuard, SSH).",
+    means="The companion uses the remote console of another machine (game.rcon_host).",
+    why="RCON is not encrypted, so its password crosses the network in plain text.",
+    do="Run the companion on the game server's machine, or connect both by a private network (WireGuard, SSH).",
     where=FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
 )
 def rcon_is_far_away(facts: Facts) -> Iterator[str]:
@@ -141,21 +141,21 @@ def rcon_is_far_away(facts: Facts) -> Iterator[str]:
 @check(
     "game.online_mode",
     Severity.RISKY,
-    means="The game server asks Mojang who joins (online-mode=true), and AuthMe asks for a password on top.",
-    why="Who registers without having bought the game is approved and cannot join.",
-    do="Set it to false if players without a bought game should play. Else say so on the registration page.",
+    means="The game server verifies players with Mojang (online-mode=true), and AuthMe asks for a password as well.",
+    why="Users who have not bought the game can register and be approved, but cannot join.",
+    do="Set it to false if they should be able to play; otherwise mention it on the registration page.",
     where=FixLocation(Source.PROPERTIES, "online-mode=false"),
 )
 def mode_is_online(facts: Facts) -> Iterator[str]:
     if facts.properties.online_mode and facts.has_authme:
-        yield "online-mode is true, and there is AuthMe."
+        yield "online-mode is true, and AuthMe is installed."
 
 
 @check(
     "game.offline_mode",
     Severity.RISKY,
-    means="The game server lets everybody in under any name (online-mode=false), and there is no AuthMe.",
-    why="Anybody joins as an operator. A proxy in front that asks who joins is the one case where this is right.",
+    means="The game server accepts any name without verification (online-mode=false), and there is no AuthMe.",
+    why="Anyone can join under an operator's name. This is right only behind a proxy that verifies players.",
     do="Set it to true, or install AuthMe.",
     where=FixLocation(Source.PROPERTIES, "online-mode=true"),
 )

@@ -1,4 +1,4 @@
-"""The algorithms AuthMe is told to hash passwords with: impossible ones, weak ones, and cheap ones."""
+"""Checks of AuthMe's hash algorithms: unusable, weak and cheap ones."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,10 +11,10 @@ from regsvc.doctor.finding import Check, Severity, Symptom, check
 _BETTER: Final = "BCRYPT, ARGON2 or PBKDF2"
 _SETTING: Final = FixLocation(Source.AUTHME, f"{PASSWORD_HASH_KEY}: BCRYPT")
 _MIGRATE_HASHES: Final = (
-    f"Choose {_BETTER} and put the old one into {LEGACY_HASHES_KEY}: nobody needs a new password, "
-    "each is hashed anew at its next use."
+    f"Choose {_BETTER} and add the old one to {LEGACY_HASHES_KEY}: passwords stay valid, "
+    "and each is rehashed at its next use."
 )
-# One or two rounds of MD5 or SHA-1, or no salt of their own: a graphics card tries billions of these in a second.
+# One or two rounds of MD5 or SHA-1, or no individual salt: a graphics card tries billions of these per second.
 _WEAK: Final = frozenset(
     {
         *("CMW", "ROYALAUTH", "SMF", "CRAZYCRYPT1", "PHPFUSION"),
@@ -25,7 +25,7 @@ _FEWEST_BCRYPT_ROUNDS: Final = 10
 _FEWEST_PBKDF2_ROUNDS: Final = 10_000
 _BCRYPT_KEY: Final = "ExternalBoardOptions.bCryptLog2Round"
 _PBKDF2_KEY: Final = "settings.security.pbkdf2Rounds"
-# What AuthMe's own config begins with.
+# Defaults of AuthMe's config.
 _DEFAULTS: Final = {_BCRYPT_KEY: 12, _PBKDF2_KEY: 10_000, "settings.security.doubleMD5SaltLength": 8}
 _PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
 
@@ -34,25 +34,25 @@ _PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
     "hash.unknown",
     Severity.RISKY,
     means="AuthMe does not know the algorithm that passwordHash names.",
-    why="It says nothing of it and hashes new passwords with SHA256. Hashes of the named kind do not verify any more.",
-    do=f"Name one that AuthMe has, such as {_BETTER}.",
+    why="AuthMe silently hashes new passwords with SHA256. Existing hashes of the named algorithm are not accepted.",
+    do=f"Choose one that AuthMe supports, such as {_BETTER}.",
     where=_SETTING,
 )
 def algorithm_is_unknown(facts: Facts) -> Iterator[str]:
     for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
         if name.upper() not in DEPRECATED_ALGORITHMS:
             yield (
-                f"{PASSWORD_HASH_KEY} is {name!r}, which this AuthMe does not have."
+                f"{PASSWORD_HASH_KEY} is {name!r}, which this AuthMe does not support."
                 if name
-                else (f"{PASSWORD_HASH_KEY} is no name.")
+                else (f"{PASSWORD_HASH_KEY} is not a name.")
             )
 
 
 @check(
     "hash.deprecated",
     Severity.RISKY,
-    means="AuthMe no longer makes hashes with the configured algorithm: MD5, SHA1, SHA512 or DOUBLEMD5.",
-    why="AuthMe rewrites its config when it starts, and uses SHA256. Hashes without a salt are looked up in lists.",
+    means="AuthMe no longer creates hashes with the configured algorithm: MD5, SHA1, SHA512 or DOUBLEMD5.",
+    why="AuthMe rewrites its config at start and uses SHA256. Unsalted hashes can be looked up in public tables.",
     do=_MIGRATE_HASHES,
     where=_SETTING,
 )
@@ -65,9 +65,9 @@ def algorithm_is_deprecated(facts: Facts) -> Iterator[str]:
 @check(
     "hash.impossible",
     Severity.BROKEN,
-    means="No other program can hash as AuthMe is told to: TWO_FACTOR, CUSTOM, PLAINTEXT, or a cost out of bounds.",
-    why="The companion does not start (exit status 78): nobody could log in with a password that it wrote.",
-    do=f"Choose {_BETTER}, with a usual cost.",
+    means="The companion cannot hash as AuthMe is configured: TWO_FACTOR, CUSTOM, PLAINTEXT, or a cost out of range.",
+    why="The companion does not start (exit status 78), because passwords it wrote would not work in the game.",
+    do=f"Choose {_BETTER}, with a normal cost.",
     where=_SETTING,
 )
 def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
@@ -84,9 +84,9 @@ def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
 @check(
     "hash.no_salt_column",
     Severity.BROKEN,
-    means="The algorithm keeps its salt in a column of its own, and DataSource.mySQLColumnSalt is empty.",
-    why="AuthMe hashes with a salt that it then throws away: nobody who registers so can ever log in.",
-    do=f"Name a column; AuthMe adds it when the game server starts. Or choose {_BETTER}, which need none.",
+    means="The algorithm stores its salt in a separate column, and DataSource.mySQLColumnSalt is empty.",
+    why="AuthMe discards the salt, so passwords set this way can never be verified.",
+    do=f"Name a column, which AuthMe adds when the game server starts; or choose {_BETTER}, which need none.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLColumnSalt: salt"),
 )
 def salt_has_no_column(facts: Facts) -> Iterator[str]:
@@ -98,9 +98,9 @@ def salt_has_no_column(facts: Facts) -> Iterator[str]:
 @check(
     "hash.forum",
     Severity.RISKY,
-    means="The algorithm is a forum's (PHPBB, WORDPRESS, IPB4, XFBCRYPT): AuthMe's table is the forum's own.",
-    why="Passwords are verified, but no player is ever added: a user of the forum has more rows than we know to write.",
-    do="Let players register in the forum, or give AuthMe a table of its own and another algorithm.",
+    means="The algorithm belongs to a forum (PHPBB, WORDPRESS, IPB4, XFBCRYPT), so AuthMe's table is the forum's.",
+    why="Passwords are verified, but players cannot be added: a forum user needs more rows than we can write.",
+    do="Let players register in the forum, or give AuthMe a separate table and another algorithm.",
     where=_SETTING,
 )
 def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
@@ -113,7 +113,7 @@ def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
     "hash.weak",
     Severity.RISKY,
     means="The algorithm is weak: a few rounds of MD5 or SHA-1, or no salt.",
-    why="Who gets hold of the table has most of the passwords within hours.",
+    why="An attacker with a copy of the table recovers most passwords within hours.",
     do=_MIGRATE_HASHES,
     where=_SETTING,
 )
@@ -125,9 +125,9 @@ def algorithm_is_weak(facts: Facts) -> Iterator[str]:
 @check(
     "hash.cheap",
     Severity.RISKY,
-    means="The algorithm is a good one, but its cost is set too low.",
-    why="The cost is what makes guessing slow for whoever gets hold of the table.",
-    do="Raise it to AuthMe's default. Hashes that are there keep theirs until the password changes.",
+    means="The algorithm is good, but its cost is too low.",
+    why="The cost is what slows down an attacker with a copy of the table.",
+    do="Raise it to AuthMe's default. Existing hashes keep their cost until the password changes.",
     where=FixLocation(Source.AUTHME, ", ".join(f"{key}: {_DEFAULTS[key]}" for key in (_BCRYPT_KEY, _PBKDF2_KEY))),
 )
 def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
@@ -144,8 +144,8 @@ def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
 @check(
     "hash.ascii_only",
     Severity.RISKY,
-    means="To the algorithm all characters outside ASCII are one and the same, and AuthMe allows them in passwords.",
-    why="Any six Cyrillic letters are the same password as any other six. On the web such passwords are refused.",
+    means="The algorithm treats all non-ASCII characters as the same, and AuthMe allows them in passwords.",
+    why="Any six Cyrillic letters are the same password as any other six. The web refuses such passwords.",
     do="Allow ASCII only, or choose another algorithm.",
     where=FixLocation(Source.AUTHME, "settings.restrictions.allowedPasswordCharacters: '[!-~]*'"),
 )
@@ -159,24 +159,24 @@ def algorithm_is_ascii_only(facts: Facts) -> Iterator[str]:
 @check(
     "hash.legacy_unusable",
     Severity.RISKY,
-    means="The key legacyHashes names an algorithm that nothing can be verified with.",
-    why="Players whose passwords are hashed so cannot log in.",
-    do="Take it out, or name it as AuthMe does. One with a separate salt needs DataSource.mySQLColumnSalt.",
+    means="The key legacyHashes names an algorithm that cannot be used for verification.",
+    why="Players with such hashes cannot log in.",
+    do="Remove it, or correct its name. An algorithm with a separate salt needs DataSource.mySQLColumnSalt.",
     where=FixLocation(Source.AUTHME, LEGACY_HASHES_KEY),
 )
 def legacy_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
     for name in _ignored(facts.authme, LEGACY_HASHES_KEY):
         yield (
-            f"{LEGACY_HASHES_KEY} has {name!r}, which AuthMe does not know."
+            f"{LEGACY_HASHES_KEY} contains {name!r}, which AuthMe does not know."
             if name
             else (f"{LEGACY_HASHES_KEY} is not a list.")
         )
     for name in facts.authme.legacy_hashes:
         hasher = find_hasher(name)
         if hasher is None:
-            yield f"{LEGACY_HASHES_KEY} has {name}, with which no other program can verify."
+            yield f"{LEGACY_HASHES_KEY} contains {name}, which the companion cannot verify."
         elif hasher.needs_salt_column and not facts.authme.columns.salt:
-            yield f"{LEGACY_HASHES_KEY} has {name}, and there is no salt column."
+            yield f"{LEGACY_HASHES_KEY} contains {name}, and there is no salt column."
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -186,21 +186,21 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def _at(facts: Facts, key: str) -> str:
-    """The key of `_DEFAULTS`, with the value it should have."""
+    """Describe a key of `_DEFAULTS` with its default value."""
     return facts.describe(FixLocation(Source.AUTHME, f"{key}: {_DEFAULTS[key]}"))
 
 
 def _ignored(authme: AuthMeConfig, key: str) -> list[str]:
-    """What is written at this key and AuthMe does not take; "" for what is no text."""
+    """Return the values of this key that AuthMe ignores; "" for those that are not text."""
     return [ignored.written for ignored in authme.ignored if ignored.key == key]
 
 
 def _unusable_reason(authme: AuthMeConfig) -> str | None:
-    """Without hashing anything: the dearest algorithm takes seconds."""
+    """Return why AuthMe's hashing is unusable, or None. Hashes nothing, since that may take seconds."""
     hasher = find_hasher(authme.password_hash)
     try:
         if hasher is None:
-            make_password_hasher(authme.hashing)  # refuses before it hashes
+            make_password_hasher(authme.hashing)  # raises before it hashes
         else:
             hasher.with_parameters(authme.hashing)
     except UnusableAlgorithm as error:

@@ -1,4 +1,4 @@
-"""The machine: who we are, where we write, how much room there is, and what time it is."""
+"""Checks of the machine: user, writable folders, disk space, clock."""
 
 import os
 from collections.abc import Iterator
@@ -20,31 +20,31 @@ _TOLERANCE: Final = timedelta(minutes=5)
     "machine.root",
     Severity.RISKY,
     means="The doctor, and so most likely the companion, runs as root.",
-    why="A mistake in it is then everybody's. And root may read everything: what is unreadable to the companion's own "
-    "user is not found.",
+    why="A vulnerability would expose the whole machine. And since root can read everything, files that the "
+    "companion's own user cannot read go unnoticed.",
     do="Run both as the companion's user (User= in the unit; sudo -u USER companion doctor).",
     where=FixLocation(Source.MACHINE, "systemd/companion.service, User="),
 )
 def process_is_root(facts: Facts) -> Iterator[str]:
     if facts.host.user_id() == 0:
-        yield "This runs as root."
+        yield "The doctor runs as root."
 
 
 @check(
     "machine.state_dir",
     Severity.BROKEN,
     means="The state directory, or our database in it, cannot be written.",
-    why="Keys and our own SQLite database are kept there.",
-    do="Let the companion's user write there, or name another folder.",
+    why="Our keys and our SQLite database are stored there.",
+    do="Let the companion's user write there, or choose another folder.",
     where=FixLocation(Source.OURS, "[server] state_dir"),
 )
 def state_dir_is_read_only(facts: Facts) -> Iterator[str]:
     state_dir = facts.config.server.state_dir
-    there = _nearest(state_dir)
-    if not there.is_dir():
-        yield f"{there} is in the way of the state directory: it is not a folder."
-    elif not os.access(there, os.R_OK | os.W_OK | os.X_OK):
-        yield f"We may not write to {there}."
+    existing = _nearest_existing(state_dir)
+    if not existing.is_dir():
+        yield f"The state directory cannot be created, because {existing} is not a folder."
+    elif not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
+        yield f"We may not write to {existing}."
     else:
         yield from _unwritable_database(facts)
 
@@ -52,28 +52,28 @@ def state_dir_is_read_only(facts: Facts) -> Iterator[str]:
 @check(
     "machine.disk_low",
     Severity.RISKY,
-    means="There is less than 256 MiB left on a disk that we write to.",
-    why="On a full disk nothing can be registered, and AuthMe's table cannot be written either.",
-    do="Make room.",
+    means="A disk that we write to has less than 256 MiB left.",
+    why="On a full disk neither our tables nor AuthMe's table can be written.",
+    do="Free some space.",
     where=FixLocation(Source.MACHINE),
 )
 def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     folders = [facts.config.server.state_dir]
     if facts.authme_problem is None and facts.has_authme and facts.authme.backend == Backend.SQLITE:
         folders.append(facts.authme.sqlite_file.parent)
-    disks = {_nearest(folder).stat().st_dev: _nearest(folder) for folder in reversed(folders)}
+    disks = {_nearest_existing(folder).stat().st_dev: _nearest_existing(folder) for folder in reversed(folders)}
     for folder in disks.values():
         free = facts.host.free_bytes(folder)
         if free < _MIN_FREE:
-            yield Symptom(f"{free // _MEBIBYTE} MiB are left where {folder} is.", where=str(folder))
+            yield Symptom(f"The disk of {folder} has {free // _MEBIBYTE} MiB left.", where=str(folder))
 
 
 @check(
     "machine.clock",
     Severity.BROKEN,
-    means="This machine's clock is wrong: it is before this program was written, or before what stands in our log.",
-    why="Codes, sessions, bans and the dates of players depend on it. TLS refuses to speak.",
-    do="Let the machine keep its clock by NTP: timedatectl set-ntp true",
+    means="The machine's clock is wrong: earlier than the release of this program, or than entries in our audit log.",
+    why="Codes, sessions, bans and the dates of players depend on it, and TLS connections fail.",
+    do="Synchronise the clock with NTP: timedatectl set-ntp true",
     where=FixLocation(Source.MACHINE, "timedatectl"),
 )
 def clock_is_wrong(facts: Facts) -> Iterator[str]:
@@ -83,14 +83,14 @@ def clock_is_wrong(facts: Facts) -> Iterator[str]:
         return
     newest = facts.own_tables.newest_entry_at
     if newest is not None and newest > now + _TOLERANCE:
-        yield f"The clock says {now:%Y-%m-%d %H:%M} UTC, and our log has an entry of {newest:%Y-%m-%d %H:%M}."
+        yield f"The clock says {now:%Y-%m-%d %H:%M} UTC, but our audit log has an entry of {newest:%Y-%m-%d %H:%M}."
 
 
 CHECKS: Final[tuple[Check, ...]] = (process_is_root, state_dir_is_read_only, disk_is_almost_full, clock_is_wrong)
 
 
-def _nearest(folder: Path) -> Path:
-    """The folder, or what there is of the way to it."""
+def _nearest_existing(folder: Path) -> Path:
+    """Return the folder, or the nearest existing path above it."""
     path = folder.absolute()
     while not path.exists() and path != path.parent:
         path = path.parent
@@ -103,6 +103,6 @@ def _unwritable_database(facts: Facts) -> Iterator[str]:
     except FactUnavailable:
         return
     if not file.parent.is_dir() and file.parent.absolute() != facts.config.server.state_dir.absolute():
-        yield f"There is no folder {file.parent} for our database."  # the state directory we make, no other
+        yield f"There is no folder {file.parent} for our database."  # only the state directory is created automatically
     elif os.access(file, os.R_OK) and not os.access(file, os.W_OK):
         yield f"We may not write to {file}."

@@ -1,4 +1,4 @@
-"""Whether mails leave the house. Whether they arrive, `companion mail-test ADDRESS` tells."""
+"""Checks of the mail settings. Delivery itself can be tested with `companion mail-test ADDRESS`."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,14 +7,14 @@ from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
-_SET_UP: Final = "Name a mail server and an account there; then try it with: companion mail-test ADDRESS"
+_SET_UP: Final = "Configure a mail server and an account, then test it with: companion mail-test ADDRESS"
 
 
 @check(
     "mail.off",
     Severity.BROKEN,
-    means="Registration is open, and no mail is sent.",
-    why="Nobody can register: the code that proves an address is sent by mail.",
+    means="Registration is open, but mail is off.",
+    why="Users cannot register, because verification codes are sent by mail.",
     do=_SET_UP,
     where=_SMTP,
 )
@@ -26,8 +26,8 @@ def registration_needs_mail(facts: Facts) -> Iterator[str]:
 @check(
     "mail.no_links",
     Severity.RISKY,
-    means="Registration is closed, and no mail is sent.",
-    why="Who forgets a password can get no link for another, and nobody is told of a ban or an approval.",
+    means="Registration is closed, and mail is off.",
+    why="Users cannot reset forgotten passwords, and are not notified of bans and approvals.",
     do=_SET_UP,
     where=_SMTP,
 )
@@ -40,7 +40,7 @@ def password_links_need_mail(facts: Facts) -> Iterator[str]:
     "mail.folder",
     Severity.RISKY,
     means="Mails are written to files (mail.backend is folder).",
-    why="Players get none, unless another program sends what lies there.",
+    why="Players receive them only if another program sends these files.",
     do=_SET_UP,
     where=_SMTP,
 )

@@ -1,4 +1,4 @@
-"""Names and passwords: where the web and the game would not take the same ones."""
+"""Checks of the rules for names and passwords that differ between the web and the game."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,17 +12,17 @@ _NAME_KEY: Final = "settings.restrictions.allowedNicknameCharacters"
 _LENGTH_KEY: Final = "settings.restrictions.maxNicknameLength"
 _PASSWORD_KEY: Final = "settings.restrictions.allowedPasswordCharacters"  # noqa: S105 - a key of AuthMe's
 _SUGGESTED_PATTERNS: Final = {_NAME_KEY: "[a-zA-Z0-9_]*", _PASSWORD_KEY: "[!-~]*"}
-# What hosts allow beyond letters and digits, tried one by one in the middle of a name or a password.
+# Characters that hosts may allow besides letters and digits, tried one by one inside a name or a password.
 _PROBE_CHARACTERS: Final = (*"""_-.+*~!?#$%&/\\|:;,'"`^<>=()[]{}@ """, "é", "ß", "ж", "字")
-_LONGEST_BEDROCK_NAME: Final = 16  # Floodgate cuts prefix and name there
+_LONGEST_BEDROCK_NAME: Final = 16  # Floodgate truncates prefix and name to this length
 
 
 @check(
     "rules.unusable_pattern",
     Severity.RISKY,
-    means="A regular expression of AuthMe's config is invalid, or only Java understands it.",
-    why="The web allows everything then, and so does AuthMe where the expression is invalid to it, too.",
-    do="Write a simple one: one set of characters, repeated.",
+    means="A regular expression in AuthMe's config is invalid, or uses features that only Java supports.",
+    why="The web then allows everything, and so does AuthMe if it is invalid there, too.",
+    do="Use a simple one: one repeated set of characters.",
     where=FixLocation(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SUGGESTED_PATTERNS.items())),
 )
 def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
@@ -36,38 +36,38 @@ def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
 @check(
     "rules.names",
     Severity.RISKY,
-    means="registration.username_regex takes names that AuthMe does not let join.",
-    why="Players register, are approved and are kicked when they join.",
-    do='Leave it "" to have AuthMe\'s own rule, or allow these names in AuthMe.',
+    means="registration.username_regex accepts names that AuthMe refuses.",
+    why="Players can register and be approved, but are kicked when they join.",
+    do='Set it to "" to use AuthMe\'s own rule, or allow these names in AuthMe.',
     where=FixLocation(Source.OURS, '[registration] username_regex = ""'),
 )
 def names_differ(facts: Facts) -> Iterator[str]:
     ours = facts.config.registration.username_regex
     refused = _accepted_only_by_us(ours, facts.authme.name_rule.pattern)
     if refused:
-        yield f"registration.username_regex takes names with {refused}, and AuthMe's {_NAME_KEY} does not."
+        yield f"registration.username_regex accepts names with {refused}, and AuthMe's {_NAME_KEY} does not."
 
 
 @check(
     "rules.passwords",
     Severity.RISKY,
-    means="registration.password_regex takes passwords that AuthMe does not.",
-    why="Who chose such a password on the web can log in in the game, but cannot choose it there again.",
-    do='Leave it "" to have AuthMe\'s own rule, or allow these passwords in AuthMe.',
+    means="registration.password_regex accepts passwords that AuthMe refuses.",
+    why="Such a password, set on the web, works in the game, but cannot be set there.",
+    do='Set it to "" to use AuthMe\'s own rule, or allow these passwords in AuthMe.',
     where=FixLocation(Source.OURS, '[registration] password_regex = ""'),
 )
 def passwords_differ(facts: Facts) -> Iterator[str]:
     ours = facts.config.registration.password_regex
     refused = _accepted_only_by_us(ours, facts.authme.password_rule.pattern)
     if refused:
-        yield f"registration.password_regex takes passwords with {refused}, and AuthMe's {_PASSWORD_KEY} does not."
+        yield f"registration.password_regex accepts passwords with {refused}, and AuthMe's {_PASSWORD_KEY} does not."
 
 
 @check(
     "bedrock.refused_by_authme",
     Severity.BROKEN,
-    means="Bedrock players may register, and AuthMe's rule for names refuses Floodgate's prefix or longest names.",
-    why="They register, are approved and are kicked when they join.",
+    means="Bedrock players can register, but AuthMe's name rule refuses Floodgate's prefix or longest names.",
+    why="They can register and be approved, but are kicked when they join.",
     do="Allow the prefix and 16 characters, and reload AuthMe.",
     where=FixLocation(Source.AUTHME, f"{_NAME_KEY}: '[a-zA-Z0-9_.]*' (with your prefix), {_LENGTH_KEY}: 16"),
 )
@@ -78,29 +78,29 @@ def bedrock_names_are_refused(facts: Facts) -> Iterator[str]:
     name = f"{bedrock.prefix}Steve_the_Second"[:_LONGEST_BEDROCK_NAME]
     fault = _fault(rule, name)
     if fault is not None:
-        yield f"Bedrock players are called like {name}, and AuthMe {fault}."
+        yield f"Bedrock players have names such as {name}, but AuthMe {fault}."
 
 
 @check(
     "bedrock.refused_by_us",
     Severity.BROKEN,
-    means="Bedrock players may register, and bedrock.username_regex refuses Floodgate's prefix.",
-    why="No Bedrock player can register.",
+    means="Bedrock registration is enabled, but bedrock.username_regex refuses Floodgate's prefix.",
+    why="Bedrock players cannot register.",
     do="Allow the prefix.",
     where=FixLocation(Source.OURS, '[bedrock] username_regex = "^[a-zA-Z0-9._-]{3,16}$" (with your prefix)'),
 )
 def bedrock_prefix_is_refused(facts: Facts) -> Iterator[str]:
     bedrock = facts.config.bedrock
     if bedrock.enabled and not compile_pattern(bedrock.username_regex).fullmatch(f"{bedrock.prefix}Steve"):
-        yield f"bedrock.username_regex does not take the name {bedrock.prefix}Steve."
+        yield f"bedrock.username_regex does not accept the name {bedrock.prefix}Steve."
 
 
 @check(
     "bedrock.no_prefix",
     Severity.RISKY,
-    means="Bedrock players may register, and nothing stands before their names.",
-    why="A player of the Java edition can take the name of a Bedrock player, and the other way round.",
-    do="Give them a prefix that no Java name can have, in Floodgate's config.yml (username-prefix) and here.",
+    means="Bedrock players can register, and their names have no prefix.",
+    why="A Java player can take the name of a Bedrock player, and vice versa.",
+    do="Set a prefix that no Java name can have, in Floodgate's config.yml (username-prefix) and here.",
     where=FixLocation(Source.OURS, '[bedrock] prefix = "."'),
 )
 def bedrock_has_no_prefix(facts: Facts) -> Iterator[str]:
@@ -115,7 +115,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def _accepted_only_by_us(ours: str, theirs: JavaPattern) -> str:
-    """The characters that our expression takes and AuthMe's does not; "" for none, or without one of ours."""
+    """Return the characters that only our expression accepts; "" if there are none, or if we have no expression."""
     if not ours:
         return ""
     pattern = compile_java_pattern(ours, "ours")
@@ -125,10 +125,10 @@ def _accepted_only_by_us(ours: str, theirs: JavaPattern) -> str:
 
 
 def _fault(rule: NameRule, name: str) -> str | None:
-    """What AuthMe objects to in a name, in words."""
+    """Return in words why AuthMe refuses the name; None if it does not."""
     fault = rule.validate(name)
     if fault is None:
         return None
     if fault == "forbidden_characters":
         return f"refuses the characters ({_NAME_KEY} is {rule.pattern.text})"
-    return f"wants {rule.min_length} to {rule.max_length} characters"
+    return f"requires {rule.min_length} to {rule.max_length} characters"

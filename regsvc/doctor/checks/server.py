@@ -1,4 +1,4 @@
-"""Where the companion listens, and how players and proxies reach it."""
+"""Checks of the address the companion listens on, and of proxies in front of it."""
 
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -15,10 +15,10 @@ _LISTEN_LOCALLY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
 @check(
     "server.exposed",
     Severity.RISKY,
-    means="The companion listens on more than this machine without TLS, and names no proxies (http.trusted_proxies).",
-    why="Passwords cross the network in clear, and whoever reaches the port goes past the proxy.",
-    do="Listen on 127.0.0.1 with a web server with TLS in front, or set server.tls_cert_file. "
-    "If the proxy is another machine, name it in http.trusted_proxies.",
+    means="The companion is reachable from other machines without TLS, and http.trusted_proxies is not set.",
+    why="Passwords cross the network unencrypted, and clients can bypass the proxy.",
+    do="Listen on 127.0.0.1 with a TLS web server in front, or set server.tls_cert_file. "
+    "If the proxy is on another machine, add it to http.trusted_proxies.",
     where=_LISTEN_LOCALLY,
 )
 def port_is_exposed(facts: Facts) -> Iterator[str]:
@@ -34,21 +34,21 @@ def port_is_exposed(facts: Facts) -> Iterator[str]:
     Severity.BROKEN,
     means="Another program listens on our port.",
     why="The companion does not start (exit status 75).",
-    do="Choose another port, and tell the proxy in front.",
+    do="Choose another port, here and in the config of the proxy.",
     where=FixLocation(Source.OURS, "[server] port"),
 )
 def port_is_taken(facts: Facts) -> Iterator[str]:
     running_daemon = facts.running_daemon
     if running_daemon is not None and not running_daemon.is_ours:
-        yield f"What answers at {running_daemon.address} is not a companion."
+        yield f"The program at {running_daemon.address} is not a companion."
 
 
 @check(
     "server.no_base_url",
     Severity.RISKY,
-    means="Mailed links lead to this machine itself: server.base_url is empty, or a loopback address.",
-    why="Players who follow the link in a mail end up at their own computer.",
-    do="Set it to the address players reach the companion at.",
+    means="Links in mails lead to localhost: server.base_url is empty, or a loopback address.",
+    why="Players who follow such a link are sent to their own computer.",
+    do="Set it to the address at which players reach the companion.",
     where=FixLocation(Source.OURS, '[server] base_url = "https://play.example.org"'),
 )
 def links_lead_nowhere(facts: Facts) -> Iterator[str]:
@@ -61,8 +61,8 @@ def links_lead_nowhere(facts: Facts) -> Iterator[str]:
     "server.plain_http",
     Severity.RISKY,
     means="Players reach the companion without TLS: server.base_url begins with http://.",
-    why="Passwords and tokens cross the network in clear, and mailed links work for whoever reads them on the way.",
-    do="Put a web server with TLS in front, or set server.tls_cert_file, and write https:// here.",
+    why="Passwords, tokens and links from mails cross the network unencrypted.",
+    do="Put a TLS web server in front, or set server.tls_cert_file, and use https:// here.",
     where=FixLocation(Source.OURS, '[server] base_url = "https://…"'),
 )
 def address_is_plain(facts: Facts) -> Iterator[str]:
@@ -74,20 +74,20 @@ def address_is_plain(facts: Facts) -> Iterator[str]:
 @check(
     "server.proxy_not_trusted",
     Severity.RISKY,
-    means="There is a proxy in front, and http.trusted_proxies does not name it.",
-    why="All players seem to be one client: they use up each other's limits, and one who guesses slows all down.",
-    do='Leave "auto" for a proxy on this machine, or name the addresses of the proxies.',
+    means="There is a proxy in front that http.trusted_proxies does not include.",
+    why="All players look like one client: they share their rate limits, and one attacker slows all logins down.",
+    do='Use "auto" for a proxy on this machine, or list the addresses of the proxies.',
     where=FixLocation(Source.OURS, '[http] trusted_proxies = "auto"'),
 )
 def proxy_is_not_trusted(facts: Facts) -> Iterator[str]:
     server, proxies = facts.config.server, facts.config.http.trusted_proxies
     if is_loopback(server.host):
         trusted = trusted_networks(proxies, server.host)
-        # whoever reaches a port of this machine alone comes from it
+        # clients of a port on loopback are on this machine
         if not any(ip_address(own) in network for own in ("127.0.0.1", "::1") for network in trusted):
-            yield f"server.host is {server.host}, so that only a proxy on this machine can come, and it is not trusted."
+            yield f"server.host is {server.host}, so clients come through a local proxy, which is not trusted."
     elif proxies == () and server.tls_cert_file is None and server.base_url.startswith("https:"):
-        yield "server.base_url is https and the companion has no certificate, so there is a proxy; none is trusted."
+        yield "server.base_url is https and the companion has no certificate, so there is a proxy, but none is trusted."
 
 
 CHECKS: Final[tuple[Check, ...]] = (

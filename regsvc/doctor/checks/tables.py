@@ -1,4 +1,4 @@
-"""AuthMe's table as it really is: what keeps us from writing it, and what in it will hurt somebody one day."""
+"""Checks of AuthMe's table: what prevents us from writing it, and contents that will cause trouble."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -11,9 +11,9 @@ from regsvc.doctor.facts.player_table import PlayerColumn
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
-# Columns an INSERT of ours fills; `email` is left to its default where there is none.
+# Columns our INSERT always fills; `email` keeps its default if the user has none.
 _INSERTED_COLUMNS: Final = ("username", "realname", "password", "salt", "register_date", "register_ip")
-# Columns that old versions of AuthMe do not make.
+# Columns that old versions of AuthMe do not have.
 _OPTIONAL_COLUMNS: Final = frozenset({"premium_uuid", "totp"})
 _TEXT_COLUMNS: Final = ("username", "realname", "email")
 _UTF8: Final = ("utf8", "utf8mb3", "utf8mb4")
@@ -23,9 +23,9 @@ _MAX_NAMES: Final = 3
 @check(
     "table.missing",
     Severity.BROKEN,
-    means="AuthMe's table, or its SQLite file, is not there.",
-    why="Nobody who is approved can play.",
-    do="Start the game server with AuthMe once: it makes the table. Or name the one it has.",
+    means="AuthMe's table, or its SQLite file, does not exist.",
+    why="Approved users cannot play.",
+    do="Start the game server with AuthMe once, which creates the table; or correct the table's name.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLTablename, DataSource.mySQLDatabase"),
 )
 def table_is_missing(facts: Facts) -> Iterator[str]:
@@ -38,8 +38,8 @@ def table_is_missing(facts: Facts) -> Iterator[str]:
 @check(
     "table.unreadable",
     Severity.BROKEN,
-    means="AuthMe's SQLite file cannot be read, or is no database.",
-    why="Nobody who is approved can play.",
+    means="AuthMe's SQLite file cannot be read, or is not a database.",
+    why="Approved users cannot play.",
     do="Let the companion's user read and write the file, or restore a backup of it.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLDatabase"),
 )
@@ -52,9 +52,9 @@ def file_is_unreadable(facts: Facts) -> Iterator[Symptom]:
 @check(
     "table.rights",
     Severity.BROKEN,
-    means="We may not SELECT, INSERT, UPDATE or DELETE in AuthMe's table; on SQLite not write the file or its folder.",
-    why="Approved players are not added, banned ones not locked, and passwords of the web do not reach the game.",
-    do="Grant it; on SQLite give the companion the game server's own user or group.",
+    means="Our login lacks SELECT, INSERT, UPDATE or DELETE on AuthMe's table; on SQLite, write access to its folder.",
+    why="Approved players are not added, banned ones are not locked, and passwords set on the web do not work.",
+    do="Grant the rights; on SQLite run the companion as the game server's user or in its group.",
     where=FixLocation(Source.DATABASE, "GRANT"),
 )
 def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
@@ -74,8 +74,8 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
     "table.column_missing",
     Severity.BROKEN,
     means="AuthMe's config names a column that its table does not have.",
-    why="AuthMe's own statements fail on it, and to AuthMe a failed one means “not registered”.",
-    do="Restart the game server: AuthMe adds what is missing. If it does not, mend the name.",
+    why="AuthMe's own statements fail, and AuthMe treats that as “not registered”.",
+    do="Restart the game server, so that AuthMe adds the column. If it does not, correct the name.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLColumn…"),
 )
 def column_is_missing(facts: Facts) -> Iterator[Symptom]:
@@ -91,16 +91,16 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
 @check(
     "table.needs_more",
     Severity.BROKEN,
-    means="AuthMe's table has a column that must be filled, has no default, and is none of AuthMe's.",
-    why="No player can be added, by us or by AuthMe.",
-    do="Give it a default, or let it be NULL; an id needs AUTO_INCREMENT.",
+    means="AuthMe's table has a NOT NULL column without a default that is not one of AuthMe's.",
+    why="Neither we nor AuthMe can add players.",
+    do="Give it a default, or allow NULL; an id needs AUTO_INCREMENT.",
     where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
 def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
     columns, table = facts.authme.columns, facts.player_table
     filled = {str(getattr(columns, name)).lower() for name in _INSERTED_COLUMNS}
     if any(name and table.find(name) is None for name in filled):
-        return  # under another name than the config has, which is told: it may well be this column
+        return  # a column has another name than in the config, which is reported: it may well be this one
     for column in table.columns.values():
         must_be_filled = not column.is_nullable and column.default is None and not column.is_generated
         if must_be_filled and column.name.lower() not in filled:
@@ -111,36 +111,36 @@ def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
 @check(
     "table.ids_used_up",
     Severity.BROKEN,
-    means="The id column of AuthMe's table has no number left: AuthMe's own MEDIUMINT ends at 16777215.",
-    why="No player can be added, by us or by AuthMe, which tells the player that it was done.",
-    do="Make the column larger while the game server is stopped.",
+    means="The id column of AuthMe's table is exhausted: AuthMe's MEDIUMINT ends at 16777215.",
+    why="Neither we nor AuthMe can add players; AuthMe even reports success to the player.",
+    do="Enlarge the column while the game server is stopped.",
     where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
 def ids_are_used_up(facts: Facts) -> Iterator[Symptom]:
-    yield from _ids(facts, "The numbers of the column {name} in AuthMe's table are used up.", share=1.0)
+    yield from _ids(facts, "The ids of the column {name} in AuthMe's table are used up.", share=1.0)
 
 
 @check(
     "table.ids_end",
     Severity.RISKY,
-    means="Nine tenths of the numbers of AuthMe's id column are used up. Every refused registration takes one, too.",
-    why="After the last one no player can be added, by us or by AuthMe.",
-    do="Make the column larger while the game server is stopped.",
+    means="90 % of the ids of AuthMe's table are used up. Every refused registration uses one, too.",
+    why="After the last one neither we nor AuthMe can add players.",
+    do="Enlarge the column while the game server is stopped.",
     where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
 def ids_will_end(facts: Facts) -> Iterator[Symptom]:
     if not list(ids_are_used_up.examine(facts)):
         yield from _ids(
-            facts, "The column {name} in AuthMe's table ends at {max_value}, and stands at {next}.", share=0.9
+            facts, "The column {name} in AuthMe's table ends at {max_value}, and the next id is {next}.", share=0.9
         )
 
 
 @check(
     "table.email_required",
     Severity.RISKY,
-    means="The e-mail column of an old table cannot be NULL: who has no e-mail has your@email.com.",
-    why="Other programs on this table take the placeholder for everybody's address.",
-    do="Let it be NULL: /authme debug mysqldef on the game server's console does it.",
+    means="The e-mail column of an old table cannot be NULL: players without an address have your@email.com.",
+    why="Other programs that use this table take the placeholder for a real address.",
+    do="Allow NULL: /authme debug mysqldef on the game server's console does it.",
     where=FixLocation(Source.DATABASE, "the e-mail column of AuthMe's table"),
 )
 def email_is_required(facts: Facts) -> Iterator[str]:
@@ -154,7 +154,7 @@ def email_is_required(facts: Facts) -> Iterator[str]:
     "table.not_transactional",
     Severity.RISKY,
     means="AuthMe's table is not InnoDB.",
-    why="It locks as a whole, a crash can damage it, and its rows do not change in one transaction with ours.",
+    why="It is locked as a whole, a crash can damage it, and it cannot be changed in one transaction with our tables.",
     do="Convert it while the game server is stopped.",
     where=FixLocation(Source.DATABASE, "ALTER TABLE … ENGINE=InnoDB"),
 )
@@ -168,9 +168,9 @@ def table_is_not_innodb(facts: Facts) -> Iterator[Symptom]:
 @check(
     "table.charset",
     Severity.RISKY,
-    means="A column of an old table has a character set that cannot hold every name or address, such as latin1.",
-    why="Players whose name or address does not fit are added without it, or not at all.",
-    do="Convert the table while the game server is stopped, and keep a backup.",
+    means="A column of an old table has a character set that cannot store every name or address, such as latin1.",
+    why="Players whose name or address cannot be stored are added without it, or not at all.",
+    do="Convert the table while the game server is stopped, and make a backup first.",
     where=FixLocation(Source.DATABASE, "ALTER TABLE … CONVERT TO CHARACTER SET utf8mb4"),
 )
 def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
@@ -180,14 +180,14 @@ def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
         names = ", ".join(f"{column.name} ({column.charset})" for column in narrow)
         table = f"`{facts.authme.database}`.`{facts.authme.table}`"
         where = f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4;"
-        yield Symptom(f"These columns of AuthMe's table cannot hold every character: {names}.", where=where)
+        yield Symptom(f"These columns of AuthMe's table cannot store every character: {names}.", where=where)
 
 
 @check(
     "table.collation",
     Severity.RISKY,
-    means="AuthMe allows names with accents, and its table takes them for the same name without.",
-    why="Who is called like somebody else but for an accent cannot register, or is taken for the other.",
+    means="AuthMe allows names with accents, but its table treats them like the names without.",
+    why="A player whose name differs from another only by an accent cannot register, or is confused with the other.",
     do="Allow plain letters only, or give the username column a _bin collation.",
     where=FixLocation(Source.AUTHME, "settings.restrictions.allowedNicknameCharacters: '[a-zA-Z0-9_]*'"),
 )
@@ -195,51 +195,51 @@ def accents_are_lost(facts: Facts) -> Iterator[str]:
     allows_accents = facts.authme.name_rule.pattern.matches("Jérôme")
     if allows_accents and facts.players.ignores_accents:
         username = facts.player_table.find(facts.authme.columns.username)
-        yield f"To the column username ({username.collation if username else None}) Jérôme and Jerome are one name."
+        yield f"The column username ({username.collation if username else None}) treats Jérôme and Jerome as one name."
 
 
 @check(
     "table.mixed_case",
     Severity.RISKY,
-    means="Names in AuthMe's table are not in lower case, as another program wrote them.",
-    why="AuthMe looks for lower case: such a row it finds always, at times or never, as the database compares texts. "
-    "The companion leaves it alone: this player cannot log in here, or be banned.",
-    do="Write them in lower case, with the game server stopped.",
+    means="Names in AuthMe's table, written by another program, are not in lower case.",
+    why="AuthMe searches in lower case: depending on how the database compares text, it finds such a row always, "
+    "sometimes or never. The companion ignores it, so this player cannot log in here or be banned.",
+    do="Change them to lower case while the game server is stopped.",
     where=FixLocation(Source.DATABASE, "UPDATE … SET username = LOWER(username)"),
 )
 def names_are_mixed_case(facts: Facts) -> Iterator[str]:
     names = facts.player_row_counts.mixed_case
     if names:
-        yield f"{_at_least(names)} in AuthMe's table: {_some(names)}"
+        yield f"{_mixed_case(names)} in AuthMe's table: {_examples(names)}"
 
 
 @check(
     "table.same_name_twice",
     Severity.RISKY,
     means="AuthMe's table has two rows for one name, in different case.",
-    why="The game uses one here and the other there. We keep to the row in lower case and leave the other alone.",
-    do="Decide which row is the player's, and delete the other.",
+    why="The game sometimes uses one and sometimes the other. The companion uses the one in lower case only.",
+    do="Find out which row is the player's, and delete the other.",
     where=FixLocation(Source.DATABASE, "AuthMe's table"),
 )
 def names_are_there_twice(facts: Facts) -> Iterator[str]:
     names = facts.player_row_counts.twice
     if names:
-        stand = "name stands" if len(names) == 1 else "names stand"
-        yield f"{len(names)} {stand} in AuthMe's table more than once, in different case: {_some(names)}"
+        appear = "name appears" if len(names) == 1 else "names appear"
+        yield f"{len(names)} {appear} in AuthMe's table more than once, in different case: {_examples(names)}"
 
 
 @check(
     "table.dates_in_seconds",
     Severity.RISKY,
-    means="Times in AuthMe's table are in seconds, as old versions and other programs wrote them, not milliseconds.",
-    why="AuthMe takes them for January 1970: these players are the first to go in a purge.",
-    do="Multiply them by 1000, with the game server stopped. The companion knows what is meant, before and after.",
+    means="Times in AuthMe's table, written by old versions or other programs, are in seconds, not milliseconds.",
+    why="AuthMe reads them as January 1970, so these players are purged first.",
+    do="Multiply them by 1000 while the game server is stopped. The companion understands both.",
     where=FixLocation(Source.DATABASE, "the columns of the registration date and the last login"),
 )
 def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
     rows = facts.player_row_counts
-    told_as_purged = rows.old - rows.undated if facts.authme.purges_by_itself else 0
-    count = rows.in_seconds - told_as_purged
+    reported_as_purged = rows.old - rows.undated if facts.authme.purges_by_itself else 0
+    count = rows.in_seconds - reported_as_purged
     if count > 0:
         yield f"{count} {'player has' if count == 1 else 'players have'} a time in seconds."
 
@@ -247,16 +247,16 @@ def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
 @check(
     "table.purge",
     Severity.RISKY,
-    means="AuthMe deletes old players by itself, and there are players without a date, or with one in seconds.",
-    why="To AuthMe they were last here in 1970: they are deleted when the game server starts.",
-    do="Switch it off until the dates are mended.",
+    means="AuthMe purges old players automatically, and there are players without a date, or with one in seconds.",
+    why="AuthMe believes that they were last online in 1970, and deletes them when the game server starts.",
+    do="Switch the purge off until the dates are corrected.",
     where=FixLocation(Source.AUTHME, "Purge.useAutoPurge: false"),
 )
 def players_are_purged(facts: Facts) -> Iterator[str]:
     if facts.authme.purges_by_itself and facts.player_row_counts.old:
         count = facts.player_row_counts.old
         days = facts.authme.purges_after_days
-        yield f"{count} {_have_no_date(count)} that AuthMe can use, and it deletes who was away for {days} days."
+        yield f"{count} {_have_no_date(count)} that AuthMe can use, and it purges players after {days} days."
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -267,13 +267,13 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def _file_or_schema(facts: Facts) -> str:
-    """Where AuthMe's table should be."""
+    """Return AuthMe's SQLite file, or the schema of its table."""
     authme = facts.authme
     return str(authme.sqlite_file) if authme.backend == Backend.SQLITE else authme.database
 
 
 def _ids(facts: Facts, title: str, *, share: float) -> Iterator[Symptom]:
-    """Where this share of the numbers is used up."""
+    """Yield a symptom if this share of the ids is used up."""
     table = facts.player_table
     column = table.find(facts.authme.columns.id)
     if column is None or column.max_value is None or not column.is_generated or table.next_id is None:
@@ -289,7 +289,7 @@ def _is_narrow(column: PlayerColumn) -> bool:
     return column.charset is not None and column.charset.lower() not in _UTF8
 
 
-def _at_least(names: Iterable[str]) -> str:
+def _mixed_case(names: Iterable[str]) -> str:
     count = len(list(names))
     return f"{count} name{'s are' if count > 1 else ' is'} not in lower case"
 
@@ -298,6 +298,6 @@ def _have_no_date(count: int) -> str:
     return "player has no date" if count == 1 else "players have no date"
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _examples(names: tuple[str, ...]) -> str:
     more = ", …" if len(names) > _MAX_NAMES else ""
     return ", ".join(names[:_MAX_NAMES]) + more

@@ -1,1 +1,1 @@
-"""The doctor's sources of facts."""
+"""Facts the checks are based on, by source."""

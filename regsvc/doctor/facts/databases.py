@@ -1,4 +1,4 @@
-"""What the databases say: each is asked once, over one connection, and not waited for long."""
+"""Facts from both databases: each is queried once, over one connection, with a short timeout."""
 
 import os
 import threading
@@ -22,8 +22,8 @@ from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyMySql, R
 
 T = TypeVar("T")
 
-_TIMEOUT: Final = 4.0  # seconds for all of it, names that DNS does not know included
-# What is written to AuthMe's table; those that it lacks are left out.
+_TIMEOUT: Final = 4.0  # seconds in total, including a slow DNS lookup
+# Columns of AuthMe's table that we write; those it lacks are skipped.
 _WRITTEN_COLUMNS: Final = (
     "username",
     "realname",
@@ -38,9 +38,9 @@ _WRITTEN_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class OurDatabase:
-    """Our own tables, None before the first start; what our login may not do; how far the clock there is ahead.
+    """Our tables (None before the first start), and for a database server: missing rights, its clock and our login.
 
-    `login` is who we are there, as a GRANT names it; the rights, the clock and the login are those of a server.
+    `clock_difference`: how far the server's clock is ahead. `login`: the account as a GRANT names it.
     """
 
     tables: OwnTables | None
@@ -54,7 +54,7 @@ class OurDatabase:
 
 @dataclass(frozen=True)
 class AuthMeDatabase:
-    """AuthMe's table, None if there is none; the rights we lack on it; whether it takes é for e in a name."""
+    """AuthMe's table (None if it does not exist), the rights we lack on it, and whether it treats é and e as equal."""
 
     table: PlayerTable | None
     missing_rights: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class AuthMeDatabase:
 
 @dataclass(frozen=True)
 class Databases:
-    """`DatabaseUnreadable` in place of a side says why it is not known."""
+    """Both databases; `DatabaseUnreadable` in place of one says why it is unknown. `players` None: no AuthMe."""
 
     ours: OurDatabase | DatabaseUnreadable
     players: AuthMeDatabase | DatabaseUnreadable | None
@@ -72,7 +72,7 @@ class Databases:
 def inspect_databases(
     location: DatabaseLocation, authme: AuthMeConfig | None, now: Clock, *, in_process: bool = False
 ) -> Databases:
-    """Both sides. `authme` None: there is no AuthMe, and no player side. `in_process`: this process works on them."""
+    """Inspect both databases. `authme` None: there is no AuthMe. `in_process`: this process has them open."""
     ours = _within(_TIMEOUT, lambda: _inspect_ours(location, now, in_process))
     if authme is None:
         return Databases(ours, None)
@@ -82,7 +82,7 @@ def inspect_databases(
 
 
 def unwritable_paths(file: Path) -> list[Path]:
-    """Of AuthMe's SQLite file and its folder, which holds the journal, those we may not write."""
+    """Return which of AuthMe's SQLite file and its folder (which holds the journal) we may not write."""
     return [path for path in (file, file.parent) if not os.access(path, os.W_OK)]
 
 
@@ -111,7 +111,7 @@ def _inspect_schema(database: ReadOnlyMySql) -> OurDatabase:
     tables = own_tables.inspect_own_tables(database)
     triggers = own_tables.list_missing_triggers(database)
     views = own_tables.list_missing_views(database)
-    # what does not stand there yet may come with the first start
+    # what is missing now may be created by the first start
     if tables is None and rights.can_create_triggers(database):
         triggers = []
     if tables is None and rights.can_create_views(database):
@@ -142,7 +142,7 @@ def _inspect_shared_table(database: ReadOnlyMySql, authme: AuthMeConfig) -> Auth
 
 
 def _missing_row_rights(database: ReadOnlyMySql, table: PlayerTable | None, authme: AuthMeConfig) -> list[str]:
-    """All that the login lacks; the table may be hidden from it altogether. Empty where there is no table."""
+    """Return the rights the login lacks, even if the table is hidden from it; empty if there is no table."""
     named = [getattr(authme.columns, name) for name in _WRITTEN_COLUMNS]
     present = [name for name in named if name and table is not None and table.find(name)]
     place = sql_name(authme.database, authme.table)
@@ -155,7 +155,7 @@ def _missing_row_rights(database: ReadOnlyMySql, table: PlayerTable | None, auth
 
 
 def _is_there(file: Path) -> bool:
-    """Raises `DatabaseUnreadable` where that may not be seen."""
+    """Return whether the file exists. Raises `DatabaseUnreadable` if we may not find out."""
     try:
         file.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -166,13 +166,13 @@ def _is_there(file: Path) -> bool:
 
 
 def _within(patience: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
-    """What it finds, or why it does not; a database, or a DNS, that is not heard of is left behind."""
+    """Run `look` on a thread; return its result, or why there is none. A hanging thread is abandoned."""
     outcome: SimpleQueue[T | Exception] = SimpleQueue()
 
     def run() -> None:
         try:
             outcome.put(look())
-        except Exception as error:  # whatever it is, it is raised below, on the thread that asked
+        except Exception as error:  # raised below, on the calling thread
             outcome.put(error)
 
     threading.Thread(target=run, daemon=True).start()

@@ -1,7 +1,7 @@
-"""What is known of this installation: looked up when the first check asks for it, and only once.
+"""Facts about this installation, looked up when the first check needs them, and only once.
 
-A property raises `FactUnavailable` where its fact cannot be had; what keeps it from being had is the finding of another
-check, which asks for the `…_problem`.
+A property raises `FactUnavailable` if its fact cannot be determined; the reason is a finding of another check, which
+reads the corresponding `…_problem`.
 """
 
 import os
@@ -35,7 +35,7 @@ from regsvc.doctor.facts.running_daemon import RunningDaemon, find_running_daemo
 
 
 class Source(StrEnum):
-    """Where something is changed, in the words of docs/doctor.md; the report names the file itself."""
+    """Where something can be fixed, as named in docs/doctor.md; the report names the file itself."""
 
     OURS = "companion.toml"
     AUTHME = "AuthMe's config.yml"
@@ -47,14 +47,14 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class FixLocation:
-    """Where something is changed: `key` is the key and the value it should have, a command, or empty."""
+    """Where to fix something: `key` is the key with the value it should have, a command, or empty."""
 
     source: Source
     key: str = ""
 
 
 class FactUnavailable(Exception):
-    """A fact that a check needs could not be had. `str()` says which; empty: there is nothing of the kind here."""
+    """A fact that a check needs is unavailable. `str()` says which; empty if the check does not apply here."""
 
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ E = TypeVar("E", bound=Exception)
 
 
 class Facts:
-    """`config` is the config, or what is wrong with it; `current_daemon`: the companion that looks at itself."""
+    """All facts. `config` may be the error that it has; `current_daemon` is set if the daemon examines itself."""
 
     def __init__(self, config: Config | ConfigError, host: Host, current_daemon: RunningDaemon | None = None) -> None:
         self._config = config
@@ -73,13 +73,13 @@ class Facts:
 
     @property
     def config_problems(self) -> tuple[str, ...]:
-        """What keeps the config from being used; each a sentence."""
+        """Mistakes that make the config unusable; each is a sentence."""
         return self._config.problems if isinstance(self._config, ConfigError) else ()
 
     @property
     def config(self) -> Config:
         if isinstance(self._config, ConfigError):
-            raise FactUnavailable("everything that the config tells of: it is broken")
+            raise FactUnavailable("everything that depends on the config: it is broken")
         return self._config
 
     def describe(self, place: FixLocation) -> str:
@@ -111,7 +111,7 @@ class Facts:
 
     @property
     def has_authme(self) -> bool:
-        """Whether there is a config of AuthMe's, usable or not."""
+        """Whether AuthMe has a config, usable or not."""
         return self._authme is not None
 
     @property
@@ -148,17 +148,17 @@ class Facts:
 
     @property
     def operator_levels(self) -> dict[str, int]:
-        """By lower-case name: of ops.json, and those the config names."""
+        """Operators by lower-case name, from ops.json and from the config."""
         if isinstance(self._operators, ServerFileError):
             raise FactUnavailable("who is an operator: ops.json cannot be read")
         named = {name.lower(): HIGHEST_LEVEL for name in self.config.game.operators}
         return self._operators | named
 
-    # --- where we live ---
+    # --- our state directory and database ---
 
     @property
     def state_dir(self) -> Path:
-        """Raises `FactUnavailable` where we may not look into it."""
+        """Raises `FactUnavailable` if we may not read it."""
         self._require_state_dir()
         return self.config.server.state_dir
 
@@ -167,7 +167,7 @@ class Facts:
         if folder.exists() and not folder.is_dir():
             raise FactUnavailable("the state directory: it is not a folder")
         if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
-            raise FactUnavailable("the state directory: we may not look into it")
+            raise FactUnavailable("the state directory: we may not read it")
 
     @cached_property
     def _location(self) -> DatabaseLocation | ConfigError:
@@ -177,18 +177,18 @@ class Facts:
 
     @property
     def location_problem(self) -> str | None:
-        """Why it is not known which database is ours."""
+        """Why our database cannot be determined; None if it can."""
         return str(self._location) if isinstance(self._location, ConfigError) else None
 
     @property
     def location(self) -> DatabaseLocation:
         if isinstance(self._location, ConfigError):
-            raise FactUnavailable("the databases: it is not known which one is ours")
+            raise FactUnavailable("the databases: our database cannot be determined")
         return self._location
 
     @property
     def server_database(self) -> MySQLDatabase:
-        """Our database, if it is on a server."""
+        """Our database, if it is on a database server."""
         database: Database = self.location.database
         if not isinstance(database, MySQLDatabase):
             raise FactUnavailable
@@ -196,27 +196,27 @@ class Facts:
 
     @property
     def own_sqlite_file(self) -> Path:
-        """Our own SQLite file, there or not."""
+        """Our own SQLite file, which may not exist yet."""
         database: Database = self.location.database
         if isinstance(database, MySQLDatabase):
             raise FactUnavailable
-        self._require_state_dir()  # where it is, as a rule
+        self._require_state_dir()  # the usual place of the file
         return Path(database.database)
 
     @property
     def is_shared(self) -> bool:
-        """Whether AuthMe's table is on the server our own tables are on."""
+        """Whether AuthMe's table is on the same database server as ours."""
         return self.has_authme and self.authme.backend in (Backend.MYSQL, Backend.MARIADB)
 
     @cached_property
     def installation_key(self) -> bytes | UnusableKey | None:
-        """The key codes and links derive from, or what is wrong with our keys; None: the first start makes it."""
+        """The key that codes and links derive from, or what is wrong with it; None before the first start."""
         auth, state_dir = self.config.auth, self.state_dir
         return _result_or_error(lambda: find_installation_key(auth, state_dir), UnusableKey)
 
     @property
     def sends_mail(self) -> bool:
-        """Whether mails leave the house in any way."""
+        """Whether any mail backend is in use."""
         backend = self.config.mail.backend
         if backend == "auto":
             return self.has_authme and self.authme.mail.is_set_up
@@ -224,7 +224,7 @@ class Facts:
 
     @cached_property
     def running_daemon(self) -> RunningDaemon | None:
-        """The companion that serves at this moment; None if none does."""
+        """The daemon that is running now; None if there is none."""
         return self._current_daemon or find_running_daemon(self.config, self.host)
 
     # --- the databases ---
@@ -245,12 +245,12 @@ class Facts:
 
     @property
     def login(self) -> str:
-        """Who we are to the database server, as a GRANT names it."""
+        """Our account on the database server, as a GRANT names it."""
         return self.ours.login
 
     @property
     def own_tables(self) -> OwnTables:
-        """Raises `FactUnavailable` also before the first start has made them."""
+        """Raises `FactUnavailable` also before the first start has created them."""
         tables = self.ours.tables
         if tables is None:
             raise FactUnavailable
@@ -267,7 +267,7 @@ class Facts:
 
     @property
     def player_table(self) -> PlayerTable:
-        """Raises `FactUnavailable` also where there is none, or where not all of it may be seen."""
+        """Raises `FactUnavailable` also if there is none, or if we may not read all of it."""
         table = self.players.table
         if table is None or "SELECT" in self.players.missing_rights:
             raise FactUnavailable
@@ -278,13 +278,13 @@ class Facts:
         rows = self.player_table.rows
         if rows is None:
             raise FactUnavailable(
-                "the rows of AuthMe's table: there are too many for a quick look, or columns are missing"
+                "the rows of AuthMe's table: there are too many to count quickly, or columns are missing"
             )
         return rows
 
 
 def _result_or_error(look: Callable[[], T], problem: type[E]) -> T | E:
-    """What a function returns, or the exception of this kind that it raises."""
+    """Return the function's result, or the exception of this type that it raised."""
     try:
         return look()
     except problem as error:

@@ -1,4 +1,4 @@
-"""What the doctor asks of the machine: who we are, what time it is, how much room there is, who listens."""
+"""Facts about the machine: user, time, disk space, listening ports."""
 
 import http.client
 import os
@@ -18,20 +18,20 @@ from regsvc.core.clock import Clock
 
 _TIMEOUT: Final = 0.5  # seconds, for a port of this machine
 _MAX_ANSWER: Final = 64 * 1024
-_PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # for documentation: nothing is ever sent there
+_PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation; nothing is sent there
 
 
 class PortClosed(Exception):
-    """The port is free."""
+    """No program listens on the port."""
 
 
 def free_bytes(folder: Path) -> int:
-    """What a user may still write there. Raises OSError."""
+    """Return the bytes that an unprivileged user may still write there. Raises OSError."""
     return shutil.disk_usage(folder).free
 
 
 def find_public_address() -> str | None:
-    """The address this machine has on the internet; None behind a router of its own. No packet is sent."""
+    """Return the machine's public address; None behind NAT. No packet is sent."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect(_PROBE_ADDRESS)
@@ -42,7 +42,7 @@ def find_public_address() -> str | None:
 
 
 def accepts_connections(host: str, port: int) -> bool:
-    """Whether somebody takes connections there."""
+    """Return whether a TCP connection can be opened."""
     try:
         socket.create_connection((host, port), _TIMEOUT).close()
     except OSError:
@@ -51,7 +51,7 @@ def accepts_connections(host: str, port: int) -> bool:
 
 
 def fetch(url: str) -> bytes | None:
-    """What a web server on this machine answers, whatever its status; None if it does not speak HTTP.
+    """Return the body a local web server answers with, whatever the status; None if it does not speak HTTP.
 
     Raises `PortClosed`.
     """
@@ -60,7 +60,7 @@ def fetch(url: str) -> bytes | None:
     connection: http.client.HTTPConnection
     if parts.scheme == "https":
         trusting = ssl.create_default_context()
-        trusting.check_hostname = False  # it is our own, under the name of this machine
+        trusting.check_hostname = False  # it is our own server, addressed by the name of this machine
         trusting.verify_mode = ssl.CERT_NONE
         connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT, context=trusting)
     else:
@@ -77,7 +77,7 @@ def fetch(url: str) -> bytes | None:
 
 
 def is_world_readable(file: Path) -> bool:
-    """Whether every user of this machine may read the file: it, and every folder on the way to it."""
+    """Return whether every user of this machine may read the file and enter every folder above it."""
     try:
         path = file.resolve(strict=True)
         is_readable = bool(path.stat().st_mode & stat.S_IROTH)
@@ -88,7 +88,7 @@ def is_world_readable(file: Path) -> bool:
 
 @dataclass(frozen=True)
 class Host:
-    """All of it. Each may be replaced by whoever wants another machine."""
+    """Access to the machine; tests replace single functions."""
 
     now: Clock = clock.now
     user_id: Callable[[], int] = os.geteuid

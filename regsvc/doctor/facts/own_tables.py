@@ -1,4 +1,4 @@
-"""Our own tables as the doctor sees them: whether they are ours, and what in them waits for a person."""
+"""Facts from our own tables: which installation they belong to, and what in them needs attention."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _MAX_NAMES: Final = 3
 
 @dataclass(frozen=True)
 class PlayerSample:
-    """`count` of something, and a few words for each kind of it."""
+    """Number of players, and the names of the first few."""
 
     count: int
     examples: tuple[str, ...] = ()
@@ -37,16 +37,16 @@ class OwnTables:
     key_fingerprint: str | None
     newest_entry_at: datetime | None
     conflicts: PlayerSample
-    """Players who wait for a decision of ours."""
+    """Players that need a decision by an operator."""
     disputed: PlayerSample
-    """Players of whom something stands differently on both sides: an e-mail, the case of the name."""
+    """Players whose e-mail, or the case of whose name, differs between both sides."""
     failed: Mapping[str, int]
     oldest_message_at: datetime | None
     last_run_held_back_changes: bool
 
 
 def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
-    """None before the first start has made them. Raises `DatabaseUnreadable`."""
+    """Read our tables; None before the first start has created them. Raises `DatabaseUnreadable`."""
     try:
         newest = database.value("SELECT MAX(number) AS number FROM regsvc_migration")
     except DatabaseUnreadable as error:
@@ -78,7 +78,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
 
 
 def clock_difference(database: ReadOnlyDatabase, now: datetime) -> timedelta:
-    """How far the database's clock is ahead of ours. SQLite has ours. Raises `DatabaseUnreadable`."""
+    """Return how far the database's clock is ahead of ours (0 for SQLite). Raises `DatabaseUnreadable`."""
     if database.is_sqlite:
         return timedelta(0)
     theirs = _moment(database.value("SELECT UTC_TIMESTAMP(3) AS at"))
@@ -86,7 +86,7 @@ def clock_difference(database: ReadOnlyDatabase, now: datetime) -> timedelta:
 
 
 def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
-    """Of those our migrations make; a login without the right to make any does not see any either."""
+    """Return our triggers that are missing; a login that may not create triggers does not see any either."""
     rows = database.rows(
         "SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = DATABASE()"
     )
@@ -94,13 +94,13 @@ def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
 
 
 def list_missing_views(database: ReadOnlyDatabase) -> list[str]:
-    """Of those our migrations make."""
+    """Return our views that are missing."""
     rows = database.rows("SELECT table_name AS name FROM information_schema.views WHERE table_schema = DATABASE()")
     return sorted(_names_in_migrations("VIEW") - _names(rows))
 
 
 def _names_in_migrations(kind: str) -> set[str]:
-    """What the migrations make on MySQL: `kind` is TRIGGER or VIEW."""
+    """Return the names that the migrations create on MySQL; `kind` is TRIGGER or VIEW."""
     texts: list[str] = []
     for migration in list_migrations():
         texts += getattr(migration.module, "TRIGGERS", {}).get("mysql", [])
@@ -121,7 +121,7 @@ def _players(database: ReadOnlyDatabase, condition: str) -> PlayerSample:
 
 
 def _moment(value: Any) -> datetime | None:
-    """A moment as our tables hold it; None for none, and for what somebody typed that is none."""
+    """Parse a time as our tables store it; None for NULL and for hand-typed values that are not a time."""
     try:
         moment = UtcDateTimeField().python_value(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The rows of AuthMe's table, counted where they are: however many there are, none of them crosses the wire."""
+"""Statistics on the rows of AuthMe's table, computed by the database, so that no rows are transferred."""
 
 # ruff: noqa: S608 - the names come from AuthMe's config, whose reader takes nothing but plain words
 
@@ -10,18 +10,18 @@ from typing import Final
 from plugin_bridge.authme.players import OLDEST_MS
 from regsvc.doctor.facts.readonly_db import ReadOnlyDatabase, ReadOnlyMySql, Row, StatementTimeout
 
-_TIMEOUT: Final = 1.0  # seconds, for going through all rows
-_PAGE: Final = 10_000  # rows; a page holds AuthMe's SQLite file for some milliseconds
+_TIMEOUT: Final = 1.0  # seconds, for scanning all rows
+_PAGE: Final = 10_000  # rows; a page locks AuthMe's SQLite file for some milliseconds
 _MAX_NAMES: Final = 100
 
 
 @dataclass(frozen=True)
 class PlayerRowCounts:
-    """All rows in figures.
+    """Counts over all rows.
 
-    `mixed_case`: names that are not in lower case and stand alone; `twice`: those whose lower-case name has another row
-    (of both the first hundred). `undated`: neither registered nor logged in at any time; `old`: these, and rows whose
-    newest time is in seconds; `in_seconds`: rows with any time in seconds.
+    `mixed_case`: names not in lower case that have no other row; `twice`: those with another row of the same lower-case
+    name (at most 100 of each). `undated`: rows without any time; `old`: these, and rows whose newest time is in
+    seconds; `in_seconds`: rows with any time in seconds.
     """
 
     mixed_case: tuple[str, ...]
@@ -32,7 +32,7 @@ class PlayerRowCounts:
 
 
 def count_rows(database: ReadOnlyDatabase, place: str, username: str, times: list[str]) -> PlayerRowCounts | None:
-    """None when it takes too long. `place` is the table in SQL, `times` its columns with a time in milliseconds.
+    """Count the rows; None if it takes too long. `place`: the table in SQL; `times`: its columns with milliseconds.
 
     Raises `DatabaseUnreadable`.
     """
@@ -42,13 +42,13 @@ def count_rows(database: ReadOnlyDatabase, place: str, username: str, times: lis
 
 
 def _newest(times: list[str]) -> str:
-    """SQL for the newest time of a row, 0 where there is none."""
+    """Return SQL for the newest time of a row, 0 if it has none."""
     values = [f"COALESCE(CAST(`{name}` AS SIGNED), 0)" for name in times]
     return {0: "0", 1: values[0] if values else "0"}.get(len(values), f"GREATEST({', '.join(values)})")
 
 
 def _figures(times: list[str], *, is_sqlite: bool) -> str:
-    """SQL for the columns `undated`, `old` and `in_seconds`."""
+    """Return SQL for the columns `undated`, `old` and `in_seconds`."""
     newest = _newest(times)
     any_in_seconds = " OR ".join(f"CAST(`{name}` AS SIGNED) BETWEEN 1 AND {OLDEST_MS}" for name in times) or "0 = 1"
     figures = {
@@ -88,7 +88,7 @@ def _rows_in_sqlite(database: ReadOnlyDatabase, place: str, username: str, times
 
 
 def _pages(database: ReadOnlyDatabase, place: str, username: str, times: list[str]) -> Iterator[Row]:
-    """The figures of some thousand rows at a time; `first` and `last` are the page's ends."""
+    """Yield the counts of one page of rows after the other; `first` and `last` are the row ids at its ends."""
     last = 0
     columns = "".join(f", `{name}`" for name in times)
     while True:
@@ -115,7 +115,7 @@ def _mixed_names(database: ReadOnlyDatabase, place: str, username: str, page: Ro
 
 
 def _list_twice(database: ReadOnlyDatabase, place: str, username: str, names: list[str]) -> list[str]:
-    """Those of these names that are not the only row of their lower-case name."""
+    """Return the names that share their lower-case form with another row."""
     keys = [name.lower() for name in names]
     if not names:
         return []

@@ -1,4 +1,4 @@
-"""AuthMe's table as it really is: its engine, its columns, and its rows in figures."""
+"""Facts about AuthMe's actual table: its engine, its columns and row counts."""
 
 # ruff: noqa: S608 - the names come from AuthMe's config, whose reader takes nothing but plain words
 
@@ -18,7 +18,7 @@ _OF_TABLE: Final = "WHERE table_schema = COALESCE(?, DATABASE()) AND table_name 
 
 @dataclass(frozen=True)
 class PlayerColumn:
-    """One column. `charset` and `collation` are None on SQLite and for numbers, `default` is SQL text or None."""
+    """One column. `charset` and `collation` are None on SQLite and for numbers; `default` is SQL text or None."""
 
     name: str
     is_nullable: bool
@@ -27,14 +27,14 @@ class PlayerColumn:
     charset: str | None = None
     collation: str | None = None
     max_value: int | None = None
-    """The highest number it can hold, where that is known and not far away."""
+    """The largest number it can hold; None if unknown or practically unlimited."""
 
 
 @dataclass(frozen=True)
 class PlayerTable:
-    """`engine` and `next_id` are None on SQLite, `rows` None where they are not known.
+    """The table. `engine` and `next_id` (of the next row) are None on SQLite; `rows` is None if unknown.
 
-    `columns` are by their lower-case names; `next_id` is the number that the next player gets.
+    `columns` are keyed by lower-case name.
     """
 
     engine: str | None
@@ -43,7 +43,7 @@ class PlayerTable:
     next_id: int | None = None
 
     def find(self, name: str) -> PlayerColumn | None:
-        """The column of this name, which no database here tells apart by case."""
+        """Return the column with this name in any case, as databases do; None if there is none."""
         return self.columns.get(name.lower())
 
 
@@ -54,19 +54,19 @@ def inspect_table(database: ReadOnlyDatabase, schema: str | None, table: str) ->
     Raises `DatabaseUnreadable`.
     """
     if database.is_sqlite:
-        columns, told = _sqlite_columns(database, table), None
+        columns, details = _sqlite_columns(database, table), None
     else:
-        columns, told = _mysql_columns(database, schema, table), _mysql_table(database, schema, table)
+        columns, details = _mysql_columns(database, schema, table), _mysql_table(database, schema, table)
     if not columns:
         return None
-    engine, next_id = (told["engine"], told["next_id"]) if told is not None else (None, None)
+    engine, next_id = (details["engine"], details["next_id"]) if details is not None else (None, None)
     return PlayerTable(engine, {column.name.lower(): column for column in columns}, None, next_id)
 
 
 def with_row_counts(
     database: ReadOnlyDatabase, schema: str | None, name: str, columns: ColumnNames, table: PlayerTable
 ) -> PlayerTable:
-    """The same with its rows, unless they are too many or have no names. Raises `DatabaseUnreadable`."""
+    """Return the table with row counts, if it has names and can be counted in time. Raises `DatabaseUnreadable`."""
     if table.find(columns.username) is None:
         return table
     times = [name for name in (columns.register_date, columns.last_login) if table.find(name)]
@@ -74,7 +74,7 @@ def with_row_counts(
 
 
 def sql_name(schema: str | None, table: str) -> str:
-    """The table's name in SQL. Backticks quote on SQLite, too."""
+    """Quote the table's name for SQL. SQLite accepts backticks, too."""
     return f"`{schema}`.`{table}`" if schema else f"`{table}`"
 
 
@@ -119,13 +119,13 @@ def _mysql_columns(database: ReadOnlyDatabase, schema: str | None, table: str) -
 
 
 def _max_value(kind: str) -> int | None:
-    """Of a type such as `mediumint(8) unsigned`."""
+    """Return the largest value of a type such as `mediumint(8) unsigned`; None if unknown."""
     bits = _BITS.get(kind.partition("(")[0].partition(" ")[0])
     return None if bits is None else (1 << (bits if "unsigned" in kind else bits - 1)) - 1
 
 
 def distinguishes(database: ReadOnlyDatabase, column: PlayerColumn, one: str, other: str) -> bool:
-    """Whether the column takes these for two different texts; True where the database does not answer."""
+    """Return whether the column treats these texts as different; True if the database does not answer."""
     if column.charset is None or column.collation is None or database.is_sqlite:
         return True
     if not _WORD.fullmatch(column.charset) or not _WORD.fullmatch(column.collation):

@@ -1,6 +1,6 @@
-"""Connections that only look: AuthMe's SQLite file, ours, and a schema on MySQL or MariaDB.
+"""Read-only connections to SQLite files and to a schema on MySQL or MariaDB.
 
-`open_database` would not do: it makes a file that is not there and switches it to WAL.
+`open_database` is unsuitable: it creates a missing file and switches it to WAL.
 """
 
 import math
@@ -21,51 +21,49 @@ Row = dict[str, Any]
 _CONNECT_TIMEOUT: Final = 1.0  # seconds
 _ANSWER_TIMEOUT: Final = 1.5
 _LOCK_TIMEOUT: Final = 0.5
-_TIMEOUT_CODES: Final = {1969, 3024, 1317}  # MariaDB's word for it, MySQL's, and what an old one says
-_LOCK_WAIT_TIMEOUT: Final = (
-    "SET SESSION lock_wait_timeout = 1"  # whoever holds a lock on a table's shape is not waited for
-)
+_TIMEOUT_CODES: Final = {1969, 3024, 1317}  # MariaDB, MySQL, and old versions of MySQL
+_LOCK_WAIT_TIMEOUT: Final = "SET SESSION lock_wait_timeout = 1"  # seconds, for metadata locks
 
 
 class DatabaseUnreadable(Exception):
-    """The database cannot be reached, or does not answer this. `str()` is what it says, without any secret.
+    """The database cannot be reached or refuses a statement. `str()` is its message, without any secret.
 
-    `code` is MySQL's number of the error, 0 where there is none.
+    `code` is MySQL's error number, 0 if there is none.
     """
 
-    def __init__(self, said: str, code: int = 0) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
         self.code = code
 
 
 class StatementTimeout(DatabaseUnreadable):
-    """It took longer than `ReadOnlyMySql.statement_timeout` allows."""
+    """A statement took longer than `ReadOnlyMySql.statement_timeout` allows."""
 
 
 class ReadOnlyDatabase(ABC):
-    """A connection for looking. Statements have `?` for a value. Raises `DatabaseUnreadable`; close it."""
+    """A read-only connection, to be closed. Placeholders are `?`. Methods raise `DatabaseUnreadable`."""
 
     is_sqlite: bool
 
     @abstractmethod
     def rows(self, sql: str, *values: object) -> list[Row]:
-        """All rows, each by the names of its columns."""
+        """Return all rows as dicts by column name."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     def row(self, sql: str, *values: object) -> Row | None:
-        """The first row; None if there is none."""
+        """Return the first row; None if there is none."""
         return next(iter(self.rows(sql, *values)), None)
 
     def value(self, sql: str, *values: object) -> Any:
-        """The only value of the only row; None if there is none."""
+        """Return the first value of the first row; None if there is none."""
         row = self.row(sql, *values)
         return None if row is None else next(iter(row.values()))
 
 
 class ReadOnlySqlite(ReadOnlyDatabase):
-    """A file, opened read-only: nothing is made, not even a journal."""
+    """A SQLite file opened read-only: nothing is created, not even a journal."""
 
     is_sqlite = True
 
@@ -93,13 +91,13 @@ class ReadOnlySqlite(ReadOnlyDatabase):
 
 
 class ReadOnlyMySql(ReadOnlyDatabase):
-    """A schema, with the login, and over the connection, that the companion uses itself."""
+    """A schema on a server, with the login and connection parameters of the companion itself."""
 
     is_sqlite = False
 
     def __init__(self, database: MySQLDatabase) -> None:
         """Raises `DatabaseUnreadable`."""
-        given = {
+        parameters = {
             **database.connect_params,
             "connect_timeout": _CONNECT_TIMEOUT,
             "read_timeout": _ANSWER_TIMEOUT,
@@ -107,14 +105,14 @@ class ReadOnlyMySql(ReadOnlyDatabase):
         }
         try:
             self._connection = pymysql.connect(
-                database=database.database, autocommit=True, cursorclass=DictCursor, **given
+                database=database.database, autocommit=True, cursorclass=DictCursor, **parameters
             )
-        except (pymysql.MySQLError, OSError, RuntimeError) as error:  # the last is what PyMySQL has no package for
+        except (pymysql.MySQLError, OSError, RuntimeError) as error:  # RuntimeError: PyMySQL lacks a package
             raise _unreadable(error) from error
         self.rows(_LOCK_WAIT_TIMEOUT)
         version = str(self.value("SELECT VERSION() AS version"))
         self._is_mariadb = "MariaDB" in version
-        if not self._is_mariadb and not version.startswith("5."):  # MySQL 8 tells figures of tables a day old
+        if not self._is_mariadb and not version.startswith("5."):  # MySQL 8 caches statistics for a day
             self.rows("SET SESSION information_schema_stats_expiry = 0")
 
     def rows(self, sql: str, *values: object) -> list[Row]:
@@ -127,11 +125,11 @@ class ReadOnlyMySql(ReadOnlyDatabase):
 
     @contextmanager
     def statement_timeout(self, seconds: float) -> Iterator[None]:
-        """No statement within takes longer: `StatementTimeout` then."""
+        """Context manager that limits each statement; a longer one raises `StatementTimeout`."""
         if self._is_mariadb:
             name, limit = "max_statement_time", str(seconds)
         else:
-            name, limit = "max_execution_time", str(math.ceil(seconds * 1000))  # 0 would be for ever
+            name, limit = "max_execution_time", str(math.ceil(seconds * 1000))  # 0 would mean no limit
         self.rows(f"SET SESSION {name} = {limit}")
         try:
             yield
@@ -143,9 +141,9 @@ class ReadOnlyMySql(ReadOnlyDatabase):
 
 
 def _is_wal(file: Path) -> bool:
-    """Whether the file's header says WAL; False for what cannot be read.
+    """Return whether the file's header says WAL; False if it cannot be read.
 
-    Not for a file that this process works on: whoever closes one loses all locks that his process has on it.
+    Do not use for a file that this process has open: closing it would release all locks that the process holds on it.
     """
     try:
         with file.open("rb") as opened:
@@ -155,6 +153,6 @@ def _is_wal(file: Path) -> bool:
 
 
 def _unreadable(error: Exception) -> DatabaseUnreadable:
-    code, said = (*error.args, "")[:2] if error.args and isinstance(error.args[0], int) else (0, str(error))
+    code, message = (*error.args, "")[:2] if error.args and isinstance(error.args[0], int) else (0, str(error))
     kind = StatementTimeout if code in _TIMEOUT_CODES else DatabaseUnreadable
-    return kind(str(said) or type(error).__name__, code)
+    return kind(str(message) or type(error).__name__, code)

@@ -1,8 +1,8 @@
-"""What our login may do on MySQL or MariaDB: the server is asked, in ways that do nothing.
+"""Rights of our login on MySQL or MariaDB, found out by statements that change nothing.
 
-GRANTs come by schema, table, column, pattern and role, and are listed in other words by every version; so nothing is
-read there. EXPLAIN needs the rights of the statement it explains, and does not run it. Of a statement that makes or
-alters something there is one that cannot succeed: the server looks at the rights before it finds that out.
+GRANTs are not parsed: they exist per schema, table, column, pattern and role, and every version lists them differently.
+EXPLAIN needs the rights of the statement it explains without running it. For statements that create or alter, we send
+one that cannot succeed: the server checks the rights before it finds that out.
 """
 
 # ruff: noqa: S608 - the names come from AuthMe's config, whose reader takes nothing but plain words
@@ -17,16 +17,10 @@ NO_SUCH_TABLE: Final = 1146
 NO_SUCH_COLUMN: Final = 1054
 READ_ONLY_SERVER: Final = 1290
 
-
-_DENIED_CODES: Final = {1044, 1142, 1143, 1227, 1370, 1419}  # the last: binary logging lets only SUPER make triggers
-_INCONCLUSIVE_CODES: Final = {
-    0,
-    2006,
-    2013,
-    NO_SUCH_TABLE,
-    NO_SUCH_COLUMN,
-    READ_ONLY_SERVER,
-}  # the first: connection lost
+# 1419: with binary logging only SUPER may create triggers
+_DENIED_CODES: Final = {1044, 1142, 1143, 1227, 1370, 1419}
+# 0: the connection was lost
+_INCONCLUSIVE_CODES: Final = {0, 2006, 2013, NO_SUCH_TABLE, NO_SUCH_COLUMN, READ_ONLY_SERVER}
 
 
 # MySQL's name of the right → a statement that needs it and cannot succeed.
@@ -44,9 +38,9 @@ _VIEW: Final = "CREATE VIEW {probe} AS SELECT 1 FROM {missing}"
 
 
 def missing_row_rights(database: ReadOnlyDatabase, place: str, columns: Iterable[str]) -> list[str]:
-    """Which of SELECT, INSERT, UPDATE and DELETE the login lacks on the table, for these columns of it.
+    """Return which of SELECT, INSERT, UPDATE and DELETE the login lacks on these columns of the table.
 
-    Raises `DatabaseUnreadable`, too where there is no such table.
+    Raises `DatabaseUnreadable`, also if there is no such table.
     """
     quoted = [f"`{name}`" for name in columns]
     listed, assigned = ", ".join(quoted), ", ".join(f"{name} = NULL" for name in quoted)
@@ -61,28 +55,28 @@ def missing_row_rights(database: ReadOnlyDatabase, place: str, columns: Iterable
 
 
 def missing_schema_rights(database: ReadOnlyDatabase) -> list[str]:
-    """Which of those that our own tables need the login lacks in its schema. Raises `DatabaseUnreadable`."""
+    """Return which rights that our tables need the login lacks in our schema. Raises `DatabaseUnreadable`."""
     return [right for right, statement in _SCHEMA_RIGHTS.items() if not _may(database, statement)]
 
 
 def current_login(database: ReadOnlyDatabase) -> str:
-    """Who we are, as a GRANT names it: `'authme'@'%'`. Raises `DatabaseUnreadable`."""
+    """Return our account as a GRANT names it: `'authme'@'%'`. Raises `DatabaseUnreadable`."""
     user, _at, host = str(database.value("SELECT CURRENT_USER() AS login")).rpartition("@")
     return f"'{user}'@'{host}'"
 
 
 def can_create_triggers(database: ReadOnlyDatabase) -> bool:
-    """Raises `DatabaseUnreadable`."""
+    """Return whether the login may create triggers. Raises `DatabaseUnreadable`."""
     return _may(database, _TRIGGER)
 
 
 def can_create_views(database: ReadOnlyDatabase) -> bool:
-    """Raises `DatabaseUnreadable`."""
+    """Return whether the login may create views. Raises `DatabaseUnreadable`."""
     return _may(database, _VIEW)
 
 
 def _may(database: ReadOnlyDatabase, statement: str) -> bool:
-    number = secrets.token_hex(8)  # so that nobody has a table of this name
+    number = secrets.token_hex(8)  # no real table has this name
     names = {"probe": f"`regsvc_probe_{number}`", "missing": f"`regsvc_none_{number}`"}
     try:
         return _is_allowed(database, statement.format(**names))
@@ -93,11 +87,11 @@ def _may(database: ReadOnlyDatabase, statement: str) -> bool:
 
 
 def _is_allowed(database: ReadOnlyDatabase, statement: str) -> bool:
-    """Raises `DatabaseUnreadable` where the answer says nothing of rights."""
+    """Return whether the login may run the statement. Raises `DatabaseUnreadable` if the answer does not tell."""
     try:
         database.rows(statement)
     except DatabaseUnreadable as error:
         if error.code in _INCONCLUSIVE_CODES:
             raise
-        return error.code not in _DENIED_CODES  # whatever else is wrong with it was found after the rights
+        return error.code not in _DENIED_CODES  # any other error was found after the rights were checked
     return True

@@ -1,4 +1,4 @@
-"""The companion that serves while the doctor looks: it knows what stands in no table."""
+"""Facts from a daemon that is running during the checkup, which no table has."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _READY_PATH = "/health/ready"
 
 @dataclass(frozen=True)
 class RunningDaemon:
-    """`is_ours` False: another program has our port. `has_held_back_changes`: its sync left something out."""
+    """The program on our port. `is_ours` False: not a companion. `has_held_back_changes`: reported by its sync."""
 
     address: str
     is_ours: bool
@@ -20,19 +20,19 @@ class RunningDaemon:
 
 
 def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
-    """Whoever listens on our port; None if nobody does, or if any free port will do."""
+    """Return the program listening on our port; None if there is none, or if the port is chosen at start."""
     if config.server.port == 0:
         return None
     address = config.address()
     try:
-        vitals = _parse(host.fetch(address + _READY_PATH))
+        status = _parse(host.fetch(address + _READY_PATH))
     except PortClosed:
         return None
-    return RunningDaemon(address, "success" in vitals, vitals.get("braked") is True)
+    return RunningDaemon(address, "success" in status, status.get("braked") is True)
 
 
 def _parse(answer: bytes | None) -> dict[str, Any]:
-    """The JSON object; empty for anything else."""
+    """Parse a JSON object; return {} for anything else."""
     try:
         parsed = json.loads(answer or b"")
     except (ValueError, RecursionError):
