@@ -66,7 +66,7 @@ class PasswordHashing:
         """`live.authme.hasher` None: there is no AuthMe, and ours is the only algorithm."""
         self._live = live
         self._pool = pool
-        self._decoy = None if live.authme.hasher else _OWN.hash("nobody has this password")
+        self._dummy_hash = None if live.authme.hasher else _OWN.hash("a password of no user")
 
     async def hash_in_pool(self, password: str, username: str) -> StoredPassword:
         """Return `hash` from a thread of the pool. Raises `Overloaded`."""
@@ -117,5 +117,5 @@ class PasswordHashing:
         if authme is not None:
             authme.verify_dummy(password, username)
         else:
-            _OWN.verify(password, self._decoy)
+            _OWN.verify(password, self._dummy_hash)
         return WRONG

@@ -1,7 +1,7 @@
 """Rate limits, in the database (they survive a restart) and in memory.
 
-Both count in fixed windows that begin with their first hit. A refused hit is not counted: a client that waits as told
-gets through.
+Both count in fixed windows that begin with their first hit. A refused hit is not counted: a client that waits as
+long as the reply says gets through.
 """
 
 import math
@@ -23,7 +23,7 @@ from regsvc.database.models import RateLimitWindow
 from regsvc.database.upsert import insert_or_update
 
 LimitCheck = tuple[str, str, Sequence[RateLimit]]
-"""Scope (what is limited), subject (for whom), and the limits that apply to it."""
+"""The scope (what is limited), the subject (a client, address or account), and the limits that apply."""
 
 MAX_KEYS = 20_000  # about 10 MB in memory
 _CLOCK_SKEW = timedelta(minutes=1)  # between two processes

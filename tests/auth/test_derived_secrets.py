@@ -1,4 +1,4 @@
-"""What is mailed is stored nowhere: codes and link tokens are derived from a key and a row."""
+"""Mailed secrets are not stored: codes and link tokens are derived from a key and a row."""
 
 import string
 from collections import Counter

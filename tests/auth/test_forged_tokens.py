@@ -1,4 +1,4 @@
-"""Access tokens that are not ours, or not as we made them: all are refused, in the same way."""
+"""Access tokens that are not ours, or were altered: all are refused in the same way."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The keys: made once, kept from everybody else, and refused where they would be of no use."""
+"""The keys: created once, kept private, and refused where they would be useless."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Failed logins: strangers are slowed down, and the owner of the account gets in."""
+"""Delays after failed logins: attackers are slowed down, the owner of the account gets in."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def delays(clock: ManualClock) -> LoginDelays:
 
 
 def wait_of(delays: LoginDelays, account: str, known_client: str | None = None) -> int:
-    """Seconds the next login has to wait; 0: none."""
+    """Seconds until the next login is allowed; 0: now."""
     try:
         delays.check(account, known_client)
     except RateLimited as refused:

@@ -1,4 +1,4 @@
-"""How often one may try to log in, and what a right password gives back."""
+"""Login rate limits, and what a correct password resets."""
 
 import pytest
 

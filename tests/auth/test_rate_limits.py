@@ -1,4 +1,4 @@
-"""Limits: exact when fifty ask at once, alive after a restart, and no larger than their memory."""
+"""Rate limits: exact with fifty concurrent requests, kept across restarts, and bounded in memory."""
 
 import tracemalloc
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A session that an answer goes on for: looked at again and again, and never written to."""
+"""The session of a streaming response: checked again and again, and never written to."""
 
 from datetime import timedelta
 

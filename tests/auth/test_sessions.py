@@ -1,4 +1,4 @@
-"""Access tokens: only ours, only as long as they should, and never more than the database allows right now."""
+"""Access tokens: only ours, only until they expire, and never with more rights than the database grants right now."""
 
 import logging
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The second factor: RFC 6238 as AuthMe reads it, and each code once."""
+"""The second factor: RFC 6238 with AuthMe's parameters, and each code works once."""
 
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ from tests.support.database_fixtures import InParallel
 from tests.support.manual_clock import ManualClock
 
 RFC_SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
-"""Of the RFC's test vectors: "12345678901234567890"."""
+"""The secret of the RFC's test vectors: "12345678901234567890"."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Verification codes: one living code for each address and purpose, few tries, one winner."""
+"""Verification codes: one active code for each address and purpose, few attempts, one winner."""
 
 import sqlite3
 from threading import Barrier
@@ -23,7 +23,7 @@ def codes(our_database: Database, clock: ManualClock) -> VerificationCodes:
 
 
 def issue(codes: VerificationCodes, email_key: str = ALICE) -> str:
-    """What Alice will find in her mailbox."""
+    """The code that Alice will find in her mailbox."""
     row = codes.find_sendable(codes.issue(email_key, "register"))
     assert row is not None
     return codes.code_of(row)
@@ -102,7 +102,7 @@ def test_fifty_wrong_tries_at_once_count_five(
 def test_of_fifty_tries_at_once_no_sixth_is_compared(
     codes: VerificationCodes, our_database: Database, in_parallel: InParallel
 ) -> None:
-    """Each with the right code after five wrong ones: had one been compared, it would have been right."""
+    """Each attempt has the correct code after five wrong ones: if one were compared, it would be accepted."""
     code = issue(codes)
     for attempt in range(5):
         assert not codes.verify(ALICE, "register", other_than(code)), attempt

@@ -1,4 +1,4 @@
-"""The mail that tells the host's admins who waits: seldom, only news, and nothing twice."""
+"""The digest for admins: at a limited rate, only with new applications, and never twice."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -25,7 +25,7 @@ OpenServices = Callable[..., ServiceHarness]
 def open_with(
     game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
 ) -> Iterator[OpenServices]:
-    """A services with these keys of the config; there is one at a time."""
+    """Opens services with these config keys; one at a time."""
     opened: list[ServiceHarness] = []
 
     def open_it(**given: object) -> ServiceHarness:
@@ -39,7 +39,7 @@ def open_with(
 
 @pytest.fixture
 def services(open_with: OpenServices) -> ServiceHarness:
-    """Its admins hear of news at most once an hour."""
+    """Services whose admins get a digest once an hour at most."""
     return open_with(mail__admins=ADMINS)
 
 
@@ -48,13 +48,13 @@ def tick(app: App) -> int:
 
 
 def digests() -> list[str]:
-    """To whom they went, oldest first."""
+    """Recipients of the digests, oldest first."""
     query = OutboxEntry.select().where(OutboxEntry.template == "digest").order_by(OutboxEntry.id)
     return [entry.recipient for entry in query]
 
 
 def read_digest(services: ServiceHarness) -> tuple[str, str]:
-    """Subject and text of the next one, as it would leave now."""
+    """Subject and text of the next digest, as it would be sent now."""
     room = services.app.mail_parts
     [mail] = [mail for mail in room.outbox.claim_due(100) if mail.recipient_key == "olivia@example.org"]
     message = room.renderer.render(mail).message

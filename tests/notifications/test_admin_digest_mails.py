@@ -1,4 +1,4 @@
-"""The mail to the host's admins, from a daemon that runs and from the command line."""
+"""The digest for admins, from a running daemon and from the command line."""
 
 import pytest
 

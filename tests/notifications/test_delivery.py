@@ -1,4 +1,4 @@
-"""Mails leave in the background: at least once, in order, whatever the mail server does meanwhile."""
+"""Background delivery of mails: at least once and in order, whatever the mail server does meanwhile."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ def mail_harness(our_database: Database, clock: ManualClock) -> MailHarness:
 
 
 class WatchedBackend(SmtpBackend):
-    """A real one that tells how many conversations began and ended."""
+    """A real backend that counts the SMTP sessions begun and ended."""
 
     def __init__(self, server: MailServer) -> None:
         super().__init__("companion@example.org", SmtpAccount(server.host, server.port, "none"))
@@ -61,7 +61,7 @@ class WatchedBackend(SmtpBackend):
 
 
 class WatchedWorker(Worker):
-    """A real one that lets a test wait for what a rule leaves behind."""
+    """A real worker that lets a test wait for the result of a call."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database, 2)
@@ -82,7 +82,7 @@ class WatchedWorker(Worker):
 
 @dataclass
 class UnderWay:
-    """A delivery that runs, and the worker it runs on."""
+    """A running delivery worker and the worker it runs on."""
 
     delivery: DeliveryWorker
     worker: WatchedWorker
@@ -90,7 +90,7 @@ class UnderWay:
 
 @asynccontextmanager
 async def delivering(mail_harness: MailHarness, database: Database, backend: MailBackend) -> AsyncIterator[UnderWay]:
-    """Runs until the block ends, and has finished what was under way when it comes back."""
+    """Runs until the block ends, and has finished the attempts under way when it returns."""
     worker = WatchedWorker(database)
     transport = SmtpTransport(worker, mail_harness.store, backend)
     delivery = DeliveryWorker(
@@ -111,7 +111,7 @@ async def delivering(mail_harness: MailHarness, database: Database, backend: Mai
 
 
 def outcome_of(template: str) -> str | None:
-    """Of the only mail of that kind."""
+    """The outcome of the only mail of this kind."""
     outcome: str | None = OutboxEntry.get(OutboxEntry.template == template).outcome
     return outcome
 
@@ -291,7 +291,7 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
     code = mail_harness.ask_for_code()
 
     async def quote(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Takes everything but the mail itself, whose last line it repeats."""
+        """Accepts everything but the mail itself, whose last line it repeats."""
         writer.write(b"220 mail.test\r\n")
         while not (line := await reader.readline()).startswith(b"DATA"):
             writer.write(b"250 OK\r\n")

@@ -1,4 +1,4 @@
-"""What mails say: every one in every language, nothing unescaped, no secret where it does not belong."""
+"""Contents of mails: every one in every language, nothing unescaped, no secret where it does not belong."""
 
 import re
 from datetime import timedelta
@@ -30,7 +30,7 @@ def mail_harness(our_database: Database, clock: ManualClock) -> MailHarness:
 
 @pytest.fixture
 def evil_bob(make_user: MakeUser) -> User:
-    """Would break every text that trusts him."""
+    """Has a name that would break every text that trusts it."""
     return make_user("<b>Bob</b>\r\nBcc: x@example.com\u202e", email="bob@example.org")
 
 

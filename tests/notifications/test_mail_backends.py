@@ -1,4 +1,4 @@
-"""The ways a mail leaves the services, and what comes back when it does not."""
+"""Mail backends, and the failures they report."""
 
 import asyncio
 import logging
@@ -58,7 +58,7 @@ def plain(server: MailServer) -> SmtpBackend:
 
 @pytest.fixture
 def secure_smtp(certificate: Certificate) -> Iterator[MailServer]:
-    """Wants STARTTLS and a login."""
+    """A mail server that requires STARTTLS and a login."""
     server = MailServer(tls=certificate.server_context(), account=ACCOUNT)
     server.start()
     yield server

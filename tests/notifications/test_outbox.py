@@ -1,4 +1,4 @@
-"""The outbox: promised with its cause, delivered at least once and in order, or visibly given up."""
+"""The outbox: enqueued with the cause, delivered at least once and in order, or visibly given up."""
 
 import logging
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What the mailbox hears when its account gets another address, or is deleted by its owner."""
+"""Notices to the user when their account gets another address or is deleted by them."""
 
 import pytest
 from peewee import Database
@@ -15,7 +15,7 @@ def mail_harness(our_database: Database, clock: ManualClock) -> MailHarness:
 
 
 def delivered(mail_harness: MailHarness) -> str:
-    """Recipient, subject and both texts of the one mail that waits."""
+    """Recipient, subject and both texts of the only mail in the outbox."""
     [mail] = mail_harness.outbox.claim_due(5)
     message = mail_harness.renderer.render(mail).message
     parts = [str(part.get_content()) for part in message.walk() if part.get_content_maintype() == "text"]

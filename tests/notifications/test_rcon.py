@@ -1,4 +1,4 @@
-"""The remote console of a daemon that runs: kicks in time, kicks before rows, and is in nobody's way."""
+"""RCON of a running daemon: kicks in time, kicks before rows, and nothing is delayed by it."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def console() -> Iterator[RconServer]:
 
 @pytest.fixture(params=["sqlite", "mariadb"])
 def make_played(request: pytest.FixtureRequest, tmp_path: Path, console: RconServer) -> Iterator[MakeStack]:
-    """A stack whose game has its console on; keys of `game` may be given."""
+    """Starts a stack whose game has RCON enabled; keys of `game` may be given."""
     server: MariaDBServer | None = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
     stacks: list[Stack] = []
 
@@ -59,7 +59,7 @@ def plugin(stack: Stack, person: Person) -> str:
 
 
 def synced(stack: Stack, person: Person) -> None:
-    """Once the row is there."""
+    """Waits until the row exists."""
     ask_until(partial(plugin, stack, person), lambda state: state == "synced")
 
 

@@ -1,4 +1,4 @@
-"""Where the remote console is: the host's word first, then the server's own file."""
+"""Address of the RCON console: from the config first, then from server.properties as it is now."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a webhook is told: every registration and every decision, whoever decides, and nothing that did not happen."""
+"""Events of the webhook: every registration and every decision, whatever its origin, and nothing rolled back."""
 
 import json
 from collections.abc import Iterator
@@ -29,15 +29,15 @@ def services(
     opened.close()
 
 
-def told() -> list[dict[str, Any]]:
-    """Everything so far, oldest first."""
+def payloads() -> list[dict[str, Any]]:
+    """All payloads so far, oldest first."""
     query = OutboxEntry.select().where(OutboxEntry.kind == "webhook").order_by(OutboxEntry.id)
     return [json.loads(entry.payload or "") for entry in query]
 
 
 def events() -> list[tuple[str, str, str]]:
-    """What, to whom, and the status afterwards."""
-    return [(event["event"], event["username"], event["status"]) for event in told()]
+    """Event, user and the status afterwards."""
+    return [(event["event"], event["username"], event["status"]) for event in payloads()]
 
 
 def test_a_life_in_events(services: ServiceHarness) -> None:
@@ -61,7 +61,7 @@ def test_an_event_says_what_when_and_why_and_no_more(services: ServiceHarness, c
     services.approved("Alice")
     end = clock() + timedelta(days=1)
     services.decide("ban", "Alice", reason="griefing", expires_at=end)
-    event = told()[-1]
+    event = payloads()[-1]
     delivery = event.pop("delivery")
     assert event == {
         "event": "banned",
@@ -71,8 +71,8 @@ def test_an_event_says_what_when_and_why_and_no_more(services: ServiceHarness, c
         "at": round(clock().timestamp() * 1000),
         "expiresAt": round(end.timestamp() * 1000),
     }
-    assert len({event["delivery"] for event in told()} | {delivery}) == 3
-    written = json.dumps(told())
+    assert len({event["delivery"] for event in payloads()} | {delivery}) == 3
+    written = json.dumps(payloads())
     assert "@" not in written
     assert "198.51.100" not in written
     assert PASSWORD not in written

@@ -1,4 +1,4 @@
-"""The webhook of a daemon that runs: told what happens, also after a crash, and in nobody's way."""
+"""The webhook of a running daemon: events are posted, also after a crash, and nothing is delayed by it."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 @pytest.fixture(params=["sqlite", "mariadb"])
 def make_told(request: pytest.FixtureRequest, tmp_path: Path, receiver: WebhookReceiver) -> Iterator[MakeTold]:
-    """A stack whose daemon tells the receiver; keys of `webhook` may be given."""
+    """Starts a stack whose daemon posts to the receiver; keys of `webhook` may be given."""
     server: MariaDBServer | None = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
     stacks: list[Stack] = []
 
@@ -50,12 +50,12 @@ def make_told(request: pytest.FixtureRequest, tmp_path: Path, receiver: WebhookR
 
 
 def about(person: Person) -> Callable[[Call], bool]:
-    return lambda call: call.told["username"] == person.name
+    return lambda call: call.payload["username"] == person.name
 
 
 def events_of(receiver: WebhookReceiver, person: Person, count: int) -> list[str]:
-    """What was told of somebody, once so many calls came."""
-    return [call.told["event"] for call in receiver.wait_for(count, counts=about(person))]
+    """The events about a user, once so many calls have arrived."""
+    return [call.payload["event"] for call in receiver.wait_for(count, counts=about(person))]
 
 
 def calls_in_database(stack: Stack) -> list[dict[str, Any]]:
@@ -63,14 +63,14 @@ def calls_in_database(stack: Stack) -> list[dict[str, Any]]:
 
 
 def let_claims_run_out(stack: Stack) -> None:
-    """Some time passes in which a dead process says nothing of what it was delivering."""
+    """Lets some time pass in which a dead process reports nothing of what it was delivering."""
     our_database(stack).execute(
         "UPDATE regsvc_outbox SET next_attempt_at = ? WHERE next_attempt_at IS NOT NULL", (ago(seconds=1),)
     )
 
 
 def ban_until_it_dies(stack: Stack, person: Person) -> None:
-    """For one reason after the other: the first commits may be those of a delivery."""
+    """Rejects a player for one reason after the other: the first commits may be those of a delivery."""
     for reason in range(20):
         try:
             stack.decide("ban", person, reason=str(reason))
@@ -103,7 +103,7 @@ def test_a_registration_and_every_decision_is_told_and_signed(make_told: MakeTol
 
 
 def test_a_receiver_that_is_away_is_in_nobodys_way(make_told: MakeTold, receiver: WebhookReceiver) -> None:
-    """R4, R42: mails leave meanwhile, and everything is told in order once it is back."""
+    """R4, R42: mails are sent meanwhile, and every event is posted in order once the receiver is back."""
     stack = make_told()
     receiver.stop()
     alice = stack.pending("alice")
@@ -132,7 +132,7 @@ def test_a_receiver_that_never_answers_holds_up_no_request_and_no_mail(
 def test_a_kill_between_the_commit_and_the_call_loses_nothing(
     make_told: MakeTold, receiver: WebhookReceiver, tmp_path: Path, number: int
 ) -> None:
-    """R42: what was committed is told after the restart."""
+    """R42: committed events are posted after the restart."""
     stack = make_told()
     alice = stack.pending("alice")
     receiver.wait_for(1)
@@ -145,8 +145,8 @@ def test_a_kill_between_the_commit_and_the_call_loses_nothing(
     let_claims_run_out(stack)
     stack.daemon.start()
     ask_until(partial(calls_in_database, stack), lambda calls: all(call["outcome"] == "sent" for call in calls))
-    told = {call.headers["webhook-id"] for call in receiver.calls if call.told["event"] == "banned"}
-    assert len(told) == banned
+    deliveries = {call.headers["webhook-id"] for call in receiver.calls if call.payload["event"] == "banned"}
+    assert len(deliveries) == banned
     reviews = our_database(stack).query("SELECT COUNT(*) AS n FROM regsvc_review WHERE transition = 'ban'")
     assert int(reviews[0]["n"]) == banned, "an event for each ban that happened, and for none that did not"
 
@@ -154,7 +154,7 @@ def test_a_kill_between_the_commit_and_the_call_loses_nothing(
 def test_a_kill_in_the_middle_of_a_call_repeats_it_with_the_same_id(
     make_told: MakeTold, receiver: WebhookReceiver
 ) -> None:
-    """R42: at least once, and whoever gets it twice can tell."""
+    """R42: at least once, and receivers can detect duplicates."""
     stack = make_told()
     receiver.hold()
     stack.pending("alice")
@@ -213,7 +213,7 @@ def test_the_address_and_the_secret_stand_in_no_log_and_no_table(
 
 
 def test_who_is_asked_to_slow_down_goes_on_soon(make_told: MakeTold, receiver: WebhookReceiver) -> None:
-    """Chat services take a few calls in a second; a hundred decisions at once must not take hours."""
+    """Chat services accept a few calls per second; a hundred decisions at once must not take hours."""
     stack = make_told()
     slow_down = Answer(429, {"Retry-After": "0.1"})
     receiver.answer(Answer(), slow_down, slow_down)

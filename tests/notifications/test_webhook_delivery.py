@@ -1,4 +1,4 @@
-"""Webhook calls leave in the background: signed, at least once, in order, and never to a private address."""
+"""Background delivery of webhook calls: signed, at least once, in order, and never to a private address."""
 
 import asyncio
 import base64
@@ -40,7 +40,7 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 class CountingStore(OutboxStore):
-    """A real one that counts what is written down of attempts."""
+    """A real store that counts the recorded attempts."""
 
     recorded = 0
 
@@ -63,7 +63,7 @@ class CountingStore(OutboxStore):
 
 
 class WebhookHarness:
-    """Where events are told, and how they leave; on whatever database is open."""
+    """A webhook's queue and its delivery, on whatever database is open."""
 
     def __init__(self, database: Database, clock: ManualClock) -> None:
         self._database = database
@@ -78,7 +78,7 @@ class WebhookHarness:
 
     @asynccontextmanager
     async def delivering(self, transport: Transport) -> AsyncIterator["WatchedWorker"]:
-        """Runs until the block ends, and has finished what was under way when it comes back."""
+        """Runs until the block ends, and has finished the attempts under way when it returns."""
         worker = WatchedWorker(self._database)
         delivery = DeliveryWorker(
             worker,
@@ -98,7 +98,7 @@ class WebhookHarness:
             await asyncio.to_thread(worker.close)
 
     def attempt(self, transport: Transport) -> OutboxEntry:
-        """One attempt at what is due; the only entry, as it is then."""
+        """Makes one attempt at what is due; returns the only entry afterwards."""
         before = self.delivery_store.recorded
 
         async def story() -> None:
@@ -110,7 +110,7 @@ class WebhookHarness:
 
 
 class WatchedWorker(Worker):
-    """A real one that lets a test wait for what a rule leaves behind."""
+    """A real worker that lets a test wait for the result of a call."""
 
     wake: Callable[[], None]
 
@@ -137,7 +137,7 @@ def store(our_database: Database, clock: ManualClock) -> WebhookHarness:
 
 
 def entry() -> OutboxEntry:
-    """The only one."""
+    """The only entry of the outbox."""
     [only] = OutboxEntry.select()
     return only
 
@@ -266,7 +266,7 @@ def test_who_asks_to_be_left_alone_is(
 def test_a_refusal_is_believed_the_third_time(
     store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, status: int
 ) -> None:
-    """Discord answers 404 for a webhook that was deleted; redirections lead nowhere."""
+    """Discord replies 404 for a deleted webhook; redirects are not followed."""
     receiver.always_answer(Answer(status, {"Location": f"{receiver.url}/elsewhere"}))
     store.webhook.enqueue("approved", "Alice", "approved")
     for usual in (None, None, "failed"):
@@ -366,7 +366,7 @@ def test_what_was_promised_before_it_was_switched_off_is_dropped(store: WebhookH
 def test_the_address_stands_nowhere(
     store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """R23: whoever knows it may write there."""
+    """R23: anyone who knows the URL can post there."""
     caplog.set_level(logging.DEBUG)
     receiver.answer(Answer(500, body=receiver.url.encode()), Answer(301, {"Location": receiver.url}), Answer(200))
     transport = store.transport(receiver.url)
@@ -400,7 +400,7 @@ def test_a_private_address_is_refused(
 def test_a_name_is_looked_up_once_so_that_what_was_judged_is_what_is_used(
     store: WebhookHarness, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name may be public the first time and private the second; here 127.0.0.2 plays the public address."""
+    """A name may resolve to a public address first and a private one next; 127.0.0.2 stands for the public one."""
     lookups: list[str] = []
     really_look_up = socket.getaddrinfo
 

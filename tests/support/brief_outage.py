@@ -1,4 +1,4 @@
-"""AuthMe's table, away for a while and back again."""
+"""Brief outages of AuthMe's table."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,7 +11,7 @@ Outage = Callable[[Stack], AbstractContextManager[None]]
 
 @contextmanager
 def table_missing(stack: Stack) -> Iterator[None]:
-    """As if AuthMe had never started: the table has another name meanwhile."""
+    """Renames the table, as if AuthMe had never started."""
     table = stack.table.name
     stack.table.database.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
     try:
@@ -22,7 +22,7 @@ def table_missing(stack: Stack) -> Iterator[None]:
 
 @contextmanager
 def file_missing(stack: Stack) -> Iterator[None]:
-    """SQLite alone: the file has another name meanwhile."""
+    """Renames the file; SQLite only."""
     assert isinstance(stack.table.database, SqliteFile)
     path = stack.table.database.path
     elsewhere = path.rename(path.with_suffix(".elsewhere"))
@@ -34,7 +34,7 @@ def file_missing(stack: Stack) -> Iterator[None]:
 
 @contextmanager
 def file_busy(stack: Stack) -> Iterator[None]:
-    """SQLite alone: somebody writes, and takes his time."""
+    """Holds a write lock on the file; SQLite only."""
     assert isinstance(stack.table.database, SqliteFile)
     connection = stack.table.database.connect()
     connection.execute("BEGIN EXCLUSIVE")
@@ -46,6 +46,6 @@ def file_busy(stack: Stack) -> Iterator[None]:
 
 
 def assert_synced(stack: Stack, **counts: int) -> None:
-    """A run of the sync meets no error, and does as much as these counts of its report say."""
+    """Runs the sync; it reports no errors, and these counts."""
     report = stack.sync()
     assert {name: report[name] for name in counts} | {"errors": report["errors"]} == counts | {"errors": []}

@@ -1,4 +1,4 @@
-"""Access tokens that are not as the daemon made them: other claims, headers, keys and algorithms."""
+"""Access tokens that were altered: other claims, headers, keys and algorithms."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ LONG_AGO = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp())
 
 
 def signing_key(stack: Stack) -> bytes:
-    """What the daemon signs with."""
+    """The key the daemon signs with."""
     return (stack.daemon.state_dir / SIGNING_KEY_FILE).read_bytes().strip()
 
 
@@ -45,4 +45,4 @@ FORGERIES: dict[str, Callable[[Stack, str], str]] = {
     "cut": lambda stack, token: token[:-5],
     "two at once": lambda stack, token: f"{token} {token}",
 }
-"""By what is wrong with it: a good token → a bad one."""
+"""By fault: a function from a good token to a bad one."""

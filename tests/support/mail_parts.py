@@ -1,4 +1,4 @@
-"""All that has to do with mail, wired as the daemon does it, on whatever database is open."""
+"""All mail parts, wired as in the daemon, on whatever database is open."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -26,13 +26,13 @@ INSTALLATION_KEY = bytes(range(32))
 
 
 def rows_of(table: type[BaseModel]) -> list[dict[str, Any]]:
-    """All that is stored in a table."""
+    """All rows of a table."""
     rows: Any = table.select().dicts()
     return list(rows)
 
 
 class MailHarness:
-    """The rules of codes, links, outbox and mails; `desk` is what a delivery works with."""
+    """Codes, links, outbox and mails; `store` is what a delivery worker uses."""
 
     def __init__(self, database: Database, clock: ManualClock, templates: Path | None = None) -> None:
         secrets = DerivedSecrets(INSTALLATION_KEY)
@@ -54,7 +54,7 @@ class MailHarness:
         self.store = MailStore(database, self.outbox, self.codes, self.renderer)
 
     def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:
-        """As `verify/send` does it; comes back with the code that will be mailed."""
+        """Does what `verify/send` does; returns the code that will be mailed."""
         row_id = self.codes.issue(to.key, "register")
         self.mail_queue.send_verification_code(to, language, row_id)
         row = self.codes.find_sendable(row_id)
@@ -62,7 +62,7 @@ class MailHarness:
         return self.codes.code_of(row)
 
     def review(self, user: User, transition: str, reason: str | None = None, **columns: object) -> int:
-        """A decision by Olivia; its row's id."""
+        """Records a decision by Olivia; returns the row's id."""
         row = {
             "user_id": user.id,
             "username": user.username,

@@ -1,4 +1,4 @@
-"""A real mail server on loopback that keeps what it is given and can be told to be difficult."""
+"""A real mail server on loopback that keeps the mails it receives and can be made to fail."""
 
 import asyncio
 import ssl
@@ -72,7 +72,7 @@ class MailServer:
         self._stopping: asyncio.Event | None = None
 
     def start(self) -> None:
-        """Comes back when the port is open."""
+        """Returns once the port is open."""
         is_listening = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(is_listening)), daemon=True)
         self._thread.start()
@@ -88,19 +88,19 @@ class MailServer:
             self._thread = None
 
     def refuse(self, recipient: str) -> None:
-        """From now on there is no such mailbox."""
+        """Rejects mails to this address from now on: no such mailbox."""
         self._replies[recipient] = (REFUSED, float("inf"))
 
     def postpone(self, recipient: str, times: float = float("inf")) -> None:
-        """The next `times` tries are answered with "later"."""
+        """Replies "later" to the next `times` attempts."""
         self._replies[recipient] = (POSTPONED, times)
 
     def accept(self, recipient: str) -> None:
-        """Takes `refuse` and `postpone` back."""
+        """Undoes `refuse` and `postpone`."""
         self._replies.pop(recipient, None)
 
     def hold(self) -> None:
-        """Lets senders wait for the answer to their mail until `release`."""
+        """Makes senders wait for the reply to their mail until `release`."""
         self._is_open.clear()
 
     def release(self) -> None:
@@ -118,7 +118,7 @@ class MailServer:
         *,
         counts: Callable[[Letter], bool] = lambda _: True,
     ) -> Letter:
-        """The `count`th letter to this address; AssertionError if it has not come after `timeout` seconds.
+        """The `count`th letter to this address; AssertionError if it has not arrived after `timeout` seconds.
 
         `counts` tells which letters are looked at; the others are passed over.
         """
@@ -132,7 +132,7 @@ class MailServer:
         return looked_at()[count - 1]
 
     def wait_for_refusal(self, recipient: str, count: int = 1, timeout: float = WAIT) -> None:
-        """Until this address has been turned away `count` times; AssertionError after `timeout` seconds."""
+        """Waits until this address was rejected `count` times; AssertionError after `timeout` seconds."""
         with self._arrived:
             has_come = self._arrived.wait_for(lambda: self.refused[recipient] >= count, timeout)
         assert has_come, f"{self.refused[recipient]} of {count} mails to {recipient} were turned away"

@@ -1,4 +1,4 @@
-"""A real web server on loopback that keeps what is posted to it and can be told to be difficult."""
+"""A real web server on loopback that keeps the calls it receives and can be made to fail."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ WAIT = 60.0  # seconds a test waits for a call before it fails
 
 @dataclass(frozen=True)
 class Call:
-    """One POST: header names are in lower case."""
+    """One POST; header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -28,24 +28,24 @@ class Call:
 
     @property
     def json(self) -> dict[str, Any]:
-        told = json.loads(self.body)
-        assert isinstance(told, dict)
-        return told
+        payload = json.loads(self.body)
+        assert isinstance(payload, dict)
+        return payload
 
     @property
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """The part for programs."""
-        told = self.json["companion"]
-        assert isinstance(told, dict)
-        return told
+        payload = self.json["companion"]
+        assert isinstance(payload, dict)
+        return payload
 
     @property
     def event(self) -> tuple[str, str]:
-        """What happened, to whom."""
-        return self.told["event"], self.told["username"]
+        """The event and the username."""
+        return self.payload["event"], self.payload["username"]
 
     def is_signed_with(self, key: bytes) -> bool:
-        """As a receiver checks it, from the scheme's text and without any code of ours."""
+        """Verifies the signature as a receiver would, from the standard's text and without any code of ours."""
         signed = f"{self.headers['webhook-id']}.{self.headers['webhook-timestamp']}.".encode() + self.body
         expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
         return self.headers["webhook-signature"] == f"v1,{expected}"
@@ -53,7 +53,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a caller gets."""
+    """A response to a call."""
 
     status: int = 204
     headers: Mapping[str, str] | None = None
@@ -79,7 +79,7 @@ class WebhookReceiver:
         return f"{'https' if self._tls else 'http'}://{HOST}:{self.port}{PATH}"
 
     def start(self) -> None:
-        """Comes back when the port is open."""
+        """Returns once the port is open."""
         server = _Server((HOST, self.port), self._handler())
         if self._tls is not None:
             server.socket = self._tls.wrap_socket(server.socket, server_side=True)
@@ -95,22 +95,22 @@ class WebhookReceiver:
             self._server = None
 
     def answer(self, *answers: Answer) -> None:
-        """The next calls get these, one each."""
+        """Sends these responses to the next calls, one each."""
         self._next.extend(answers)
 
     def always_answer(self, answer: Answer) -> None:
-        """From now on."""
+        """Sends this response from now on."""
         self._usual = answer
 
     def hold(self) -> None:
-        """Lets callers wait for their answer until `release`."""
+        """Makes callers wait for their response until `release`."""
         self._is_open.clear()
 
     def release(self) -> None:
         self._is_open.set()
 
     def wait_for(self, count: int, *, counts: Callable[[Call], bool] = lambda _call: True) -> list[Call]:
-        """The first `count` calls; AssertionError if fewer came. `counts` tells which are looked at."""
+        """The first `count` calls; AssertionError if fewer arrived. `counts` selects the calls to count."""
 
         def looked_at() -> list[Call]:
             return [call for call in self.calls if counts(call)]
@@ -145,7 +145,7 @@ class WebhookReceiver:
                 self.wfile.write(answer.body)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Silent."""
+                """Logs nothing."""
 
         return Handler
 
@@ -155,4 +155,4 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Callers that leave early are part of the stories."""
+        """Ignores callers that disconnect early: they are part of the stories."""

@@ -49,19 +49,19 @@ class MailQueue:
 
     def send_approved(self, user: User, review_id: int, *, needs_password: bool) -> None:
         """Enqueue the welcome mail; with a link to set the first password where the user has none."""
-        self._tell(user, "approved_set_password" if needs_password else "approved", review_id)
+        self._put(user, "approved_set_password" if needs_password else "approved", review_id)
 
     def send_rejected(self, user: User, review_id: int) -> None:
         """Enqueue the rejection, with the review's reason if there is one."""
-        self._tell(user, "rejected", review_id)
+        self._put(user, "rejected", review_id)
 
     def send_banned(self, user: User, review_id: int) -> None:
         """Enqueue the ban notice, with the review's reason and the end of the ban if known."""
-        self._tell(user, "banned", review_id)
+        self._put(user, "banned", review_id)
 
     def send_unbanned(self, user: User, review_id: int) -> None:
         """Enqueue the notice that the ban was lifted."""
-        self._tell(user, "unbanned", review_id)
+        self._put(user, "unbanned", review_id)
 
     def send_reset_password(self, to: EmailAddress, language: str, user_id: int | None) -> None:
         """Enqueue a link to set a new password. `user_id` None: no user has this address; nothing is mailed.
@@ -72,21 +72,21 @@ class MailQueue:
 
     def send_password_link(self, user: User) -> None:
         """Enqueue a link to set a new password, requested by an admin."""
-        self._tell(user, "password_link", None)
+        self._put(user, "password_link", None)
 
     def send_email_changed(self, user: User) -> None:
         """Enqueue the notice to the user's previous address; `user` still holds it."""
-        self._tell(user, "email_changed", None)
+        self._put(user, "email_changed", None)
 
     def send_account_deleted(self, user: User, review_id: int) -> None:
         """Enqueue the notice to the former user; the review is that of the deletion."""
-        self._tell(user, "account_deleted", review_id)
+        self._put(user, "account_deleted", review_id)
 
     def send_digest(self, to: EmailAddress) -> None:
         """Enqueue the digest for an admin; it lists the users who await review at the time of delivery."""
         self._outbox.put("digest", to, self._default_language)
 
-    def _tell(self, user: User, template: str, review_id: int | None) -> None:
+    def _put(self, user: User, template: str, review_id: int | None) -> None:
         if user.email is None or user.email_key is None or not self.is_available:
             return
         to = EmailAddress(user.email, user.email_key)
