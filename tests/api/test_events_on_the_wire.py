@@ -16,7 +16,7 @@ from regsvc.config.sections import Config
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import Tail
 from regsvc.sync.report import SyncReport
-from tests.support.live_api import LiveApi, OnTheSpot, make_services
+from tests.support.live_api import InlineRunner, LiveApi, make_services
 from tests.support.watching import ask_until
 
 REQUEST = b"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer olivia\r\n\r\n"
@@ -36,7 +36,7 @@ class Stage:
     """The API with streams of its own."""
 
     def __init__(self, **options: Any) -> None:
-        worker: Any = OnTheSpot()
+        worker: Any = InlineRunner()
         log: Any = EmptyLog()
         self.streams = EventStreams(worker, log, lambda session: True, **options)
         self.api = LiveApi(replace(make_services(Config()), events=self.streams))

@@ -18,7 +18,7 @@ from regsvc.config.sections import Config
 from tests.support.daemon import Reply
 from tests.support.live_api import LiveApi, make_services
 from tests.support.stack import Stack
-from tests.support.watching import Figures, ask_until, scrape
+from tests.support.watching import Samples, ask_until, scrape
 
 pytestmark = pytest.mark.one_database("mariadb")
 
@@ -119,7 +119,7 @@ def test_it_may_be_switched_off(tmp_path: Path) -> None:
 
 
 def test_requests_are_counted_by_route(stack: Stack) -> None:
-    def told(figures: Figures) -> tuple[float, float]:
+    def told(figures: Samples) -> tuple[float, float]:
         config = {"route": "/api/config", "method": "GET"}
         return (
             figures.of("companion_http_requests_total", status="200", **config),
@@ -178,7 +178,7 @@ def test_mails_are_counted_by_how_they_ended(stack: Stack) -> None:
     stack.smtp.refuse(bob.email)
     stack.post("/api/verify/send", {"email": bob.email})
 
-    def both_are_over(figures: Figures) -> bool:
+    def both_are_over(figures: Samples) -> bool:
         counts = [figures.of("companion_mails_total", outcome=outcome) for outcome in ("sent", "failed")]
         expected = [before.of("companion_mails_total", outcome=outcome) + 1 for outcome in ("sent", "failed")]
         return counts == expected

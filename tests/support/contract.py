@@ -1,4 +1,4 @@
-"""Holds every reply that the tests get against what the API says of itself."""
+"""Validates every reply that the tests receive against the OpenAPI document."""
 
 import functools
 import json
@@ -12,30 +12,30 @@ from regsvc.core.i18n import load_translations
 
 
 def check_reply(method: str, path: str, status: int, content_type: str, body: bytes) -> None:
-    """AssertionError for a reply that the description does not have: its status, its shape or its code."""
+    """Raise AssertionError for a reply whose status, fields or code the document does not describe."""
     path = path.partition("?")[0]
     if method not in ("GET", "POST") or not path.startswith("/api"):
         return
     operation = document()["paths"].get(path, {}).get(method.lower())
     if operation is None or not content_type.startswith("application/json"):
         return
-    told = json.loads(body)
-    is_softened = status == 200 and isinstance(told, dict) and told.get("success") is False
+    reply = json.loads(body)
+    is_softened = status == 200 and isinstance(reply, dict) and reply.get("success") is False
     validator = find_validator(method, path, status, is_legacy=is_softened)
-    assert validator is not None, f"{method} {path} is not described to answer {status}: {told}"
-    errors = [error.message for error in validator.iter_errors(told)]
-    assert not errors, f"{method} {path} answered {status} unlike its description: {errors}"
+    assert validator is not None, f"{method} {path} answered {status}, which is not documented: {reply}"
+    errors = [error.message for error in validator.iter_errors(reply)]
+    assert not errors, f"{method} {path} answered {status} with a body that differs from the document: {errors}"
 
 
 @functools.cache
 def document(*, is_legacy: bool = False) -> dict[str, Any]:
-    """The description of the whole API."""
+    """Return the OpenAPI document of the whole API."""
     return OpenApiBuilder(ROUTES, load_translations(), server_url="/", is_legacy=is_legacy).build()
 
 
 @functools.cache
 def find_validator(method: str, path: str, status: int, *, is_legacy: bool) -> Draft202012Validator | None:
-    """What checks the replies of this status; None where the status is not described."""
+    """Return the validator of replies with this status; None if the status is not documented."""
     whole = document(is_legacy=is_legacy)
     response = whole["paths"][path][method.lower()]["responses"].get(str(status))
     if response is None:
@@ -47,12 +47,12 @@ def find_validator(method: str, path: str, status: int, *, is_legacy: bool) -> D
 
 
 def example_body(path: str) -> dict[str, Any]:
-    """The fields that a POST needs, with values of the right type."""
+    """Return the required fields of a POST, with values of the right type."""
     return {name: value for name, value in _example(path).items() if name in _body_schema(path).get("required", ())}
 
 
 def list_fields(path: str) -> dict[str, Draft202012Validator]:
-    """The fields that the body of a POST may have, each with what checks its type."""
+    """Return the fields of a POST's body, each with a validator of its type."""
     components = document()["components"]
     return {
         name: Draft202012Validator({**schema, "components": components})

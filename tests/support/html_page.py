@@ -1,4 +1,4 @@
-"""A page as a browser reads it."""
+"""Parser for the HTML of our pages."""
 
 from html.parser import HTMLParser
 
@@ -6,7 +6,7 @@ from tests.support.live_api import Reply
 
 
 class Page(HTMLParser):
-    """A page as a browser understands it. `texts`: the words by the element they stand in."""
+    """A parsed page: `tags` with their attributes in order, and `texts` by tag."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__()

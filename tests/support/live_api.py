@@ -1,4 +1,4 @@
-"""The HTTP layer over a real socket, in a thread of the test process."""
+"""The API on a real socket, in a thread of the test process."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ ALICE = VerifiedSession("j1", 1, "Alice", "user", False, FAR_AWAY, "zh")
 OLIVIA = VerifiedSession("j2", 2, "Olivia", "admin", True, FAR_AWAY, None)
 
 
-class OnTheSpot:
-    """A worker for rules that need no database."""
+class InlineRunner:
+    """Runs functions at once, for services that need no database."""
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return work(*args, **kwargs)
 
 
 class TwoTokens:
-    """`alice` is a user's access token, `olivia` an operator's, everything else is none."""
+    """Accepts `alice` as a user's access token and `olivia` as an admin's, and nothing else."""
 
     def authenticate(self, bearer: str) -> VerifiedSession:
         try:
@@ -79,7 +79,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
     unused: Any = None
     return Services(
         live=LiveConfig(config, authme),
-        worker=OnTheSpot(),
+        worker=InlineRunner(),
         translations=load_translations(),
         sessions=TwoTokens(),
         is_authme_enabled=authme is not None,
@@ -113,10 +113,10 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
 
 
 class LiveApi:
-    """A context manager: the API listens while it is open."""
+    """Context manager that runs the API."""
 
     def __init__(self, services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()) -> None:
-        """`pages`: what lies beside the API."""
+        """Prepare the API; `pages` are Tornado rules for paths beside it."""
         self._services = services
         self._routes = routes
         self._pages = pages
@@ -134,7 +134,7 @@ class LiveApi:
         assert not self._thread.is_alive()
 
     def request(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Reply:
-        """One request on a connection of its own. A body that is not bytes is sent as JSON."""
+        """Send a request on a new connection; a body that is not bytes is sent as JSON."""
         all_headers = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -147,29 +147,29 @@ class LiveApi:
             return Reply(response.status, response.headers, response.read())
         finally:
             connection.close()
-            self._settle()
+            self._wait_for_loop()
 
     def raw(self, data: bytes) -> bytes:
-        """What comes back for these bytes until the server closes the connection."""
+        """Send bytes, and return everything received until the server closes the connection."""
         with self.connect() as connection:
             connection.sendall(data)
-            answer = b"".join(iter(lambda: connection.recv(65536), b""))
-        self._settle()
-        return answer
+            response = b"".join(iter(lambda: connection.recv(65536), b""))
+        self._wait_for_loop()
+        return response
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
 
     def call(self, function: Callable[[], object]) -> None:
-        """Have the server's own thread do this, between two of its steps."""
+        """Run a function on the server's event loop, and wait for it."""
 
         async def on_the_loop() -> None:
             function()
 
         asyncio.run_coroutine_threadsafe(on_the_loop(), self._loop).result(10)
 
-    def _settle(self) -> None:
-        """Let the server finish its step: it writes its log after the answer is out."""
+    def _wait_for_loop(self) -> None:
+        """Wait for one iteration of the event loop: the server logs a request after the response is sent."""
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop).result(10)
 
     async def _serve(self) -> None:

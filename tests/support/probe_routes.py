@@ -1,4 +1,4 @@
-"""Routes with every way to answer, and what every reply must carry: for the tests of the HTTP floor."""
+"""Routes that answer in every possible way, and assertions for all replies, for tests of the HTTP layer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Targets(ReplyType, frozen=True, kw_only=True):
 
 
 class OpenHandler(ApiHandler):
-    """GET tells who asks; POST is a login of sorts."""
+    """GET shows the caller; POST takes the fields of a login."""
 
     async def get(self) -> None:
         caller = self.caller
@@ -85,7 +85,7 @@ class BuggyHandler(ApiHandler):
 
 
 class SlowHandler(ApiHandler):
-    """Answers when the client has left."""
+    """Answers only after the client has disconnected."""
 
     def initialize(self, access: Mapping[str, Access]) -> None:
         super().initialize(access)

@@ -1,8 +1,8 @@
-"""Processes of the companion that start quickly: forked from one that has imported the program already.
+"""Fork server for companion processes: children are forked from a process that has imported the program already.
 
-A suite starts hundreds of daemons and commands; Python would spend more time on reading the program than the tests
-spend on anything else. What runs is `companion.py` itself, in a process of its own with its own streams, environment
-and folder, which ends on its own. Whoever wants another interpreter, user or sandbox starts one the ordinary way.
+A suite starts hundreds of daemons and commands, and importing the program would take more time than anything else.
+Each child runs `companion.py` itself in a process of its own, with its own streams, environment and working directory.
+Tests that need another interpreter, user or sandbox start a process the ordinary way.
 """
 
 import atexit
@@ -28,45 +28,45 @@ from regsvc.database.failpoints import VARIABLE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "companion.py"
-_LONGEST_ORDER = 1 << 18  # bytes; an environment is in it
+_MAX_COMMAND_BYTES = 1 << 18  # a command contains an environment
 
 
 class QuickProcess:
-    """One that was started: `pid`, and of `subprocess.Popen` what is needed here."""
+    """A forked process: `pid`, and the methods of `subprocess.Popen` that the tests use."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
         self._status: int | None = None
-        self.pid = int(self._hear(None))
+        self.pid = int(self._receive(None))
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Nothing happens when it has ended."""
+        """Send a signal; does nothing if the process has ended."""
         if self._status is None:
-            os.kill(self.pid, number)  # the number is this process's until the line is closed
+            os.kill(self.pid, number)  # the pid cannot be reused until the connection is closed
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit status, -9 and the like for a signal; TimeoutExpired while it runs."""
+        """Return the exit status, negative for a signal; raises TimeoutExpired if the process still runs."""
         if self._status is None:
-            self._status = int(self._hear(timeout))
-            self._line.close()
+            self._status = int(self._receive(timeout))
+            self._connection.close()
         return self._status
 
-    def _hear(self, timeout: float | None) -> bytes:
-        self._line.settimeout(timeout)
+    def _receive(self, timeout: float | None) -> bytes:
+        self._connection.settimeout(timeout)
         try:
-            return self._line.recv(64)
+            return self._connection.recv(64)
         except TimeoutError as error:
             raise subprocess.TimeoutExpired(str(PROGRAM), timeout or 0) from error
 
 
 class QuickStart:
-    """A process that forks. `is_killable`: its children end at the commit points that their file of orders names."""
+    """The forking process. With `is_killable`, its children die at the failpoints named in their order file."""
 
     def __init__(self, *, is_killable: bool) -> None:
-        self._orders, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._commands, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(its_end.fileno())],
@@ -80,25 +80,25 @@ class QuickStart:
     def start(
         self, arguments: Sequence[str], environment: Mapping[str, str], directory: Path, streams: tuple[int, int, int]
     ) -> QuickProcess:
-        """`companion ARGUMENTS…`; `streams` are its standard input, output and error, which the caller closes."""
+        """Start `companion ARGUMENTS…`; `streams` are stdin, stdout and stderr, which the caller closes."""
         ours, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        order = {"arguments": [*arguments], "environment": {**environment}, "directory": str(directory)}
-        socket.send_fds(self._orders, [json.dumps(order).encode()], [*streams, its_end.fileno()])
+        command = {"arguments": [*arguments], "environment": {**environment}, "directory": str(directory)}
+        socket.send_fds(self._commands, [json.dumps(command).encode()], [*streams, its_end.fileno()])
         its_end.close()
         return QuickProcess(ours)
 
     def end(self) -> None:
-        self._orders.close()
+        self._commands.close()
         self._process.wait()
 
 
 def can_start_quickly(environment: Mapping[str, str]) -> bool:
-    """Whether this is all that the environment says beside the usual: where the program is to be killed."""
+    """Return whether the environment sets nothing but the failpoint variable."""
     return environment.keys() <= {VARIABLE}
 
 
 def quick_start(environment: Mapping[str, str]) -> QuickStart:
-    """This process's own for such an environment, started when it is first needed."""
+    """Return the forking process for such an environment, started on first use."""
     return _quick_start(is_killable=VARIABLE in environment)
 
 
@@ -110,65 +110,65 @@ def _quick_start(*, is_killable: bool) -> QuickStart:
 
 
 class _Forker:
-    """What the forking process does: take orders, and tell how each of its children ended."""
+    """Main loop of the forking process: receives commands, and reports the exit status of each child."""
 
-    def __init__(self, orders: socket.socket) -> None:
-        self._orders = orders
+    def __init__(self, commands: socket.socket) -> None:
+        self._commands = commands
         self._selector = selectors.DefaultSelector()
-        self._selector.register(orders, selectors.EVENT_READ)
+        self._selector.register(commands, selectors.EVENT_READ)
 
     def serve(self) -> dict[str, Any] | None:
-        """Comes back in each child, with its order; None when nobody gives orders any more."""
+        """Return its command in each child; return None in the parent when the command socket is closed."""
         while True:
             for key, _events in self._selector.select():
                 if isinstance(key.data, _Child):
-                    self._follow(key.data)
+                    self._reap(key.data)
                     continue
-                message, descriptors, _flags, _address = socket.recv_fds(self._orders, _LONGEST_ORDER, 4)
+                message, descriptors, _flags, _address = socket.recv_fds(self._commands, _MAX_COMMAND_BYTES, 4)
                 if not message:
                     return None
                 if self._fork(descriptors):
                     return json.loads(message)  # type: ignore[no-any-return]
 
     def _fork(self, descriptors: list[int]) -> bool:
-        """Whether this is the child."""
-        *streams, line = descriptors
+        """Fork; return True in the child."""
+        *streams, connection = descriptors
         pid = os.fork()
         if pid == 0:
             for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
             for descriptor in descriptors:
                 os.close(descriptor)
-            self._let_go()
+            self._close_inherited()
             return True
         for descriptor in streams:
             os.close(descriptor)
-        child = _Child(pid, os.pidfd_open(pid), socket.socket(fileno=line))
-        child.line.send(str(pid).encode())
-        self._selector.register(child.end, selectors.EVENT_READ, child)
+        child = _Child(pid, os.pidfd_open(pid), socket.socket(fileno=connection))
+        child.connection.send(str(pid).encode())
+        self._selector.register(child.pidfd, selectors.EVENT_READ, child)
         return False
 
-    def _follow(self, child: "_Child") -> None:
-        """First it has ended, which is told; its number is free for others once that was heard."""
+    def _reap(self, child: "_Child") -> None:
+        """Report the exit status when the child has ended; free its pid once the client has received the report."""
         if not child.has_ended:
             child.has_ended = True
             ended = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
             assert ended is not None
             status = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-            self._selector.unregister(child.end)
-            self._selector.register(child.line, selectors.EVENT_READ, child)
-            with suppress(BrokenPipeError):  # nobody waits for it
-                child.line.send(str(status).encode())
+            self._selector.unregister(child.pidfd)
+            self._selector.register(child.connection, selectors.EVENT_READ, child)
+            with suppress(BrokenPipeError):  # the test no longer waits for it
+                child.connection.send(str(status).encode())
         else:
-            self._selector.unregister(child.line)
+            self._selector.unregister(child.connection)
             os.waitpid(child.pid, 0)
             child.close()
 
-    def _let_go(self) -> None:
-        """In a child: nothing of the parent's stays open."""
+    def _close_inherited(self) -> None:
+        """Close everything in a child that belongs to the parent."""
         children = [key.data for key in self._selector.get_map().values() if isinstance(key.data, _Child)]
         self._selector.close()
-        self._orders.close()
+        self._commands.close()
         for child in children:
             child.close()
 
@@ -176,37 +176,37 @@ class _Forker:
 @dataclass
 class _Child:
     pid: int
-    end: int  # a descriptor that can be read when it has ended
-    line: socket.socket  # to whoever started it
+    pidfd: int  # readable when the child has ended
+    connection: socket.socket  # to the test process that started it
     has_ended: bool = False
 
     def close(self) -> None:
-        os.close(self.end)
-        self.line.close()
+        os.close(self.pidfd)
+        self.connection.close()
 
 
-def _become(wanted: dict[str, Any]) -> None:
-    """The companion, as if it had been started with this order."""
+def _become(command: dict[str, Any]) -> None:
+    """Run the companion in this process, as if it had been started with this command."""
     os.environ.clear()
-    os.environ.update(wanted["environment"])
+    os.environ.update(command["environment"])
     time.tzset()
     if VARIABLE in os.environ:
-        order: Any = failpoints.reach
-        order.__self__._file = Path(os.environ[VARIABLE])  # the file was chosen when the program was read
-    os.chdir(wanted["directory"])
-    sys.argv = [str(PROGRAM), *wanted["arguments"]]
+        reach: Any = failpoints.reach
+        reach.__self__._file = Path(os.environ[VARIABLE])  # the file was chosen when the module was imported
+    os.chdir(command["directory"])
+    sys.argv = [str(PROGRAM), *command["arguments"]]
     runpy.run_path(str(PROGRAM), run_name="__main__")
 
 
-def _main(orders: int) -> None:
+def _main(commands: int) -> None:
     import companion  # noqa: F401
     from regsvc.core.i18n import read_built_in_words
 
-    read_built_in_words()  # what a process reads but once
-    gc.freeze()  # what is there already is not copied by a collection in a child
-    order = _Forker(socket.socket(fileno=orders)).serve()
-    if order is not None:
-        _become(order)
+    read_built_in_words()  # cached, so children need not read them again
+    gc.freeze()  # so that a collection in a child does not copy the existing objects
+    command = _Forker(socket.socket(fileno=commands)).serve()
+    if command is not None:
+        _become(command)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a refusal has to look like, whichever route it comes from."""
+"""Assertions for refusals, which look the same on all routes."""
 
 from typing import Any
 
@@ -11,33 +11,33 @@ TRANSLATIONS = load_translations()
 def assert_refused(
     reply: Reply, status: int, code: str, *, field: str | None = None, language: str = "en"
 ) -> dict[str, Any]:
-    """Checks status, code, field, the words in this language and the headers; comes back with the whole body."""
-    told: dict[str, Any] = reply.json
-    assert (reply.status, told["code"], told.get("field")) == (status, code, field), reply.text
-    assert told["success"] is False
-    assert told["message"] == refusal_words(told, language)
+    """Check status, code, field, the message in this language and the headers; return the body."""
+    body: dict[str, Any] = reply.json
+    assert (reply.status, body["code"], body.get("field")) == (status, code, field), reply.text
+    assert body["success"] is False
+    assert body["message"] == refusal_words(body, language)
     if status in (429, 503):
         assert int(reply.headers["Retry-After"]) >= 1
     if status == 429:
-        assert told["remainingSeconds"] == int(reply.headers["Retry-After"])
+        assert body["remainingSeconds"] == int(reply.headers["Retry-After"])
     if status == 401:
         assert reply.headers["WWW-Authenticate"] == "Bearer"
-    return told
+    return body
 
 
 def assert_refused_as_200(reply: Reply, code: str, language: str = "en") -> dict[str, Any]:
-    """The same refusal under `http.legacy_status`."""
-    told: dict[str, Any] = reply.json
-    assert (reply.status, told["success"], told["code"]) == (200, False, code), reply.text
-    assert told["msg"] == told["message"] == refusal_words(told, language)
-    return told
+    """Check a refusal of a business rule under `http.legacy_status`; return the body."""
+    body: dict[str, Any] = reply.json
+    assert (reply.status, body["success"], body["code"]) == (200, False, code), reply.text
+    assert body["msg"] == body["message"] == refusal_words(body, language)
+    return body
 
 
-def refusal_words(told: dict[str, Any], language: str) -> str:
-    """What this refusal says in this language, in the words of its exact fault where it has one."""
-    key = f"fault.{told['code']}.{told.get('fault')}"
+def refusal_words(body: dict[str, Any], language: str) -> str:
+    """Return the message that this refusal must have in this language: that of its exact fault if there is one."""
+    key = f"fault.{body['code']}.{body.get('fault')}"
     if key not in TRANSLATIONS.keys("en"):
-        key = f"refusal.{told['code']}"
-    if "status" in told:
-        told = told | {"status": TRANSLATIONS.text(f"status.{told['status']}", language)}
-    return TRANSLATIONS.text(key, language, **told)
+        key = f"refusal.{body['code']}"
+    if "status" in body:
+        body = body | {"status": TRANSLATIONS.text(f"status.{body['status']}", language)}
+    return TRANSLATIONS.text(key, language, **body)

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """What each call came back with, in their order; all begin at the same moment, on threads of their own."""
+    """Start all calls at the same moment on separate threads; return their results in order."""
     start = Barrier(len(calls))
 
     def run(call: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Asking until something is so: what a daemon tells of itself may be a second old."""
+"""Polling of a daemon until a condition holds, and reading of its metrics."""
 
 import time
 from collections.abc import Callable
@@ -13,26 +13,26 @@ T = TypeVar("T")
 
 
 def ask_until(ask: Callable[[], T], is_so: Callable[[T], bool]) -> T:
-    """The first answer that is so; AssertionError with the last one when none is for some seconds."""
+    """Return the first answer for which `is_so` is true; raises AssertionError with the last one after `TIMEOUT`."""
     deadline = time.monotonic() + TIMEOUT
     while not is_so(answer := ask()):
         assert time.monotonic() < deadline, f"the last answer was {answer}"
     return answer
 
 
-class Figures(dict[tuple[str, frozenset[tuple[str, str]]], float]):
-    """What a scrape tells: name and labels → value."""
+class Samples(dict[tuple[str, frozenset[tuple[str, str]]], float]):
+    """The samples of a scrape: name and labels → value."""
 
     def of(self, name: str, **labels: str) -> float:
-        """One sample; 0.0 where it was never counted."""
+        """Return one sample; 0.0 if it does not exist."""
         return self.get((name, frozenset(labels.items())), 0.0)
 
 
-def scrape(daemon: Daemon) -> Figures:
-    """All samples of `/metrics`, read as Prometheus does."""
+def scrape(daemon: Daemon) -> Samples:
+    """Return all samples of `/metrics`, parsed as Prometheus does."""
     reply = daemon.get("/metrics")
     assert reply.status == 200, reply.text
-    return Figures(
+    return Samples(
         ((sample.name, frozenset(sample.labels.items())), sample.value)
         for family in text_string_to_metric_families(reply.text)
         for sample in family.samples
