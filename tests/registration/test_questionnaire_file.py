@@ -118,7 +118,7 @@ def test_a_text_may_be_written_once_or_in_any_languages(load: Load) -> None:
             "question 1: option: there must be from 2 to 50, and there are 1.",
         ),
         (("[[question]]", "[[qeustion]]\n[[question]]"), "questions.toml: qeustion: there is no such key here"),
-        (("score = 60", "score = 59"), "nobody could pass: the questions bring 59 points at most, and"),
+        (("score = 60", "score = 59"), "passing is impossible: the questions bring 59 points at most, and"),
     ],
 )
 def test_a_broken_choice_stops_the_start(load: Load, changed: tuple[str, str], problem: str) -> None:
@@ -176,8 +176,8 @@ def test_every_problem_is_told_at_once(load: Load) -> None:
         ("", "question: there must be from 1 to 100, and there are 0."),
         ("question = 4", "question = 4: each question needs a heading of its own, in double brackets."),
         ("question = [4]", "question: each question needs a heading of its own, in double brackets."),
-        ("[[question", "this is not proper TOML"),
-        (b"\xff", "this is not UTF-8 text; save it as UTF-8."),
+        ("[[question", "the file is not valid TOML"),
+        (b"\xff", "the file is not UTF-8 text; save it as UTF-8."),
         (TEXT * 101, "question: there must be from 1 to 100, and there are 101."),
         ("#" * (1024 * 1024 + 1), "too long for a questionnaire"),
     ],

@@ -1,8 +1,8 @@
-"""Authorization requests: somebody was sent to the chat provider, and is to come back with the state that we made up.
+"""Authorization requests (RFC 6749): a client was sent to the chat provider and returns with our state.
 
-A request belongs to whoever began it: to the browser that has the link token in a cookie, and to the session whose
-access token was shown. An answer that anybody else brings is refused, so that nobody can be made to finish what
-another one began: neither side's chat account ends up with the other.
+A request belongs to its initiator: the browser with the link token in a cookie, or the session whose access token was
+shown. A callback from any other client is refused, so that no client can be tricked into finishing another's request,
+which would link one person's chat account to another's user.
 """
 
 import secrets
@@ -20,7 +20,7 @@ from regsvc.database.models import BANNED, ChatRequest, Session, User
 
 REQUEST_TIMEOUT: Final = timedelta(minutes=10)
 MAX_OPEN_REQUESTS: Final = 10_000
-"""Requests under way, all clients together; what one client may begin is limited before."""
+"""Open requests of all clients together; a rate limit per client applies before."""
 _EVICTED_AT_ONCE: Final = MAX_OPEN_REQUESTS // 100
 
 _SECRET_BYTES: Final = 32
@@ -29,7 +29,7 @@ _MAX_STATE_LENGTH: Final = 100
 
 @dataclass(frozen=True)
 class Initiator:
-    """What an HTTP request shows of who sent it: link tokens, newest first, and the session's `jti` if there is one."""
+    """Credentials of an HTTP request: link tokens, newest first, and the session's `jti`, if any."""
 
     link_tokens: Sequence[str] = field(default=(), repr=False)
     session_jti: str | None = None
@@ -37,7 +37,7 @@ class Initiator:
 
 @dataclass(frozen=True)
 class RedeemedRequest:
-    """A request that was answered; its state is good for nothing any more."""
+    """A finished request, whose state cannot be used again."""
 
     verifier: str = field(repr=False)
     token_hash: str
@@ -45,16 +45,16 @@ class RedeemedRequest:
 
 
 class AuthorizationRequests:
-    """The rules of authorization requests; every method works inside the caller's transaction."""
+    """Stores authorization requests. Every method works inside the caller's transaction."""
 
     def __init__(self, secrets: DerivedSecrets, now: Clock) -> None:
         self._secrets = secrets
         self._now = now
 
     def create(self, session_jti: str | None, token_hash: str) -> str:
-        """The state of a new request. Where too many are under way, the oldest of strangers end.
+        """Create a request and return its state. Beyond `MAX_OPEN_REQUESTS` the oldest are evicted.
 
-        Raises `Unauthorized` if the session has just ended.
+        Raises `Unauthorized` if the session was just revoked.
         """
         if self._open().count() >= MAX_OPEN_REQUESTS:
             self._evict_oldest()
@@ -63,18 +63,18 @@ class AuthorizationRequests:
             ChatRequest.create(
                 state_hash=self._hash(state), token_hash=token_hash, session=session_jti, created_at=self._now()
             )
-        except IntegrityError:  # the foreign key's
+        except IntegrityError:  # of the foreign key
             raise Unauthorized from None
         return state
 
     def pkce_verifier(self, state: str) -> str:
-        """The PKCE verifier that belongs to a state; it is stored nowhere."""
+        """Return the PKCE verifier derived from a state; it is not stored."""
         return self._secrets.pkce_verifier(state)
 
     def redeem(self, state: str | None, token_hashes: Sequence[str], session_jti: str | None) -> RedeemedRequest:
-        """The open request of this state, which is over now, whatever comes of it.
+        """Close the open request with this state and return it.
 
-        Raises `InvalidState` for one that is unknown, used or expired, and for somebody else's, which stays open.
+        Raises `InvalidState` for an unknown, used or expired state, and for another initiator's, which stays open.
         """
         if not state or len(state) > _MAX_STATE_LENGTH:
             raise InvalidState
@@ -86,9 +86,9 @@ class AuthorizationRequests:
         return RedeemedRequest(self.pkce_verifier(state), request.token_hash, request.session_jti)
 
     def get_initiating_user(self, redeemed: RedeemedRequest) -> User | None:
-        """The user whose session began it, while that session stands; None for one that nobody's did.
+        """Return the user whose session initiated the request; None if it was initiated without a session.
 
-        Raises `InvalidState` when the session has ended meanwhile.
+        Raises `InvalidState` when the session was revoked or has expired meanwhile.
         """
         if redeemed.session_jti is None:
             return None
@@ -109,12 +109,14 @@ class AuthorizationRequests:
         return user
 
     def purge_expired(self) -> int:
-        """Delete the requests that nobody answered in time; how many they were."""
+        """Delete expired requests and return their number."""
         is_expired = ChatRequest.created_at <= self._now() - REQUEST_TIMEOUT
         return int(ChatRequest.delete().where(is_expired).execute())
 
     def _evict_oldest(self) -> None:
-        """Of those that no session began, first: a flood must neither keep people out nor reach who is logged in."""
+        """Delete the oldest requests, those without a session first: a flood must neither block new requests nor evict
+        those of logged-in users.
+        """
         oldest = self._open().order_by(ChatRequest.session.is_null(False), ChatRequest.id).limit(_EVICTED_AT_ONCE)
         ChatRequest.delete().where(ChatRequest.id.in_([request.id for request in oldest])).execute()
 
@@ -126,7 +128,7 @@ class AuthorizationRequests:
 
 
 def new_secret() -> str:
-    """43 characters of base64url from the system's random source."""
+    """Return 43 random characters of base64url."""
     return secrets.token_urlsafe(_SECRET_BYTES)
 
 

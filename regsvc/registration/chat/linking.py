@@ -1,7 +1,7 @@
-"""Linking a chat account from the first click to the finished link.
+"""Linking of a chat account: authorization request, callback and link.
 
-A player is sent to the provider with a state of ours and comes back with the provider's code. Everything about who may
-finish what stands in `chat_requests`, everything about whose account it then is in `chat`.
+A player is sent to the provider with our state and returns with the provider's code. `auth_requests` decides which
+client may finish which request, `regsvc.users.chat_links` which user gets the account.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,13 +24,13 @@ from regsvc.registration.chat.unlinking import ChatUnlinking, UnlinkProof
 from regsvc.users.chat_links import ChatAccount, ChatLinks
 
 _MAX_CONCURRENT: Final = 32
-"""Players whom the provider is asked about at a time: one that hangs must not pile them up."""
+"""Callbacks waiting for the provider at a time: a hanging provider must not let them pile up."""
 _MAX_CODE_LENGTH: Final = 2048
 
 
 @dataclass(frozen=True)
 class LinkStart:
-    """Where the player goes, and what claims the link that comes of it. Both carry secrets."""
+    """The provider's URL for the player, and the token that claims the resulting link. Both are secret."""
 
     auth_url: str = field(repr=False)
     link_token: str = field(repr=False)
@@ -38,7 +38,7 @@ class LinkStart:
 
 @dataclass(frozen=True)
 class AuthorizationResponse:
-    """What the provider sent the browser back with; `error` is its word for why there is no code."""
+    """The provider's authorization response (RFC 6749, 4.1.2); `error` is set where there is no code."""
 
     state: str | None = field(default=None, repr=False)
     code: str | None = field(default=None, repr=False)
@@ -47,7 +47,7 @@ class AuthorizationResponse:
 
 @dataclass(frozen=True)
 class LinkResult:
-    """A proven account; `is_claimed`: it is a user's already, and waits for nobody."""
+    """A linked account; `is_claimed`: whether a user has it already."""
 
     account: ChatAccount
     is_claimed: bool
@@ -55,14 +55,14 @@ class LinkResult:
 
 @dataclass(frozen=True)
 class ChatStatus:
-    """Whether something is linked; `account` only for those who may see it."""
+    """Whether an account is linked; `account` is None for clients that may not see it."""
 
     is_linked: bool
     account: ChatAccount | None = None
 
 
 class ChatLinking:
-    """What the chat routes do."""
+    """Implements the chat routes."""
 
     def __init__(
         self,
@@ -87,19 +87,19 @@ class ChatLinking:
         self._pending = 0
 
     async def begin(self, username: str | None, session: VerifiedSession | None, caller: Caller) -> LinkStart:
-        """A new authorization request. Raises `RateLimited`.
+        """Create an authorization request. Raises `RateLimited`.
 
-        Begun with the owner's own session, the link will be his at once; otherwise it waits to be claimed.
+        With the owner's own session the link is claimed at once; otherwise it stays unclaimed at first.
         """
         self._limits.hit("chat.begin", caller.limit_key, self._limits_per_client)
         is_owners = session is not None and (username is None or username.lower() == session.username.lower())
         return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
 
     async def finish(self, response: AuthorizationResponse, initiator: Initiator, caller: Caller) -> LinkResult:
-        """The player is back. The state is used up, whatever comes of it, unless another one than its starter shows it.
+        """Finish an authorization request. The state is spent in any case, except when shown by another initiator.
 
         Raises `InvalidState`, `ChatDenied`, `ProviderUnavailable`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField`
-        where there is no code, and `Overloaded` with the state unspent.
+        without a code, and `Overloaded`, which leaves the state unspent.
         """
         with self._reserve_slot():
             redeemed = await self._worker.run(self._redeem, response.state, initiator)
@@ -107,18 +107,18 @@ class ChatLinking:
             return await self._worker.run(self._store, account, redeemed, caller)
 
     async def find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
-        """What may be told of this name to whoever shows this session and these link tokens.
+        """Return as much of the name's status as this session and these link tokens may see.
 
-        An unclaimed link counts as linked for whoever holds its token, unless the name has an account linked already.
+        An unclaimed link counts as linked for a client with its token, unless the name has a linked account already.
         """
         return await self._worker.run(self._find_status, username, session, tokens)
 
     async def claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
-        """Give an unclaimed link to the user who just logged in. Raises `LinkTokenInvalid` and `ChatAccountTaken`."""
+        """Claim an unclaimed link for the user who just logged in. Raises `LinkTokenInvalid` and `ChatAccountTaken`."""
         return await self._worker.run(self._claim, username, link_token, caller)
 
     async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
-        """See `ChatUnlinking.unlink`."""
+        """Remove a link; see `ChatUnlinking.unlink`."""
         await self._unlinking.unlink(username, proof, session, caller)
 
     def _begin(self, session_jti: str | None) -> LinkStart:
@@ -171,7 +171,7 @@ class ChatLinking:
 
 
 class NoChat:
-    """What the chat routes do where no platform is set."""
+    """Implements the chat routes where no platform is configured."""
 
     async def begin(self, username: str | None, session: VerifiedSession | None, caller: Caller) -> LinkStart:
         raise NotEnabled
@@ -193,7 +193,7 @@ Chat = ChatLinking | NoChat
 
 
 def _extract_code(response: AuthorizationResponse) -> str:
-    """What is to be exchanged. Raises what the provider's error means."""
+    """Return the authorization code. Raises the refusal for the provider's error."""
     if response.error == "access_denied":
         raise ChatDenied
     if response.error is not None:

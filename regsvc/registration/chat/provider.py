@@ -1,6 +1,6 @@
-"""Chat providers: where a player proves which chat account is his (OAuth 2.0, RFC 6749, with PKCE, RFC 7636).
+"""Chat providers: players prove which chat account is theirs (OAuth 2.0, RFC 6749, with PKCE, RFC 7636).
 
-Discord is a description with its usual addresses filled in; any other provider is described by the config.
+Discord's addresses are built in; any other provider is described by the config.
 """
 
 import base64
@@ -42,10 +42,10 @@ _ERROR_CODE: Final = re.compile(r"[a-z_]{1,40}")  # RFC 6749 5.2
 
 @dataclass(frozen=True)
 class ProviderDescription:
-    """How to talk to a provider. `guild_id` empty: membership is not asked for; `role_ids` empty: any role will do.
+    """Endpoints and credentials of a provider. `guild_id` empty: membership is not checked; `role_ids` empty: any role.
 
-    `takes_secret_in_body`: whether the application proves itself in the body of the token request, and not in its
-    `Authorization` header, as providers that follow the standard understand it.
+    `takes_secret_in_body`: whether the client secret is sent in the body of the token request instead of the
+    `Authorization` header, which the standard prescribes.
     """
 
     platform: str
@@ -64,12 +64,12 @@ class ProviderDescription:
 
     @property
     def member_url(self) -> str:
-        """Where Discord tells what the player is in the guild; it lies below the profile."""
+        """URL of the player's membership in the Discord guild, below the profile."""
         return f"{self.profile_url}/guilds/{quote(self.guild_id, safe='')}/member"
 
 
 def describe_provider(chat: ChatSection, base_url: str) -> ProviderDescription:
-    """The provider of the config, whose `platform` is not empty. What it leaves empty is as Discord has it."""
+    """Return the configured provider; `chat.platform` must not be empty. Empty keys have Discord's values."""
     is_discord = chat.platform == "discord"
     discord_scopes = f"{_DISCORD_SCOPE} {_DISCORD_MEMBER_SCOPE}" if chat.guild_id else _DISCORD_SCOPE
     return ProviderDescription(
@@ -90,10 +90,10 @@ def describe_provider(chat: ChatSection, base_url: str) -> ProviderDescription:
 
 
 class ChatProvider:
-    """Sends players to a provider, and asks it who came back. For the event loop; nothing it learns is stored."""
+    """Client of a provider. For the event loop; tokens and codes are not stored."""
 
     def __init__(self, description: ProviderDescription, timeout: timedelta) -> None:
-        """`timeout`: for everything that is asked about one player together."""
+        """`timeout`: for all requests about one player together."""
         self._description = description
         self._timeout = timeout
 
@@ -102,7 +102,7 @@ class ChatProvider:
         return self._description.platform
 
     def authorization_url(self, state: str, verifier: str) -> str:
-        """Where the player's browser is sent, to come back with the state and a code."""
+        """Return the URL for the player's browser, which returns with the state and a code."""
         described = self._description
         asked = {
             "response_type": "code",
@@ -132,7 +132,7 @@ class ChatProvider:
         return account
 
     async def _redeem(self, client: "_ProviderClient", code: str, verifier: str) -> str:
-        """The access token that the code is exchanged for; nobody keeps it."""
+        """Exchange the code for an access token, which is not kept."""
         described = self._description
         form = {
             "grant_type": "authorization_code",
@@ -154,7 +154,7 @@ class ChatProvider:
         return token
 
     async def _check_membership(self, client: "_ProviderClient", credentials: Mapping[str, str]) -> None:
-        """404 is Discord's word for a guild that the player is not in."""
+        """Raises `ChatNotMember`. Discord responds with 404 where the player is not in the guild."""
         response = await client.get("membership", self._description.member_url, credentials)
         if response.status == 404:
             raise ChatNotMember("not_in_guild")
@@ -170,10 +170,10 @@ class ChatProvider:
 class _ProviderResponse:
     """The provider's response to a request: a status, and the JSON object of its body, empty unless there was one.
 
-    `account` is what the request was about, for the log.
+    `subject` is what the request was about, for the log.
     """
 
-    account: str
+    subject: str
     status: int
     fields: Mapping[str, Any] = field(repr=False)
 
@@ -184,7 +184,7 @@ class _ProviderResponse:
     def unusable(self) -> ProviderUnavailable:
         """Return the error for a response that lacks what was asked for, and log it for the host."""
         if self.is_ok:
-            log.warning("the chat provider's answer about the %s lacks what it should have", self.account)
+            log.warning("the chat provider's answer about the %s lacks what it should have", self.subject)
         return ProviderUnavailable()
 
 
@@ -194,29 +194,29 @@ class _ProviderClient:
     def __init__(self, http: HttpClient) -> None:
         self._http = http
 
-    async def get(self, account: str, url: str, headers: Mapping[str, str]) -> _ProviderResponse:
+    async def get(self, subject: str, url: str, headers: Mapping[str, str]) -> _ProviderResponse:
         """Send a GET request. Raises `ProviderUnavailable` when no response comes in time."""
-        return await self._read(account, self._http.get(url, {**headers, **_ACCEPT}))
+        return await self._read(subject, self._http.get(url, {**headers, **_ACCEPT}))
 
     async def post(
-        self, account: str, url: str, form: Mapping[str, str], headers: Mapping[str, str]
+        self, subject: str, url: str, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _ProviderResponse:
         """Send a form. Raises `ProviderUnavailable` when no response comes in time."""
         headers = {**headers, **_ACCEPT, "Content-Type": "application/x-www-form-urlencoded"}
-        return await self._read(account, self._http.post(url, headers, urlencode(form).encode()))
+        return await self._read(subject, self._http.post(url, headers, urlencode(form).encode()))
 
-    async def _read(self, account: str, request: Awaitable[Response]) -> _ProviderResponse:
+    async def _read(self, subject: str, request: Awaitable[Response]) -> _ProviderResponse:
         try:
             response = await request
         except NoResponse as error:
-            log.warning("the chat provider gave no answer about the %s: %s", account, error)
+            log.warning("the chat provider gave no answer about the %s: %s", subject, error)
             raise ProviderUnavailable from None
         fields = _parse_object(response.body)
         if response.status != 200:
             code = str(fields.get("error", ""))
             named = f" ({code})" if _ERROR_CODE.fullmatch(code) else ""
-            log.warning("the chat provider answered %d about the %s%s", response.status, account, named)
-        return _ProviderResponse(account, response.status, fields)
+            log.warning("the chat provider answered %d about the %s%s", response.status, subject, named)
+        return _ProviderResponse(subject, response.status, fields)
 
 
 def _parse_object(body: bytes) -> Mapping[str, Any]:
@@ -229,18 +229,21 @@ def _parse_object(body: bytes) -> Mapping[str, Any]:
 
 
 def code_challenge(verifier: str) -> str:
-    """What the provider learns of the verifier first (RFC 7636, S256)."""
+    """Return the PKCE challenge of a verifier (RFC 7636, S256)."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode("ascii")).digest()).rstrip(b"=").decode("ascii")
 
 
 def _basic(client_id: str, client_secret: str) -> str:
-    """RFC 6749 2.3.1: both are form-encoded first. A space as %20, for there are servers that do not know it as +."""
+    """Return the `Authorization` header (RFC 6749, 2.3.1): both values are form-encoded first.
+
+    A space becomes %20, because some servers do not decode +.
+    """
     both = f"{quote(client_id, safe='')}:{quote(client_secret, safe='')}"
     return f"Basic {base64.b64encode(both.encode('ascii')).decode('ascii')}"
 
 
 def _read_account(described: ProviderDescription, response: "_ProviderResponse") -> ChatAccount:
-    """Raises `ProviderUnavailable` for a profile without a usable id."""
+    """Return the account in a profile. Raises `ProviderUnavailable` for one without a usable id."""
     profile = response.fields
     account_id = _text(_find(profile, described.id_field))
     if not response.is_ok or account_id is None or not _ACCOUNT_ID.fullmatch(account_id):
@@ -259,7 +262,7 @@ def _read_account(described: ProviderDescription, response: "_ProviderResponse")
 
 
 def _find(profile: Mapping[str, Any], path: str) -> object:
-    """The value of a field; dots lead into objects inside. None: there is none."""
+    """Return the value of a field, or None; dots in the path separate nested fields."""
     value: object = profile
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -267,13 +270,13 @@ def _find(profile: Mapping[str, Any], path: str) -> object:
 
 
 def _text(value: object) -> str | None:
-    """Providers write ids as numbers and as texts; None for everything else."""
+    """Return an id or name as text; None for values that are neither text nor integer."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= 64:
         return str(value)
     return value if isinstance(value, str) else None
 
 
 def _name(value: object) -> str | None:
-    """A name on one line, shortened to what the database takes."""
+    """Return a name on one line, cut to the column's length, or None."""
     words = " ".join(clean(_text(value) or "").split())
     return words[:_LONGEST_NAME] or None

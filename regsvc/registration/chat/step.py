@@ -1,4 +1,4 @@
-"""The chat account as a step of the registration: required or welcome, and claimed with the user it is for."""
+"""Chat link as a step of the registration, required or optional, claimed with the new user."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ class ChatStep(RegistrationStep):
         self._is_required = is_required
 
     def check(self, application: Application) -> None:
-        """Raises `ChatLinkRequired`, `LinkTokenInvalid` for a dead token that was shown, and `ChatAccountTaken`."""
+        """Raises `ChatLinkRequired`, `LinkTokenInvalid` for an expired token in the request, and `ChatAccountTaken`."""
         account = self._links.find_unclaimed(_tokens(application))
         if account is None:
             self._refuse_missing(application)
@@ -25,7 +25,7 @@ class ChatStep(RegistrationStep):
             self._links.require_free(account)
 
     def redeem(self, application: Application, user_id: int) -> bool:
-        """Claim the link for the new user. Raises the same."""
+        """Claim the link for the new user. Raises as `check` does."""
         user = User.get_by_id(user_id)
         try:
             self._links.claim(_tokens(application), user, Actor(user.username, user.registration_ip))
@@ -41,5 +41,5 @@ class ChatStep(RegistrationStep):
 
 
 def _tokens(application: Application) -> Sequence[str]:
-    """A token that was shown on purpose counts alone."""
+    """Return the token in the request or, without one, the tokens of the browser's cookie."""
     return application.browser_link_tokens if application.link_token is None else [application.link_token]

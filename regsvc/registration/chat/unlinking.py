@@ -1,4 +1,4 @@
-"""Taking a chat link back: by a token, by the password, by a mailed code, or before anybody has claimed it."""
+"""Removal of chat links: by access token, password or mailed code, or by link token while unclaimed."""
 
 from dataclasses import dataclass, field
 
@@ -25,12 +25,12 @@ from regsvc.database.models import BANNED, User
 from regsvc.users.chat_links import ChatLinks
 
 _UNUSED_ADDRESS = "@"
-"""What no user has: a code for an unknown name is looked up as one for a known name is."""
+"""An address that no user has, so that an unknown name takes the same lookup as a known one."""
 
 
 @dataclass(frozen=True)
 class UnlinkProof:
-    """What a request without a token shows instead; the first that is there counts.
+    """Proof of a request without an access token; the first field that is set counts.
 
     `totp` goes with the password, where the player has a second factor.
     """
@@ -42,7 +42,7 @@ class UnlinkProof:
 
 
 class ChatUnlinking:
-    """Ends links. A banned user's stays his: else the same person would come back under another name."""
+    """Removes links. A banned user's link stays: otherwise the same person could register again under another name."""
 
     def __init__(
         self, database: Database, worker: Worker, links: ChatLinks, checker: PasswordChecker, codes: VerificationCodes
@@ -54,10 +54,10 @@ class ChatUnlinking:
         self._codes = codes
 
     async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
-        """End the link of this name, or with a link token the unclaimed link it opens.
+        """Remove the link of this name, or the unclaimed link of a link token.
 
-        Raises `ProofRequired`, `BadCredentials`, `TotpRequired`, `RateLimited`, `InvalidCode`, `LinkTokenInvalid`; and
-        to whoever has proven enough `ChatNotLinked`, `Banned`, and to admins `UserNotFound`.
+        Raises `ProofRequired`, `BadCredentials`, `TotpRequired`, `RateLimited`, `InvalidCode`, `LinkTokenInvalid`; only
+        after sufficient proof `ChatNotLinked` and `Banned`; and for admins `UserNotFound`.
         """
         run = self._worker.run
         if session is not None and (session.is_admin or session.username.lower() == username.lower()):
@@ -100,7 +100,7 @@ class ChatUnlinking:
         with self._database.atomic():
             user = _find_user(username)
             self._codes.redeem(_proven_address(user), "unlink", code)
-            if user is None:  # nobody's address has a code
+            if user is None:  # a code was issued for the unused address
                 raise InvalidCode
             self._unlink_own(user, caller)
 
@@ -120,7 +120,7 @@ def _find_user(username: str) -> User | None:
 
 
 def _proven_address(user: User | None) -> str:
-    """The address whose code proves this user."""
+    """Return the user's verified address, or `_UNUSED_ADDRESS`."""
     if user is None or user.email_key is None or not user.is_email_verified:
         return _UNUSED_ADDRESS
     return str(user.email_key)

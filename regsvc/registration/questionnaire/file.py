@@ -1,6 +1,6 @@
-"""Reading the questionnaire's file (TOML; `conf/questionnaire.toml` is a sample). It is read once, at the start.
+"""Reader of the questionnaire's file (TOML; `conf/questionnaire.toml` is a sample), read once at the start.
 
-Every problem is found before anything starts, each a sentence with the file, the question and what to do.
+Every problem is reported before anything starts: a sentence with the file, the question and what to do.
 """
 
 import difflib
@@ -34,7 +34,7 @@ _MISSING: Final = object()
 
 
 class FileTable:
-    """`where` begins every sentence about this table; `problems` is shared by all tables of a file."""
+    """A TOML table. `where` begins every sentence about it; `problems` is shared by all tables of a file."""
 
     def __init__(self, values: dict[str, object], where: str, problems: list[str]) -> None:
         self._values = values
@@ -42,7 +42,7 @@ class FileTable:
         self.problems = problems
 
     def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        """A whole number between two bounds, both included; without a default it must be there."""
+        """Return an integer between two bounds, both included; required without a default."""
         value = self._values.get(key, default)
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
@@ -51,6 +51,7 @@ class FileTable:
         return low
 
     def flag(self, key: str, default: bool) -> bool:
+        """Return a boolean."""
         value = self._values.get(key, default)
         if isinstance(value, bool):
             return value
@@ -58,7 +59,7 @@ class FileTable:
         return default
 
     def choice(self, key: str, allowed: Iterable[str]) -> str | None:
-        """One of these texts. It must be there; else None."""
+        """Return one of these texts. It is required; None after a complaint."""
         value = self._values.get(key)
         if isinstance(value, str) and value in allowed:
             return value
@@ -66,11 +67,11 @@ class FileTable:
         return None
 
     def line(self, key: str, longest: int) -> str:
-        """A text in one language, "" if it is not there."""
+        """Return a text in one language, or "" if it is missing."""
         return self._text(key, self._values.get(key, ""), longest, may_be_empty=True)
 
     def words(self, key: str, longest: int, default: TranslatedText | None = None) -> TranslatedText:
-        """A text in one language, or a table of texts by language; without a default it must be there."""
+        """Return a text in one language or a table of texts by language; required without a default."""
         value = self._values.get(key, _MISSING)
         if value is _MISSING and default is not None:
             return default
@@ -84,7 +85,7 @@ class FileTable:
         )
 
     def tables(self, key: str, at_least: int, at_most: int) -> Iterator["FileTable"]:
-        """The tables under the headings `[[key]]`; sentences call the first one "key 1"."""
+        """Yield the tables under the headings `[[key]]`; sentences call the first one "key 1"."""
         value = self._values.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             self.complain(key, f"each {key} needs a heading of its own, in double brackets")
@@ -95,7 +96,7 @@ class FileTable:
             yield FileTable(item, f"{self.where}, {key} {place}", self.problems)
 
     def refuse_others(self, known: Iterable[str], explain: Callable[[str], str | None] = lambda key: None) -> None:
-        """Complain about every key that is none of these; `explain` may know why somebody wrote it."""
+        """Complain about every unknown key; `explain` may return why it is wrong here."""
         for key in self._values:
             if key in known:
                 continue
@@ -104,7 +105,7 @@ class FileTable:
             self.complain(key, explain(key) or f"there is no such key here; {guess}")
 
     def complain(self, key: str, reason: str) -> None:
-        """Note what is wrong with a key, and what to do; the value is shown where it is a short one."""
+        """Add a problem: what is wrong with a key and what to do. The value is shown if it is a scalar."""
         value = self._values.get(key)
         is_short = isinstance(value, str | int | float | bool)
         shown = f" = {_shorten(to_toml(value))}" if is_short else ""
@@ -158,7 +159,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def load_questionnaire(file: Path, pass_score: int) -> Questionnaire:
-    """The questions in the file. Raises `ConfigError` with every problem found."""
+    """Return the questionnaire in the file. Raises `ConfigError` with every problem found."""
     problems: list[str] = []
     root = FileTable(_read(file), str(file), problems)
     root.refuse_others(("question",))
@@ -169,8 +170,8 @@ def load_questionnaire(file: Path, pass_score: int) -> Questionnaire:
     problems += _list_repeated_ids(questions, file)
     if not problems and questionnaire.max_score < pass_score:
         problems.append(
-            f"{file}: nobody could pass: the questions bring {questionnaire.max_score} points at most, and "
-            f"questionnaire.pass_score is {pass_score}; give right answers more points, or lower it."
+            f"{file}: passing is impossible: the questions bring {questionnaire.max_score} points at most, and "
+            f"questionnaire.pass_score is {pass_score}; give right answers more points or lower it."
         )
     if problems:
         raise ConfigError(problems)
@@ -181,26 +182,26 @@ def _read(file: Path) -> dict[str, object]:
     if reason := unreadable_reason(file):
         raise ConfigError([f"[questionnaire] file: {reason}."])
     if file.stat().st_size > _MAX_FILE:
-        raise ConfigError([f"{file}: this is too long for a questionnaire; 1 MiB is enough for everybody."])
+        raise ConfigError([f"{file}: the file is too large; a questionnaire may have up to 1 MiB."])
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise ConfigError([f"{file}: this is not UTF-8 text; save it as UTF-8."]) from None
+        raise ConfigError([f"{file}: the file is not UTF-8 text; save it as UTF-8."]) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError([f"{file}: this is not proper TOML: {error}; mend that line."]) from None
+        raise ConfigError([f"{file}: the file is not valid TOML: {error}; fix that line."]) from None
 
 
 def _list_repeated_ids(questions: tuple[Question, ...], file: Path) -> list[str]:
     times = Counter(question.id for question in questions)
     return [
-        f"{file}: question {number}: this id is given {count} times; give each question one of its own."
+        f"{file}: question {number}: this id is used {count} times; give each question its own id."
         for number, count in times.items()
         if count > 1
     ]
 
 
 def _read_question(table: FileTable, file: Path, place: int) -> Question | None:
-    """None where something is wrong with it; at least one problem is noted then."""
+    """Return the question, or None after adding at least one problem."""
     before = len(table.problems)
     table.where = f"{file}: [[question]] number {place}"
     number = table.integer("id", 1, _MAX_ID)
@@ -216,7 +217,7 @@ def _read_question(table: FileTable, file: Path, place: int) -> Question | None:
 
 
 def _explain(key: str) -> str | None:
-    """For a key that only another kind of question has; None for one that none has."""
+    """Explain a key that belongs to other types of questions; None for an unknown key."""
     kinds = [kind for kind, keys in _KEYS.items() if key in keys]
     return f"only questions of the type {' and '.join(kinds)} have it; remove it" if kinds else None
 
@@ -237,7 +238,7 @@ def _read_choice(table: FileTable, number: int, kind: str) -> ChoiceQuestion:
 
 
 def _read_bounds(table: FileTable, most: int) -> tuple[int, int]:
-    """How many of `most` options may be chosen."""
+    """Return the minimum and maximum number of selections among `most` options."""
     low = table.integer("min_selections", 1, most, default=1)
     return low, table.integer("max_selections", low, most, default=most)
 

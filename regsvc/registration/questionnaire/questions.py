@@ -1,8 +1,8 @@
-"""The questionnaire: its questions, the rules that answers obey, and the points they are worth.
+"""The questionnaire: questions, validation of answers, and points.
 
-Points are added up over all questions; wrong choices may cost some, but nobody ends below 0. An answer in words has
-points once somebody (or `regsvc.registration.questionnaire.scorer`) has judged it. Until then the doubt is the
-applicant's: the answers pass if they could still reach the pass score, and a person has to read them.
+Points are added up over all questions; wrong choices may cost points, but the total is never below 0. A text answer
+gets points from `regsvc.registration.questionnaire.scorer` or from an admin who reads it. Until then the applicant has
+the benefit of the doubt: the answers pass if they can still reach the pass score, and an admin has to read them.
 """
 
 from abc import ABC, abstractmethod
@@ -19,13 +19,13 @@ QuestionType = Literal["single_choice", "multiple_choice", "text"]
 
 @dataclass(frozen=True)
 class TranslatedText:
-    """One text of the host's, in one language or in several; never without any."""
+    """A text by the host, in at least one language."""
 
     by_language: Mapping[str, str]
-    """By tag in lower case; "" is the text of all languages."""
+    """Texts by lower-case language tag; "" is for all languages."""
 
     def in_language(self, language: str) -> str:
-        """The text in this language, else in English, else the one that was written first."""
+        """Return the text in this language, else in English, else the first one in the file."""
         known = self.by_language
         tag = find_language(known, language) or (FALLBACK if FALLBACK in known else next(iter(known)))
         return known[tag]
@@ -36,7 +36,7 @@ EMPTY_TEXT = TranslatedText({"": ""})
 
 @dataclass(frozen=True)
 class Answer:
-    """What somebody gave for one question, as it came."""
+    """The answer to one question, as received."""
 
     type: str | None = None
     selected_option_ids: tuple[int, ...] = ()
@@ -45,20 +45,20 @@ class Answer:
 
 @dataclass(frozen=True)
 class ScoredAnswer:
-    """An answer that obeys the rules. One that was left out has neither options nor text, and no points."""
+    """A valid answer. A skipped one has neither options nor text, and no points."""
 
     question: "Question"
     options: "tuple[Option, ...]" = ()
     text: str = ""
     points: int | None = 0
-    """None: somebody has to read the text."""
+    """None: an admin has to read the text."""
     note: str = ""
-    """What the one who judged it says about it."""
+    """The scorer's reason, or empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question(ABC):
-    """What all kinds of questions share. `id` is the host's own number, which stays when questions move."""
+    """Base class of questions. `id` is the host's number, which stays when questions are reordered."""
 
     id: int
     text: TranslatedText
@@ -71,11 +71,11 @@ class Question(ABC):
     @property
     @abstractmethod
     def max_points(self) -> int:
-        """The most that an answer can bring; below 0 where every answer costs something."""
+        """Most points an answer can bring; below 0 where every answer costs points."""
 
     @abstractmethod
     def evaluate(self, answer: Answer) -> ScoredAnswer:
-        """The answer by this question's rules. Raises `InvalidAnswer`."""
+        """Validate and score the answer. Raises `InvalidAnswer`."""
 
     def _skipped(self) -> ScoredAnswer:
         if self.is_required:
@@ -85,7 +85,7 @@ class Question(ABC):
 
 @dataclass(frozen=True)
 class Option:
-    """One of several answers to choose from, and the points it brings or costs."""
+    """An option with the points it brings or costs."""
 
     text: TranslatedText
     score: int
@@ -93,7 +93,7 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceQuestion(Question):
-    """Options to choose from; the id of an option is its place, from 0. The bounds hold for who chooses at all."""
+    """Options to choose from, whose ids are their positions from 0. The bounds apply unless the question is skipped."""
 
     options: tuple[Option, ...]
     is_single: bool
@@ -107,7 +107,7 @@ class ChoiceQuestion(Question):
     @property
     def max_points(self) -> int:
         scores = sorted((option.score for option in self.options), reverse=True)
-        by_count = list(accumulate(scores, initial=0))  # of the best so many
+        by_count = list(accumulate(scores, initial=0))  # by_count[n]: points of the n best options
         best = max(by_count[self.min_selections : self.max_selections + 1])
         return best if self.is_required else max(best, 0)
 
@@ -134,9 +134,9 @@ class ChoiceQuestion(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class TextQuestion(Question):
-    """An answer in words. Lengths are in characters, without white space around, and hold for who answers at all.
+    """A question with a text answer. Lengths are in characters, stripped, and apply unless the question is skipped.
 
-    `max_score` 0: it brings no points, and is there for the one who reads it. `scoring_rule` says what earns points.
+    `max_score` 0: it brings no points, and admins read the answer. `scoring_rule` describes what earns points.
     """
 
     min_length: int
@@ -167,13 +167,13 @@ class TextQuestion(Question):
         return ScoredAnswer(self, text=text, points=None)
 
     def _tidy(self, text: str) -> str:
-        """Line ends are of one kind; where one line was asked for, there is one."""
+        """Normalize line ends, or join lines where the question takes only one."""
         return "\n".join(text.splitlines()).strip() if self.is_multiline else " ".join(text.split())
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All answers of one submission, one for each question in its order, and what follows from them."""
+    """The answers of one submission, one per question in order, and their result."""
 
     answers: tuple[ScoredAnswer, ...]
     max_score: int
@@ -181,31 +181,31 @@ class Evaluation:
 
     @property
     def score(self) -> int:
-        """The points known so far."""
+        """Points so far, without unread answers."""
         return max(0, self._known_points)
 
     @property
     def unread(self) -> tuple[ScoredAnswer, ...]:
-        """The answers that nobody has judged."""
+        """Answers not scored yet."""
         return tuple(answer for answer in self.answers if answer.points is None)
 
     @property
     def open_points(self) -> int:
-        """The most that the unread answers can still bring."""
+        """Most points that the unread answers can still bring."""
         return sum(answer.question.max_points for answer in self.unread)
 
     @property
     def is_passed(self) -> bool:
-        """Whether somebody may register with it: the pass score is reached, or still can be."""
+        """Whether the pass score is reached or still can be, so that the applicant may register."""
         return max(0, self._known_points + self.open_points) >= self.pass_score
 
     @property
     def requires_review(self) -> bool:
-        """Whether somebody has to read it before the applicant may play. Where all is lost, nobody has to."""
+        """Whether an admin has to read answers before the applicant may play; False for a failed submission."""
         return self.is_passed and bool(self.unread)
 
     def with_points(self, scored: Mapping[int, ScoredAnswer]) -> "Evaluation":
-        """The same with these answers, by the id of their question, in the place of theirs."""
+        """Return a copy with these answers, by question id, in place of the old ones."""
         return replace(self, answers=tuple(scored.get(answer.question.id, answer) for answer in self.answers))
 
     @property
@@ -215,14 +215,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Questionnaire:
-    """The questions in their order, each with an id of its own, and the points it takes to pass."""
+    """The questions in order, with unique ids, and the points needed to pass."""
 
     questions: tuple[Question, ...]
     pass_score: int
 
     @property
     def max_score(self) -> int:
-        """The most points anybody can have."""
+        """Most points that can be reached."""
         return max(0, sum(question.max_points for question in self.questions))
 
     @property
@@ -231,15 +231,15 @@ class Questionnaire:
 
     @property
     def languages(self) -> frozenset[str]:
-        """The tags that the questions are written in, each at least in part."""
+        """Tags of the languages in which at least one question is written."""
         return frozenset(tag for question in self.questions for tag in question.text.by_language if tag)
 
     def pick_language(self, requested: str | None, accept_language: str | None, default: str) -> str:
-        """The language to ask in; see `regsvc.core.i18n.pick_language`."""
+        """Return the language to ask in; see `regsvc.core.i18n.pick_language`."""
         return pick_language(self.languages, requested, accept_language, default)
 
     def evaluate(self, answers: Mapping[str, Answer]) -> Evaluation:
-        """The answers, by the id of their question as text. Raises `InvalidAnswer` for the first that breaks a rule."""
+        """Evaluate answers, keyed by question id as text. Raises `InvalidAnswer` for the first invalid one."""
         known = {str(question.id) for question in self.questions}
         for key in answers:
             if key not in known:

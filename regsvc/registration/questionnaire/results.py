@@ -1,7 +1,7 @@
-"""Questionnaires that were answered, kept as rows. Who answered shows a token; what it stands for is ours alone.
+"""Stored results of questionnaires. The client gets a token; the result itself stays in the database.
 
-The token is derived from its row (`regsvc.auth.derived_secrets`) and good once, for a while. The registration that
-shows it takes the row over: from then on it is the user's, and stays for the review.
+The token is derived from its row (`regsvc.auth.derived_secrets`) and can be redeemed once before it expires. The
+registration that redeems it assigns the row to the new user, where it stays for the review.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _PURGE_BATCH: Final = 1000
 
 @dataclass(frozen=True)
 class SavedResult:
-    """The token of a result just kept, and until when it is good."""
+    """The token of a new result and its validity."""
 
     token: str
     submitted_at: datetime
@@ -33,15 +33,15 @@ class SavedResult:
 
 
 class QuestionnaireResults:
-    """The rules of results; every method works inside the caller's transaction. `valid`: how long a token is good."""
+    """Stores results. Every method works inside the caller's transaction. `valid`: how long a token can be redeemed."""
 
     def __init__(self, secrets: DerivedSecrets, now: Clock, valid: timedelta) -> None:
         self._secrets = secrets
         self._now = now
         self._valid = valid
 
-    def keep(self, evaluation: Evaluation, answers: Sequence[AnsweredQuestion], summary: str) -> SavedResult:
-        """A new result, nobody's yet. One that did not pass is kept, too: its token says why it is refused."""
+    def save(self, evaluation: Evaluation, answers: Sequence[AnsweredQuestion], summary: str) -> SavedResult:
+        """Save a result without a user. A failed one is saved too, so that its token is refused with the reason."""
         moment = self._now()
         row = StoredQuestionnaire.create(
             nonce=new_nonce(),
@@ -58,7 +58,7 @@ class QuestionnaireResults:
         return SavedResult(self._secrets.link_token(row.id, row.nonce, _PURPOSE), moment, moment + self._valid)
 
     def check(self, token: str | None) -> StoredQuestionnaire:
-        """The row that could be redeemed now. Spends nothing.
+        """Return the row that the token can redeem now, without redeeming it.
 
         Raises `QuestionnaireRequired` for a token that is missing, unknown, expired or used, and `QuestionnaireFailed`.
         """
@@ -72,7 +72,7 @@ class QuestionnaireResults:
         return result
 
     def redeem(self, token: str | None, user_id: int) -> StoredQuestionnaire:
-        """Spend the token: the result is this user's. Raises as `check` does, also for who comes second."""
+        """Redeem the token for this user. Raises as `check` does, also when another request redeemed it first."""
         row = self.check(token)
         is_free = (StoredQuestionnaire.id == row.id) & StoredQuestionnaire.user.is_null()
         if not StoredQuestionnaire.update(user=user_id, expires_at=None).where(is_free).execute():
@@ -80,7 +80,7 @@ class QuestionnaireResults:
         return row
 
     def find_of(self, user_id: int) -> QuestionnaireResult | None:
-        """What this user answered; None: nothing, because nobody asked."""
+        """Return the user's result, or None."""
         row = StoredQuestionnaire.get_or_none(StoredQuestionnaire.user == user_id)
         if row is None:
             return None
@@ -96,12 +96,12 @@ class QuestionnaireResults:
         )
 
     def purge_expired(self) -> int:
-        """Delete what expired unused, and what belonged to a user deleted by SQL; how many they were."""
+        """Delete expired results and those of users deleted with SQL; return their number."""
         expired = StoredQuestionnaire.delete().where(StoredQuestionnaire.expires_at < self._now()).execute()
         return int(expired) + self._purge_orphans()
 
     def _purge_orphans(self) -> int:
-        """Looked for without a lock, for there are hardly ever any."""
+        """Delete results of deleted users; selected without a lock first, because there rarely are any."""
         user_id = StoredQuestionnaire._meta.fields["user"]
         orphans = (
             StoredQuestionnaire.select(StoredQuestionnaire.id)
@@ -115,12 +115,12 @@ class QuestionnaireResults:
         return self._secrets.is_link_token(token, row.id, row.nonce, _PURPOSE)
 
     def _is_redeemable(self, row: StoredQuestionnaire) -> bool:
-        """Whether nobody has registered with it and nobody was too slow to."""
+        """Whether the result has neither been redeemed nor expired."""
         return row.expires_at is not None and bool(row.expires_at > self._now())
 
 
 def record_answer(scored: ScoredAnswer, language: str) -> AnsweredQuestion:
-    """An answer as it is kept, with the words of this language."""
+    """Return the answer as stored, with its texts in this language."""
     question = scored.question
     chosen = tuple(option.text.in_language(language) for option in scored.options)
     return AnsweredQuestion(

@@ -1,8 +1,8 @@
-"""Lets a service read answers in words: any that speaks OpenAI's chat completions (`questionnaire.scorer_*`).
+"""Scoring of text answers by a service with OpenAI's chat completions API (`questionnaire.scorer_*`).
 
-Whatever goes wrong there, a person reads the answer instead; the player never sees an error for it. The applicant's
-words reach a language model, which may be talked into anything: they travel apart from the instructions and as JSON,
-and what comes back is a number within bounds and a sentence, or it is not believed.
+When it fails, an admin reads the answer instead; the player never gets an error for it. The applicant's text reaches a
+language model and may try to manipulate it (prompt injection): it is sent apart from the instructions and as JSON, and
+a reply is accepted only if it is a number within bounds and a sentence.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _MAX_CONCURRENT: Final = 4
 _MAX_QUEUED: Final = 64
 _MAX_REASON: Final = 300
 _DEFAULT_RULE: Final = "a sensible and friendly answer to the question"
-_REJECTED_REQUEST: Final = (400, 413, 422)  # refused for what it says: the service itself is well
+_REJECTED_REQUEST: Final = (400, 413, 422)  # refused because of the request's content: the service itself works
 
 _INSTRUCTIONS: Final = """\
 You score one answer from an application to play on a game server.
@@ -49,7 +49,7 @@ _FENCED: Final = re.compile(r"```(?:json)?\s*(?P<object>\{.*\})\s*```", re.DOTAL
 
 @dataclass(frozen=True)
 class TextAnswer:
-    """An answer in words, and by what it is scored. `rule` "": the host gave none."""
+    """A text answer with its question and scoring rule. `rule` "": the host gave none."""
 
     question: str
     rule: str
@@ -59,25 +59,25 @@ class TextAnswer:
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """`points` from 0 to the answer's `max_score`; `reason` is one line, perhaps empty."""
+    """A score: `points` from 0 to the answer's `max_score`, `reason` in one line or empty."""
 
     points: int
     reason: str
 
 
 class Scorer(Protocol):
-    """Judges answers in words."""
+    """Scores text answers."""
 
     @property
     def is_available(self) -> bool:
-        """Whether there is anybody to ask at all."""
+        """Whether a scoring service is configured."""
 
     async def score(self, written: TextAnswer) -> AnswerScore | None:
-        """None: a person has to read it. Never raises, and comes back within `questionnaire.scorer_timeout`."""
+        """Return the score within `questionnaire.scorer_timeout`, or None: an admin has to read it. Never raises."""
 
 
 class NoScorer:
-    """Nobody but the admins reads answers."""
+    """No scoring service: admins read every text answer."""
 
     is_available = False
 
@@ -86,11 +86,11 @@ class NoScorer:
 
 
 class _UnusableScore(Exception):
-    """The service is well, but said nothing that could be used; `str()` says what was wrong."""
+    """The service works, but its reply cannot be used; `str()` says why."""
 
 
 class _ServiceFailed(Exception):
-    """The service is away or in trouble; `str()` says what was wrong."""
+    """The service is unavailable or reports an error; `str()` says which."""
 
 
 class _CompletionMessage(msgspec.Struct):
@@ -102,25 +102,25 @@ class _Choice(msgspec.Struct):
 
 
 class _Completion(msgspec.Struct):
-    """What we read of a completion."""
+    """The parts of a completion that are read."""
 
     choices: Annotated[list[_Choice], Meta(min_length=1)]
 
 
 class _Reply(msgspec.Struct):
-    """What the model was asked for."""
+    """The JSON object requested from the model."""
 
     score: Annotated[float, Meta(ge=0)]
     reason: str = ""
 
 
 class ChatScorer:
-    """Asks a language model. A few answers at a time; for the event loop alone."""
+    """Asks a language model, a few answers at a time. For the event loop only."""
 
     is_available = True
 
     def __init__(self, config: QuestionnaireSection, language: str, circuit_breaker: CircuitBreaker) -> None:
-        """`language`: of the reasons, which the admins read."""
+        """`language`: language of the reasons, which admins read."""
         self._url = completions_url(config.scorer_url)
         self._key = config.scorer_key
         self._model = config.scorer_model
@@ -141,7 +141,7 @@ class ChatScorer:
         except _UnusableScore as error:
             self._circuit_breaker.succeed()
             log.warning("an answer was not scored, a person has to read it: %s", error)
-        except Exception as error:  # whatever it is, the player goes on
+        except Exception as error:  # no failure may stop the player
             self._circuit_breaker.fail()
             log.warning("an answer was not scored, a person has to read it: %s", _describe(error))
         finally:
@@ -149,7 +149,7 @@ class ChatScorer:
         return None
 
     async def _request_score(self, written: TextAnswer) -> str:
-        """What the model says. Waiting for a turn and for the answer together take `questionnaire.scorer_timeout`."""
+        """Return the model's reply; waiting for a slot and for the reply share `questionnaire.scorer_timeout`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout.total_seconds()
         async with asyncio.timeout_at(deadline):
@@ -160,7 +160,7 @@ class ChatScorer:
             self._slots.release()
 
     async def _ask(self, written: TextAnswer, seconds: float) -> str:
-        """Raises `_UnusableScore`, `_ServiceFailed`, `NoResponse`, or msgspec's `DecodeError`."""
+        """Send the request. Raises `_UnusableScore`, `_ServiceFailed`, `NoResponse`, or msgspec's `DecodeError`."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -172,7 +172,7 @@ class ChatScorer:
             raise _ServiceFailed(f"the service answered HTTP {response.status}")
         content = msgspec.json.decode(response.body, type=_Completion).choices[0].message.content
         if content is None:
-            raise _UnusableScore("the model would not say anything")
+            raise _UnusableScore("the model gave no reply")
         return content
 
     def _body(self, written: TextAnswer) -> bytes:
@@ -194,22 +194,22 @@ class ChatScorer:
 
 
 def completions_url(address: str) -> str:
-    """Where completions are asked for, below the base address that services tell (`https://…/v1`), or itself that."""
+    """Return the URL for completions, given that URL or the service's base URL (`https://…/v1`)."""
     parts = urlsplit(address)
     path = parts.path.rstrip("/")
     return urlunsplit(parts._replace(path=path if path.endswith(_PATH) else path + _PATH))
 
 
 def parse_score(content: str, max_score: int) -> AnswerScore:
-    """The verdict in what a model says, alone or in a code fence. Raises `_UnusableScore`."""
+    """Return the score in a model's reply, plain or in a code fence. Raises `_UnusableScore`."""
     text = content.strip()
     fenced = _FENCED.fullmatch(text)
     try:
         reply = msgspec.json.decode(fenced["object"] if fenced else text, type=_Reply)
     except msgspec.DecodeError as error:
-        raise _UnusableScore("the service did not give the score as it was asked to") from error
+        raise _UnusableScore("the service did not reply in the requested format") from error
     if reply.score > max_score:
-        raise _UnusableScore("the service gave more points than there are")
+        raise _UnusableScore("the service gave more points than the maximum")
     printable = "".join(character if character.isprintable() else " " for character in reply.reason)
     return AnswerScore(round(reply.score), " ".join(printable.split())[:_MAX_REASON])
 
@@ -219,7 +219,7 @@ def _quote(text: str) -> str:
 
 
 def _describe(error: Exception) -> str:
-    """Without anything that the service said, or that we said to it."""
+    """Describe an error without quoting the request or the reply."""
     if isinstance(error, TimeoutError):
         return "the service took too long"
     if isinstance(error, _ServiceFailed):
@@ -227,5 +227,5 @@ def _describe(error: Exception) -> str:
     if isinstance(error, NoResponse):
         return f"the service cannot be reached: {error}"
     if isinstance(error, msgspec.DecodeError):
-        return "the service did not answer as chat completions do"
+        return "the service's reply is not a chat completion"
     return describe_exception(error)

@@ -1,4 +1,4 @@
-"""Answering the questionnaire, and registering with what came of it."""
+"""Submission of the questionnaire, and its step of the registration."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ from regsvc.users.user_details import QuestionnaireResult
 
 @dataclass(frozen=True)
 class SubmittedAnswers:
-    """What came of a submission; `token` stands for it at the registration."""
+    """Result of a submission; the registration redeems `token`."""
 
     token: str
     score: int
@@ -37,7 +37,7 @@ class SubmittedAnswers:
 
 
 class Questionnaires(ABC):
-    """What handlers ask about the questionnaire, whether there is one or not."""
+    """Interface of the questionnaire, whether there is one or not."""
 
     is_enabled: ClassVar[bool]
 
@@ -47,7 +47,7 @@ class Questionnaires(ABC):
 
     @abstractmethod
     async def submit(self, answers: Mapping[str, Answer], caller: Caller) -> SubmittedAnswers:
-        """Judge the answers, by the id of their question as text, and keep what comes of it.
+        """Evaluate answers, keyed by question id as text, and save the result.
 
         Raises `InvalidAnswer`, `RateLimited` (also while a failed attempt cools down) and `NotEnabled`.
         """
@@ -55,19 +55,19 @@ class Questionnaires(ABC):
     @property
     @abstractmethod
     def steps(self) -> Sequence[RegistrationStep]:
-        """What a registration has to bring."""
+        """Steps of a registration."""
 
     def find_result_of(self, user_id: int) -> QuestionnaireResult | None:
-        """What this user answered; None: nothing. A rule, for a worker thread."""
+        """Return the user's result, or None. Blocking: for a worker thread."""
         return self._results.find_of(user_id)
 
     def purge_expired(self) -> int:
-        """Delete results that nobody can use any more; how many they were. A rule, for a worker thread."""
+        """Delete expired results and return their number. Blocking: for a worker thread."""
         return self._results.purge_expired()
 
 
 class NoQuestionnaire(Questionnaires):
-    """It is switched off: nothing is asked. What was answered while it was on is still there."""
+    """The questionnaire is off. Results from when it was on remain available."""
 
     is_enabled = False
     steps = ()
@@ -81,7 +81,7 @@ class NoQuestionnaire(Questionnaires):
 
 @dataclass(frozen=True)
 class SubmissionLimits:
-    """How often answers may be submitted, and how long to wait after some that did not pass (zero: not at all)."""
+    """Limits on submissions, and the cool-down after a failed one (`retry_after`; zero: none)."""
 
     limits: DurableLimits
     per_client: tuple[RateLimit, ...]
@@ -96,11 +96,11 @@ class SubmissionLimits:
         )
 
     def start_cool_down(self, client: str) -> None:
-        """Raises `RateLimited` if one is under way: of several attempts at once, one counts."""
+        """Start the cool-down. Raises `RateLimited` during one: of several failed attempts at once, one is saved."""
         self.limits.hit("questionnaire.failed", client, self._cool_down)
 
     def check_cool_down(self, client: str) -> None:
-        """Raises `RateLimited` while a failed attempt of this client is too fresh."""
+        """Raises `RateLimited` during the client's cool-down."""
         wait = self.limits.remaining_seconds("questionnaire.failed", client, self._cool_down)
         if wait > 0:
             raise RateLimited(wait)
@@ -111,7 +111,7 @@ class SubmissionLimits:
 
 
 class ActiveQuestionnaire(Questionnaires):
-    """It is switched on: who registers has passed it."""
+    """The questionnaire is on: applicants have to pass it."""
 
     is_enabled = True
 
@@ -127,7 +127,7 @@ class ActiveQuestionnaire(Questionnaires):
         translations: Translations,
         language: str,
     ) -> None:
-        """`language`: the host's, in which results are kept for the admins."""
+        """`language`: the host's language, in which results are saved for admins."""
         super().__init__(questionnaire, results)
         self._database = database
         self._worker = worker
@@ -148,82 +148,82 @@ class ActiveQuestionnaire(Questionnaires):
         await self._worker.run(self._check_limits, caller)
         scored = await asyncio.gather(*map(self._score, to_score))
         evaluation = evaluation.with_points({answer.question.id: answer for answer in scored})
-        return await self._worker.run(self._keep, evaluation, caller)
+        return await self._worker.run(self._save, evaluation, caller)
 
     def _list_scorable(self, evaluation: Evaluation) -> list[ScoredAnswer]:
-        """The answers whose points somebody could tell at once. Where all is lost, nobody is asked."""
+        """Return the unread answers that the scorer can score; none for a failed submission."""
         if not self._scorer.is_available or not evaluation.is_passed:
             return []
         return [answer for answer in evaluation.unread if answer.question.max_points > 0]
 
     async def _score(self, scored: ScoredAnswer) -> ScoredAnswer:
-        """With the scorer's points, or as it was."""
+        """Return the answer with the scorer's points, or unchanged."""
         question = scored.question
         assert isinstance(question, TextQuestion)
         text = question.text.in_language(self._language)
-        score_result = await self._scorer.score(
+        score = await self._scorer.score(
             TextAnswer(text, question.scoring_rule, question.max_score, scored.text),
         )
-        return scored if score_result is None else replace(scored, points=score_result.points, note=score_result.reason)
+        return scored if score is None else replace(scored, points=score.points, note=score.reason)
 
     def _check_limits_and_save(self, evaluation: Evaluation, caller: Caller) -> SubmittedAnswers:
         with self._database.atomic():
             self._check_limits(caller)
-            return self._keep(evaluation, caller)
+            return self._save(evaluation, caller)
 
     def _check_limits(self, caller: Caller) -> None:
         with self._database.atomic():
             self._limits.hit(caller.limit_key)
 
-    def _keep(self, evaluation: Evaluation, caller: Caller) -> SubmittedAnswers:
+    def _save(self, evaluation: Evaluation, caller: Caller) -> SubmittedAnswers:
         with self._database.atomic():
             if evaluation.is_passed:
                 self._limits.check_cool_down(caller.limit_key)
             else:
                 self._limits.start_cool_down(caller.limit_key)
             answers = [record_answer(answer, self._language) for answer in evaluation.answers]
-            kept = self._results.keep(evaluation, answers, self._summarise(evaluation))
+            saved = self._results.save(evaluation, answers, self._summarize(evaluation))
         return SubmittedAnswers(
-            token=kept.token,
+            token=saved.token,
             score=evaluation.score,
             max_score=evaluation.max_score,
             pass_score=evaluation.pass_score,
             is_passed=evaluation.is_passed,
             requires_review=evaluation.requires_review,
-            submitted_at=kept.submitted_at,
-            expires_at=kept.expires_at,
+            submitted_at=saved.submitted_at,
+            expires_at=saved.expires_at,
         )
 
-    def _summarise(self, evaluation: Evaluation) -> str:
-        """What the review queue shows: the points, what waits for a reader, and what the scorer said."""
+    def _summarize(self, evaluation: Evaluation) -> str:
+        """Return the summary for the review queue: points, unread answers and the scorer's reasons."""
         lines = [
-            self._say(
+            self._text(
                 "points", score=evaluation.score, max_score=evaluation.max_score, pass_score=evaluation.pass_score
             )
         ]
         if evaluation.unread:
-            lines.append(self._say("unread", count=len(evaluation.unread), open_points=evaluation.open_points))
+            lines.append(self._text("unread", count=len(evaluation.unread), open_points=evaluation.open_points))
         for answer in evaluation.answers:
             if answer.note:
                 question = answer.question
                 facts = {"question_id": question.id, "points": answer.points, "max_points": question.max_points}
-                lines.append(self._say("scored", **facts, note=answer.note))
+                lines.append(self._text("scored", **facts, note=answer.note))
         return "\n".join(lines)
 
-    def _say(self, key: str, **facts: object) -> str:
+    def _text(self, key: str, **facts: object) -> str:
         return self._translations.text(f"questionnaire.{key}", self._language, **facts)
 
 
 class QuestionnaireStep(RegistrationStep):
-    """A registration needs a result that passed, and takes it over."""
+    """Requires a passed questionnaire and assigns its result to the new user."""
 
     def __init__(self, results: QuestionnaireResults) -> None:
         self._results = results
 
     def check(self, application: Application) -> None:
-        """Raises `QuestionnaireRequired` or `QuestionnaireFailed`; spends nothing."""
+        """Raises `QuestionnaireRequired` or `QuestionnaireFailed`. Spends nothing."""
         self._results.check(application.questionnaire_token)
 
     def redeem(self, application: Application, user_id: int) -> bool:
-        """The result is the user's. False: somebody has to read the answers. Raises as `check` does."""
+        """Redeem the result for the user. Returns False where an admin has to read answers. Raises as `check` does."""
         return not self._results.redeem(application.questionnaire_token, user_id).requires_review
