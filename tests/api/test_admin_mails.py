@@ -98,7 +98,7 @@ def test_no_secret_stands_in_it(stack: Stack) -> None:
     assert "token=" not in str(mails_to(stack, alice))
 
 
-def test_other_errands_are_no_mails(stack: Stack) -> None:
+def test_other_outbox_messages_are_no_mails(stack: Stack) -> None:
     ours = our_database(stack)
     ours.execute(
         "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, attempts, created_at, done_at,"
