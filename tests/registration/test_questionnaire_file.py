@@ -179,7 +179,7 @@ def test_every_problem_is_told_at_once(load: Load) -> None:
         ("[[question", "the file is not valid TOML"),
         (b"\xff", "the file is not UTF-8 text; save it as UTF-8."),
         (TEXT * 101, "question: there must be from 1 to 100, and there are 101."),
-        ("#" * (1024 * 1024 + 1), "too long for a questionnaire"),
+        ("#" * (1024 * 1024 + 1), "the file is too large"),
     ],
 )
 def test_a_file_that_is_no_questionnaire_stops_the_start(load: Load, content: str | bytes, problem: str) -> None:
