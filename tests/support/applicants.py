@@ -1,4 +1,4 @@
-"""A queue of people who wait for a review, without their registering one after the other."""
+"""Pending users inserted with SQL, without registering them one by one."""
 
 import itertools
 from contextlib import closing
@@ -12,7 +12,7 @@ _numbers = itertools.count(1)
 
 
 def insert_applicants(stack: Stack, count: int) -> list[str]:
-    """Their names, oldest first; each has an address `<name>@example.org`. SQLite alone."""
+    """Insert pending users `<name>@example.org` and return their names, oldest first. SQLite only."""
     ours = our_database(stack)
     assert isinstance(ours, SqliteFile)
     first = datetime.now(UTC) - timedelta(hours=count)

@@ -1,11 +1,11 @@
-"""Somebody who reads captchas without fail: he looks behind the picture."""
+"""Right answers to captchas, taken from the store."""
 
 from regsvc.accounts.captcha.captcha import CaptchaProof
 from regsvc.app.app import App
 
 
 def answer_to(app: App, token: str) -> str:
-    """The right answer; AssertionError when no such challenge is outstanding."""
+    """Return the right answer; AssertionError if the challenge is not outstanding."""
     challenge = app.captcha_parts.challenges.find(token)
     assert challenge is not None, "there is no such challenge"
     return challenge.answer.decode()

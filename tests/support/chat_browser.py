@@ -1,4 +1,4 @@
-"""A person's browser on the way to a chat link: it keeps our cookies, and an account it is signed in with elsewhere."""
+"""A person's browser that links a chat account: it keeps our cookies and is signed in on the chat platform."""
 
 import http.client
 from collections.abc import Mapping
@@ -14,23 +14,23 @@ BROWSERS_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0
 
 @dataclass
 class Browser:
-    """`person`: who is signed in at the chat platform; None: whoever is asked for consent refuses."""
+    """A browser. `person` is signed in on the chat platform; None: consent is denied."""
 
     daemon: Daemon
     person: ChatPerson | None
     name: str = "chat"
-    """The word in our paths: `chat`, or `discord` as older front ends write it."""
+    """The name in our paths: `chat`, or `discord` as in older front ends."""
     cookies: dict[str, str] = field(default_factory=dict)
 
     def begin(self, username: str | None = None, token: str | None = None) -> "Begun":
-        """Ask for the platform's address, as a front end does; AssertionError unless there is one."""
+        """Start an authorization request, as a front end does; AssertionError if it is refused."""
         query = {} if username is None else {"username": username}
         reply = self.get(f"/api/{self.name}/auth", query, token=token)
         assert reply.status == 200, reply.text
         return Begun(reply.json["authUrl"], reply.json["linkToken"])
 
     def consent(self, auth_url: str) -> str:
-        """Go to the platform; comes back with where it sends the browser: our callback, with state and code."""
+        """Open the platform's URL; returns the URL of our callback, with state and code."""
         parts = urlsplit(auth_url)
         connection = http.client.HTTPConnection(parts.netloc, timeout=10)
         headers = {"Cookie": f"account={self.person.id}"} if self.person else {}
@@ -44,13 +44,13 @@ class Browser:
         return response.headers["Location"]
 
     def come_back(self, callback: str, token: str | None = None, accept: str = "*/*", link_token: str = "") -> Reply:
-        """Open the address that the platform sent us to."""
+        """Open the callback."""
         parts = urlsplit(callback)
         headers = {"Accept": accept} | ({"X-Link-Token": link_token} if link_token else {})
         return self.get(f"{parts.path}?{parts.query}", token=token, headers=headers)
 
     def link(self, username: str | None = None, token: str | None = None) -> str:
-        """The whole way; comes back with the link token."""
+        """Link the account and return the link token."""
         begun = self.begin(username, token)
         reply = self.come_back(self.consent(begun.auth_url))
         assert reply.status == 200, reply.text
@@ -60,7 +60,7 @@ class Browser:
         return self.get(f"/api/{self.name}/status", {"username": username}, token=token)
 
     def get(self, path: str, query: Mapping[str, str] | None = None, **options: object) -> Reply:
-        """With the cookies that we set before."""
+        """Send a GET request with the cookies set before."""
         return self._keep_cookies(self.daemon.get(path, query, **{**options, "headers": self._headers(options)}))
 
     def post(self, path: str, json: object, **options: object) -> Reply:
@@ -81,17 +81,17 @@ class Browser:
 
 @dataclass(frozen=True)
 class Begun:
-    """What a front end got."""
+    """A started authorization request."""
 
     auth_url: str
     link_token: str
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters of the address, each of which stands there once."""
+        """Parameters of the platform's URL."""
         return query_of(self.auth_url)
 
 
 def query_of(address: str) -> dict[str, str]:
-    """The parameters in an address; ValueError if one stands there twice."""
+    """Return the parameters of a URL; ValueError if one is repeated."""
     return {name: value for name, [value] in parse_qs(urlsplit(address).query, strict_parsing=True).items()}

@@ -1,4 +1,4 @@
-"""A stack whose players have a chat platform too: a real OAuth 2.0 server beside the daemon."""
+"""A stack with a chat platform: a real OAuth 2.0 server beside the daemon."""
 
 import itertools
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ CALLBACK_PATH = "/api/chat/callback"
 
 
 class ChatStack:
-    """`stack` with the platform `provider` in its config; everybody in it has an account there of his own."""
+    """`stack` with the platform `provider` in its config."""
 
     def __init__(self, stack: Stack, provider: OAuthServer) -> None:
         self.stack = stack
@@ -24,34 +24,34 @@ class ChatStack:
         provider.platform.redirect_urls.add(stack.daemon.base_url + CALLBACK_PATH)
 
     def person(self, name: str = "alice", **profile: Any) -> ChatPerson:
-        """Somebody with a new account on the platform."""
+        """Return a person with a new account on the platform."""
         return self.provider.join(ChatPerson(str(next(self._numbers)), name, **profile))
 
     def browser(self, person: ChatPerson | None = None) -> Browser:
-        """A new browser, signed in on the platform; None: as somebody new."""
+        """Return a new browser signed in on the platform as `person`; None: as a new person."""
         return Browser(self.stack.daemon, person or self.person())
 
     def stubborn_browser(self) -> Browser:
-        """A new browser of somebody who agrees to nothing."""
+        """Return a new browser whose person denies consent."""
         return Browser(self.stack.daemon, None)
 
     def links(self, browser: Browser) -> list[Row]:
-        """What is stored of the browser's person, claimed or not."""
+        """Return the stored links of the browser's person, claimed or not."""
         assert browser.person is not None
         query = "SELECT * FROM regsvc_chat_link WHERE account_id = ?"
         return our_database(self.stack).query(query, (browser.person.id,))
 
     def count_requests(self) -> int:
-        """The authorization requests that are under way."""
+        """Return the number of open authorization requests."""
         [row] = our_database(self.stack).query("SELECT COUNT(*) AS n FROM regsvc_chat_request")
         return int(row["n"])
 
     def age_requests(self, **period: float) -> None:
-        """Let time pass for all requests: they were begun so long ago."""
+        """Make all authorization requests this old."""
         our_database(self.stack).execute("UPDATE regsvc_chat_request SET created_at = ?", (ago(**period),))
 
     def age_links(self, **period: float) -> None:
-        """The same for all links, since the platform vouched for them."""
+        """Make all links this old."""
         our_database(self.stack).execute("UPDATE regsvc_chat_link SET linked_at = ?", (ago(**period),))
 
 
@@ -64,6 +64,6 @@ def make_chat_stack(
     platform: str = "discord",
     config: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> ChatStack:
-    """`chat` changes keys of that section, `config` the others."""
+    """Return a new stack; `chat` changes keys of that section, `config` the others."""
     sections = {**(config or {}), "chat": provider.config(platform, **(chat or {}))}
     return ChatStack(make_stack(kind, config=sections), provider)

@@ -1,4 +1,4 @@
-"""What the fixtures of `tests/support/fixtures.py` are, for the tests' annotations."""
+"""Types of the fixtures in `tests/support/fixtures.py`."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -14,6 +14,6 @@ MakeSessions = Callable[..., Sessions]
 
 
 class InParallel(Protocol):
-    """Calls a rule on so many threads at the same moment; what each got, exceptions included."""
+    """Calls a function on `threads` threads at once and returns the results, exceptions included."""
 
     def __call__(self, rule: Callable[[], Any], threads: int) -> list[Any]: ...

@@ -1,4 +1,4 @@
-"""What the tests of the admin's decisions share: people in every status, and how a decision is sent."""
+"""Users in every status, and decisions about them over HTTP."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ AWAY_FROM_PENDING = {"approved": "approve", "rejected": "reject", "banned": "ban
 
 
 def somebody(stack: Stack, status: str, name: str = "alice", **fields: object) -> Person:
-    """A newcomer who registered and was brought to this status; `fields` go into the registration."""
+    """Register a person and bring them to this status; `fields` go into the registration."""
     person = stack.pending(name, **fields)
     if status != "pending":
         stack.decides(AWAY_FROM_PENDING[status], person)
@@ -18,12 +18,12 @@ def somebody(stack: Stack, status: str, name: str = "alice", **fields: object) -
 
 
 def decide_as(stack: Stack, token: str, transition: str, username: str, **fields: object) -> Reply:
-    """The decision of whoever has this token."""
+    """Send a decision with this token."""
     return stack.post(f"/api/admin/user/{transition}", {"username": username, **fields}, token=token)
 
 
 def decide_on_many(stack: Stack, transition: str, usernames: list[str], **fields: object) -> list[dict[str, Any]]:
-    """Olivia's decision about each of many."""
+    """Send Olivia's decision about many users and return the results."""
     body = {"usernames": usernames, **fields}
     reply = stack.post(f"/api/admin/user/{transition}", body, token=stack.olivia())
     assert reply.status == 200, reply.text
@@ -33,5 +33,5 @@ def decide_on_many(stack: Stack, transition: str, usernames: list[str], **fields
 
 
 def letters_after(stack: Stack, person: Person, seen: int) -> str:
-    """The text of the next mail to this person, after so many."""
+    """Return the text of the next mail to this person after `seen` mails."""
     return stack.smtp.wait_for(person.email, seen + 1).text

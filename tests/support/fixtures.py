@@ -1,11 +1,11 @@
-"""What the tests of the rules may ask for, beside what every test may.
+"""Fixtures for tests of services without a daemon.
 
 clock         a clock that stands still until the test moves it
 our_database  our own database on `database_kind`, with its tables, and open on the test's thread
-in_parallel   runs a rule on many threads at once, each with a connection of its own
-alice         a user who waits for her review; `make_user` makes others
-olivia        an approved user; `operators` has her name, and whom a test adds
-caller        who sends the requests
+in_parallel   runs a function on many threads at once, each with its own connection
+alice         a pending user; `make_user` makes others
+olivia        an approved user; `operators` has her name, and those that a test adds
+caller        the client of requests
 sessions      access tokens as app.py wires them; `make_sessions` makes them with other keys
 services      the services on `authme_table`, at their first start; `make_services` makes them with another config
 """
@@ -58,14 +58,14 @@ def our_database(request: pytest.FixtureRequest, database_kind: DatabaseKind, tm
 
 @pytest.fixture
 def in_parallel(our_database: Database) -> InParallel:
-    """`in_parallel(rule, 50)`: what 50 threads got that called it at the same time, exceptions included."""
+    """`in_parallel(rule, 50)`: the results of 50 threads that called it at once, exceptions included."""
 
     def run(rule: Callable[[], Any], threads: int) -> list[Any]:
         worker = Worker(our_database, 1)
         barrier = Barrier(threads)
 
         def call() -> Any:
-            our_database.connect()  # before the start: connecting takes turns, and longer than most rules
+            our_database.connect()  # before the start: connections open one by one, and slower than most calls
             barrier.wait()
             try:
                 return worker.run_here(rule)
@@ -84,7 +84,7 @@ def in_parallel(our_database: Database) -> InParallel:
 
 @pytest.fixture
 def make_user(our_database: Database, clock: ManualClock) -> MakeUser:
-    """`make_user("Bob", status="approved")`; what is not said is usual."""
+    """`make_user("Bob", status="approved")`; other columns have defaults."""
 
     def make(username: str, **columns: Any) -> User:
         status = columns.pop("status", PENDING)
@@ -118,7 +118,7 @@ def caller() -> Caller:
 
 @pytest.fixture
 def operators() -> set[str]:
-    """Who is in ops.json at this moment."""
+    """Names in ops.json."""
     return {"Olivia"}
 
 

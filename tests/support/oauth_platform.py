@@ -1,7 +1,7 @@
-"""A chat platform's rules: Authlib's OAuth 2.0 server, which insists on all that RFC 6749 and 7636 ask for.
+"""A chat platform: Authlib's OAuth 2.0 server, which enforces RFC 6749 and RFC 7636.
 
-It knows one application (`CLIENT_ID`), wants its secret, its exact redirect address and PKCE with S256, gives each code
-once, and tells the profile of whoever a token belongs to, as Discord does. `oauth_server` serves it over HTTP.
+It knows one client (`CLIENT_ID`), requires its secret, its exact redirect URI and PKCE with S256, redeems each code
+once, and serves the profile of a token's owner, as Discord does. `oauth_server` serves it over HTTP.
 """
 
 import secrets
@@ -24,13 +24,13 @@ from authlib.oauth2.rfc6750 import BearerTokenGenerator, BearerTokenValidator
 from authlib.oauth2.rfc7636 import CodeChallenge
 
 CLIENT_ID = "companion@loopback"
-CLIENT_SECRET = "the secret: of 100% + more"  # with all that has to be encoded on the way
+CLIENT_SECRET = "the secret: of 100% + more"  # with characters that have to be encoded
 SCOPES = ["identify", "guilds.members.read"]
 
 
 @dataclass(frozen=True)
 class ChatPerson:
-    """Somebody with an account there. `guilds`: the roles in each guild, by its id."""
+    """A person with an account on the platform. `guilds`: the roles by guild id."""
 
     id: str
     username: str
@@ -53,7 +53,7 @@ class ChatPerson:
 
 @dataclass(frozen=True)
 class PlatformReply:
-    """What goes out: JSON, or nothing but headers."""
+    """A response: JSON, or headers alone."""
 
     status: int
     told: Any
@@ -61,7 +61,7 @@ class PlatformReply:
 
 
 class PlatformRequest(OAuth2Request):
-    """What Authlib wants to know of a request."""
+    """A request, as Authlib reads it."""
 
     def __init__(self, method: str, address: str, fields: dict[str, str], headers: Mapping[str, str]) -> None:
         super().__init__(method, address, headers=dict(headers))
@@ -78,7 +78,7 @@ class PlatformRequest(OAuth2Request):
 
 
 class Platform:
-    """`redirect_urls` and `auth_method` are how the application is registered; people are kept by their id."""
+    """The platform's state. `redirect_urls` and `auth_method` are those of the client; people are kept by id."""
 
     def __init__(self) -> None:
         self.people: dict[str, ChatPerson] = {}
@@ -91,7 +91,7 @@ class Platform:
         self._protector.register_token_validator(_Validator(self.tokens))
 
     def authorize(self, request: PlatformRequest, person: ChatPerson | None) -> PlatformReply:
-        """The page that asks for consent, which `person` gives at once; None: nobody does."""
+        """Return the authorization response; `person` consents at once. None: consent is denied."""
         rules: Any = self._rules
         try:
             grant = rules.get_consent_grant(request, end_user=person)
@@ -103,7 +103,7 @@ class Platform:
         return _reply(self._rules.create_token_response(request))
 
     def profile(self, request: PlatformRequest, path: str) -> PlatformReply:
-        """`/users/@me`, and below it what somebody is in a guild."""
+        """Return `/users/@me` or, below it, the membership in a guild."""
         is_profile = path == "/users/@me"
         protector: Any = self._protector
         try:
@@ -126,7 +126,7 @@ def _reply(answer: Any) -> PlatformReply:
 
 @dataclass(frozen=True)
 class _Client(ClientMixin):
-    """The application, as its owner registered it. It may send its secret one way alone."""
+    """The registered client. It may send its secret in one way only."""
 
     redirect_urls: frozenset[str]
     auth_method: str
@@ -197,7 +197,7 @@ class _Validator(BearerTokenValidator):
 
 
 class _S256Alone(CodeChallenge):
-    """Authlib asks applications with a secret for no challenge; this platform asks everybody."""
+    """Requires PKCE of every client; Authlib does not require it of clients with a secret."""
 
     def validate_code_challenge(self, grant: Any, redirect_uri: str) -> None:
         asked = grant.request.payload.data
@@ -207,7 +207,7 @@ class _S256Alone(CodeChallenge):
 
 
 class _Rules(AuthorizationServer):
-    """Authlib's server on a platform's memory, without a web framework."""
+    """Authlib's server on the platform's state, without a web framework."""
 
     def __init__(self, platform: Platform) -> None:
         super().__init__(scopes_supported=SCOPES)
@@ -230,7 +230,7 @@ class _Rules(AuthorizationServer):
         return status, body, headers
 
     def send_signal(self, name: str, *args: object, **kwargs: object) -> None:
-        """Nobody listens."""
+        """Send no signal: there are no listeners."""
 
 
 class _Grant(AuthorizationCodeGrant):

@@ -1,4 +1,4 @@
-"""The chat platform over real HTTP, on loopback: it follows its rules, until a test lets one of its paths go wrong."""
+"""The chat platform over real HTTP on loopback; a test may make any of its paths fail."""
 
 import json
 import sys
@@ -20,27 +20,27 @@ from tests.support.oauth_platform import (
 )
 
 Fault = Callable[[BaseHTTPRequestHandler], None]
-"""Answers in its own way."""
+"""Replies in place of the platform."""
 
 
 class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asks may leave before the answer is out; anything else is told, as it is a mistake of ours."""
+        """Ignore clients that disconnect early; report anything else, which is a bug in the test."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
 
 class OAuthServer:
-    """A context manager: it answers while it is open. `platform` may be changed meanwhile."""
+    """Context manager that serves the platform, which may be changed meanwhile."""
 
     def __init__(self) -> None:
         self.platform = Platform()
         self.asked: list[str] = []
-        """The path of every request, oldest first."""
+        """Path of every request, oldest first."""
         self.is_over = threading.Event()
-        """Set when it closes: what a fault waits for that never answers."""
+        """Set when it closes; a fault that never replies waits for it."""
         self._faults: dict[str, Fault] = {}
 
     def __enter__(self) -> Self:
@@ -60,7 +60,7 @@ class OAuthServer:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def config(self, platform: str = "discord", **keys: object) -> dict[str, object]:
-        """The section `chat` of a config that uses it."""
+        """Return the section `chat` of a config for this platform."""
         return {
             "platform": platform,
             "client_id": CLIENT_ID,
@@ -74,13 +74,13 @@ class OAuthServer:
         }
 
     def join(self, person: ChatPerson) -> ChatPerson:
-        """Somebody opens an account, or changes his profile."""
+        """Add a person's account, or change their profile."""
         self.platform.people[person.id] = person
         return person
 
     @contextmanager
     def fault(self, path: str, fault: Fault) -> Iterator[None]:
-        """While it lasts, this path answers as the fault does."""
+        """Context manager that lets this path reply with the fault."""
         self._faults[path] = fault
         try:
             yield
@@ -88,11 +88,11 @@ class OAuthServer:
             self.mend(path)
 
     def mend(self, path: str) -> None:
-        """The path answers by the rules again."""
+        """Remove the fault of this path."""
         self._faults.pop(path, None)
 
     def reply(self, handler: BaseHTTPRequestHandler) -> None:
-        """Answer one request by the rules, or by its fault."""
+        """Reply to one request, with the fault of its path if there is one."""
         path = urlsplit(handler.path).path
         self.asked.append(path)
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0))).decode()
@@ -125,13 +125,13 @@ class OAuthServer:
                 server.reply(self)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """A test reads `asked` instead."""
+                """Log nothing: tests read `asked`."""
 
         return Handler
 
 
 def send(handler: BaseHTTPRequestHandler, status: int, told: object, headers: Mapping[str, str] | None = None) -> None:
-    """JSON; text and bytes go out as they are."""
+    """Send a response: text and bytes as they are, anything else as JSON."""
     body = told if isinstance(told, bytes) else told.encode() if isinstance(told, str) else json.dumps(told).encode()
     handler.send_response(status)
     for name, value in {"Content-Type": "application/json", **(headers or {})}.items():

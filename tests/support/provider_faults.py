@@ -1,4 +1,4 @@
-"""What a chat platform may answer instead of an answer."""
+"""Faulty replies of a chat platform."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,18 +7,18 @@ from typing import Final
 
 from tests.support.oauth_server import Fault, OAuthServer, send
 
-TOO_MUCH: Final = 80 * 1024  # bytes, more than is taken
+TOO_MUCH: Final = 80 * 1024  # bytes, more than is accepted
 A_TOKEN: Final = {"access_token": "stolen\r\nX-Evil: 1", "token_type": "Bearer"}
 
 
 def say(status: int, told: object, **headers: str) -> Fault:
-    """A whole answer of HTTP. `headers`: with underscores for hyphens."""
+    """Return a fault that sends a complete HTTP response. `headers`: with underscores for hyphens."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return partial(send, status=status, told=told, headers=named)
 
 
 def write(*pieces: bytes) -> Fault:
-    """These bytes instead of HTTP, then the end of the connection."""
+    """Return a fault that sends these bytes instead of HTTP and closes the connection."""
 
     def fault(handler: BaseHTTPRequestHandler) -> None:
         for piece in pieces:
@@ -29,7 +29,7 @@ def write(*pieces: bytes) -> Fault:
 
 
 def hang_after(server: OAuthServer, *pieces: bytes) -> Fault:
-    """The same, but the end never comes."""
+    """Return a fault that sends these bytes and keeps the connection open."""
 
     def fault(handler: BaseHTTPRequestHandler) -> None:
         write(*pieces)(handler)
@@ -64,7 +64,7 @@ ANYWHERE: Final[dict[str, Fault]] = {
     "nothing": write(),
     "packed": say(200, b"\x1f\x8b\x08\x00", Content_Encoding="gzip"),
 }
-"""By name; whatever is asked, none of them is an answer."""
+"""Faults by name, unusable on every path."""
 
 TOKENS: Final[dict[str, Fault]] = {
     "a token with a line break": say(200, A_TOKEN),

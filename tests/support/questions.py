@@ -1,4 +1,4 @@
-"""Questions that the stories answer, and a stack that asks them."""
+"""A questionnaire, answers to it, and its submission."""
 
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ SUBMIT = "/api/questionnaire/submit"
 
 
 def asking(directory: Path, **questionnaire: Any) -> dict[str, dict[str, Any]]:
-    """What a stack's config needs so that it asks; `questionnaire` are more keys of that section."""
+    """Return the config of a stack with the questionnaire; `questionnaire` are more keys of that section."""
     file = directory / "questions.toml"
     file.write_text(QUESTIONS, encoding="utf-8")
     usual = {"file": str(file), "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT}
@@ -64,13 +64,13 @@ def asking(directory: Path, **questionnaire: Any) -> dict[str, dict[str, Any]]:
 
 
 def submit(stack: Stack, answers: object, client: str = "", **fields: object) -> Reply:
-    """`client`: the address a proxy on this machine says it came from; else it is the test's own."""
+    """Submit answers. `client`: the address in the proxy's header; empty: the test's own."""
     headers = {"X-Forwarded-For": client} if client else {}
     return stack.post(SUBMIT, {"answers": answers, **fields}, headers=headers)
 
 
 def token_for(stack: Stack, answers: object = PASSING, client: str = "") -> str:
-    """The token of answers that were taken."""
+    """Submit answers and return the token."""
     reply = submit(stack, answers, client)
     assert reply.status == 200, reply.text
     token: str = reply.json["token"]
@@ -78,5 +78,5 @@ def token_for(stack: Stack, answers: object = PASSING, client: str = "") -> str:
 
 
 def applies(stack: Stack, person: Person, token: object, **fields: object) -> Reply:
-    """The registration with a result."""
+    """Register with a result."""
     return stack.register(person, questionnaire={"token": token}, **fields)

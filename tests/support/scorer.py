@@ -1,4 +1,4 @@
-"""A service on loopback that speaks OpenAI's chat completions over real HTTP, and says what a test wants it to."""
+"""A scoring service on loopback with OpenAI's chat completions API, whose replies a test chooses."""
 
 import json
 import threading
@@ -13,13 +13,13 @@ PATIENCE = 10.0  # seconds
 
 @dataclass(frozen=True)
 class Said:
-    """One answer of the service."""
+    """One reply of the service."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     is_silent: bool = False
-    """Say nothing, but keep the connection until the service is closed or `release` is called."""
+    """Send nothing, but keep the connection until the service is closed or `release` is called."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,24 @@ class Asked:
 
     @property
     def answer(self) -> str:
-        """What the applicant wrote."""
+        """The applicant's answer."""
         return str(json.loads(self.body["messages"][1]["content"])["answer"])
 
 
 def verdict(score: object, reason: str = "sensible") -> Said:
-    """What a model says that does as it is told."""
+    """Return a reply in the requested format."""
     return says(json.dumps({"score": score, "reason": reason}))
 
 
 def says(content: str | None) -> Said:
-    """A proper completion whose message is this text."""
+    """Return a valid completion whose message is this text."""
     message = {"role": "assistant", "content": content}
     completion = {"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": message}], "usage": {}}
     return Said(body=json.dumps(completion).encode())
 
 
 def in_pieces(body: bytes) -> Said:
-    """A reply that does not tell its length beforehand."""
+    """Return a chunked reply, whose length is not known beforehand."""
     pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
     chunked = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""])
     return Said(body=chunked, headers={"Transfer-Encoding": "chunked"})
@@ -63,7 +63,7 @@ SILENCE = Said(is_silent=True)
 
 
 class ScoringService:
-    """A context manager: it answers while it is open, every request with `says`. `asked` is oldest first."""
+    """Context manager that replies to every request with `says`. `asked` is oldest first."""
 
     def __init__(self, says: Said) -> None:
         self.says = says
@@ -75,7 +75,7 @@ class ScoringService:
 
     @property
     def url(self) -> str:
-        """The base address, as such services tell it."""
+        """Base URL of the service."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def __enter__(self) -> Self:
@@ -93,16 +93,16 @@ class ScoringService:
         self._server.server_close()
 
     def release(self) -> None:
-        """Whoever waits because of `SILENCE` is left without an answer."""
+        """End requests that wait because of `SILENCE`, without a reply."""
         self._is_released.set()
 
     def wait_for_requests(self, count: int) -> None:
-        """Come back when it was asked so often; AssertionError after some seconds."""
+        """Wait until `count` requests came; AssertionError after some seconds."""
         with self._news:
             assert self._news.wait_for(lambda: len(self.asked) >= count, PATIENCE), f"asked {len(self.asked)} times"
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        """One request."""
+        """Reply to one request."""
         body = handler.rfile.read(int(handler.headers["Content-Length"]))
         headers = {name.lower(): value for name, value in handler.headers.items()}
         with self._news:
@@ -130,7 +130,7 @@ class ScoringService:
         try:
             handler.end_headers()
             handler.wfile.write(said.body)
-        except OSError:  # whoever asked has had enough
+        except OSError:  # the client closed the connection
             return
 
     def _handler_class(self) -> type[BaseHTTPRequestHandler]:
@@ -143,10 +143,10 @@ class ScoringService:
                 service.answer(self)
 
             def do_GET(self) -> None:
-                """A redirection that is followed comes as this."""
+                """Record a redirection that was followed."""
                 service.asked.append(Asked(self.path, {name.lower(): v for name, v in self.headers.items()}, {}))
 
             def log_message(self, format: str, *args: Any) -> None:
-                """A test reads `asked` instead."""
+                """Log nothing: tests read `asked`."""
 
         return Handler

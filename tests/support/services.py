@@ -1,6 +1,6 @@
-"""The daemon's services on one thread beside AuthMe's table, with a clock that stands: no HTTP, no background job.
+"""The daemon's services on one thread beside AuthMe's table, with a manual clock: no HTTP, no background job.
 
-`services.sync()` is a run of the sync; `services.restart()` ends the process and begins another one on the same data.
+`services.sync()` is a sync run; `services.restart()` closes the app and opens another one on the same data.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ Settings = Mapping[str, object]
 
 @dataclass
 class ServiceHarness:
-    """Make it with `open_services`; `close` it at the end."""
+    """The services of one process. Make it with `open_services`; `close` it at the end."""
 
     game: GameServer
     table: AuthMeTable
@@ -52,7 +52,7 @@ class ServiceHarness:
 
     @property
     def ours(self) -> AuthMeDatabase:
-        """Our tables, for whoever types SQL."""
+        """Our tables, for tests that use SQL."""
         is_shared = self.table.database.kind == "mariadb"
         return self.table.database if is_shared else SqliteFile(self.directory / "companion.db")
 
@@ -69,7 +69,7 @@ class ServiceHarness:
     def register(
         self, name: str, password: str | None = PASSWORD, email: str | None = None, platform: str = "java"
     ) -> str:
-        """Comes back with the status."""
+        """Register and return the status."""
         address = email or f"{name.lower()}@example.org"
         key = parse_email(address).key
         codes = self.app.mail_parts.codes
@@ -79,7 +79,7 @@ class ServiceHarness:
         return asyncio.run(self.app.services.registration.register(application, CALLER)).status
 
     def approved(self, name: str, password: str | None = PASSWORD) -> User:
-        """Registered and approved."""
+        """Register and approve a user."""
         self.register(name, password)
         self.decide("approve", name)
         return self.user(name)
@@ -90,7 +90,7 @@ class ServiceHarness:
         )
 
     def set_password(self, name: str, password: str) -> DecisionResult:
-        """As an admin, or whoever has the mailed link."""
+        """Set a password as the command line does."""
         return self.app.services.password_changes.set_here(name, password, Actor(name))
 
     def login(self, name: str, password: str) -> LoggedIn:
@@ -103,13 +103,13 @@ class ServiceHarness:
         return user
 
     def user(self, name: str) -> User:
-        """AssertionError when there is none."""
+        """Return the user; AssertionError if there is none."""
         user = self.find_user(name)
         assert user is not None, f"there is no user {name}"
         return user
 
     def player(self, name: str) -> Player:
-        """What we know of the player of this name."""
+        """Return the sync record of this name."""
         player: Player = Player.get_by_id(name.lower())
         return player
 
@@ -117,7 +117,7 @@ class ServiceHarness:
         return str(self.player(name).plugin_state)
 
     def row(self, name: str) -> Row:
-        """AuthMe's row of exactly this name; AssertionError when there is none."""
+        """Return AuthMe's row of exactly this name; AssertionError if there is none."""
         row = find_player(self.table, name)
         assert row is not None, f"AuthMe has no {name}"
         return row
@@ -126,7 +126,7 @@ class ServiceHarness:
         return str(self.row(name)["password"]).startswith("!locked!")
 
     def audits(self, action: str, target: str | None = None) -> list[AuditEntry]:
-        """Oldest first."""
+        """Return the audit entries, oldest first."""
         entries = AuditEntry.select().where(AuditEntry.action == action).order_by(AuditEntry.id)
         return [entry for entry in entries if target is None or entry.target == target]
 
@@ -134,13 +134,13 @@ class ServiceHarness:
         return [json.loads(entry.detail or "{}") for entry in self.audits(action, target)]
 
     def mails(self, name: str) -> list[str]:
-        """The templates mailed to this user, oldest first."""
+        """Return the templates mailed to this user, oldest first."""
         key = self.user(name).email_key
         query = OutboxEntry.select().where(OutboxEntry.recipient_key == key).order_by(OutboxEntry.id)
         return [entry.template for entry in query]
 
     def sessions(self, name: str) -> int:
-        """How many sessions of the user still stand."""
+        """Return the number of the user's active sessions."""
         user = self.user(name)
         query = Session.select().where((Session.user == user) & (Session.token_generation == user.token_generation))
         return int(query.count())
@@ -148,7 +148,7 @@ class ServiceHarness:
     # --- the process ---
 
     def restart(self, **changes: object) -> None:
-        """`changes` are keys of the config, with two underscores for the dot."""
+        """Restart with changed config keys, with two underscores for the dot."""
         self.close()
         self.given = {**self.given, **named(changes)}
         self.app = open_app(self.game, self.directory, self.clock, self.given)
@@ -165,7 +165,7 @@ MakeServices = Callable[..., ServiceHarness]
 def open_services(
     game: GameServer, table: AuthMeTable, clock: ManualClock, directory: Path, **given: object
 ) -> ServiceHarness:
-    """The first start. `given` are keys of the config, with two underscores for the dot."""
+    """Start for the first time. `given` are keys of the config, with two underscores for the dot."""
     authme = AuthMeLike(table, now=clock)
     settings = named(given)
     if "database.url" not in settings:
@@ -174,7 +174,7 @@ def open_services(
 
 
 def _make_tables(table: AuthMeTable, directory: Path) -> None:
-    """What the migrator would make at the first start; it looks whether all is there."""
+    """Create the tables as the migrator would, which then only checks them."""
     if isinstance(table.database, MariaDBSchema):
         fill_schema(table.database.database)
     else:
@@ -204,7 +204,7 @@ def named(changes: Mapping[str, object]) -> dict[str, object]:
 
 
 class Away:
-    """While it lasts, AuthMe holds its SQLite file; a context manager."""
+    """Context manager that keeps AuthMe's SQLite file locked."""
 
     def __init__(self, table: AuthMeTable) -> None:
         assert isinstance(table.database, SqliteFile)
