@@ -195,10 +195,10 @@ class ApiHandler(BaseHandler):
 
         Cached, but computed again once the user is known.
         """
-        return self.pick_language(self.services.translations.pick)
+        return self.negotiate_language(self.services.translations.pick)
 
-    def pick_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
-        """Pick among the languages of other texts; `pick` works like `regsvc.core.i18n.pick_language`."""
+    def negotiate_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
+        """Pick among the languages of other texts; `pick` works like `regsvc.core.i18n.negotiate_language`."""
         requested = self._requested_language or (self._session.language if self._session else None)
         accepted = self.request.headers.get("Accept-Language")
         return pick(requested, accepted, self.services.config.server.language)

@@ -17,7 +17,7 @@ from regsvc.api.schemas import Schema, example_of, make_schemas, reference
 from regsvc.api.types.messages import Request
 from regsvc.core import errors
 from regsvc.core.errors import Category, Refusal
-from regsvc.core.i18n import FALLBACK, Translations
+from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations
 
 GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.MalformedRequest,
@@ -255,7 +255,7 @@ class OpenApiBuilder:
         return " ".join(doc.split()) or self._message(kind)
 
     def _message(self, kind: type[Refusal]) -> str:
-        return self._translations.text(f"refusal.{kind.code}", FALLBACK, **_FACTS)
+        return self._translations.text(f"refusal.{kind.code}", FALLBACK_LANGUAGE, **_FACTS)
 
     def _example_refusal(self, kind: type[Refusal]) -> dict[str, Any]:
         body: dict[str, Any] = {"success": False, "code": kind.code, "message": self._message(kind)}

@@ -17,7 +17,7 @@ from regsvc.app.runtime import wire_runtime
 from regsvc.app.self_service import wire_self_service
 from regsvc.app.sync import wire_sync
 from regsvc.auth.rate_limits import MemoryLimits, StatusRateLimits
-from regsvc.core.addresses import is_any_of
+from regsvc.core.addresses import network_matcher
 from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host
@@ -70,7 +70,7 @@ class App:
         context, runtime, mail, accounts = self.context, self.runtime_parts, self.mail_parts, self.account_parts
         audit = self.auth_parts.audit
         is_bridge_on, now = context.location.players.is_enabled, context.now
-        is_trusted = is_any_of(context.config.http.trusted_clients)
+        is_trusted = network_matcher(context.config.http.trusted_clients)
         users = UserList(now, is_bridge_on=is_bridge_on)
         return Services(
             live=self.live,

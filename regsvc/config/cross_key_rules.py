@@ -1,6 +1,6 @@
-"""Rules between several keys of the config, and about the files it names.
+"""Rules across several keys of the config, and about the files it names.
 
-A rule takes the whole config and yields what breaks it; `config_loader` adds where the key was given.
+A rule takes the whole config and yields its violations; the loader adds where each key was set.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,26 +9,26 @@ from urllib.parse import urlsplit
 
 from regsvc.config.database_url import split_database_url
 from regsvc.config.sections import ChatSection, Config
-from regsvc.config.value_checks import is_placeholder, unreadable_reason, why_no_folder, why_not_secret
+from regsvc.config.value_checks import exposed_reason, is_placeholder, missing_folder_reason, unreadable_reason
 from regsvc.core.addresses import is_loopback
 
 
 class RuleViolation(NamedTuple):
-    """One broken rule: the section and key to change, and a sentence that says what to do."""
+    """A violated rule: the section and key to change, and a sentence that says what to do."""
 
     section: str
     key: str
     reason: str
 
 
-def broken_rules(config: Config) -> Iterator[RuleViolation]:
-    """Everything that is wrong between keys that are fine one by one."""
+def find_violations(config: Config) -> Iterator[RuleViolation]:
+    """Yield every problem between keys that are valid one by one."""
     for rule in _RULES:
         yield from rule(config)
 
 
 def config_warnings(config: Config) -> Iterator[str]:
-    """Sentences about what is allowed but should not stay so."""
+    """Yield sentences about settings that are allowed but risky."""
     mail = config.mail
     if mail.backend == "log":
         yield (
@@ -36,12 +36,12 @@ def config_warnings(config: Config) -> Iterator[str]:
             "set up a mail server before players register."
         )
     if mail.backend == "smtp" and mail.security == "none" and mail.username and not is_loopback(mail.host):
-        yield f'mail.security is "none": the mail password crosses the network to {mail.host} in clear.'
+        yield f'mail.security is "none": the mail password crosses the network to {mail.host} unencrypted.'
     webhook = config.webhook
     if not webhook.allow_private and is_loopback(urlsplit(webhook.url).hostname or ""):
-        yield "webhook.url leads to this machine: nothing is told as long as webhook.allow_private is false."
-    elif not webhook.allow_private and not _is_private(webhook.url):
-        yield "webhook.url begins with http://: its token, and what it tells, cross the network in clear."
+        yield "webhook.url leads to this machine: no event is sent while webhook.allow_private is false."
+    elif not webhook.allow_private and not _is_confidential(webhook.url):
+        yield "webhook.url begins with http://: its token and the events cross the network unencrypted."
 
 
 def _tls(config: Config) -> Iterator[RuleViolation]:
@@ -52,7 +52,7 @@ def _tls(config: Config) -> Iterator[RuleViolation]:
         yield RuleViolation("server", "tls_key_file", "a key needs its certificate; set server.tls_cert_file too")
     if certificate and (reason := unreadable_reason(certificate)):
         yield RuleViolation("server", "tls_cert_file", reason)
-    if private_key and (reason := unreadable_reason(private_key) or why_not_secret(private_key)):
+    if private_key and (reason := unreadable_reason(private_key) or exposed_reason(private_key)):
         yield RuleViolation("server", "tls_key_file", reason)
 
 
@@ -63,7 +63,7 @@ def _folders(config: Config) -> Iterator[RuleViolation]:
         ("mail", "templates", config.mail.templates),
     )
     for section, key, folder in named:
-        if folder is not None and (reason := why_no_folder(folder)):
+        if folder is not None and (reason := missing_folder_reason(folder)):
             yield RuleViolation(section, key, reason)
 
 
@@ -76,7 +76,7 @@ def _database_url(config: Config) -> Iterator[RuleViolation]:
         yield RuleViolation("database", "url", f'write "auto" or a URL; {error}')
         return
     if is_placeholder(parts.password or ""):
-        yield RuleViolation("database", "url", "its password is a placeholder that everybody knows; change it")
+        yield RuleViolation("database", "url", "its password is a well-known placeholder; change it")
 
 
 def _game(config: Config) -> Iterator[RuleViolation]:
@@ -88,7 +88,7 @@ def _game(config: Config) -> Iterator[RuleViolation]:
 def _authme(config: Config) -> Iterator[RuleViolation]:
     if config.authme.enabled is True and not config.authme_config_path and not config.authme.backend:
         yield RuleViolation(
-            "authme", "enabled", "set game.directory, authme.config, or authme.backend and what follows it"
+            "authme", "enabled", "set game.directory, authme.config, or authme.backend and the keys below it"
         )
 
 
@@ -99,34 +99,38 @@ def _auth(config: Config) -> Iterator[RuleViolation]:
 
 def _registration(config: Config) -> Iterator[RuleViolation]:
     if "email" not in config.registration.methods:
-        reason = 'a code by e-mail is what proves who registers; write ["email"] or ["email", "captcha"]'
+        reason = 'registering needs a code by e-mail; write ["email"] or ["email", "captcha"]'
         yield RuleViolation("registration", "methods", reason)
     both = set(config.registration.email_domains) & set(config.registration.blocked_email_domains)
     if both:
-        reason = f"{', '.join(sorted(both))} stands in registration.email_domains too; remove it from one"
+        reason = f"{', '.join(sorted(both))} is in registration.email_domains too; remove it from one of them"
         yield RuleViolation("registration", "blocked_email_domains", reason)
 
 
 def _questionnaire(config: Config) -> Iterator[RuleViolation]:
-    if not _is_private(config.questionnaire.scorer_url):
-        yield RuleViolation("questionnaire", "scorer_url", "answers and the key must not travel in clear; use https://")
+    if not _is_confidential(config.questionnaire.scorer_url):
+        yield RuleViolation(
+            "questionnaire", "scorer_url", "answers and the key must not be sent unencrypted; use https://"
+        )
 
 
 def _chat(config: Config) -> Iterator[RuleViolation]:
     chat = config.chat
     if not chat.platform:
         if chat.required:
-            yield RuleViolation("chat", "required", "nobody could register; set chat.platform, or this to false")
+            yield RuleViolation(
+                "chat", "required", "registering would be impossible; set chat.platform, or set this to false"
+            )
         return
-    missing = [name for name in _needed_for_chat(chat) if not getattr(chat, name)]
+    missing = [name for name in _required_chat_keys(chat) if not getattr(chat, name)]
     if missing:
         names = " and ".join(f"chat.{name}" for name in missing)
-        yield RuleViolation("chat", "platform", f"it needs {names}; set what your application there was given")
+        yield RuleViolation("chat", "platform", f"it needs {names}; set the values of your application there")
     for name in ("authorize_url", "token_url", "profile_url"):
-        if not _is_private(getattr(chat, name)):
-            yield RuleViolation("chat", name, "codes and tokens must not travel in clear; use https://")
+        if not _is_confidential(getattr(chat, name)):
+            yield RuleViolation("chat", name, "codes and tokens must not be sent unencrypted; use https://")
     if chat.role_ids and not chat.guild_id:
-        yield RuleViolation("chat", "role_ids", "roles belong to a guild; set chat.guild_id too")
+        yield RuleViolation("chat", "role_ids", "a role belongs to a guild; set chat.guild_id too")
     if chat.guild_id and chat.platform != "discord":
         yield RuleViolation("chat", "guild_id", 'only Discord has guilds; set chat.platform = "discord", or remove it')
 
@@ -147,7 +151,7 @@ def _downloads(config: Config) -> Iterator[RuleViolation]:
     for name, download in config.downloads.items():
         for key in ("name", "url"):
             if not getattr(download, key):
-                yield RuleViolation(f"downloads.{name}", key, "every download has a name and an address; set it")
+                yield RuleViolation(f"downloads.{name}", key, "every download needs a name and an address; set it")
 
 
 _RULES: tuple[Callable[[Config], Iterator[RuleViolation]], ...] = (
@@ -155,12 +159,12 @@ _RULES: tuple[Callable[[Config], Iterator[RuleViolation]], ...] = (
 )
 
 
-def _needed_for_chat(chat: ChatSection) -> tuple[str, ...]:
+def _required_chat_keys(chat: ChatSection) -> tuple[str, ...]:
     application = ("client_id", "client_secret")
     return application if chat.platform == "discord" else (*application, "authorize_url", "token_url", "profile_url")
 
 
-def _is_private(address: str) -> bool:
-    """Whether nobody on the way can read what is sent there: encrypted, on this machine, or not set."""
+def _is_confidential(address: str) -> bool:
+    """Whether requests to an address cannot be read on the way: it is https, loopback, or not set."""
     parts = urlsplit(address)
     return not address or parts.scheme == "https" or is_loopback(parts.hostname or "")

@@ -1,8 +1,8 @@
-"""The kinds of keys a config has: how each is written in TOML and in the environment, and what is refused.
+"""Types of config keys: how each is written in TOML and in the environment, and which values are refused.
 
-Each function here declares one key of a section's dataclass. It is typed as the value the key will have, so
-that mypy compares it with the field's annotation; what it returns at run time is a dataclass field that
-carries a `Key`. Parsers raise ValueError with a sentence that never repeats the value (it may be a secret).
+Each function here declares one key of a section's dataclass. It is annotated with the type of the key's value,
+so that mypy compares it with the field's annotation; at run time it returns a dataclass field that carries a
+`Key`. Parsers raise ValueError with a sentence that never repeats the value (it may be a secret).
 """
 
 import ipaddress
@@ -32,10 +32,10 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 @dataclass(frozen=True)
 class Key(Generic[T]):
-    """What is known of one key: its default as TOML holds it, its help, and how a value is checked.
+    """Declaration of one key: its default as a TOML value, its help text, and its parsers.
 
-    `parse` turns a TOML value into the typed one, `from_text` a text of the environment into a TOML value
-    (a text it cannot read is handed on as it is: `parse` says what is wrong with it).
+    `parse` turns a TOML value into the typed one, `from_text` the text of an environment variable into a TOML
+    value (text that it cannot convert is passed on unchanged: `parse` says what is wrong with it).
     """
 
     default: object
@@ -47,7 +47,7 @@ class Key(Generic[T]):
 
 
 def keys_of(section: type) -> dict[str, Key[Any]]:
-    """The keys a section's dataclass declares, by name, in the order they are written."""
+    """Return the keys that a section's dataclass declares, by name, in order of declaration."""
     return {declared.name: declared.metadata["key"] for declared in fields(section)}
 
 
@@ -55,57 +55,57 @@ def keys_of(section: type) -> dict[str, Key[Any]]:
 
 
 def text(default: str, help: str, *, check: Callable[[str], str] | None = None) -> str:
-    """One line of text; `check` may refuse it or bring it into its canonical form."""
+    """Declare one line of text; `check` may refuse it or return its canonical form."""
     return _declare(Key(default, help, _checked(_parse_line, check)))
 
 
 def paragraph(default: str, help: str) -> str:
-    """Text that may have several lines."""
+    """Declare text that may have several lines."""
     return _declare(Key(default, help, _parse_text))
 
 
 def secret(default: str, help: str, *, check: Callable[[str], str] | None = None) -> str:
-    """A text that is never shown; may come from `<key>_file`. Placeholders such as "changeme" are refused."""
+    """Declare a text that is never shown; may come from `<key>_file`. Placeholders such as "changeme" are refused."""
     return _declare(Key(default, help, _checked(_parse_secret, check), is_secret=True))
 
 
 def secrets(default: Sequence[str], help: str, *, check: Callable[[str], str]) -> tuple[str, ...]:
-    """A list of secrets; a `<key>_file` holds one in each line."""
+    """Declare a list of secrets; a `<key>_file` holds one per line."""
     parse = _list_parser(_checked(_parse_secret, check))
     return _declare(Key(list(default), help, parse, _list_from_text, is_secret=True))
 
 
 def names(default: Sequence[str], help: str, *, check: Callable[[str], str] | None = None) -> tuple[str, ...]:
-    """A list of texts, each of one line and not empty."""
+    """Declare a list of texts, each of one line and not empty."""
     parse = _list_parser(_checked(_parse_name, check))
     return _declare(Key(list(default), help, parse, _list_from_text))
 
 
 def flag(default: bool, help: str) -> bool:
-    """true or false."""
+    """Declare a boolean."""
     return _declare(Key(default, help, _parse_flag, _flag_from_text, choices=(True, False)))
 
 
 def switch(default: Switch, help: str) -> Switch:
-    """true, false or "auto"."""
+    """Declare a choice of true, false and "auto"."""
     return _declare(Key(default, help, _parse_switch, _flag_from_text, choices=("auto", True, False)))
 
 
 def choice(default: Choice, options: object, help: str) -> Choice:
-    """One of the texts of a Literal type; upper and lower case are alike when it is read."""
+    """Declare a choice of the texts of a Literal type; case does not matter when it is parsed."""
     allowed: tuple[Choice, ...] = get_args(options)
     return _declare(Key(default, help, _choice_parser(allowed), choices=allowed))
 
 
 def choices(default: Sequence[Choice], options: object, help: str) -> tuple[Choice, ...]:
-    """A list of some of the texts of a Literal type, each at most once."""
+    """Declare a list of texts of a Literal type, each at most once."""
     allowed: tuple[Choice, ...] = get_args(options)
     parse = _list_parser(_choice_parser(allowed), unique=True)
     return _declare(Key(list(default), help, parse, _list_from_text, choices=allowed))
 
 
 def integer(default: int, help: str, *, at_least: int, at_most: int) -> int:
-    """A whole number between two bounds, both included."""
+    """Declare a whole number between two bounds, both included."""
 
     def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -118,7 +118,7 @@ def integer(default: int, help: str, *, at_least: int, at_most: int) -> int:
 
 
 def duration(default: str, help: str, *, at_least: str = "1 second", at_most: str = "1000 years") -> timedelta:
-    """A duration as people write it, between two bounds, both included."""
+    """Declare a duration such as "5 minutes", between two bounds, both included."""
     low, high = parse_duration(at_least), parse_duration(at_most)
 
     def check(value: timedelta) -> timedelta:
@@ -130,7 +130,7 @@ def duration(default: str, help: str, *, at_least: str = "1 second", at_most: st
 
 
 def size(default: str, help: str, *, at_least: str, at_most: str) -> int:
-    """A number of bytes as people write it, between two bounds, both included."""
+    """Declare a size in bytes such as "64 KiB", between two bounds, both included."""
 
     def parse(value: object) -> int:
         amount = parse_size(_parse_line(value))
@@ -142,18 +142,18 @@ def size(default: str, help: str, *, at_least: str, at_most: str) -> int:
 
 
 def rate_limits(default: Sequence[str], help: str) -> tuple[RateLimit, ...]:
-    """Limits that hold together; an empty list is no limit."""
+    """Declare a list of limits that all apply; an empty list is no limit."""
     parse = _list_parser(lambda value: RateLimit.parse(_parse_line(value)))
     return _declare(Key(list(default), help, parse, _list_from_text))
 
 
 def change_limit(default: str, help: str) -> ChangeLimit:
-    """How much one run may change, such as "20 and 5%"."""
+    """Declare how much one sync run may change, such as "20 and 5%"."""
     return _declare(Key(default, help, lambda value: ChangeLimit.parse(_parse_line(value))))
 
 
 def path(default: str, help: str) -> Path:
-    """A file or folder that must be named; relative to the folder the companion is started in."""
+    """Declare a required file or folder, relative to the working directory."""
 
     def parse(value: object) -> Path:
         if not (written := _parse_line(value)):
@@ -164,22 +164,22 @@ def path(default: str, help: str) -> Path:
 
 
 def optional_path(help: str) -> Path | None:
-    """A file or folder, or None for the empty text, which is the default."""
+    """Declare an optional file or folder; the default, an empty text, is None."""
     return _declare(Key("", help, _parse_optional_path))
 
 
 def pattern(default: str, help: str) -> str:
-    """A regular expression that cannot run away, kept as text; or the empty text."""
+    """Declare a regular expression without catastrophic backtracking, kept as text; may be empty."""
     return text(default, help, check=lambda written: compile_pattern(written).pattern)
 
 
 def networks(default: Sequence[str], help: str) -> tuple[IpNetwork, ...]:
-    """IP addresses and networks, such as "10.0.0.0/8"."""
+    """Declare a list of IP addresses and networks, such as "10.0.0.0/8"."""
     return _declare(Key(list(default), help, _list_parser(_parse_network), _list_from_text))
 
 
 def trusted_proxies(default: Literal["auto"], help: str) -> TrustedProxies:
-    """The text "auto", or IP addresses and networks."""
+    """Declare "auto", or a list of IP addresses and networks."""
 
     def parse(value: object) -> TrustedProxies:
         return "auto" if value == "auto" else _list_parser(_parse_network)(value)
@@ -191,7 +191,7 @@ def trusted_proxies(default: Literal["auto"], help: str) -> TrustedProxies:
 
 
 def table_columns(known: Sequence[str], may_be_empty: Sequence[str], help: str) -> Mapping[str, str]:
-    """Names of database columns by the key they are known under here; a missing key is not overridden."""
+    """Declare database column names by their key in our config; a missing key is not overridden."""
 
     def parse(value: object) -> Mapping[str, str]:
         if not isinstance(value, dict):
@@ -210,7 +210,7 @@ def table_columns(known: Sequence[str], may_be_empty: Sequence[str], help: str) 
 
 
 def to_toml(value: object) -> str:
-    """Write a TOML value in one line, for the sample and for messages."""
+    """Format a TOML value on one line, for the sample and for messages."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):
@@ -227,13 +227,13 @@ def to_toml(value: object) -> str:
 
 
 def _declare(key: Key[T]) -> T:
-    """Make the dataclass field that carries the key; secrets stay out of the section's repr."""
+    """Return the dataclass field that carries the key; secrets are left out of the section's repr."""
     declared: Any = field(default_factory=lambda: key.parse(key.default), metadata={"key": key}, repr=not key.is_secret)
     return cast(T, declared)
 
 
 def _checked(parse: Callable[[object], str], check: Callable[[str], str] | None) -> Callable[[object], str]:
-    """Let a check see every text but the empty one, which means "not set" unless the check is `required`."""
+    """Apply a check to every text except the empty one, which means "not set" unless the check is `required`."""
 
     def parse_and_check(value: object) -> str:
         written = parse(value)
@@ -246,7 +246,7 @@ def _parse_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError('this must be text in quotes, such as "text"')
     if "\x00" in value:
-        raise ValueError("this must not hold a NUL character")
+        raise ValueError("this must not contain a NUL character")
     return value
 
 
@@ -264,7 +264,7 @@ def _parse_name(value: object) -> str:
 def _parse_secret(value: object) -> str:
     written = _parse_line(value)
     if is_placeholder(written) or re.fullmatch(r"<.*>", written):
-        raise ValueError("this is a placeholder that everybody knows; choose a secret of your own")
+        raise ValueError("this is a well-known placeholder; choose a secret of your own")
     return written
 
 
@@ -291,7 +291,7 @@ def _parse_network(value: object) -> IpNetwork:
     except ValueError as error:
         raise ValueError(f'{error}; write an address or network, such as "10.0.0.0/8"') from None
     if network.prefixlen == 0:
-        raise ValueError("this would trust the whole internet; name the addresses of your proxies")
+        raise ValueError("this would trust the whole internet; list the addresses of your proxies")
     return network
 
 
@@ -312,7 +312,7 @@ def _list_parser(parse_item: Callable[[object], T], *, unique: bool = False) -> 
             raise ValueError("this must be a list in square brackets")
         items = tuple(parse_item(item) for item in value)
         if unique and len(set(items)) < len(items):
-            raise ValueError("this must not name anything twice")
+            raise ValueError("this must not contain anything twice")
         return items
 
     return parse
@@ -332,7 +332,7 @@ def _integer_from_text(written: str) -> object:
 
 
 def _list_from_text(written: str) -> object:
-    """Read a TOML list, or values separated by commas."""
+    """Parse a TOML list, or values separated by commas."""
     if not written.lstrip().startswith("["):
         return [item.strip() for item in written.split(",") if item.strip()]
     try:

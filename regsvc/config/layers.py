@@ -1,7 +1,7 @@
-"""Where values of the config come from: a file, the environment, the command line. Each is one layer.
+"""Layers of the config: a file, the environment, the command line.
 
 A layer holds tables as TOML would: section, key, value; a download is the section `downloads.<id>`. Nothing
-is checked here but what keeps a layer from being read at all.
+is checked here except what prevents a layer from being read at all.
 """
 
 import re
@@ -15,8 +15,8 @@ from regsvc.config.key_types import keys_of
 from regsvc.config.sections import Config, ConfigError, Download
 
 ENVIRONMENT_PREFIX = "COMPANION_"
-# Hooks of the test build; the config does not know them.
-_FOREIGN_PREFIX = "COMPANION_TEST_"
+# Hooks of the test suite, not config keys.
+_TEST_PREFIX = "COMPANION_TEST_"
 
 DOWNLOADS = "downloads"
 _DOWNLOAD_SECTION = re.compile(r"downloads\.[A-Za-z0-9_-]{1,64}")
@@ -27,12 +27,12 @@ SECTIONS: dict[str, type] = {
     for name, declaring in get_type_hints(Config).items()
     if isinstance(declaring, type) and is_dataclass(declaring)
 }
-"""The dataclass of each section by its name; downloads, a table of tables, is not among them."""
+"""The dataclass of each section by name, without `downloads`, which is a table of tables."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Values by section and key; `source_of(section, key)` tells a person where to look."""
+    """Values by section and key; `source_of(section, key)` says, for messages, where one was set."""
 
     tables: Mapping[str, Mapping[str, object]]
     source_of: Callable[[str, str], str]
@@ -40,40 +40,40 @@ class Layer:
 
 
 def section_class(section: str) -> type | None:
-    """The dataclass that declares a section's keys, or None if there is no such section."""
+    """Return the dataclass that declares a section's keys, or None if there is no such section."""
     return Download if _DOWNLOAD_SECTION.fullmatch(section) else SECTIONS.get(section)
 
 
 def file_layer(path: Path) -> Layer:
-    """The values of a TOML file; raises ConfigError when it cannot be read as one."""
+    """Read a TOML file. Raises `ConfigError` if it cannot be read or parsed."""
     try:
-        # Some editors on Windows begin a file with a byte order mark, which TOML does not know.
+        # Some editors on Windows write a byte order mark, which TOML does not allow.
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ConfigError([f"{path}: cannot be read ({error.strerror}); check its name and its rights."]) from error
+        raise ConfigError([f"{path}: it cannot be read ({error.strerror}); check its name and permissions."]) from error
     except UnicodeDecodeError as error:
-        raise ConfigError([f"{path}: is not UTF-8 text; save it as UTF-8."]) from error
+        raise ConfigError([f"{path}: it is not UTF-8 text; save it as UTF-8."]) from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError([f"{path}: is not TOML: {error}; correct that line."]) from error
+        raise ConfigError([f"{path}: it is not TOML: {error}; correct that line."]) from error
     tables: dict[str, Mapping[str, object]] = {}
     problems: list[str] = []
     for name, table in _flat_tables(document):
         if isinstance(table, dict):
             tables[name] = table
         else:
-            problems.append(f"{path}: {name} must be a section; write its keys below a header, such as [server].")
+            problems.append(f"{path}: {name} must be a section; write its keys below a header such as [server].")
     return Layer(tables, lambda section, key: str(path), tuple(problems))
 
 
 def environment_layer(environ: Mapping[str, str]) -> Layer:
-    """The values of COMPANION_<SECTION>_<KEY>; also AUTHME_COLUMNS_<NAME>, DOWNLOADS_<ID>_<KEY>."""
+    """Read COMPANION_<SECTION>_<KEY>, also AUTHME_COLUMNS_<NAME> and DOWNLOADS_<ID>_<KEY>."""
     tables: dict[str, dict[str, object]] = {}
     columns: dict[str, object] = {}
     variables = {("authme", "columns"): f"{ENVIRONMENT_PREFIX}AUTHME_COLUMNS_*"}
     for variable, written in sorted(environ.items()):
-        if not variable.startswith(ENVIRONMENT_PREFIX) or variable.startswith(_FOREIGN_PREFIX):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable.startswith(_TEST_PREFIX):
             continue
-        section, key = _address_of(variable)
+        section, key = _section_and_key(variable)
         variables[section, key] = variable
         if section == "authme" and key.startswith(_COLUMNS_PREFIX):
             columns[key.removeprefix(_COLUMNS_PREFIX)] = written
@@ -85,7 +85,7 @@ def environment_layer(environ: Mapping[str, str]) -> Layer:
 
 
 def command_line_layer(overrides: Mapping[str, object]) -> Layer:
-    """The values of options, by "section.key" as a config file would have them."""
+    """Return a layer of command-line options, given by "section.key" with TOML values."""
     tables: dict[str, dict[str, object]] = {}
     for name, value in overrides.items():
         section, _, key = name.rpartition(".")
@@ -94,14 +94,14 @@ def command_line_layer(overrides: Mapping[str, object]) -> Layer:
 
 
 def state_directory_layer(environ: Mapping[str, str]) -> Layer:
-    """systemd's STATE_DIRECTORY, the lowest layer: it replaces a default and nothing that somebody wrote."""
+    """Return systemd's STATE_DIRECTORY as the lowest layer: it replaces only the default."""
     directory = environ.get("STATE_DIRECTORY", "").split(":")[0]
     tables = {"server": {"state_dir": directory}} if directory else {}
     return Layer(tables, lambda section, key: "environment variable STATE_DIRECTORY")
 
 
 def _flat_tables(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """The sections of a document, with every download as a section of its own."""
+    """Yield the sections of a document, with every download as a section of its own."""
     for name, table in document.items():
         if name == DOWNLOADS and isinstance(table, dict):
             for download, keys in table.items():
@@ -110,8 +110,8 @@ def _flat_tables(document: Mapping[str, object]) -> Iterator[tuple[str, object]]
             yield name, table
 
 
-def _address_of(variable: str) -> tuple[str, str]:
-    """The section and key a variable means, whether or not they exist."""
+def _section_and_key(variable: str) -> tuple[str, str]:
+    """Return the section and key that a variable stands for, whether or not they exist."""
     section, _, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("_")
     if section == DOWNLOADS:
         download, _, key = key.rpartition("_")
@@ -120,7 +120,7 @@ def _address_of(variable: str) -> tuple[str, str]:
 
 
 def _toml_value(section: str, key: str, written: str) -> object:
-    """What the text means for this key; text that belongs to no key stays text, and is refused later."""
+    """Convert the text for this key; the text of an unknown key stays text, and is refused later."""
     declaring = section_class(section)
     declared = keys_of(declaring).get(key) if declaring else None
     return declared.from_text(written) if declared else written

@@ -21,114 +21,115 @@ TokenAuth = Literal["header", "body"]
 
 @dataclass(frozen=True)
 class AuthSection:
-    """Logging in, access tokens, and the keys they rest on."""
+    """Logins, access tokens and keys."""
 
     user_token: timedelta = key.duration("30 days", "How long a user stays logged in.")
     admin_token: timedelta = key.duration("12 hours", "How long an admin stays logged in.")
     admin_idle: timedelta = key.duration("2 hours", "How long an admin stays logged in without a request.")
     installation_key: str = key.secret(
         "",
-        'Key that codes and mailed links derive from, alike on all companions that share a database; "" '
-        "makes one in server.state_dir.",
+        'Key from which codes and mailed links are derived, the same on all companions that share a database; "" '
+        "generates one in server.state_dir.",
         check=check.long_key,
     )
     signing_key: str = key.secret(
-        "", 'Key that signs access tokens; "" makes one in server.state_dir.', check=check.long_key
+        "", 'Key that signs access tokens; "" generates one in server.state_dir.', check=check.long_key
     )
     previous_keys: tuple[str, ...] = key.secrets(
-        [], "Former signing keys, whose tokens are good until they expire.", check=check.long_key
+        [], "Former signing keys; their tokens stay valid until they expire.", check=check.long_key
     )
     min_operator_level: int = key.integer(
-        1, "Level in ops.json from which an operator may log in as admin.", at_least=1, at_most=4
+        1, "Lowest level in ops.json with which an operator may log in as admin.", at_least=1, at_most=4
     )
     login_limits: tuple[RateLimit, ...] = key.rate_limits(
-        ["5 per minute"], "Limits of logins for each client address, and for each account and client address."
+        ["5 per minute"], "Limits of logins per client address, and per account and client address."
     )
     max_concurrent_hashes: int = key.integer(
         0,
-        "Passwords hashed at a time; 0 is one less than there are cores, at least 1.",
+        "Passwords hashed at a time; 0 is one less than the number of cores, at least 1.",
         at_least=0,
         at_most=256,
     )
     max_waiting_hashes: int = key.integer(
-        64, "Logins that may wait for a hash; more are told to come back.", at_least=0, at_most=100_000
+        64,
+        "Logins that may wait for hashing; more are refused and can be retried.",
+        at_least=0,
+        at_most=100_000,
     )
 
 
 @dataclass(frozen=True)
 class RegistrationSection:
-    """Who may register, and with what."""
+    """Registration: who may register, and with what."""
 
-    open: bool = key.flag(True, "Whether anybody may register at all.")
+    open: bool = key.flag(True, "Whether registrations are accepted.")
     approval: bool = key.flag(True, "Whether an admin reviews every registration.")
     methods: tuple[RegistrationMethod, ...] = key.choices(
         ["email"],
         RegistrationMethod,
-        "What a registration has to prove: a code sent by e-mail, a captcha, or both.",
+        "What a registration requires: a code sent by e-mail, a captcha, or both.",
     )
     password: PasswordRule = key.choice(
         "optional",
         PasswordRule,
-        "Whether players choose a password when they register, or later by a mailed link.",
+        "Whether players choose a password when they register, or later through a mailed link.",
     )
-    password_regex: str = key.pattern("", 'Regular expression that passwords match; "" is AuthMe\'s own rule.')
+    password_regex: str = key.pattern("", 'Regular expression that passwords must match; "" is AuthMe\'s own rule.')
     username_regex: str = key.pattern(
-        "", 'Regular expression that names match; "" is AuthMe\'s own rule, else ^[a-zA-Z0-9_]{3,16}$.'
+        "", 'Regular expression that names must match; "" is AuthMe\'s own rule, else ^[a-zA-Z0-9_]{3,16}$.'
     )
-    reserved_names: tuple[str, ...] = key.names([], "Names nobody may register; those in ops.json are always reserved.")
-    email_domains: tuple[str, ...] = key.names(
-        [], "Domains that e-mails may have; [] is any.", check=check.email_domain
+    reserved_names: tuple[str, ...] = key.names(
+        [], "Names that cannot be registered; those in ops.json are always reserved."
     )
-    blocked_email_domains: tuple[str, ...] = key.names(
-        [], "Domains that e-mails may not have.", check=check.email_domain
-    )
+    email_domains: tuple[str, ...] = key.names([], "Allowed e-mail domains; [] allows any.", check=check.email_domain)
+    blocked_email_domains: tuple[str, ...] = key.names([], "Blocked e-mail domains.", check=check.email_domain)
     email_aliases: bool = key.flag(True, "Whether addresses such as alice+game@example.org are allowed.")
     reapply_after: timedelta = key.duration(
-        "24 hours", "How long a rejected registration holds its name.", at_least="0 seconds"
+        "24 hours", "How long a rejected registration reserves its name.", at_least="0 seconds"
     )
 
 
 @dataclass(frozen=True)
 class VerificationSection:
-    """The codes that prove an e-mail address."""
+    """Verification codes, which prove an e-mail address."""
 
     code_digits: int = key.integer(6, "Digits of a code.", at_least=4, at_most=10)
-    code_valid: timedelta = key.duration("5 minutes", "How long a code is good for.", at_most="1 hour")
-    max_tries: int = key.integer(5, "Tries per code.", at_least=1, at_most=100)
+    code_valid: timedelta = key.duration("5 minutes", "How long a code is valid.", at_most="1 hour")
+    max_tries: int = key.integer(5, "Attempts per code.", at_least=1, at_most=100)
     limits_per_address: tuple[RateLimit, ...] = key.rate_limits(
-        ["1 per minute", "10 per day"], "Limits of codes for each e-mail address."
+        ["1 per minute", "10 per day"], "Limits of codes per e-mail address."
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
-        ["10 per minute", "100 per day"], "Limits of codes for each client address."
+        ["10 per minute", "100 per day"], "Limits of codes per client address."
     )
     limits_total: tuple[RateLimit, ...] = key.rate_limits(
         ["60 per hour", "400 per day"],
-        "Limits of codes for everybody together; keep them below what your mail host allows.",
+        "Limits of codes in total; keep them below what your mail provider allows.",
     )
 
 
 @dataclass(frozen=True)
 class CaptchaSection:
-    """Captchas; registration asks for one when registration.methods names it."""
+    """Captchas; required to register when registration.methods contains "captcha"."""
 
-    type: CaptchaType = key.choice("math", CaptchaType, "A small sum, or letters and digits to read.")
+    type: CaptchaType = key.choice("math", CaptchaType, "A simple sum, or letters and digits to read.")
     length: int = key.integer(4, "Characters of a text captcha.", at_least=3, at_most=8)
-    valid: timedelta = key.duration("5 minutes", "How long a captcha may be answered.", at_most="1 hour")
+    valid: timedelta = key.duration("5 minutes", "How long a captcha can be answered.", at_most="1 hour")
     also_for: tuple[CaptchaUse, ...] = key.choices(
-        [], CaptchaUse, "What else needs one: asking for a code, logging in."
+        [], CaptchaUse, "What else requires a captcha: requesting a code, logging in."
     )
     max_outstanding: int = key.integer(
         10_000,
-        "Captchas that may wait for their answer, all clients together; one client has a hundredth (10 in any case).",
+        "Captchas waiting for an answer, of all clients together; each client may have a hundredth, at least 10.",
         at_least=1,
         at_most=1_000_000,
     )
     pictures_per_client: tuple[RateLimit, ...] = key.rate_limits(
-        ["1200 per minute"], "Limits of pictures for each client address."
+        ["1200 per minute"], "Limits of images per client address."
     )
     answers_per_client: tuple[RateLimit, ...] = key.rate_limits(
         ["30 per minute", "300 per day"],
-        "Limits of answers for each client address, right or wrong: one sum in thirty can be guessed.",
+        "Limits of answers, right or wrong, per client address: one sum in thirty can be guessed.",
     )
 
 
@@ -136,9 +137,11 @@ class CaptchaSection:
 class QuestionnaireSection:
     """Questions to answer before registering."""
 
-    file: Path | None = key.optional_path('The questions; "" is off. conf/questionnaire.toml is a sample.')
-    pass_score: int = key.integer(60, "Score from which the answers pass.", at_least=0, at_most=1_000_000)
-    valid: timedelta = key.duration("10 minutes", "How long passed answers may be used to register.", at_most="30 days")
+    file: Path | None = key.optional_path('File with the questions; "" is off. conf/questionnaire.toml is a sample.')
+    pass_score: int = key.integer(60, "Lowest score that passes.", at_least=0, at_most=1_000_000)
+    valid: timedelta = key.duration(
+        "10 minutes", "How long answers that passed can be used to register.", at_most="30 days"
+    )
     retry_after: timedelta = key.duration(
         "5 minutes",
         "How long to wait after answers that did not pass.",
@@ -146,11 +149,9 @@ class QuestionnaireSection:
         at_most="30 days",
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
-        ["10 per minute", "100 per day"], "Limits of submitted answers for each client address."
+        ["10 per minute", "100 per day"], "Limits of submitted answers per client address."
     )
-    limits_total: tuple[RateLimit, ...] = key.rate_limits(
-        ["1000 per hour"], "Limits of submitted answers for everybody together."
-    )
+    limits_total: tuple[RateLimit, ...] = key.rate_limits(["1000 per hour"], "Limits of submitted answers in total.")
     scorer_url: str = key.text(
         "",
         "Service (https) that scores free-text answers; without one an admin reads them.",
@@ -165,7 +166,7 @@ class QuestionnaireSection:
 
 @dataclass(frozen=True)
 class ChatSection:
-    """Linking an account of a chat platform (OAuth 2.0)."""
+    """Linking accounts of a chat platform (OAuth 2.0)."""
 
     platform: ChatPlatform = key.choice("", ChatPlatform, 'The platform; "" is off.')
     client_id: str = key.text("", "Id of the application registered there.")
@@ -175,9 +176,9 @@ class ChatSection:
         'Where the platform sends players back; "" is /api/chat/callback below server.base_url.',
         check=check.web_address,
     )
-    required: bool = key.flag(False, "Whether a registration needs a linked account.")
-    guild_id: str = key.text("", 'Discord: id of the guild a player must be in; "" is none.')
-    role_ids: tuple[str, ...] = key.names([], "Discord: ids of roles in that guild, of which a player needs one.")
+    required: bool = key.flag(False, "Whether a registration requires a linked account.")
+    guild_id: str = key.text("", 'Discord: id of the guild that a player must be in; "" is none.')
+    role_ids: tuple[str, ...] = key.names([], "Discord: ids of roles in that guild; a player needs one of them.")
     authorize_url: str = key.text(
         "", 'Custom: page that asks the player for consent; "" is Discord\'s.', check=check.web_address
     )
@@ -190,27 +191,27 @@ class ChatSection:
     token_auth: TokenAuth = key.choice(
         "header",
         TokenAuth,
-        "Where client_id and client_secret are sent when the code is exchanged; some want the body.",
+        "Where client_id and client_secret are sent when the code is exchanged; some platforms require the body.",
     )
     scopes: str = key.text("", "Custom: scopes to ask for, separated by spaces.")
     id_field: str = key.text(
         "id",
-        'Custom: field of the profile that never changes; "data.id" is the field id of the object data.',
+        'Custom: field of the profile with the permanent id; "data.id" is the field id of the object data.',
         check=check.required,
     )
     name_field: str = key.text("username", "Custom: field of the profile to show.", check=check.required)
     timeout: timedelta = key.duration(
-        "10 seconds", "How long to wait for the platform's answers.", at_least="100 ms", at_most="1 minute"
+        "10 seconds", "How long to wait for the platform's responses.", at_least="100 ms", at_most="1 minute"
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
-        ["10 per minute", "60 per hour"], "Limits of links that are begun, for each client address."
+        ["10 per minute", "60 per hour"], "Limits of started links per client address."
     )
 
 
 @dataclass(frozen=True)
 class BedrockSection:
-    """Players of the Bedrock edition, who come through Geyser and Floodgate."""
+    """Players of the Bedrock edition, who join through Geyser and Floodgate."""
 
-    enabled: bool = key.flag(False, "Whether they may register.")
-    prefix: str = key.text(".", "What Floodgate puts before their names.")
-    username_regex: str = key.pattern("^[a-zA-Z0-9._-]{3,16}$", "Regular expression that their names match.")
+    enabled: bool = key.flag(False, "Whether Bedrock players may register.")
+    prefix: str = key.text(".", "Prefix that Floodgate puts before their names.")
+    username_regex: str = key.pattern("^[a-zA-Z0-9._-]{3,16}$", "Regular expression that their names must match.")

@@ -1,4 +1,4 @@
-"""The whole config. Its sections are declared beside this module, and imported from here.
+"""The whole config. Its sections are declared in two modules by area, and imported from here.
 
 A new key is one line in its section and `make sample` (`regsvc.config.loader` reads the config). The docstring of a
 section is its heading in the sample.
@@ -98,20 +98,20 @@ class Config:
     file: Path | None = None
     """The file it was read from, or None."""
     warnings: tuple[str, ...] = ()
-    """Sentences about what is allowed but unwise, for the log and the doctor."""
+    """Sentences about settings that are allowed but risky, for the log and the doctor."""
 
     def base_url(self, bound_port: int | None = None) -> str:
-        """The address players use, without a slash at the end; `bound_port` is what port 0 became."""
+        """Return the public address without a trailing slash; `bound_port` is the port chosen for port 0."""
         return self.server.base_url or self.address(bound_port)
 
     def address(self, bound_port: int | None = None) -> str:
-        """Where this process listens, as an address to open on this machine."""
+        """Return the address at which this process can be reached on this machine."""
         host = "localhost" if is_unspecified(self.server.host) else self.server.host
         scheme = "https" if self.server.tls_cert_file else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{bound_port or self.server.port}"
 
     @property
     def authme_config_path(self) -> Path | None:
-        """AuthMe's config.yml, whether or not it exists; None when the config does not tell where."""
+        """AuthMe's config.yml, whether or not it exists; None if its place is not configured."""
         directory = self.game.directory
         return self.authme.config or (directory / "plugins" / "AuthMe" / "config.yml" if directory else None)

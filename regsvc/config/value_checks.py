@@ -1,6 +1,7 @@
-"""What single texts and files of the config must look like, and the canonical form texts come back in.
+"""Checks of single config values and files.
 
-Each check takes a text that is not empty and raises ValueError with a sentence that never repeats it.
+Each check takes a text that is not empty and returns its canonical form, or raises ValueError with a sentence
+that never repeats the text.
 """
 
 import os
@@ -19,7 +20,7 @@ MIN_KEY_LENGTH = 32
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:[/?#]\S*)?")
 
-# What examples, tutorials and samples put where a secret belongs; digits and punctuation do not save it.
+# What examples, tutorials and samples put in place of a secret; added digits and punctuation do not help.
 _PLACEHOLDERS = re.compile(
     r"(?:change|replace)(?:me|this|it)(?:please|now)?|(?:your|insert|my)(?:secret|password|token|key)(?:here)?"
     r"|placeholder|todo|fixme|default|example"
@@ -27,14 +28,14 @@ _PLACEHOLDERS = re.compile(
 
 
 def required(written: str) -> str:
-    """Refuse the empty text: for keys where "" does not mean "not set"."""
+    """Refuse an empty text, for keys where "" does not mean "not set"."""
     if not written.strip():
         raise ValueError("this must not be empty")
     return written
 
 
 def web_address(written: str) -> str:
-    """Accept "http://" and "https://" addresses without credentials; a slash at the end is dropped."""
+    """Accept "http://" and "https://" addresses without credentials; a trailing slash is dropped."""
     if _WEB_ADDRESS.fullmatch(written) is None or not _has_sound_host(written):
         raise ValueError('this must be a web address, such as "https://play.example.org"')
     return written.rstrip("/")
@@ -48,34 +49,34 @@ def web_address_or_path(written: str) -> str:
 
 
 def origin(written: str) -> str:
-    """Accept what browsers send as Origin: scheme, host and port; comes back in lower case."""
+    """Accept an origin as browsers send it (scheme, host and port), and return it in lower case."""
     if re.fullmatch(r"https?://[^\s/?#@*]+", written) is None or not _has_sound_host(written):
-        raise ValueError('this must be scheme and host alone, such as "https://play.example.org"')
+        raise ValueError('this must be only scheme and host, such as "https://play.example.org"')
     return written.lower()
 
 
 def column_name(written: str) -> str:
-    """Accept names of tables and columns that can be quoted safely on every database."""
+    """Accept a name of a table or column that can be quoted safely on every database."""
     if _IDENTIFIER.fullmatch(written) is None:
-        raise ValueError("a name of a table or column has 1 to 64 letters, digits and underscores")
+        raise ValueError("the name of a table or column has 1 to 64 letters, digits and underscores")
     return written
 
 
 def language_tag(written: str) -> str:
-    """Accept "en", "zh", "pt-BR"."""
+    """Accept a language tag such as "en", "zh" or "pt-BR"."""
     if re.fullmatch(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", written) is None:
         raise ValueError('this must be a language, such as "en" or "zh"')
     return written
 
 
 def game_address(written: str) -> str:
-    """Accept "play.example.org", with or without a port."""
+    """Accept a host such as "play.example.org", with or without a port."""
     parse_game_address(written)
     return written.strip()
 
 
 def email_domain(written: str) -> str:
-    """Accept a domain in any script; comes back in lower case, as the A-label e-mails are compared by."""
+    """Accept a domain in any script, and return the lower-case A-label that e-mails are compared by."""
     try:
         return idna.encode(written.strip().removeprefix("@"), uts46=True).decode("ascii").lower()
     except idna.IDNAError as error:
@@ -83,7 +84,7 @@ def email_domain(written: str) -> str:
 
 
 def email_address(written: str) -> str:
-    """Accept something that looks like an address; whether mail arrives, `mail-test` tells."""
+    """Accept text that looks like an e-mail address; whether mail arrives, only `mail-test` can show."""
     if re.fullmatch(r"[^\s@<>,]+@[^\s@<>,]+", written) is None:
         raise ValueError('this must be an e-mail address, such as "admin@example.org"')
     return written
@@ -97,39 +98,39 @@ def sender_address(written: str) -> str:
 
 
 def long_key(written: str) -> str:
-    """Refuse keys that could be guessed off-line."""
+    """Refuse keys short enough to be guessed offline."""
     if len(written) < MIN_KEY_LENGTH:
         raise ValueError(
-            f"this needs at least {MIN_KEY_LENGTH} characters; make one with: openssl rand -hex 32, "
-            'or leave it "" and one is made in the state directory'
+            f"this needs at least {MIN_KEY_LENGTH} characters; generate a key with: openssl rand -hex 32, "
+            'or leave it "" to have one generated in the state directory'
         )
     return written
 
 
 def webhook_secret(written: str) -> str:
-    """Accept any text; one that begins as Standard Webhooks write their secrets must be one."""
+    """Accept any text; with the prefix of Standard Webhooks, the rest must be base64."""
     try:
         signing_key(written)
     except ValueError as error:
-        raise ValueError('behind "whsec_" this must be base64') from error
+        raise ValueError('after "whsec_" this must be base64') from error
     return written
 
 
 def is_placeholder(written: str) -> bool:
-    """Whether a secret is one that stands in somebody's example, such as "changeme", "CHANGE_ME-123"."""
+    """Whether a secret is a well-known placeholder, such as "changeme" or "CHANGE_ME-123"."""
     letters = re.sub(r"[^a-z]", "", written.lower())
     return bool(letters) and _PLACEHOLDERS.sub("", letters) == ""
 
 
 def algorithm(written: str) -> str:
-    """Accept what could be an algorithm of AuthMe's; comes back in upper case."""
+    """Accept what could be an algorithm of AuthMe, and return it in upper case."""
     if re.fullmatch(r"[A-Za-z0-9_]{1,32}", written) is None:
         raise ValueError('this must be one of AuthMe\'s algorithms, such as "SHA256" or "BCRYPT"')
     return written.upper()
 
 
 def unreadable_reason(file: Path) -> str | None:
-    """A sentence if we cannot read the file, else None."""
+    """Return a sentence if the file cannot be read, else None."""
     try:
         if file.is_file() and os.access(file, os.R_OK):
             return None
@@ -138,24 +139,24 @@ def unreadable_reason(file: Path) -> str | None:
         return f"there is no file {file}"
     except OSError as error:
         return f"{file} cannot be read ({error.strerror})"
-    return f"{file} cannot be read; make it a file that belongs to the companion's user"
+    return f"{file} cannot be read; make it a regular file that the companion's user may read"
 
 
-def why_no_folder(folder: Path) -> str | None:
-    """A sentence if there is no such folder that we can look into, else None."""
+def missing_folder_reason(folder: Path) -> str | None:
+    """Return a sentence if the folder is missing or cannot be listed, else None."""
     try:
         next(folder.iterdir(), None)
     except FileNotFoundError:
         return f"there is no folder {folder}"
     except OSError as error:
-        return f"{folder} cannot be looked into ({error.strerror}); make it a folder of the companion's user"
+        return f"{folder} cannot be listed ({error.strerror}); make it a folder that the companion's user may read"
     return None
 
 
-def why_not_secret(file: Path) -> str | None:
-    """A sentence if every user of the machine may read the file, else None."""
+def exposed_reason(file: Path) -> str | None:
+    """Return a sentence if every user of the machine may read the file, else None."""
     if file.stat().st_mode & stat.S_IROTH:
-        return f"everybody on this machine may read {file}; run: chmod 600 {file}"
+        return f"every user of this machine may read {file}; run: chmod 600 {file}"
     return None
 
 
@@ -163,5 +164,5 @@ def _has_sound_host(address: str) -> bool:
     try:
         parts = urlsplit(address)
         return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, an unclosed bracket
+    except ValueError:  # the port is not a number, or a bracket is not closed
         return False

@@ -51,14 +51,14 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Ne
     return str(client)
 
 
-def is_any_of(networks: Sequence[Network]) -> Callable[[str], bool]:
+def network_matcher(networks: Sequence[Network]) -> Callable[[str], bool]:
     """Return a function that says whether an address, as text, is in one of the networks."""
 
-    def is_in_networks(address: str) -> bool:
+    def contains(address: str) -> bool:
         parsed = _parse(address)
         return parsed is not None and any(parsed in network for network in networks)
 
-    return is_in_networks
+    return contains
 
 
 def is_loopback(host: str) -> bool:

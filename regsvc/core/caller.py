@@ -1,4 +1,4 @@
-"""Plain, frozen data that crosses the border between the HTTP layer and the rules."""
+"""Immutable data that the HTTP layer passes on to services."""
 
 from __future__ import annotations
 

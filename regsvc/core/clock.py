@@ -1,4 +1,4 @@
-"""Time as the whole program uses it: aware, UTC, whole milliseconds."""
+"""Time as used throughout: aware, UTC, whole milliseconds."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,20 +7,20 @@ Clock = Callable[[], datetime]
 
 
 def now() -> datetime:
-    """The present moment; what is stored and what is compared have the same precision."""
+    """Return the current time in whole milliseconds, the precision of stored times."""
     return to_milliseconds(datetime.now(UTC))
 
 
 def to_milliseconds(moment: datetime) -> datetime:
-    """The moment without what a DATETIME(3) column would drop."""
+    """Truncate a time to milliseconds, as a DATETIME(3) column does."""
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def epoch_ms(moment: datetime) -> int:
-    """Milliseconds since 1970, as JSON and AuthMe's table carry times."""
+    """Return milliseconds since 1970, the unit of times in JSON and in AuthMe's table."""
     return round(moment.timestamp() * 1000)
 
 
 def from_epoch_ms(milliseconds: int) -> datetime:
-    """The inverse of `epoch_ms`. Raises OverflowError or ValueError on what no calendar holds."""
+    """Convert milliseconds since 1970. Raises OverflowError or ValueError for years that no datetime can have."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC)

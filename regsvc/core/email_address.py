@@ -1,4 +1,4 @@
-"""E-mail addresses: how they are read, compared and judged. Nothing here asks the network."""
+"""E-mail addresses: parsing, comparing and the host's policy. Nothing here uses the network."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -9,34 +9,34 @@ from email_validator import EmailNotValidError, ValidatedEmail, validate_email
 from regsvc.core.errors import DomainNotAllowed, InvalidEmail
 
 MAX_EMAIL_LENGTH = 254
-"""Bytes of a whole address (RFC 5321); the columns have room for more."""
+"""Bytes of a whole address (RFC 5321); the database columns hold more."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmailAddress:
-    """One mailbox: `display` as its owner writes it, `key` as it is compared and looked up."""
+    """One mailbox: `display` as its owner writes it, `key` the canonical form for comparing and looking up."""
 
     display: str
     key: str
 
     @property
     def domain(self) -> str:
-        """In lower case, as A-label: `xn--bcher-kva.example`."""
+        """The domain in lower case, as A-label: `xn--bcher-kva.example`."""
         return self.key.rpartition("@")[2]
 
     @property
     def local_part(self) -> str:
-        """Before the last @, with the owner's own upper and lower case, and in quotes where it needs them."""
+        """The part before the last @ in the owner's own spelling, quoted where it must be."""
         return self.display.rpartition("@")[0]
 
     @property
     def envelope(self) -> str:
-        """What a mail server is told: the local part untouched, the domain as every server understands it."""
+        """The address for SMTP: the local part untouched, the domain as A-label, which every server understands."""
         return f"{self.local_part}@{self.domain}"
 
 
 def parse_email(text: str) -> EmailAddress:
-    """An address by RFC 5322 and 6531.
+    """Parse an address as RFC 5322 and 6531 define it.
 
     Raises `InvalidEmail`, and `DomainNotAllowed` for an IP address in brackets.
     """
@@ -55,27 +55,27 @@ def _validate(text: str) -> ValidatedEmail:
             text,
             allow_smtputf8=True,
             allow_quoted_local=True,
-            allow_domain_literal=True,  # recognised here, refused by name above
+            allow_domain_literal=True,  # recognised here, refused by `parse_email`
             allow_display_name=False,
             strict=True,  # at most 64 bytes before the @
             check_deliverability=False,
-            test_environment=True,  # `.test` is for hosts to use as they like; a mail server says the rest
+            test_environment=True,  # hosts may use `.test`; whether mail can be delivered is up to the mail server
         )
     except (EmailNotValidError, UnicodeError) as error:
         raise InvalidEmail from error
 
 
 class EmailPolicy:
-    """Which addresses a host takes. `domains`: empty for any; `blocked` counts for subdomains as well."""
+    """The addresses that a host accepts. `domains` empty: any; `blocked` includes subdomains."""
 
     def __init__(self, domains: Iterable[str], blocked: Iterable[str], *, accepts_aliases: bool) -> None:
-        """The domains are in lower case and A-labels, as the config hands them over."""
+        """`domains` and `blocked` are in lower case and A-labels, as in the config."""
         self._domains = frozenset(domains)
         self._blocked = tuple(blocked)
         self._accepts_aliases = accepts_aliases
 
     def check(self, address: EmailAddress) -> None:
-        """Raises `DomainNotAllowed`, or `InvalidEmail("alias")` for a `name+tag` where only names are taken."""
+        """Raises `DomainNotAllowed`, or `InvalidEmail("alias")` for `name+tag` where aliases are not accepted."""
         if self._domains and address.domain not in self._domains:
             raise DomainNotAllowed
         if any(address.domain == domain or address.domain.endswith(f".{domain}") for domain in self._blocked):

@@ -1,4 +1,4 @@
-"""What may be told of a bug."""
+"""Descriptions of unexpected exceptions, for logs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 
 def describe_exception(error: BaseException) -> str:
-    """The types and the frames of an exception and of those that led to it, newest first, on one line.
+    """Return the types and frames of an exception and of its causes on one line, newest first.
 
-    Never the messages: those of the database drivers carry the values of the statement, which may be hashes.
+    Messages are left out: those of database drivers contain the values of the statement, which may be hashes.
     """
     return "; caused by ".join(f"{type(link).__qualname__} at {_frames(link)}" for link in _chain(error))
 

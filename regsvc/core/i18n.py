@@ -1,7 +1,7 @@
-"""Words for people: what replies say, in every language there is.
+"""Translations: the texts of replies, pages and mails by language and key.
 
-The words stand in `translations/<language>.toml`: `[message]` for successes, `[refusal]` for refusals by
-their code, `[fault.<code>]` for what exactly breaks a rule. `{names}` in them are the reply's own fields.
+The texts are in `translations/<language>.toml`: `[message]` for successes, `[refusal]` for refusals by their
+code, `[fault.<code>]` for the exact rule that was broken. `{names}` in them are fields of the reply.
 """
 
 from __future__ import annotations
@@ -19,77 +19,81 @@ from typing import Final
 
 from regsvc.core.errors import Refusal
 
-FALLBACK = "en"
-_MAX_ACCEPTED_LANGUAGES = 20
-# RFC 5646 4.4.1 gets by with 35. A tag is shortened piece by piece, so its length must not be a stranger's choice.
-_LONGEST_TAG = 64
+log = logging.getLogger(__name__)
+
+FALLBACK_LANGUAGE: Final = "en"
+_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+_MAX_KEYS_SHOWN: Final = 5
+_MAX_ACCEPTED_LANGUAGES: Final = 20
+# RFC 5646 4.4.1 needs 35. A tag is shortened piece by piece, so its length must not be up to the client.
+_LONGEST_TAG: Final = 64
 
 
 def load_translations(*folders: Path) -> Translations:
-    """The built-in languages, and on top of them those of a host's own folders (`<language>.toml`).
+    """Load the built-in languages, and over them the texts in a host's own folders (`<language>.toml`).
 
     Raises `BrokenTranslation`, and OSError for a folder that cannot be read.
     """
-    languages = {language: dict(words) for language, words in read_built_in_words().items()}
-    english = dict(languages[FALLBACK])
+    languages = {language: dict(texts) for language, texts in read_built_in_texts().items()}
+    english = dict(languages[FALLBACK_LANGUAGE])
     for folder in folders:
         for language, file in _files_in(folder):
-            languages.setdefault(language, {}).update(check_words(file, read_words(file), english))
+            languages.setdefault(language, {}).update(check_texts(file, read_texts(file), english))
     return Translations(languages)
 
 
 @cache
-def read_built_in_words() -> Mapping[str, Mapping[str, str]]:
-    """Texts by key, by language; read once, since they belong to the program that runs."""
-    return {language: read_words(file) for language, file in _files_in(files("regsvc.core") / "translations")}
+def read_built_in_texts() -> Mapping[str, Mapping[str, str]]:
+    """Return the built-in texts by language and key; cached, since they are part of the program."""
+    return {language: read_texts(file) for language, file in _files_in(files("regsvc.core") / "translations")}
 
 
 def _files_in(folder: Traversable) -> Iterator[tuple[str, Traversable]]:
-    """Files of words, each with its language."""
+    """Yield the translation files of a folder, each with its language."""
     for file in folder.iterdir():
         if file.name.endswith(".toml") and file.is_file():
-            yield normalise(file.name.removesuffix(".toml")), file
+            yield normalize_tag(file.name.removesuffix(".toml")), file
 
 
 class Translations:
     """Texts by language and key, such as `refusal.username_taken`."""
 
     def __init__(self, languages: Mapping[str, Mapping[str, str]]) -> None:
-        """`languages`: texts by key, by tag. English must be there; it stands in for what is missing."""
-        self._words = {normalise(language): dict(words) for language, words in languages.items()}
-        if FALLBACK not in self._words:
-            raise ValueError(f"translations without {FALLBACK!r}")
+        """`languages`: texts by key, by language tag. English is required: it is the fallback for missing texts."""
+        self._texts = {normalize_tag(language): dict(texts) for language, texts in languages.items()}
+        if FALLBACK_LANGUAGE not in self._texts:
+            raise ValueError(f"translations without {FALLBACK_LANGUAGE!r}")
 
     @property
     def languages(self) -> list[str]:
-        """The tags there are words for, in alphabetical order."""
-        return sorted(self._words)
+        """The tags of all languages, in alphabetical order."""
+        return sorted(self._texts)
 
     def keys(self, language: str) -> set[str]:
-        """The keys a language has words for itself; raises KeyError for an unknown language."""
-        return set(self._words[language])
+        """Return the keys that a language itself has; raises KeyError for an unknown language."""
+        return set(self._texts[language])
 
     def text(self, key: str, language: str, /, **facts: object) -> str:
-        """The words for a key, with the facts filled in; English where the language lacks it.
+        """Return the text of a key with the facts filled in; in English where the language lacks it.
 
-        Raises KeyError for a key that English lacks: that is a bug, not a gap in a translation.
+        Raises KeyError for a key that English lacks: a bug, not an incomplete translation.
         """
-        template = self._words.get(language, {}).get(key) or self._words[FALLBACK][key]
+        template = self._texts.get(language, {}).get(key) or self._texts[FALLBACK_LANGUAGE][key]
         return template.format_map(_Facts(facts))
 
     def section(self, name: str, language: str) -> dict[str, str]:
-        """The words of a section such as `page.register`, by their keys in it; `{names}` in them stay.
+        """Return the texts of a section such as `page.register`, by their keys within it; `{names}` stay as they are.
 
         Empty for a section that English does not have.
         """
         prefix = f"{name}."
-        keys = [key for key in self._words[FALLBACK] if key.startswith(prefix)]
+        keys = [key for key in self._texts[FALLBACK_LANGUAGE] if key.startswith(prefix)]
         return {key.removeprefix(prefix): self.text(key, language) for key in keys}
 
     def refusal(self, refusal: Refusal, language: str) -> str:
-        """What a refusal says, in the words of its exact fault where it has one."""
+        """Return the text of a refusal: that of its `fault` if there is one, else that of its code."""
         key = f"fault.{refusal.code}.{refusal.facts.get('fault')}"
-        if key not in self._words[FALLBACK]:
+        if key not in self._texts[FALLBACK_LANGUAGE]:
             key = f"refusal.{refusal.code}"
         facts = {"field": refusal.field, **refusal.facts}
         if "status" in facts:
@@ -97,50 +101,50 @@ class Translations:
         return self.text(key, language, **facts)
 
     def find(self, requested: str) -> str | None:
-        """The language with words that serves a tag ("zh-CN" → "zh"), None if there is none."""
-        return find_language(self._words, requested)
+        """Return the available language for a tag ("zh-CN" → "zh"), or None."""
+        return find_language(self._texts, requested)
 
     def pick(self, requested: str | None, accept_language: str | None, default: str) -> str:
-        """The language to answer in; see `pick_language`."""
-        return pick_language(self._words, requested, accept_language, default)
+        """Return the language to reply in; see `negotiate_language`."""
+        return negotiate_language(self._texts, requested, accept_language, default)
 
 
 def find_language(known: Container[str], requested: str) -> str | None:
-    """The one of these languages (in lower case) that serves a tag ("zh-CN" → "zh"), None if there is none."""
-    tag = normalise(requested[:_LONGEST_TAG])
+    """Return the one of these languages (in lower case) that matches a tag ("zh-CN" → "zh"), or None."""
+    tag = normalize_tag(requested[:_LONGEST_TAG])
     while tag and tag not in known:
         tag = tag.rpartition("-")[0]
     return tag or None
 
 
-def pick_language(known: Container[str], requested: str | None, accept_language: str | None, default: str) -> str:
-    """The language to answer in, of those that there are words in; English where none fits.
+def negotiate_language(known: Container[str], requested: str | None, accept_language: str | None, default: str) -> str:
+    """Return the language to reply in, out of the available ones; English if none matches.
 
-    `requested` was named by the request or stored with the user, and counts even if there are no words for it
-    (English, then); `accept_language` is the browser's header; `default` is the host's.
+    `requested` is named by the request or stored with the user, and decides even if it is not available (then
+    English); `accept_language` is the browser's header; `default` is the host's language.
     """
     if requested:
-        return find_language(known, requested) or FALLBACK
+        return find_language(known, requested) or FALLBACK_LANGUAGE
     for tag in _accepted(accept_language or ""):
         if language := find_language(known, tag):
             return language
-    return find_language(known, default) or FALLBACK
+    return find_language(known, default) or FALLBACK_LANGUAGE
 
 
 class _Facts(dict[str, object]):
-    """A fact the reply does not have stays visible as its name, instead of failing the reply."""
+    """Facts of a reply. A missing one stays visible as its name in braces instead of failing the reply."""
 
     def __missing__(self, name: str) -> str:
         return f"{{{name}}}"
 
 
-def normalise(tag: str) -> str:
-    """A language tag as tags are compared."""
+def normalize_tag(tag: str) -> str:
+    """Return the canonical form of a language tag, for comparing."""
     return tag.strip().replace("_", "-").lower()
 
 
 def _accepted(header: str) -> Sequence[str]:
-    """The tags of an Accept-Language header, the most welcome first. What cannot be read is left out."""
+    """Return the tags of an Accept-Language header, the most preferred first. Malformed entries are left out."""
     weighted = [entry for part in header.split(",")[:_MAX_ACCEPTED_LANGUAGES] for entry in _weighted(part)]
     return [tag for weight, tag in sorted(weighted, key=lambda entry: -entry[0]) if weight > 0]
 
@@ -154,56 +158,51 @@ def _weighted(part: str) -> Iterator[tuple[float, str]]:
         return
 
 
-log = logging.getLogger(__name__)
-
-_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
-_MOST_NAMED: Final = 5
-
-
 class BrokenTranslation(ValueError):
-    """Words that cannot be used; `str()` is a sentence with the file's name."""
+    """A translation file that cannot be used; `str()` is a sentence with the file's name."""
 
 
-def read_words(file: Traversable) -> dict[str, str]:
-    """Texts by dotted key, however the file is nested. Raises `BrokenTranslation`."""
+def read_texts(file: Traversable) -> dict[str, str]:
+    """Read a file's texts by dotted key, however the tables are nested. Raises `BrokenTranslation`."""
     try:
         return _flatten(tomllib.loads(file.read_text(encoding="utf-8")))
     except UnicodeDecodeError as error:
-        raise BrokenTranslation(f"{file}: this is not UTF-8.") from error
+        raise BrokenTranslation(f"{file}: it is not UTF-8 text; save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        raise BrokenTranslation(f"{file}: this is not TOML: {error}.") from error
+        raise BrokenTranslation(f"{file}: it is not TOML: {error}; correct that line.") from error
     except OSError as error:
-        raise BrokenTranslation(f"{file}: this cannot be read ({error.strerror}).") from error
+        raise BrokenTranslation(f"{file}: it cannot be read ({error.strerror}).") from error
     except TypeError as error:
         raise BrokenTranslation(f"{file}: {error} must be a text in quotes.") from error
 
 
-def check_words(file: Traversable, words: Mapping[str, str], english: Mapping[str, str]) -> dict[str, str]:
-    """The words that are said somewhere. Raises `BrokenTranslation` for names in braces that English does not have."""
+def check_texts(file: Traversable, texts: Mapping[str, str], english: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts that are in use. Raises `BrokenTranslation` for names in braces that English does not have."""
     if _LANGUAGE.fullmatch(file.name.removesuffix(".toml")) is None:
-        raise BrokenTranslation(f'{file}: such a file is named after its language, as in "fr.toml" or "pt-br.toml".')
-    for key, text in words.items():
+        raise BrokenTranslation(f'{file}: name it after its language, such as "fr.toml" or "pt-br.toml".')
+    for key, text in texts.items():
         if key in english:
             _check_names(file, key, text, _names_in(english[key]))
-    idle = [key for key in words if key not in english]
-    if idle:
-        more = ", …" if len(idle) > _MOST_NAMED else ""
-        log.warning("%s: nothing says %s%s", file, ", ".join(idle[:_MOST_NAMED]), more)
-    return {key: text for key, text in words.items() if key in english}
+    unused = [key for key in texts if key not in english]
+    if unused:
+        more = ", …" if len(unused) > _MAX_KEYS_SHOWN else ""
+        log.warning("%s: keys without effect: %s%s", file, ", ".join(unused[:_MAX_KEYS_SHOWN]), more)
+    return {key: text for key, text in texts.items() if key in english}
 
 
 def _check_names(file: Traversable, key: str, text: str, known: set[str]) -> None:
     try:
         names = _names_in(text)
     except ValueError as error:
-        raise BrokenTranslation(f"{file}: {key}: the braces do not fit together (write {{{{ for a brace).") from error
+        raise BrokenTranslation(f"{file}: {key}: unbalanced braces (write {{{{ for a literal brace).") from error
     if names - known:
-        there_are = ", ".join(f"{{{name}}}" for name in sorted(known)) or "none"
-        raise BrokenTranslation(f"{file}: {key}: {{{min(names - known)}}} is not known here; there are: {there_are}.")
+        listed = ", ".join(f"{{{name}}}" for name in sorted(known)) or "none"
+        unknown = min(names - known)
+        raise BrokenTranslation(f"{file}: {key}: {{{unknown}}} is not known in this text; known: {listed}.")
 
 
 def _names_in(text: str) -> set[str]:
-    """What stands in braces, with whatever follows the name there."""
+    """Return the names in braces, each with its conversion and format."""
     return {
         name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
         for _text, name, spec, conversion in string.Formatter().parse(text)
@@ -211,10 +210,10 @@ def _names_in(text: str) -> set[str]:
     }
 
 
-def _flatten(words: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    """Raises TypeError with the key of what is no text."""
+def _flatten(texts: Mapping[str, object], prefix: str = "") -> dict[str, str]:
+    """Return texts by dotted key. Raises TypeError with the key of a value that is not text."""
     flat: dict[str, str] = {}
-    for name, value in words.items():
+    for name, value in texts.items():
         if isinstance(value, Mapping):
             flat |= _flatten(value, f"{prefix}{name}.")
         elif isinstance(value, str):

@@ -1,17 +1,17 @@
-"""Text that people typed, before it stands where somebody else reads it."""
+"""Cleaning of text typed by people before it is shown to others."""
 
 import re
 from typing import Final
 
-# Control characters but for the line feed, line separators, and what turns the direction of writing around.
-_UNWANTED: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+# Control characters except the line feed, line separators, and characters that change the writing direction.
+_INVISIBLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-def clean(text: str) -> str:
-    """The text without what nobody sees; its line feeds stay."""
-    return _UNWANTED.sub("", text)
+def strip_invisible(text: str) -> str:
+    """Remove invisible characters; line feeds stay."""
+    return _INVISIBLE.sub("", text)
 
 
 def shorten(text: str, length: int) -> str:
-    """The text, cut to this many characters; what was cut ends with an ellipsis."""
+    """Truncate the text to this many characters, with an ellipsis at the end if anything was cut."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -1,7 +1,7 @@
-"""Amounts as people write them: durations, sizes, rate limits, the brake of the sync.
+"""Amounts as people write them: durations, sizes, rate limits, the limit of changes per sync run.
 
-Every parser takes text and raises ValueError with a sentence that shows a good example. The sentence never
-repeats what was written: the caller knows it, and it may be a secret put into the wrong line.
+Every parser takes text and raises ValueError with a sentence that shows a valid example. The sentence never
+repeats the text: the caller has it, and it may be a secret on the wrong line.
 """
 
 import math
@@ -12,7 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Self
 
-# Milliseconds, and what people call that many; the first two are singular and plural.
+# Length in milliseconds and the names of the unit; the first two are singular and plural.
 _SPELLINGS = {
     1: ("millisecond", "milliseconds", "ms"),
     1000: ("second", "seconds", "sec", "secs", "s"),
@@ -20,7 +20,7 @@ _SPELLINGS = {
     3_600_000: ("hour", "hours", "h"),
     86_400_000: ("day", "days", "d"),
     604_800_000: ("week", "weeks", "w"),
-    # 365 days: nobody who writes "2 years" of retention counts leap days.
+    # 365 days: leap days do not matter to a retention of "2 years".
     31_536_000_000: ("year", "years", "y"),
 }
 _MILLISECONDS = {spelling: length for length, spellings in _SPELLINGS.items() for spelling in spellings}
@@ -42,8 +42,8 @@ _CHANGES_HINT = 'write a number of rows and a percentage, such as "20 and 5%"'
 
 
 def parse_duration(text: str) -> timedelta:
-    """Turn "5 minutes", "30s" or "1.5 hours" into a timedelta of at most 1000 years; zero is a duration."""
-    match = _AMOUNT.fullmatch(_tidy(text))
+    """Parse "5 minutes", "30s" or "1.5 hours" into a timedelta of at most 1000 years; zero is allowed."""
+    match = _AMOUNT.fullmatch(_normalise(text))
     if match is None or match[2] not in _MILLISECONDS:
         raise ValueError(_DURATION_HINT)
     milliseconds = Decimal(match[1]) * _MILLISECONDS[match[2]]
@@ -53,7 +53,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Write a duration in the largest unit that divides it: "5 minutes", "1 day", "250 milliseconds"."""
+    """Format a duration in the largest unit that divides it: "5 minutes", "1 day", "250 milliseconds"."""
     milliseconds = duration // timedelta(milliseconds=1)
     if milliseconds == 0:
         return "0 seconds"
@@ -63,8 +63,8 @@ def format_duration(duration: timedelta) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Turn "64 KiB" into 65536 bytes; KB, MB and GB count by 1000. At least one byte, at most 1024 GiB."""
-    match = _AMOUNT.fullmatch(_tidy(text))
+    """Parse "64 KiB" into 65536 bytes; KB, MB and GB are powers of 1000. At least one byte, at most 1024 GiB."""
+    match = _AMOUNT.fullmatch(_normalise(text))
     if match is None or match[2] not in _BYTES:
         raise ValueError(_SIZE_HINT)
     size = int(float(match[1]) * _BYTES[match[2]])
@@ -75,7 +75,7 @@ def parse_size(text: str) -> int:
 
 @dataclass(frozen=True)
 class RateLimit:
-    """So many hits in any period of this length; two limits are equal when they allow the same."""
+    """At most `hits` in any `period`; two limits are equal when they allow the same."""
 
     hits: int
     period: timedelta
@@ -83,8 +83,8 @@ class RateLimit:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "10 per day", "1 per minute", "10 per 5 minutes" or "400/day"; neither part may be zero."""
-        match = _RATE.fullmatch(_tidy(text))
+        """Parse "10 per day", "1 per minute", "10 per 5 minutes" or "400/day"; neither part may be zero."""
+        match = _RATE.fullmatch(_normalise(text))
         if match is None:
             raise ValueError(_RATE_HINT)
         try:
@@ -93,11 +93,11 @@ class RateLimit:
             raise ValueError(_RATE_HINT) from error
         hits = int(match[1])
         if hits == 0 or not period:
-            raise ValueError(f"a limit of nothing lets nobody in; {_RATE_HINT}")
+            raise ValueError(f"neither part of a limit may be zero; {_RATE_HINT}")
         return cls(hits, period, text.strip())
 
     def __str__(self) -> str:
-        """The limit as it was written, or in words of our own when it was made in code."""
+        """Return the limit as written in the config, or formatted if it was created in code."""
         return self.text or f"{self.hits} per {format_duration(self.period).removeprefix('1 ')}"
 
 
@@ -111,35 +111,35 @@ class ChangeLimit:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "20 and 5%"; 100% never brakes."""
-        match = _CHANGES.fullmatch(_tidy(text))
+        """Parse "20 and 5%"; with 100% the limit is never exceeded."""
+        match = _CHANGES.fullmatch(_normalise(text))
         if match is None:
             raise ValueError(_CHANGES_HINT)
         percent = float(match[2])
         if percent > 100:
-            raise ValueError(f"there is nothing above 100%; {_CHANGES_HINT}")
+            raise ValueError(f"the percentage must not be above 100%; {_CHANGES_HINT}")
         return cls(int(match[1]), percent, text.strip())
 
     def is_exceeded_by(self, changes: int, total: int) -> bool:
-        """Whether `changes` rows out of `total` are too many; of an empty table any share is too much."""
+        """Whether `changes` rows out of `total` are too many; in an empty table every share is too large."""
         return changes > self.rows and changes * 100 > self.percent * total
 
-    def enough_for(self, changes: int) -> int:
-        """Of how many rows, or more, so many changes are not too many; at least 1."""
+    def min_rows_for(self, changes: int) -> int:
+        """Return the smallest table, in rows, in which so many changes are allowed; at least 1."""
         if changes <= self.rows:
             return 1
         return math.ceil(changes * 100 / self.percent) + 1 if self.percent else sys.maxsize
 
     def __str__(self) -> str:
-        """The limit as it was written, or in words of our own when it was made in code."""
+        """Return the limit as written in the config, or formatted if it was created in code."""
         return self.text or f"{self.rows} and {self.percent:g}%"
 
 
-def _tidy(text: str) -> str:
-    """Lower case, with single spaces: what people type differs in both."""
+def _normalise(text: str) -> str:
+    """Normalise case and spaces, in which people's spelling differs."""
     return " ".join(text.lower().split())
 
 
 def _parse_period(text: str) -> timedelta:
-    """The part after "per", where "minute" alone means one."""
+    """Parse the part after "per", where "minute" alone means one."""
     return parse_duration(text if text[0].isdigit() else f"1 {text}")

@@ -1,4 +1,4 @@
-"""Which of two versions is newer, as plugins and the companion write them: "5.6.0-beta2", "5.7.0-SNAPSHOT", "v1.2"."""
+"""Comparing version numbers of plugins and the companion: "5.6.0-beta2", "5.7.0-SNAPSHOT", "v1.2"."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _WRITTEN: Final = re.compile(
     r"v?(?P<numbers>\d{1,9}(?:\.\d{1,9}){0,5})(?:[-_.]?(?P<word>[a-z]+)[-_.]?(?P<build>\d{1,9})?)?(?:[-+_ ][ -~]*)?",
     re.IGNORECASE | re.ASCII,
 )
-# What comes before a release, in Maven's order; AuthMe and most plugins are built with it.
+# Pre-release stages in Maven's order; AuthMe and most plugins are built with Maven.
 _STAGES: Final = {
     **dict.fromkeys(("alpha", "a"), -5),
     **dict.fromkeys(("beta", "b"), -4),
@@ -26,8 +26,8 @@ _RELEASE: Final = 0
 class Version:
     """A version that can be compared. "1.2" and "v1.2.0" are equal.
 
-    A word that does not mean "not yet", such as that of a fork, makes no difference: nobody can tell whether it is
-    newer than the release it stands behind.
+    A suffix that names no pre-release stage, such as a fork's name, is ignored: it does not say whether the version
+    is newer than the release.
     """
 
     numbers: tuple[int, ...]
@@ -39,7 +39,7 @@ class Version:
 
 
 def find_version(written: str) -> Version | None:
-    """What a text says as a version; None where it is none."""
+    """Parse a version; None if the text is not one."""
     match = _WRITTEN.fullmatch(written.strip()) if len(written) <= _LONGEST else None
     if match is None:
         return None
@@ -52,6 +52,6 @@ def find_version(written: str) -> Version | None:
 
 
 def is_newer(latest: str | None, current: str | None) -> bool:
-    """Whether `latest` is newer than `current`; False where either is unknown or cannot be read."""
+    """Whether `latest` is newer than `current`; False if either is unknown or not a version."""
     newer, older = find_version(latest or ""), find_version(current or "")
     return newer is not None and older is not None and newer > older

@@ -1,7 +1,7 @@
-"""How a webhook proves that it is from us: the symmetric scheme of Standard Webhooks (standardwebhooks.com), version 1.
+"""Webhook signatures: the symmetric scheme of Standard Webhooks (standardwebhooks.com), version 1.
 
 The signature is the HMAC-SHA256 of `<id>.<timestamp>.<body>`, in base64. The timestamp is that of the attempt, in
-seconds since 1970, so that a receiver can refuse an old one that somebody kept.
+seconds since 1970, so that a receiver can refuse a replayed request.
 """
 
 import base64
@@ -14,9 +14,9 @@ _BASE64_PREFIX: Final = "whsec_"
 
 
 def signing_key(secret: str) -> bytes:
-    """The key of a secret as people write it: behind `whsec_` base64, else the text itself.
+    """Return the key for a secret as written in the config: base64 after `whsec_`, else the text itself.
 
-    Raises ValueError for what is no base64 behind `whsec_`.
+    Raises ValueError if the text after `whsec_` is not base64.
     """
     if secret.startswith(_BASE64_PREFIX):
         return base64.b64decode(secret.removeprefix(_BASE64_PREFIX), validate=True)
@@ -24,7 +24,7 @@ def signing_key(secret: str) -> bytes:
 
 
 def signed_headers(delivery: str, body: bytes, secret: str, moment: datetime) -> dict[str, str]:
-    """`webhook-id` and `webhook-timestamp`, and with a secret `webhook-signature`."""
+    """Return the headers `webhook-id` and `webhook-timestamp`, and with a secret `webhook-signature`."""
     timestamp = str(int(moment.timestamp()))
     headers = {"webhook-id": delivery, "webhook-timestamp": timestamp}
     if secret:

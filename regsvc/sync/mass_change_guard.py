@@ -20,7 +20,7 @@ class MassChangeGuard:
         Actions on rows are compared with the number of known rows, SQL edits with the number of all users.
         """
         rows = len(kinds) - kinds.count(actions.ApplySqlEdit)
-        enough = self._limit.enough_for(len(kinds))  # no need to count further
+        enough = self._limit.min_rows_for(len(kinds))  # no need to count further
         known = Player.select(Player.username_key).where(Player.presence == PRESENT).limit(enough).count()
         if report.scanned == 0 and known > 0 and actions.MarkMissing in kinds:
             return True

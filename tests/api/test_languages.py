@@ -74,8 +74,8 @@ def test_the_users_own_language_is_that_of_his_mails(stack: Stack, language: str
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("[refusal", "this is not TOML"),
-        ('[message]\napproved = "{user}"', "{user} is not known here"),
+        ("[refusal", "it is not TOML"),
+        ('[message]\napproved = "{user}"', "{user} is not known in this text"),
     ],
 )
 def test_a_broken_file_stops_the_start_with_a_sentence(

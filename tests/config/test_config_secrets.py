@@ -61,7 +61,7 @@ def test_only_secrets_have_files(load: Load) -> None:
 )
 def test_placeholders_are_refused(load: Load, secret: str) -> None:
     told = problems(lambda: load(f'[mail]\npassword = "{secret}"'))
-    assert "[mail] password: this is a placeholder" in told
+    assert "[mail] password: this is a well-known placeholder" in told
     assert secret not in told
 
 
@@ -89,7 +89,7 @@ def test_a_config_that_shows_its_secrets_is_warned_about(tmp_path: Path) -> None
     text = '[mail]\npassword = "s3cret"\n[database]\nurl = "sqlite:///var/companion.db"\n'
     file = write(tmp_path / "companion.toml", text, 0o644)
     [warning] = load_config(file, {}).warnings
-    assert warning == f"{file} holds mail.password and everybody on this machine may read it; run: chmod 600 {file}"
+    assert warning == f"{file} holds mail.password and every user of this machine may read it; run: chmod 600 {file}"
     file.chmod(0o640)
     assert load_config(file, {}).warnings == ()
 
@@ -97,12 +97,12 @@ def test_a_config_that_shows_its_secrets_is_warned_about(tmp_path: Path) -> None
 def test_mail_to_the_log_and_passwords_in_clear_are_warned_about(load: Load) -> None:
     assert "printed to the log" in load('[mail]\nbackend = "log"').warnings[0]
     clear = '[mail]\nbackend = "smtp"\nhost = "mail.test"\nsecurity = "none"\nusername = "a"\npassword = "b"'
-    assert "in clear" in load(clear).warnings[0]
+    assert "unencrypted" in load(clear).warnings[0]
 
 
 def test_a_webhook_that_cannot_work_or_shows_its_token_is_warned_about(load: Load) -> None:
     [warning] = load('[webhook]\nurl = "http://127.0.0.1:9000/a-token"').warnings
     assert "webhook.allow_private" in warning
     [warning] = load('[webhook]\nurl = "http://hooks.example.org/a-token"').warnings
-    assert "in clear" in warning
+    assert "unencrypted" in warning
     assert "a-token" not in warning

@@ -130,15 +130,17 @@ def test_the_brake_needs_more_rows_and_a_larger_share() -> None:
     assert brake.is_exceeded_by(51, 1000)
     assert not brake.is_exceeded_by(0, 0)
     assert brake.is_exceeded_by(21, 0), "any share of an empty table is too much"
-    assert brake.enough_for(20) == 1, "so few never are"
+    assert brake.min_rows_for(20) == 1, "so few never are"
     for changes in (21, 1_000, 33_333):
-        assert not brake.is_exceeded_by(changes, brake.enough_for(changes)), "of so many it is no longer"
-        assert brake.is_exceeded_by(changes, brake.enough_for(changes) - 2)
+        assert not brake.is_exceeded_by(changes, brake.min_rows_for(changes)), "of so many it is no longer"
+        assert brake.is_exceeded_by(changes, brake.min_rows_for(changes) - 2)
 
 
 def test_a_brake_may_be_of_rows_alone_or_never_hold() -> None:
     assert ChangeLimit.parse("0 rows and 0%").is_exceeded_by(1, 1_000_000)
-    assert ChangeLimit.parse("0 rows and 0%").enough_for(1) > 1_000_000_000, "however many there are, they are counted"
+    assert ChangeLimit.parse("0 rows and 0%").min_rows_for(1) > 1_000_000_000, (
+        "however many there are, they are counted"
+    )
     assert not ChangeLimit.parse("20 and 100%").is_exceeded_by(1_000_000, 1_000_000)
 
 

@@ -207,6 +207,6 @@ def test_a_host_may_ask_in_languages_of_his_own() -> None:
     asked = Questionnaire(
         (ChoiceQuestion(**{**vars(question), "text": TranslatedText({"de": "Hallo", "zh": "你好"})}),), 0
     )
-    assert asked.pick_language("de-AT", None, "en") == "de"
-    assert asked.pick_language(None, "fr, zh;q=0.5", "de") == "zh"
-    assert asked.pick_language(None, "fr", "de") == "de"
+    assert asked.negotiate_language("de-AT", None, "en") == "de"
+    assert asked.negotiate_language(None, "fr, zh;q=0.5", "de") == "zh"
+    assert asked.negotiate_language(None, "fr", "de") == "de"

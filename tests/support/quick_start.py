@@ -200,9 +200,9 @@ def _become(command: dict[str, Any]) -> None:
 
 def _main(commands: int) -> None:
     import companion  # noqa: F401
-    from regsvc.core.i18n import read_built_in_words
+    from regsvc.core.i18n import read_built_in_texts
 
-    read_built_in_words()  # cached, so children need not read them again
+    read_built_in_texts()  # cached, so children need not read them again
     gc.freeze()  # so that a collection in a child does not copy the existing objects
     command = _Forker(socket.socket(fileno=commands)).serve()
     if command is not None:

@@ -26,7 +26,7 @@ class QuestionnaireConfigHandler(ApiHandler):
         """Show the questions in the requested language, without the scoring."""
         questionnaires = self.services.questionnaires
         asked = questionnaires.questionnaire
-        language = self.pick_language(asked.pick_language)
+        language = self.negotiate_language(asked.negotiate_language)
         return QuestionnaireConfigReply(
             data=QuestionnaireFields(
                 enabled=questionnaires.is_enabled,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from regsvc.config.loader import warn_of_shown_secrets
+from regsvc.config.loader import exposed_secret_warnings
 from regsvc.config.sections import ConfigError
 from regsvc.core.i18n import BrokenTranslation, load_translations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
@@ -34,7 +34,7 @@ def config_is_broken(facts: Facts) -> Iterator[str]:
 )
 def config_is_unwise(facts: Facts) -> Iterator[str]:
     config = facts.config
-    reported_elsewhere = warn_of_shown_secrets(config.file) if config.file else []
+    reported_elsewhere = exposed_secret_warnings(config.file) if config.file else []
     yield from (warning for warning in config.warnings if warning not in reported_elsewhere)
 
 

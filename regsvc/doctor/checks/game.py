@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from regsvc.config.value_checks import is_placeholder, why_no_folder
+from regsvc.config.value_checks import is_placeholder, missing_folder_reason
 from regsvc.core.addresses import is_loopback, is_public
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
@@ -22,7 +22,7 @@ _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secre
 )
 def directory_is_missing(facts: Facts) -> Iterator[str]:
     directory = facts.config.game.directory
-    reason = None if directory is None else why_no_folder(directory)
+    reason = None if directory is None else missing_folder_reason(directory)
     if reason is not None:
         yield f"game.directory: {reason}."
 
@@ -67,7 +67,7 @@ def operators_are_missing(facts: Facts) -> Iterator[str]:
 )
 def properties_are_unreadable(facts: Facts) -> Iterator[str]:
     directory = facts.config.game.directory
-    if facts.properties_problem is not None and directory is not None and why_no_folder(directory) is None:
+    if facts.properties_problem is not None and directory is not None and missing_folder_reason(directory) is None:
         yield facts.properties_problem
 
 

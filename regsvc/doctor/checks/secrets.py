@@ -6,7 +6,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import Backend
 from regsvc.auth.keys import UnusableKey
-from regsvc.config.loader import warn_of_shown_secrets
+from regsvc.config.loader import exposed_secret_warnings
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.host import is_world_readable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
@@ -22,7 +22,7 @@ from regsvc.doctor.finding import Check, Severity, Symptom, check
 )
 def config_file_is_open(facts: Facts) -> Iterator[str]:
     if facts.config.file is not None:
-        yield from warn_of_shown_secrets(facts.config.file)
+        yield from exposed_secret_warnings(facts.config.file)
 
 
 @check(

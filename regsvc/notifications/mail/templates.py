@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from regsvc.core.text import clean
+from regsvc.core.text import strip_invisible
 
 FALLBACK_LANGUAGE: Final = "en"
 
@@ -72,8 +72,8 @@ class MailTemplate:
         """Substitute `values`: one for each name of the mail and `server`; None leaves out the lines that use it."""
         named = {**values, "language": self.language}
         return FilledMail(
-            subject=" ".join(_fill(self.subject, named, clean).split()),
-            text=_fill(self.text, named, clean),
+            subject=" ".join(_fill(self.subject, named, strip_invisible).split()),
+            text=_fill(self.text, named, strip_invisible),
             html=None if self.html is None else self._fill_html(self.html, named),
         )
 
@@ -176,4 +176,4 @@ def _fill(text: str, values: Values, escape: Callable[[str], str]) -> str:
 
 
 def _escape(value: str) -> str:
-    return html.escape(clean(value)).replace("\n", "<br>")
+    return html.escape(strip_invisible(value)).replace("\n", "<br>")

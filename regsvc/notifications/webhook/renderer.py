@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from regsvc.core.i18n import Translations
-from regsvc.core.text import clean, shorten
+from regsvc.core.text import shorten, strip_invisible
 from regsvc.notifications.outbox import OutboxMessage
 
 # Discord takes 2000 characters of content and 4096 of an embed's description; escaping may double a text.
@@ -47,7 +47,7 @@ class WebhookRenderer:
 
 def escape_markdown(text: str) -> str:
     """Return the text on one line, escaped so that it is displayed as typed."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(clean(text).split()))
+    return _MARKDOWN.sub(r"\\\1", " ".join(strip_invisible(text).split()))
 
 
 def _embeds(reason: str | None) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ import msgspec
 from regsvc.config.sections import ChatSection
 from regsvc.core.errors import ChatNotMember, ProviderUnavailable
 from regsvc.core.http_client import HttpClient, NoResponse, Response
-from regsvc.core.text import clean
+from regsvc.core.text import strip_invisible
 from regsvc.users.chat_links import ChatAccount
 
 log = logging.getLogger(__name__)
@@ -278,5 +278,5 @@ def _text(value: object) -> str | None:
 
 def _name(value: object) -> str | None:
     """Return a name on one line, cut to the column's length, or None."""
-    words = " ".join(clean(_text(value) or "").split())
+    words = " ".join(strip_invisible(_text(value) or "").split())
     return words[:_LONGEST_NAME] or None

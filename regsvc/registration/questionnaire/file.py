@@ -15,7 +15,7 @@ from typing import Final
 from regsvc.config.key_types import to_toml
 from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import language_tag, unreadable_reason
-from regsvc.core.i18n import normalise
+from regsvc.core.i18n import normalize_tag
 from regsvc.registration.questionnaire.questions import (
     EMPTY_TEXT,
     ChoiceQuestion,
@@ -126,7 +126,7 @@ class FileTable:
         return ""
 
     def _tag(self, key: str, written: str) -> str:
-        tag = normalise(written)
+        tag = normalize_tag(written)
         try:
             language_tag(tag)
         except ValueError as error:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Literal
 
 from regsvc.core.errors import InvalidAnswer
-from regsvc.core.i18n import FALLBACK, find_language, pick_language
+from regsvc.core.i18n import FALLBACK_LANGUAGE, find_language, negotiate_language
 
 QuestionType = Literal["single_choice", "multiple_choice", "text"]
 
@@ -27,7 +27,7 @@ class TranslatedText:
     def in_language(self, language: str) -> str:
         """Return the text in this language, else in English, else the first one in the file."""
         known = self.by_language
-        tag = find_language(known, language) or (FALLBACK if FALLBACK in known else next(iter(known)))
+        tag = find_language(known, language) or (FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in known else next(iter(known)))
         return known[tag]
 
 
@@ -234,9 +234,9 @@ class Questionnaire:
         """Tags of the languages in which at least one question is written."""
         return frozenset(tag for question in self.questions for tag in question.text.by_language if tag)
 
-    def pick_language(self, requested: str | None, accept_language: str | None, default: str) -> str:
-        """Return the language to ask in; see `regsvc.core.i18n.pick_language`."""
-        return pick_language(self.languages, requested, accept_language, default)
+    def negotiate_language(self, requested: str | None, accept_language: str | None, default: str) -> str:
+        """Return the language to ask in; see `regsvc.core.i18n.negotiate_language`."""
+        return negotiate_language(self.languages, requested, accept_language, default)
 
     def evaluate(self, answers: Mapping[str, Answer]) -> Evaluation:
         """Evaluate answers, keyed by question id as text. Raises `InvalidAnswer` for the first invalid one."""
