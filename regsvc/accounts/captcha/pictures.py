@@ -79,8 +79,8 @@ class _Letter(NamedTuple):
 
 def _write(text: str) -> Image.Image:
     """Draw the letters in an uneven row, crossed by curves, with signs on top of the curves."""
-    room = sum(_SIGN_WIDTH if character in _SIGNS else _LETTER_WIDTH for character in text)
-    sheet = Image.new("L", (4 * _MARGIN + room, HEIGHT), _PAPER)
+    width = sum(_SIGN_WIDTH if character in _SIGNS else _LETTER_WIDTH for character in text)
+    sheet = Image.new("L", (4 * _MARGIN + width, HEIGHT), _PAPER)
     letters = [_lean(character) for character in text]
     placed = list(zip(letters, _row(letters, sheet.width), strict=True))
     for letter, at in placed:

@@ -1,0 +1,61 @@
+"""The config in force while the process runs: services read it at each use, and a failed change changes nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from plugin_bridge.authme.config import AuthMeConfig
+from plugin_bridge.authme.rules import DEFAULT_NAME_RULE, NameRule, PasswordRule
+from regsvc.auth.hashing import HashPool, PasswordHashing
+from regsvc.config.live import LiveConfig
+from regsvc.config.sections import Config, ConfigError, RegistrationSection
+
+SHA256 = AuthMeConfig(password_hash="SHA256")
+
+
+def test_without_authme_its_defaults_apply() -> None:
+    rules = LiveConfig(Config()).authme
+    assert (rules.names, rules.algorithms, rules.may_provision) == (DEFAULT_NAME_RULE, frozenset(), True)
+
+
+def test_the_current_config_is_replaced_whole() -> None:
+    config = Config(registration=RegistrationSection(open=False))
+    live = LiveConfig(config)
+    before = live.current
+    live.apply(replace(config, registration=RegistrationSection(open=True)))
+    assert (before.registration.open, live.current.registration.open) == (False, True)
+
+
+def test_rules_follow_authmes_config() -> None:
+    live = LiveConfig(Config(), SHA256)
+    before = live.authme
+    live.apply_authme(replace(SHA256, name_rule=NameRule(min_length=5), caching=False))
+    assert (before.names.min_length, live.authme.names.min_length) == (DEFAULT_NAME_RULE.min_length, 5)
+    assert (before.is_cached, live.authme.is_cached) == (True, False)
+
+
+def test_our_own_patterns_stay_in_place_of_authmes() -> None:
+    config = Config(registration=RegistrationSection(username_regex="^[a-z]+$", password_regex="^.{9,}$"))
+    live = LiveConfig(config, SHA256)
+    live.apply_authme(replace(SHA256, password_rule=PasswordRule(min_length=6)))
+    assert live.authme.names.validate("Alice") is not None
+    assert (live.authme.passwords.regex, live.authme.passwords.min_length) == ("^.{9,}$", 6)
+
+
+def test_a_config_that_cannot_be_used_changes_nothing() -> None:
+    live = LiveConfig(Config(), SHA256)
+    before = live.authme
+    with pytest.raises(ConfigError):
+        live.apply_authme(AuthMeConfig(password_hash="NO_SUCH_ALGORITHM", name_rule=NameRule(min_length=5)))
+    assert live.authme is before
+
+
+def test_passwords_are_hashed_with_the_current_algorithm() -> None:
+    live, pool = LiveConfig(Config(), SHA256), HashPool(threads=1, max_waiting=0)
+    hashing = PasswordHashing(live, pool)
+    before = hashing.hash("a-good-password", "Alice")
+    live.apply_authme(replace(SHA256, password_hash="PBKDF2"))
+    after = hashing.hash("a-good-password", "Alice")
+    pool.close()
+    assert (before.algorithm, after.algorithm) == ("SHA256", "PBKDF2")
+    assert all(hashing.verify("a-good-password", stored, "Alice") for stored in (before, after))
