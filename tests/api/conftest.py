@@ -1,11 +1,11 @@
-"""What the tests of the routes may ask for, beside what every test may.
+"""Fixtures of the tests of the routes, beside those of all tests.
 
-make_stack  a function that makes a stack with another config, kept for the whole test file:
+make_stack  a function that makes a stack with another config, for the whole test file:
               `make_stack("mariadb", config={"registration": {"approval": False}})`
-operators     who is in the ops.json of `stack`, to be changed
+operators     the operators in the ops.json of `stack`, which tests may change
 provider      a real OAuth 2.0 server for chat accounts
 chat_stack  a stack whose players have accounts there, on each kind of database; others: `make_chat_stack`
-impatient     a stack on SQLite whose daemon waits for somebody else's lock for a moment only
+impatient     a stack on SQLite whose daemon waits only briefly for locks of other processes
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Who did what to whom, as Olivia reads it: filtered, paged, and for nobody to change."""
+"""GET /api/admin/audits: filters and pages of the audit log, which cannot be changed."""
 
 import sqlite3
 import time
@@ -21,12 +21,12 @@ def ask(stack: Stack, **query: object) -> dict[str, Any]:
     named = {{"since": "from", "until": "to"}.get(name, name): str(value) for name, value in query.items()}
     reply = stack.get("/api/admin/audits", named, token=stack.olivia())
     assert reply.status == 200, reply.text
-    told: dict[str, Any] = reply.json
-    return told
+    payload: dict[str, Any] = reply.json
+    return payload
 
 
 def actions(stack: Stack, person: Person) -> list[str]:
-    """What was done to this person, oldest first."""
+    """Return the audit entries about this person, oldest first."""
     return [entry["action"] for entry in stack.audits(person)][::-1]
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with this installation, as Olivia reads it without a shell on the server."""
+"""GET /api/admin/doctor: the problems of the installation, without a shell on the server."""
 
 import time
 from functools import partial
@@ -26,19 +26,19 @@ def stack(make_stack: MakeStack) -> Stack:
 def ask(stack: Stack, **query: str) -> dict[str, Any]:
     reply = stack.get("/api/admin/doctor", query, token=stack.olivia())
     assert reply.status == 200, reply.text
-    told: dict[str, Any] = reply.json
-    return told
+    payload: dict[str, Any] = reply.json
+    return payload
 
 
-def found(told: dict[str, Any], kind: str) -> list[dict[str, str]]:
+def found(payload: dict[str, Any], kind: str) -> list[dict[str, str]]:
     """The findings of this kind."""
-    return [finding for finding in told["findings"] if finding["id"] == kind]
+    return [finding for finding in payload["findings"] if finding["id"] == kind]
 
 
 def test_a_finding_says_what_is_so_and_what_to_change_where(stack: Stack) -> None:
     stack.game.change_authme({"DataSource.caching": True})
-    told = ask(stack, fresh="true")
-    [caching] = found(told, "authme.caching")
+    payload = ask(stack, fresh="true")
+    [caching] = found(payload, "authme.caching")
     assert caching == {
         "id": "authme.caching",
         "severity": "risky",
@@ -48,15 +48,15 @@ def test_a_finding_says_what_is_so_and_what_to_change_where(stack: Stack) -> Non
         "where": f"{stack.game.authme_config}: DataSource.caching: false",
     }
     assert "the old password works" in caching["why"]
-    assert told["verdict"] == "risky"
-    assert told["notExamined"] == []
-    assert abs(told["checkedAt"] - time.time() * 1000) < MINUTE
+    assert payload["verdict"] == "risky"
+    assert payload["notExamined"] == []
+    assert abs(payload["checkedAt"] - time.time() * 1000) < MINUTE
 
     stack.game.change_authme({"DataSource.caching": False})
     assert found(ask(stack), "authme.caching") == [caching]  # it was looked at a moment ago
     again = ask(stack, fresh="true")
     assert found(again, "authme.caching") == []
-    assert again["checkedAt"] > told["checkedAt"]
+    assert again["checkedAt"] > payload["checkedAt"]
 
 
 def test_who_asks_at_the_same_time_is_told_the_same(stack: Stack) -> None:
@@ -67,16 +67,16 @@ def test_who_asks_at_the_same_time_is_told_the_same(stack: Stack) -> None:
 
 
 def test_it_knows_that_it_looks_at_the_companion_itself(stack: Stack) -> None:
-    told = ask(stack, fresh="true")
-    assert not any(found(told, kind) for kind in ("server.port_taken", "server.exposed", "database.away"))
+    payload = ask(stack, fresh="true")
+    assert not any(found(payload, kind) for kind in ("server.port_taken", "server.exposed", "database.away"))
 
 
 def test_no_secret_stands_in_it(stack: Stack) -> None:
     state_dir = stack.daemon.state_dir
     secrets = [(state_dir / name).read_text().strip() for name in ("installation.key", "signing.key")]
-    told = ask(stack, fresh="true")
-    assert found(told, "game.rcon_password")
-    assert not [secret for secret in (RCON_PASSWORD, TOKEN, *secrets) if secret in str(told)]
+    payload = ask(stack, fresh="true")
+    assert found(payload, "game.rcon_password")
+    assert not [secret for secret in (RCON_PASSWORD, TOKEN, *secrets) if secret in str(payload)]
 
 
 def test_it_is_for_admins(stack: Stack) -> None:

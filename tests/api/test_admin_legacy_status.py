@@ -18,10 +18,10 @@ def stack(make_stack: MakeStack) -> Stack:
 
 def test_success_repeats_its_message(stack: Stack) -> None:
     alice = stack.pending("alice")
-    told = stack.decides("approve", alice).json
-    assert told["msg"] == told["message"] == f"{alice.name} was approved."
-    told = stack.post("/api/admin/sync", {}, token=stack.olivia()).json
-    assert told["msg"] == told["message"]
+    payload = stack.decides("approve", alice).json
+    assert payload["msg"] == payload["message"] == f"{alice.name} was approved."
+    payload = stack.post("/api/admin/sync", {}, token=stack.olivia()).json
+    assert payload["msg"] == payload["message"]
 
 
 def log_in(stack: Stack, name: str, password: str, **fields: object) -> Any:
@@ -40,8 +40,8 @@ def test_waiting_as_well(make_stack: MakeStack) -> None:
     stack = make_stack(config={"http": {"legacy_status": True}, "auth": {"login_limits": ["1 per minute"]}})
     log_in(stack, "nobody", "a wrong one")
     reply = log_in(stack, "nobody", "a wrong one")
-    told = assert_refused_as_200(reply, "rate_limited")
-    assert told["remainingSeconds"] == int(reply.headers["Retry-After"])
+    payload = assert_refused_as_200(reply, "rate_limited")
+    assert payload["remainingSeconds"] == int(reply.headers["Retry-After"])
 
 
 @pytest.mark.parametrize("decision", DECISIONS)
@@ -59,8 +59,8 @@ def test_an_equal_is_protected_with_200(stack: Stack, decision: str) -> None:
 
 def test_a_password_against_the_rules(stack: Stack) -> None:
     bob = stack.approved("bob")
-    told = assert_refused_as_200(stack.decide("password", bob, password="abc"), "invalid_password")
-    assert told["fault"] == "too_short"
+    payload = assert_refused_as_200(stack.decide("password", bob, password="abc"), "invalid_password")
+    assert payload["fault"] == "too_short"
 
 
 def test_wrong_parameters_of_the_lists(stack: Stack) -> None:

@@ -1,4 +1,4 @@
-"""Operators log in to rule: who is let in, what is told to whom is not, and what is written down."""
+"""POST /api/admin/login: which operators can log in, what refusals reveal, and what is audited."""
 
 import time
 from typing import Any
@@ -32,13 +32,13 @@ def test_an_operator_gets_an_admin_token(stack: Stack, operators: Operators) -> 
 
     reply = log_in(stack, oscar)
 
-    told = reply.json
+    payload = reply.json
     assert reply.status == 200
-    assert set(told) == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin"}
-    assert (told["username"], told["email"], told["status"]) == (oscar.name, oscar.email, "approved")
-    assert told["isAdmin"] is True
-    assert abs(told["expiresAt"] - before - TWELVE_HOURS) < MINUTE
-    assert stack.get("/api/admin/users", token=told["token"]).status == 200
+    assert set(payload) == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin"}
+    assert (payload["username"], payload["email"], payload["status"]) == (oscar.name, oscar.email, "approved")
+    assert payload["isAdmin"] is True
+    assert abs(payload["expiresAt"] - before - TWELVE_HOURS) < MINUTE
+    assert stack.get("/api/admin/users", token=payload["token"]).status == 200
     [entry] = audits(stack, "admin.logged_in", target=oscar.name)
     assert (entry["operator"], entry["ip"]) == (oscar.name, "127.0.0.1")
 
@@ -127,8 +127,8 @@ def test_a_banned_operator_hears_why_after_the_right_password_only(stack: Stack,
 
     wrong = assert_refused(log_in(stack, Person(oscar.name, oscar.email, "a wrong one")), 401, "bad_credentials")
     assert "reason" not in wrong
-    told = assert_refused(log_in(stack, oscar, language="zh"), 403, "banned", language="zh")
-    assert (told["reason"], told["banExpiresAt"]) == ("went too far", end)
+    payload = assert_refused(log_in(stack, oscar, language="zh"), 403, "banned", language="zh")
+    assert (payload["reason"], payload["banExpiresAt"]) == ("went too far", end)
 
     stack.decides("unban", oscar)
     assert log_in(stack, oscar).status == 200
@@ -190,8 +190,8 @@ def test_too_many_tries_have_to_wait(make_stack: MakeStack) -> None:
     somebody = stack.newcomer("mallory")
     for _try in range(3):
         assert_refused(log_in(stack, somebody), 401, "bad_credentials")
-    told = assert_refused(log_in(stack, somebody), 429, "rate_limited")
-    assert 0 < told["remainingSeconds"] <= 60
+    payload = assert_refused(log_in(stack, somebody), 429, "rate_limited")
+    assert 0 < payload["remainingSeconds"] <= 60
     reply = stack.post("/api/admin/login", {"username": OPERATOR, "password": OPERATORS_PASSWORD, "language": "zh"})
     assert_refused(reply, 429, "rate_limited", language="zh")
 
@@ -203,8 +203,8 @@ def test_failures_in_a_row_delay_a_stranger(make_stack: MakeStack) -> None:
         stranger = Person(name, "", "a wrong one")
         for _try in range(6):
             assert_refused(log_in(stack, stranger), 401, "bad_credentials")
-        told = assert_refused(log_in(stack, stranger), 429, "rate_limited")
-        assert told["remainingSeconds"] <= 60
+        payload = assert_refused(log_in(stack, stranger), 429, "rate_limited")
+        assert payload["remainingSeconds"] <= 60
 
 
 def test_an_operator_below_the_configured_level_is_none(make_stack: MakeStack) -> None:

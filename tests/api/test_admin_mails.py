@@ -1,4 +1,4 @@
-"""The mails as Olivia sees them: what was promised to whom, and what became of each."""
+"""GET /api/admin/mails: the mails with their recipients and states."""
 
 import time
 from typing import Any
@@ -33,8 +33,8 @@ def ask(stack: Stack, **query: object) -> dict[str, Any]:
     named = {name: str(value) for name, value in query.items()}
     reply = stack.get("/api/admin/mails", named, token=stack.olivia())
     assert reply.status == 200, reply.text
-    told: dict[str, Any] = reply.json
-    return told
+    payload: dict[str, Any] = reply.json
+    return payload
 
 
 def mails_to(stack: Stack, person: Person) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def mails_to(stack: Stack, person: Person) -> list[dict[str, Any]]:
 
 
 def newest(stack: Stack, person: Person, state: str) -> dict[str, Any]:
-    """The newest mail to somebody, once it is in this state."""
+    """Wait for the newest mail to this address to be in this state, and return it."""
     return ask_until(lambda: mails_to(stack, person)[0], lambda mail: mail["state"] == state)
 
 

@@ -1,4 +1,4 @@
-"""Olivia sends mails again: what still has something to say goes out, what has not is refused."""
+"""Olivia resends mails: relevant ones are sent, others are refused."""
 
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ def resend(stack: Stack, **body: object) -> Reply:
 
 
 def newest(stack: Stack, person: Person, state: str | None = None) -> dict[str, Any]:
-    """The newest mail to somebody, once it is in this state (None: any)."""
+    """Wait for the newest mail to this address to be in this state (None: any), and return it."""
 
     def look() -> dict[str, Any]:
         reply = stack.get("/api/admin/mails", {"to": person.email, "size": "1"}, token=stack.olivia())
@@ -89,7 +89,7 @@ def test_a_code_that_lives(stack: Stack) -> None:
 
 
 def test_a_link_is_made_anew(stack: Stack) -> None:
-    """The one mailed before may lie in somebody's mailbox: it is dead."""
+    """The link mailed before may still be in a mailbox: it no longer works."""
     bob = stack.approved("bob")
     assert stack.post("/api/password/forgot", {"email": bob.email}).status == 200
     first = find_link_token(stack.smtp.wait_for(bob.email, 3).text)
@@ -105,8 +105,8 @@ def test_a_link_is_made_anew(stack: Stack) -> None:
 
 
 def refused_as(stack: Stack, mail: dict[str, Any], fault: str) -> None:
-    told = assert_refused(resend(stack, id=mail["id"]), 409, "mail_not_resendable", field="id")
-    assert told["fault"] == fault
+    payload = assert_refused(resend(stack, id=mail["id"]), 409, "mail_not_resendable", field="id")
+    assert payload["fault"] == fault
 
 
 def test_a_mail_that_waits_is_left_alone(stack: Stack) -> None:
@@ -202,8 +202,8 @@ def test_many(stack: Stack) -> None:
     ids = [mails[0]["id"], 2**40, mails[1]["id"], mails[0]["id"]]
     reply = resend(stack, ids=ids)
     assert reply.status == 200, reply.text
-    told = [(result["id"], result["success"], result.get("code")) for result in reply.json["results"]]
-    assert told == [
+    payload = [(result["id"], result["success"], result.get("code")) for result in reply.json["results"]]
+    assert payload == [
         (mails[0]["id"], True, None),
         (2**40, False, "mail_not_found"),
         (mails[1]["id"], False, "mail_not_resendable"),

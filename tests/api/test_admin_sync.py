@@ -1,4 +1,4 @@
-"""Olivia starts the sync: she waits for a run that began after her call, and is told what it did."""
+"""Olivia starts the sync: the reply waits for a run that began after the request, and reports what it did."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,8 +24,8 @@ NOTHING = dict.fromkeys(COUNTS - {"scanned"}, 0)
 def ask(stack: Stack, **fields: object) -> dict[str, Any]:
     reply = stack.post("/api/admin/sync", fields, token=stack.olivia())
     assert reply.status == 200, reply.text
-    told: dict[str, Any] = reply.json
-    return told
+    payload: dict[str, Any] = reply.json
+    return payload
 
 
 def effects(report: dict[str, Any]) -> dict[str, int]:
@@ -35,11 +35,11 @@ def effects(report: dict[str, Any]) -> dict[str, int]:
 def test_the_report_has_its_shape(stack: Stack) -> None:
     before = time.time() * 1000
     for language in ("en", "zh"):
-        told = ask(stack, language=language)
-        assert set(told) == {"success", "message", "enabled", "report"}
-        assert (told["success"], told["enabled"]) == (True, True)
-        assert told["message"] == TRANSLATIONS.text("message.sync_done", language)
-    report = told["report"]
+        payload = ask(stack, language=language)
+        assert set(payload) == {"success", "message", "enabled", "report"}
+        assert (payload["success"], payload["enabled"]) == (True, True)
+        assert payload["message"] == TRANSLATIONS.text("message.sync_done", language)
+    report = payload["report"]
     assert set(report) == {"startedAt", "durationMs", *COUNTS, "conflicts", "errors", "braked"}
     assert all(type(report[name]) is int for name in (*COUNTS, "startedAt", "durationMs"))
     assert before - 1000 <= report["startedAt"] <= time.time() * 1000
@@ -77,17 +77,17 @@ def test_a_plan_changes_nothing_and_tells_the_same(stack: Stack) -> None:
     token = stack.olivia()
     before = dump_table(stack.table), count_rows(stack), stored(stack)
 
-    told = stack.post("/api/admin/sync", {"plan": True}, token=token).json
+    payload = stack.post("/api/admin/sync", {"plan": True}, token=token).json
 
-    assert told["message"] == TRANSLATIONS.text("message.sync_planned", "en")
+    assert payload["message"] == TRANSLATIONS.text("message.sync_planned", "en")
     assert (dump_table(stack.table), count_rows(stack), stored(stack)) == before
-    planned = effects(told["report"])
+    planned = effects(payload["report"])
     assert planned == NOTHING | {"adopted": 1, "updated": 1, "locked": 1}
     assert effects(stack.sync()) == planned
 
 
 def stored(stack: Stack) -> dict[str, list[dict[str, Any]]]:
-    """All our rows, but for what goes on beside: a request is noted in its session, a mail is on its way."""
+    """Return all our rows, except those that change independently: session activity and mails."""
     tables = set(TABLES) - {"regsvc_session", "regsvc_outbox", "regsvc_verification"}
     return {table: our_database(stack).query(f"SELECT * FROM {table}") for table in tables}
 
@@ -125,11 +125,11 @@ def test_fifty_calls_share_a_few_runs(stack: Stack) -> None:
 def test_a_table_that_is_away_is_an_error_in_the_report(stack: Stack) -> None:
     with table_missing(stack):
         for plan in (False, True):
-            told = ask(stack, plan=plan)
-            [error] = told["report"]["errors"]
+            payload = ask(stack, plan=plan)
+            [error] = payload["report"]["errors"]
             assert error["username"] is None
             assert stack.table.name in error["error"]
-            assert effects(told["report"]) == NOTHING
+            assert effects(payload["report"]) == NOTHING
     assert ask(stack)["report"]["errors"] == []
 
 
@@ -155,10 +155,10 @@ def test_with_the_bridge_off_there_is_nothing_to_do(make_stack: MakeStack) -> No
     create_olivia(stack)
     stack.approved("alice")
     for language, plan in (("en", False), ("zh", False), ("en", True)):
-        told = ask(stack, language=language, plan=plan)
-        assert (told["success"], told["enabled"]) == (True, False)
-        assert told["message"] == TRANSLATIONS.text("message.sync_off", language)
-        report = told["report"]
+        payload = ask(stack, language=language, plan=plan)
+        assert (payload["success"], payload["enabled"]) == (True, False)
+        assert payload["message"] == TRANSLATIONS.text("message.sync_off", language)
+        report = payload["report"]
         assert (effects(report), report["scanned"]) == (NOTHING, 0)
         assert (report["errors"], report["conflicts"], report["braked"]) == ([], [], None)
 
@@ -169,13 +169,13 @@ def test_too_much_at_once_is_left_out_and_told(make_stack: MakeStack) -> None:
     for person in players:
         stack.authme.unregister_from_console(person.name)
 
-    told = ask(stack)
+    payload = ask(stack)
 
-    assert told["message"] == TRANSLATIONS.text("message.sync_braked", "en")
-    braked = told["report"]["braked"]
+    assert payload["message"] == TRANSLATIONS.text("message.sync_braked", "en")
+    braked = payload["report"]["braked"]
     assert (braked["removed"], braked["locked"]) == (5, 0)
     assert braked["limit"]
-    assert told["report"]["removed"] == 0
+    assert payload["report"]["removed"] == 0
     assert {stack.user(person)["plugin"] for person in players} == {"synced"}
     newcomer = stack.approved("alice")
     assert stack.authme.login(newcomer.name, newcomer.password)

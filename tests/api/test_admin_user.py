@@ -1,4 +1,4 @@
-"""GET /api/admin/user: one user whole, as an admin sees him."""
+"""GET /api/admin/user: all details of one user, as shown to admins."""
 
 import json
 import time
@@ -74,7 +74,7 @@ def test_the_history_of_a_user(stack: Stack) -> None:
 
 
 def test_the_history_of_the_name_and_of_the_address(stack: Stack) -> None:
-    """Rick was rejected and deleted. His name came back with another address, his address under another name."""
+    """Rick was rejected and deleted. The name returned with another address, the address under another name."""
     rick = stack.pending("rick")
     stack.decides("reject", rick, reason="Rude")
     stack.decides("delete", rick)
@@ -243,7 +243,7 @@ def test_a_name_nobody_could_have_is_just_unknown(stack: Stack, name: str) -> No
 
 
 def test_a_name_that_is_only_a_player_yet_is_unknown_and_stays_so(stack: Stack) -> None:
-    """Looking changes nothing; whoever decides about the player adopts him."""
+    """Viewing changes nothing; a decision about the player adopts it."""
     bob = stack.newcomer("bob")
     stack.authme.register(bob.name, bob.password)
     assert_refused(ask(stack, bob.name, stack.olivia()), 404, "user_not_found", field="username")

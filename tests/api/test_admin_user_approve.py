@@ -32,16 +32,16 @@ UNTOUCHED = {
     "totp": None,
     "premiumUUID": None,
 }
-"""What AuthMe leaves to the columns' defaults when a player registers."""
+"""Columns that AuthMe leaves to their defaults when a player registers."""
 
 
 def assert_row_is_as_authme_makes_it(stack: Stack, person: Person) -> None:
     """But for the two columns of the password."""
     row = stack.authme.get(person.name)
     assert abs(row["regdate"] - time.time() * 1000) < MINUTE
-    told = {name: row[name] for name in ("username", "realname", "email", "regip")}
+    payload = {name: row[name] for name in ("username", "realname", "email", "regip")}
     expected = {"username": person.key, "realname": person.name, "email": person.email, "regip": "127.0.0.1"}
-    assert told == expected
+    assert payload == expected
     assert {name: row[name] for name in UNTOUCHED} == UNTOUCHED
 
 
@@ -92,9 +92,9 @@ def test_the_applicant_hears_of_it_with_the_reason(stack: Stack) -> None:
     assert "&lt;b&gt;friend" in letter.html
     assert stack.user(alice)["reason"] == "welcome back, <b>friend</b>"
     token = stack.user_token(alice)
-    told = stack.get("/api/user/status", {"username": alice.name}, token=token).json["data"]
-    assert (told["reason"], told["email"]) == ("welcome back, <b>friend</b>", alice.email)
-    assert told["reviewedAt"] == stack.user(alice)["reviewedAt"]
+    payload = stack.get("/api/user/status", {"username": alice.name}, token=token).json["data"]
+    assert (payload["reason"], payload["email"]) == ("welcome back, <b>friend</b>", alice.email)
+    assert payload["reviewedAt"] == stack.user(alice)["reviewedAt"]
 
 
 def test_silent_sends_no_mail(stack: Stack) -> None:
@@ -289,7 +289,7 @@ def test_a_name_that_is_many_times_among_many_is_decided_once(stack: Stack) -> N
 
 
 def assert_one_mail(stack: Stack, person: Person, count: int) -> None:
-    """A mail to somebody else, sent later, comes after all that was promised to this person."""
+    """A mail to another person, sent later, arrives after all mails to this person."""
     stack.smtp.wait_for(person.email, count)
     witness = stack.pending("witness")
     stack.decides("approve", witness)

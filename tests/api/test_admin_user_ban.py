@@ -1,4 +1,4 @@
-"""Olivia bans: at once and everywhere, for a time or for good; and may change her mind about it."""
+"""Olivia bans a user: at once and everywhere, temporarily or permanently; and changes a ban."""
 
 import time
 from collections.abc import Callable
@@ -45,9 +45,9 @@ def test_it_reaches_the_game_and_the_sessions_before_the_reply(stack: Stack) -> 
     assert row | {"password": before["password"]} == before
     assert not stack.authme.login(bob.name, bob.password)
     assert stack.post("/api/logout", {}, token=token).status == 401
-    told = assert_refused(stack.login(bob), 403, "banned")
-    assert told["reason"] == "griefing"
-    assert "banExpiresAt" not in told
+    payload = assert_refused(stack.login(bob), 403, "banned")
+    assert payload["reason"] == "griefing"
+    assert "banExpiresAt" not in payload
     user = stack.user(bob)
     assert (user["plugin"], user["banExpiresAt"], user["reason"]) == ("locked", None, "griefing")
 
@@ -68,8 +68,8 @@ def test_it_is_mailed_with_reason_and_end(stack: Stack) -> None:
 def test_a_stranger_is_told_the_status_and_nothing_else(stack: Stack) -> None:
     bob = stack.approved("bob")
     stack.decides("ban", bob, reason="griefing", expiresAt=in_hours(1))
-    told = stack.get("/api/user/status", {"username": bob.name}).json["data"]
-    assert told == {"status": "banned", "registered": True, "username": bob.name}
+    payload = stack.get("/api/user/status", {"username": bob.name}).json["data"]
+    assert payload == {"status": "banned", "registered": True, "username": bob.name}
     seen_by_olivia = stack.get("/api/user/status", {"username": bob.name}, token=stack.olivia()).json["data"]
     assert seen_by_olivia["reason"] == "griefing"
 
@@ -135,8 +135,8 @@ def test_a_ban_that_says_nothing_new_is_refused(stack: Stack, first: dict[str, A
     stack.decides("ban", bob, **first)
     before = stack.user(bob), stack.audits(bob)
     for same in (first, {}, {"reason": first.get("reason")}, {"reason": " "}):
-        told = assert_refused(stack.decide("ban", bob, **same), 409, "wrong_status")
-        assert told["status"] == "banned"
+        payload = assert_refused(stack.decide("ban", bob, **same), 409, "wrong_status")
+        assert payload["status"] == "banned"
     assert (stack.user(bob), stack.audits(bob)) == before
 
 

@@ -15,7 +15,7 @@ AFTERWARDS = {"approve": "approved", "reject": "rejected", "ban": "banned", "del
 
 
 def crowd(stack: Stack, size: int) -> list[str]:
-    """The names of this many people who wait, put there by hand: registering takes a mail each."""
+    """Insert this many pending users and return their names; registering them would take a mail each."""
     people = [stack.newcomer("many") for _number in range(size)]
     ours = our_database(stack)
     for person in people:

@@ -1,4 +1,4 @@
-"""Olivia helps with a password: she sets one, or has a link mailed. It is never seen again."""
+"""Olivia sets a user's password or mails a link to set one. The password is never shown again."""
 
 from functools import partial
 from typing import Any
@@ -63,11 +63,11 @@ def test_it_is_never_echoed_logged_stored_or_audited(stack: Stack) -> None:
         stack.decide("password", bob, password=secret * 9),
         stack.decide("password", bob, password=[secret]),
     ]
-    told = "".join(reply.text + str(reply.headers) for reply in replies)
+    payload = "".join(reply.text + str(reply.headers) for reply in replies)
     token = stack.olivia()
-    told += stack.get("/api/admin/audits", {"size": "100"}, token=token).text
-    told += stack.get("/api/admin/users", {"size": "100"}, token=token).text
-    for place in (told, everything_stored(stack), "\n".join(stack.daemon.log)):
+    payload += stack.get("/api/admin/audits", {"size": "100"}, token=token).text
+    payload += stack.get("/api/admin/users", {"size": "100"}, token=token).text
+    for place in (payload, everything_stored(stack), "\n".join(stack.daemon.log)):
         assert secret not in place
 
 
@@ -96,16 +96,18 @@ def test_authmes_rules_hold(stack: Stack, password: str, fault: str) -> None:
     bob = stack.approved("bob")
     for language in ("en", "zh"):
         reply = stack.decide("password", bob, password=password, language=language)
-        told = assert_refused(reply, 422, "invalid_password", field="password", language=language)
-        assert told["fault"] == fault
+        payload = assert_refused(reply, 422, "invalid_password", field="password", language=language)
+        assert payload["fault"] == fault
     assert stack.authme.login(bob.name, bob.password)
     assert stack.audits(bob, "user.password_changed") == []
 
 
 def test_the_name_is_no_password(stack: Stack) -> None:
     bob = stack.approved("bob")
-    told = assert_refused(stack.decide("password", bob, password=bob.name), 422, "invalid_password", field="password")
-    assert told["fault"] == "same_as_username"
+    payload = assert_refused(
+        stack.decide("password", bob, password=bob.name), 422, "invalid_password", field="password"
+    )
+    assert payload["fault"] == "same_as_username"
 
 
 @pytest.mark.parametrize("password", [7, ["x"], {"a": 1}, True])

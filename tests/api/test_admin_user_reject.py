@@ -1,4 +1,4 @@
-"""Olivia rejects: the applicant hears why, and nobody plays under the name."""
+"""Olivia rejects a registration: the applicant learns why, and the name cannot be used to play."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Olivia lifts a ban: the player gets in with the password that is his by now."""
+"""Olivia lifts a ban: the player can join with their current password."""
 
 from functools import partial
 
@@ -64,8 +64,8 @@ def test_a_ban_typed_in_sql_may_be_lifted_here(stack: Stack) -> None:
 def test_a_status_typed_against_the_rules_does_not_widen_them(stack: Stack) -> None:
     bob = stack.approved("bob")
     our_database(stack).execute("UPDATE regsvc_user SET status = 'pending' WHERE username_key = ?", (bob.key,))
-    told = assert_refused(stack.decide("reject", bob), 409, "wrong_status")
-    assert told["status"] == "approved"
+    payload = assert_refused(stack.decide("reject", bob), 409, "wrong_status")
+    assert payload["status"] == "approved"
     stack.sync()
     assert stack.status(bob) == "approved"
     assert [entry["operator"] for entry in stack.audits(bob, "sync.edit_refused")] == ["sql"]
@@ -132,8 +132,8 @@ def test_an_equal_may_lift_an_operators_ban(stack: Stack, operators: Operators) 
 
 def test_an_unban_needs_a_ban(stack: Stack) -> None:
     bob = stack.approved("bob")
-    told = assert_refused(stack.decide("unban", bob, language="zh"), 409, "wrong_status", language="zh")
-    assert told["status"] == "approved"
+    payload = assert_refused(stack.decide("unban", bob, language="zh"), 409, "wrong_status", language="zh")
+    assert payload["status"] == "approved"
 
 
 def test_while_the_table_is_missing_the_player_waits(stack: Stack) -> None:

@@ -1,4 +1,4 @@
-"""The list of users as Olivia sees it: what a line tells, and every way to ask for some of them."""
+"""GET /api/admin/users: the fields of the list, its filters, sorting and pages."""
 
 import time
 from collections.abc import Callable
@@ -39,8 +39,8 @@ def ask(stack: Stack, **query: object) -> dict[str, Any]:
     """A page that is there."""
     reply = stack.get("/api/admin/users", {name: str(value) for name, value in query.items()}, token=stack.olivia())
     assert reply.status == 200, reply.text
-    told: dict[str, Any] = reply.json
-    return told
+    payload: dict[str, Any] = reply.json
+    return payload
 
 
 def names(page: dict[str, Any]) -> list[str]:
@@ -64,8 +64,8 @@ def test_a_line_tells_all_but_what_is_secret(stack: Stack) -> None:
     assert is_now(user["regTime"])
     assert is_now(user["pluginSince"])
     assert user["rejections"] == {"count": 0, "lastAt": None, "lastReason": None}
-    told = {"username", "email", "status", "regTime", "language", "platform", "plugin", "pluginSince", "rejections"}
-    assert {user[name] for name in FIELDS - told} == {None}
+    payload = {"username", "email", "status", "regTime", "language", "platform", "plugin", "pluginSince", "rejections"}
+    assert {user[name] for name in FIELDS - payload} == {None}
 
 
 def test_a_line_follows_what_happens(stack: Stack) -> None:

@@ -51,8 +51,8 @@ def test_post_tells_whether_the_right_is_there_now(stack: Stack, operators: Oper
     token = stack.admin_token(oscar.name, oscar.password)
 
     def ask(token: str) -> tuple[bool, Any]:
-        told = stack.post("/api/admin/verify", {"token": token}).json
-        return told["success"], told.get("code")
+        payload = stack.post("/api/admin/verify", {"token": token}).json
+        return payload["success"], payload.get("code")
 
     assert ask(token) == (True, None)
     operators.dismiss(oscar)

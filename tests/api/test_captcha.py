@@ -1,4 +1,4 @@
-"""GET /api/captcha: what older front ends call /api/captcha/generate."""
+"""GET /api/captcha: an alias of /api/captcha/generate for older front ends."""
 
 import pytest
 

@@ -27,7 +27,7 @@ PLENTY = ["100000 per minute"]
 
 
 class Booth:
-    """A services that asks for a captcha at every door, with its API."""
+    """Services and API of a host that requires captchas everywhere."""
 
     def __init__(self, services: ServiceHarness, api: LiveApi) -> None:
         self.services = services
@@ -104,7 +104,7 @@ def test_the_fifth_refusal_does(booth: Booth) -> None:
 
 
 def test_what_is_wrong_at_a_glance_does_not_use_it(booth: Booth) -> None:
-    """A name, address or password that breaks a rule is told before the captcha is looked at."""
+    """A name, address or password that breaks a rule is refused before the captcha is checked."""
     captcha, code = booth.captcha(), booth.code("alice")
     for _mistake in range(10):
         assert outcome(booth.register("a", code, captcha)) == (422, "invalid_username")

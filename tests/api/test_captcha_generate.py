@@ -1,4 +1,4 @@
-"""GET /api/captcha/generate, and what the routes that ask for a captcha say to who has none."""
+"""GET /api/captcha/generate, and the refusals of routes that require a captcha."""
 
 import base64
 import io
@@ -144,6 +144,6 @@ def test_where_none_is_asked_for_what_is_sent_is_ignored(stack: Stack) -> None:
 
 
 def test_the_config_tells_where_it_is_asked_for(strict: Stack) -> None:
-    told = strict.get("/api/config").json["config"]
-    assert told["authMethods"] == ["email", "captcha"]
-    assert told["captcha"]["requiredFor"] == ["register", "verify_send", "login"]
+    payload = strict.get("/api/config").json["config"]
+    assert payload["authMethods"] == ["email", "captcha"]
+    assert payload["captcha"]["requiredFor"] == ["register", "verify_send", "login"]

@@ -1,4 +1,4 @@
-"""GET /api/chat/auth: to the chat platform, with everything that brings nobody else back."""
+"""GET /api/chat/auth: leads to the chat platform, with everything that binds the callback to this browser."""
 
 import re
 from http.cookies import Morsel, SimpleCookie

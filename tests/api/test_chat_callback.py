@@ -97,10 +97,10 @@ def test_nothing_that_the_platform_gave_is_kept(chat_stack: ChatStack) -> None:
     callback = alice.consent(begun.auth_url)
     assert alice.come_back(callback).status == 200
     platform = chat_stack.provider.platform
-    told = "\n".join(chat_stack.stack.daemon.log) + everything_stored(chat_stack.stack)
+    payload = "\n".join(chat_stack.stack.daemon.log) + everything_stored(chat_stack.stack)
     given = [*platform.tokens, query_of(callback)["code"], begun.query["state"], begun.link_token]
     assert len(given) > 3
-    assert not [secret for secret in given if secret in told]
+    assert not [secret for secret in given if secret in payload]
 
 
 def test_two_tabs_of_one_browser_may_finish_in_any_order(chat_stack: ChatStack) -> None:
@@ -194,7 +194,7 @@ def test_mallory_sends_alice_her_own_address_of_the_platform(chat_stack: ChatSta
 
 
 def test_mallory_sends_alice_a_prepared_callback(chat_stack: ChatStack) -> None:
-    """Mallory's account must not end up with Alice, whether or not she is logged in."""
+    """Mallory's chat account must not be linked to Alice, whether or not Alice is logged in."""
     stack, mallory, alice = chat_stack.stack, chat_stack.browser(), chat_stack.browser()
     person = stack.pending("alice")
     token = stack.user_token(person)
@@ -208,7 +208,7 @@ def test_mallory_sends_alice_a_prepared_callback(chat_stack: ChatStack) -> None:
 
 
 def test_mallory_swaps_the_codes(chat_stack: ChatStack) -> None:
-    """Her code with Alice's state: the verifier belongs to the state, so the platform says no."""
+    """Mallory's code with Alice's state: the PKCE verifier belongs to the state, so the platform refuses."""
     mallory, alice = chat_stack.browser(), chat_stack.browser()
     stolen = query_of(mallory.consent(mallory.begin().auth_url))["code"]
     state = query_of(alice.consent(alice.begin().auth_url))["state"]
@@ -293,7 +293,7 @@ def test_two_users_race_for_one_account(chat_stack: ChatStack) -> None:
 
 
 def test_a_rejected_record_gives_the_account_away(chat_stack: ChatStack) -> None:
-    """The commonest reason is a bad name: the same person comes again under another one."""
+    """The most common reason is a bad name: the same person registers again under another one."""
     stack, alice = chat_stack.stack, chat_stack.browser()
     rejected = stack.pending("bad")
     alice.link(token=stack.user_token(rejected))

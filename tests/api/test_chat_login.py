@@ -45,7 +45,7 @@ def test_who_shows_nothing_is_told_nothing(chat_stack: ChatStack) -> None:
 
 
 def test_no_cookie_claims_anything(chat_stack: ChatStack) -> None:
-    """Somebody else's link may be in the browser that people share."""
+    """A shared browser may hold another person's link."""
     stack, shared = chat_stack.stack, chat_stack.browser()
     shared.link()
     person = stack.pending("bob")

@@ -1,4 +1,4 @@
-"""GET /api/chat/callback where `chat.guild_id` and `chat.role_ids` say who may come in."""
+"""GET /api/chat/callback with `chat.guild_id` and `chat.role_ids`, which restrict who can link an account."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A platform that answers nonsense, or not at all: told as such, the state is used up, and no half link stays."""
+"""A chat platform that answers nonsense, or not at all: the reply says so, the state is used up, no link remains."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +26,7 @@ def hasty(request: pytest.FixtureRequest, make_stack: MakeStack, provider: OAuth
 
 
 def assert_nothing_stays(hasty: ChatStack, path: str, fault: Fault) -> None:
-    """It fails, it is used up, and the next time works, for a link of nobody's and for one of Alice's."""
+    """The first attempt fails and uses up the state; the next one works, for an unclaimed link and for Alice's."""
     stack = hasty.stack
     token = stack.user_token(stack.pending("alice"))
     for begun_by in (None, token):

@@ -1,4 +1,4 @@
-"""POST /api/register with a chat account that was linked before: claimed with the user, by nobody else, once."""
+"""POST /api/register with an unclaimed chat account: claimed by the new user, and by no other, once."""
 
 from functools import partial
 
@@ -16,15 +16,15 @@ pytestmark = pytest.mark.one_database("sqlite")
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def strict(request: pytest.FixtureRequest, make_stack: MakeStack, provider: OAuthServer) -> ChatStack:
-    """A chat stack where nobody registers without a chat account."""
+    """A chat stack that requires a chat account to register."""
     return make_chat_stack(make_stack, provider, request.param, chat={"required": True})
 
 
 def test_the_config_tells(strict: ChatStack, stack: Stack) -> None:
-    told = strict.stack.get("/api/config").json["config"]
-    assert told["chat"] == told["discord"] == {"enabled": True, "required": True, "platform": "discord"}
-    told = stack.get("/api/config").json["config"]
-    assert told["chat"] == told["discord"] == {"enabled": False, "required": False, "platform": None}
+    payload = strict.stack.get("/api/config").json["config"]
+    assert payload["chat"] == payload["discord"] == {"enabled": True, "required": True, "platform": "discord"}
+    payload = stack.get("/api/config").json["config"]
+    assert payload["chat"] == payload["discord"] == {"enabled": False, "required": False, "platform": None}
 
 
 def test_the_token_brings_the_account(strict: ChatStack) -> None:
@@ -70,8 +70,8 @@ def test_of_several_the_last_one_that_came_back_counts(strict: ChatStack) -> Non
 
 def test_without_one_nobody_registers(strict: ChatStack) -> None:
     stack, person = strict.stack, strict.stack.newcomer("alice")
-    told = assert_refused(stack.register(person), 422, "chat_link_required", field="linkToken")
-    assert told["discordRequired"] is True
+    payload = assert_refused(stack.register(person), 422, "chat_link_required", field="linkToken")
+    assert payload["discordRequired"] is True
     assert tries_of(stack, person.email) == 0
     assert stack.status(person) is None
 
@@ -118,7 +118,7 @@ def test_a_refused_registration_spends_no_link(strict: ChatStack) -> None:
 
 
 def test_mallory_registers_with_nothing_of_alices(strict: ChatStack) -> None:
-    """She knows Alice's name, and has a browser of her own."""
+    """Mallory knows Alice's name, and uses another browser."""
     stack, alice, mallory = strict.stack, strict.browser(), strict.browser()
     person = stack.newcomer("alice")
     alice.link(person.name)
@@ -132,7 +132,7 @@ def test_mallory_registers_with_nothing_of_alices(strict: ChatStack) -> None:
 
 
 def test_two_registrations_race_for_one_account(strict: ChatStack) -> None:
-    """Two links of the same account may wait side by side; one user gets it."""
+    """Two unclaimed links of the same account may exist; only one user gets it."""
     stack = strict.stack
     for _round in range(5):
         account = strict.person()
@@ -205,7 +205,7 @@ def test_where_it_is_not_required_it_is_taken_along(chat_stack: ChatStack) -> No
 
 
 def test_one_that_was_shown_and_is_dead_is_told(chat_stack: ChatStack) -> None:
-    """A player who believes that his account is linked must not learn otherwise from somebody else."""
+    """A dead link token is refused: otherwise the player would believe that the account is linked."""
     stack, person = chat_stack.stack, chat_stack.stack.newcomer("alice")
     reply = stack.register(person, linkToken="A" * 43)
     assert_refused(reply, 422, "invalid_link_token", field="linkToken")

@@ -1,4 +1,4 @@
-"""GET /api/chat/status: that something is linked anybody may know, what it is only those whom it concerns."""
+"""GET /api/chat/status: anyone may know that an account is linked; only the people concerned may know which."""
 
 import pytest
 
@@ -15,7 +15,7 @@ LINKED, NOT_LINKED = {"success": True, "linked": True}, {"success": True, "linke
 
 
 def user_of(browser: Browser) -> dict[str, object]:
-    """What the status tells of the browser's person."""
+    """Return the chat status of the browser's user."""
     assert browser.person is not None
     return {
         "id": browser.person.id,

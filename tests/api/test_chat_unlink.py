@@ -176,14 +176,14 @@ def test_a_name_that_nobody_has(chat_stack: ChatStack) -> None:
 
 
 def test_a_banned_user_keeps_it(chat_stack: ChatStack) -> None:
-    """Else the same person would come back under another name; an admin may."""
+    """Otherwise the same person could return under another name; an admin may unlink."""
     stack = chat_stack.stack
     person, _browser = linked_person(chat_stack, "approved")
     code = unlink_code(stack, person)
     stack.decides("ban", person, reason="griefing")
     for proof in ({"password": person.password}, {"code": code}):
-        told = assert_refused(unlink(stack, person, **proof), 403, "banned")
-        assert told["reason"] == "griefing"
+        payload = assert_refused(unlink(stack, person, **proof), 403, "banned")
+        assert payload["reason"] == "griefing"
     assert is_linked(stack, person)
     assert unlink(stack, person, stack.olivia()).status == 200
 
@@ -259,7 +259,7 @@ def test_the_mail_says_what_the_code_does(chat_stack: ChatStack) -> None:
 
 
 def test_nobody_learns_who_has_something_to_unlink(chat_stack: ChatStack) -> None:
-    """The answer is the same, and so is what is written; only who has something gets a mail."""
+    """The reply and the rows written are always the same; only linked users get a mail."""
     stack = chat_stack.stack
     linked, _browser = linked_person(chat_stack)
     unlinked, stranger = stack.pending("bob"), stack.newcomer("steve")

@@ -1,4 +1,4 @@
-"""GET /api/config: what front ends need to know before anybody logs in."""
+"""GET /api/config: the config that front ends need before a login."""
 
 from __future__ import annotations
 
@@ -66,47 +66,47 @@ def test_the_defaults() -> None:
 
 def test_the_hosts_own_words() -> None:
     server = ServerSection(name="Oakvale", language="zh", announcement="欢迎\n!", theme="dark", logo_url="/logo.png")
-    told = ask(make_services(Config(server=server)))
-    assert told["webServerPrefix"] == "Oakvale"
-    assert (told["language"], told["theme"], told["logoUrl"]) == ("zh", "dark", "/logo.png")
-    assert told["announcement"] == "欢迎\n!"
+    payload = ask(make_services(Config(server=server)))
+    assert payload["webServerPrefix"] == "Oakvale"
+    assert (payload["language"], payload["theme"], payload["logoUrl"]) == ("zh", "dark", "/logo.png")
+    assert payload["announcement"] == "欢迎\n!"
 
 
 def test_where_players_join_is_told_as_the_host_wrote_it() -> None:
-    told = ask(make_services(Config(game=GameSection(address="play.example.org:25565"))))
-    assert told["gameAddress"] == "play.example.org"
+    payload = ask(make_services(Config(game=GameSection(address="play.example.org:25565"))))
+    assert payload["gameAddress"] == "play.example.org"
 
 
 def test_authmes_rules_are_told_where_authme_is() -> None:
     authme = AuthMeConfig(
         name_rule=NameRule(min_length=4, max_length=12), password_rule=PasswordRule(min_length=8, max_length=64)
     )
-    told = ask(make_services(Config(), authme))
-    assert told["usernameRegex"] == "^(?=.{4,12}$)[a-zA-Z0-9_]*$"
-    assert told["authme"]["enabled"] is True
-    assert told["registration"]["passwordMinLength"] == 8
-    assert told["registration"]["passwordMaxLength"] == 64
+    payload = ask(make_services(Config(), authme))
+    assert payload["usernameRegex"] == "^(?=.{4,12}$)[a-zA-Z0-9_]*$"
+    assert payload["authme"]["enabled"] is True
+    assert payload["registration"]["passwordMinLength"] == 8
+    assert payload["registration"]["passwordMaxLength"] == 64
 
 
 def test_the_hosts_rules_replace_authmes() -> None:
     registration = RegistrationSection(
         username_regex="^[a-z]{3,9}$", password_regex="^.{12,}$", password="required", approval=False, open=False
     )
-    told = ask(make_services(Config(registration=registration), AuthMeConfig()))
-    assert told["usernameRegex"] == "^[a-z]{3,9}$"
-    assert told["registration"]["passwordRegex"] == told["authme"]["passwordRegex"] == "^.{12,}$"
-    assert told["authme"]["requirePassword"] is True
-    assert told["registration"]["password"] == "required"
-    assert told["registration"]["approval"] is False
-    assert told["registration"]["open"] is False
+    payload = ask(make_services(Config(registration=registration), AuthMeConfig()))
+    assert payload["usernameRegex"] == "^[a-z]{3,9}$"
+    assert payload["registration"]["passwordRegex"] == payload["authme"]["passwordRegex"] == "^.{12,}$"
+    assert payload["authme"]["requirePassword"] is True
+    assert payload["registration"]["password"] == "required"
+    assert payload["registration"]["approval"] is False
+    assert payload["registration"]["open"] is False
 
 
 def test_the_list_of_domains_is_told_only_if_there_is_one() -> None:
     registration = RegistrationSection(email_domains=("example.org",), email_aliases=False)
-    told = ask(make_services(Config(registration=registration)))
-    assert told["emailDomainWhitelist"] == ["example.org"]
-    assert told["enableEmailDomainWhitelist"] is True
-    assert told["enableEmailAliasLimit"] is True
+    payload = ask(make_services(Config(registration=registration)))
+    assert payload["emailDomainWhitelist"] == ["example.org"]
+    assert payload["enableEmailDomainWhitelist"] is True
+    assert payload["enableEmailAliasLimit"] is True
 
 
 def test_what_else_a_registration_needs() -> None:
@@ -117,20 +117,20 @@ def test_what_else_a_registration_needs() -> None:
         chat=ChatSection(platform="discord", required=True),
         bedrock=BedrockSection(enabled=True, prefix="*"),
     )
-    told = ask(make_services(config))
-    assert told["authMethods"] == ["email", "captcha"]
-    assert told["captcha"] == {
+    payload = ask(make_services(config))
+    assert payload["authMethods"] == ["email", "captcha"]
+    assert payload["captcha"] == {
         "enabled": True,
         "emailEnabled": True,
         "type": "text",
         "requiredFor": ["register", "login"],
     }
-    assert told["questionnaire"] == {"enabled": False, "passScore": 80, "hasTextQuestions": False}
-    assert told["chat"] == told["discord"] == {"enabled": True, "required": True, "platform": "discord"}
-    assert told["bedrock"]["prefix"] == "*"
+    assert payload["questionnaire"] == {"enabled": False, "passScore": 80, "hasTextQuestions": False}
+    assert payload["chat"] == payload["discord"] == {"enabled": True, "required": True, "platform": "discord"}
+    assert payload["bedrock"]["prefix"] == "*"
 
 
 @pytest.mark.parametrize("secret", ["mysql://companion:hunter2@db/companion"])
 def test_no_secret_is_told(secret: str) -> None:
-    told = ask(make_services(Config(database=DatabaseSection(url=secret), chat=ChatSection(client_secret=secret))))
-    assert "hunter2" not in str(told)
+    payload = ask(make_services(Config(database=DatabaseSection(url=secret), chat=ChatSection(client_secret=secret))))
+    assert "hunter2" not in str(payload)

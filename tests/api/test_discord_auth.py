@@ -23,16 +23,16 @@ def test_a_whole_registration_as_older_front_ends_do_it(make_stack: MakeStack, p
         "code": stack.code_for(person.email),
         "language": "en",
     }
-    told = alice.post("/api/register", body).json
-    assert (told["success"], told["discordRequired"]) == (False, True)
+    payload = alice.post("/api/register", body).json
+    assert (payload["success"], payload["discordRequired"]) == (False, True)
     begun = alice.begin(person.name)
     assert alice.status(person.name).json["linked"] is False
     assert alice.come_back(alice.consent(begun.auth_url), accept="text/html").status == 303
-    told = alice.status(person.name).json
-    assert told["linked"] is True
-    assert told["user"]["username"] == "alice"
-    told = alice.post("/api/register", body).json
-    assert told["success"] is True, told
+    payload = alice.status(person.name).json
+    assert payload["linked"] is True
+    assert payload["user"]["username"] == "alice"
+    payload = alice.post("/api/register", body).json
+    assert payload["success"] is True, payload
 
 
 def test_it_refuses_where_no_platform_is_set(stack: Stack) -> None:

@@ -17,8 +17,8 @@ def test_the_owner_sees_the_account(make_stack: MakeStack, provider: OAuthServer
     person = stack.pending("alice")
     token = stack.user_token(person)
     alice.link(person.name, token)
-    told = stack.get("/api/discord/status", {"username": person.name}, token=token).json
-    assert (told["linked"], told["user"]["username"]) == (True, "alice")
+    payload = stack.get("/api/discord/status", {"username": person.name}, token=token).json
+    assert (payload["linked"], payload["user"]["username"]) == (True, "alice")
     assert stack.get("/api/discord/status", {"username": person.name}).json == {"success": True, "linked": True}
 
 

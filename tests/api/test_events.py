@@ -1,4 +1,4 @@
-"""GET /events: admins hear what happens while it happens, for as long as they may."""
+"""GET /events: admins receive events as they happen, for as long as their session lasts."""
 
 import http.client
 import signal
@@ -230,12 +230,12 @@ def test_one_admin_listens_in_so_many_places(stack: Stack, operators: Operators)
         chinese = stack.get("/events", {"language": "zh"}, token=token)
         assert_refused(chinese, 429, "too_many_streams", language="zh")
         with listen(stack):
-            """Olivia has places of her own."""
+            """Olivia has an allowance of streams of her own."""
     ask_until(lambda: try_to_listen(stack, token), lambda status: status == 200)
 
 
 def try_to_listen(stack: Stack, token: str) -> int:
-    """A place is free as soon as the daemon has seen that somebody left."""
+    """A stream counts until the daemon has noticed that the client left."""
     with closing(http.client.HTTPConnection(HOST, stack.daemon.port, timeout=10)) as connection:
         connection.request("GET", "/events", headers={"Authorization": f"Bearer {token}"})
         return connection.getresponse().status

@@ -1,4 +1,4 @@
-"""The stream of events as bytes: signs of life, and listeners who take nothing."""
+"""The event stream as bytes: keep-alive comments, and listeners that do not read."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_who_leaves_is_forgotten(stage: Stage) -> None:
 
 
 def fill(stage: Stage) -> None:
-    """Tell so much that nothing more goes out to a listener who takes nothing."""
+    """Publish so many events that the buffers of a listener that does not read are full."""
     before = -1
     [stream] = stage.streams._streams
     while not (before == len(stream._queue) - 200 and before > 200):

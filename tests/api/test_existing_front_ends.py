@@ -71,7 +71,7 @@ def call(stack: Stack, route: Route, token: str | None, body: Mapping[str, Any])
 
 @pytest.mark.parametrize("route", routes(Access.PUBLIC, Access.USER, Access.ADMIN))
 def test_no_refusal_of_a_rule_logs_anybody_out(stack: Stack, route: Route) -> None:
-    """Whoever has the right is answered with 200 or, for a broken request, with something else than 401 and 403."""
+    """An authorised client gets 200 or, for a broken request, a status other than 401 and 403."""
     if route.path in ENDS_THE_SESSION:
         return
     token = {Access.PUBLIC: None, Access.USER: stack.olivia(), Access.ADMIN: stack.olivia()}[route.access]
@@ -133,8 +133,8 @@ def test_the_chat_routes_log_nobody_out(chat: ChatStack) -> None:
         assert (reply.status, reply.json["success"]) == (200, False)
         begun = browser.get(f"/api/{name}/auth", {"username": "Alice"})
         assert begun.json["authUrl"].startswith("http")
-        told = stack.get(f"/api/{name}/status", {"username": "Alice"}).json
-        assert told["linked"] is False
+        payload = stack.get(f"/api/{name}/status", {"username": "Alice"}).json
+        assert payload["linked"] is False
 
 
 # --- What it looks for ---
@@ -143,8 +143,8 @@ def test_the_chat_routes_log_nobody_out(chat: ChatStack) -> None:
 def test_it_is_told_that_a_chat_link_is_missing(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     body = {"username": alice.name, "email": alice.email, "code": "123456", "language": "en"}
-    told = assert_refused_as_200(stack.post("/api/register", body), "chat_link_required")
-    assert told["discordRequired"] is True
+    payload = assert_refused_as_200(stack.post("/api/register", body), "chat_link_required")
+    assert payload["discordRequired"] is True
     config = stack.get("/api/config").json["config"]
     assert config["discord"] == config["chat"]
     assert config["discord"]["required"] is True
@@ -152,16 +152,16 @@ def test_it_is_told_that_a_chat_link_is_missing(stack: Stack) -> None:
 
 def test_a_captcha_is_found_under_both_names(stack: Stack) -> None:
     for path in ("/api/captcha", "/api/captcha/generate"):
-        told = stack.get(path).json
-        assert told["image"].startswith("data:image/png;base64,")
-        assert told["token"]
+        payload = stack.get(path).json
+        assert payload["image"].startswith("data:image/png;base64,")
+        assert payload["token"]
 
 
 def test_a_refused_captcha_is_told_in_its_words(stack: Stack) -> None:
-    told = assert_refused_as_200(
+    payload = assert_refused_as_200(
         stack.post("/api/verify/send", {"email": "alice@example.org", "language": "zh"}), "captcha_required", "zh"
     )
-    assert told["msg"]
+    assert payload["msg"]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -177,15 +177,15 @@ def test_every_message_is_there_twice_and_the_same(plain: Stack, language: str) 
         plain.post("/api/admin/sync", {"language": language}, token=plain.olivia()),
     ]
     for reply in replies:
-        told = reply.json
-        assert told["msg"] == told["message"], told
-        assert any("\u4e00" <= char <= "\u9fff" for char in told["msg"]) is (language == "zh")
+        payload = reply.json
+        assert payload["msg"] == payload["message"], payload
+        assert any("\u4e00" <= char <= "\u9fff" for char in payload["msg"]) is (language == "zh")
 
 
 def test_an_admin_is_asked_whether_she_still_is_one(plain: Stack) -> None:
     token = plain.olivia()
-    told = plain.post("/api/admin/verify", {"token": token}).json
-    assert (told["success"], told["valid"], told["username"]) == (True, True, OPERATOR)
+    payload = plain.post("/api/admin/verify", {"token": token}).json
+    assert (payload["success"], payload["valid"], payload["username"]) == (True, True, OPERATOR)
     for wrong in ("garbage", "", plain.user_token(plain.approved("bob"))):
         reply = plain.post("/api/admin/verify", {"token": wrong})
         assert reply.status == 200
@@ -204,8 +204,8 @@ def test_an_admin_is_asked_whether_she_still_is_one(plain: Stack) -> None:
 def test_a_user_is_named_by_uuid(plain: Stack, decision: str, status: str | None) -> None:
     alice = plain.pending("alice")
     body = {"uuid": alice.name, "language": "en", "password": "a-new-secret"}
-    told = plain.post(f"/api/admin/user/{decision}", body, token=plain.olivia()).json
-    assert (told["success"], told["username"]) == (True, alice.name), told
+    payload = plain.post(f"/api/admin/user/{decision}", body, token=plain.olivia()).json
+    assert (payload["success"], payload["username"]) == (True, alice.name), payload
     assert plain.status(alice) == status
 
 

@@ -1,4 +1,4 @@
-"""The main job, told once from end to end: Alice registers, Olivia reviews, Alice plays."""
+"""The main use case from end to end: Alice registers, Olivia reviews, Alice plays."""
 
 from plugin_bridge.hashers import HASHERS, HashedPassword
 from tests.support.authme_tables import find_player

@@ -60,7 +60,7 @@ def test_refusals_are_told_in_it(stack: Stack) -> None:
     ("language", "subject"), [("fr", "Bienvenue sur Game server"), ("zh", "Game server"), ("en", "Game server")]
 )
 def test_the_users_own_language_is_that_of_his_mails(stack: Stack, language: str, subject: str) -> None:
-    """Whatever language the operator who decides speaks."""
+    """The operator's own language does not matter."""
     alice = stack.pending("alice", language=language)
     stack.decides("approve", alice, language="en")
     stack.decides("ban", alice, language="en", reason="griefing")

@@ -1,4 +1,4 @@
-"""POST /api/login: which password opens which account, and what a stranger can learn from a refusal."""
+"""POST /api/login: which password opens which account, and what refusals reveal."""
 
 import re
 import time
@@ -27,12 +27,12 @@ def test_alice_logs_in_and_uses_her_token(stack: Stack) -> None:
     alice = stack.approved("alice")
     reply = stack.login(alice)
     assert reply.status == 200
-    told = reply.json
-    assert told.keys() == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin"}
-    assert (told["username"], told["email"], told["status"]) == (alice.name, alice.email, "approved")
-    assert told["isAdmin"] is False
-    assert abs(told["expiresAt"] / 1000 - time.time() - THIRTY_DAYS) < 60
-    assert stack.post("/api/logout", {}, token=told["token"]).status == 200
+    payload = reply.json
+    assert payload.keys() == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin"}
+    assert (payload["username"], payload["email"], payload["status"]) == (alice.name, alice.email, "approved")
+    assert payload["isAdmin"] is False
+    assert abs(payload["expiresAt"] / 1000 - time.time() - THIRTY_DAYS) < 60
+    assert stack.post("/api/logout", {}, token=payload["token"]).status == 200
     assert [entry["ip"] for entry in stack.audits(alice, "user.logged_in")] == ["127.0.0.1"]
 
 
@@ -79,7 +79,7 @@ def test_a_password_changed_in_game_counts_from_the_next_login_on(stack: Stack) 
 
 @pytest.mark.parametrize("is_seen", [True, False], ids=["after a sync", "before a sync"])
 def test_a_hash_from_a_row_that_appeared_is_never_believed(stack: Stack, is_seen: bool) -> None:
-    """Alice left the game; somebody takes her name there. Her own password on the web opens the row for her."""
+    """Alice left the game, and another player took the name there. Alice's own password on the web reclaims the row."""
     alice = stack.approved("alice")
     stack.authme.unregister_from_console(alice.name)
     stack.sync()
@@ -146,8 +146,8 @@ def test_a_ban_is_told_only_after_a_right_password(stack: Stack, language: str) 
     stack.decides("ban", alice, reason="griefing", expiresAt=4_102_444_800_000)
     assert_refused(stack.login(alice, "wrong-password"), 401, "bad_credentials")
     reply = log_in(stack, alice.name, alice.password, language=language)
-    told = assert_refused(reply, 403, "banned", language=language)
-    assert (told["reason"], told["banExpiresAt"]) == ("griefing", 4_102_444_800_000)
+    payload = assert_refused(reply, 403, "banned", language=language)
+    assert (payload["reason"], payload["banExpiresAt"]) == ("griefing", 4_102_444_800_000)
 
 
 def test_a_name_that_was_deleted_is_unknown(stack: Stack) -> None:

@@ -29,8 +29,8 @@ def test_a_client_may_try_five_names_a_minute(strict: Stack) -> None:
     for number in range(LIMIT):
         assert_refused(log_in(strict, f"nobody{number}", "x", "192.0.2.1"), 401, "bad_credentials")
     reply = log_in(strict, alice.name, alice.password, "192.0.2.1", language="zh")
-    told = assert_refused(reply, 429, "rate_limited", language="zh")
-    assert 50 <= told["remainingSeconds"] <= 60
+    payload = assert_refused(reply, 429, "rate_limited", language="zh")
+    assert 50 <= payload["remainingSeconds"] <= 60
     assert log_in(strict, alice.name, alice.password, "192.0.2.2").status == 200
 
 
@@ -66,12 +66,12 @@ def test_every_refusal_of_a_login_is_a_200(softened: Stack) -> None:
     )
     assert_refused_as_200(log_in(softened, "", "", "192.0.2.1"), "invalid_field")
     softened.decides("ban", alice, reason="griefing")
-    told = assert_refused_as_200(log_in(softened, alice.name, alice.password, "192.0.2.1"), "banned")
-    assert told["reason"] == "griefing"
+    payload = assert_refused_as_200(log_in(softened, alice.name, alice.password, "192.0.2.1"), "banned")
+    assert payload["reason"] == "griefing"
     for _try in range(LIMIT + 1):
         log_in(softened, "nobody", "x", "192.0.2.1")
-    told = assert_refused_as_200(log_in(softened, "nobody", "x", "192.0.2.1"), "rate_limited")
-    assert told["remainingSeconds"] == 1
+    payload = assert_refused_as_200(log_in(softened, "nobody", "x", "192.0.2.1"), "rate_limited")
+    assert payload["remainingSeconds"] == 1
 
 
 @pytest.mark.parametrize("name", ["😀", "İ" * 255, "ŝ", "日本語", "a\u0301"])

@@ -1,4 +1,4 @@
-"""The second factor at both logins: whoever switched it on in the game shows a code here too, each once."""
+"""The second factor at both logins: players who enabled it in the game need a code here, too, each usable once."""
 
 from collections.abc import Mapping
 
@@ -138,7 +138,7 @@ def test_an_old_and_an_early_code_are_wrong(stack: Stack, alice: Person, app: Au
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_only_a_right_password_is_asked_for_it(stack: Stack, alice: Person, app: Authenticator, language: str) -> None:
-    """Else a stranger would learn who has switched it on."""
+    """Otherwise the refusal would reveal who has enabled it."""
     for totp in (None, app.code(), app.wrong_code()):
         reply = log_in(stack, alice, totp, password="wrong-password", language=language)
         assert_refused(reply, 401, "bad_credentials", language=language)
@@ -164,8 +164,8 @@ def test_of_many_logins_with_one_code_one_gets_in(stack: Stack, alice: Person, a
 def test_a_ban_is_told_only_after_the_code(stack: Stack, alice: Person, app: Authenticator, language: str) -> None:
     stack.decides("ban", alice, reason="Griefing")
     assert_refused(log_in(stack, alice, language=language), 401, "totp_required", field="totp", language=language)
-    told = assert_refused(log_in(stack, alice, app.code(), language=language), 403, "banned", language=language)
-    assert told["reason"] == "Griefing"
+    payload = assert_refused(log_in(stack, alice, app.code(), language=language), 403, "banned", language=language)
+    assert payload["reason"] == "Griefing"
 
 
 def test_that_one_is_no_operator_is_told_only_after_the_code(stack: Stack, alice: Person, app: Authenticator) -> None:
@@ -189,7 +189,7 @@ def test_wrong_codes_delay_as_wrong_passwords_do(stack: Stack, alice: Person, ap
 
 
 def test_a_code_left_out_is_no_failure(stack: Stack, alice: Person, app: Authenticator) -> None:
-    """Front ends ask for the password first, and for the code when they are told to."""
+    """Front ends ask for the password first, and for the code only when it is required."""
     for _try in range(FREE_FAILURES + 3):
         assert_refused(log_in(stack, alice), 401, "totp_required", field="totp")
     assert log_in(stack, alice, app.code()).status == 200
@@ -239,7 +239,7 @@ def test_no_secret_and_no_code_is_kept_or_told(stack: Stack, alice: Person, app:
 
 
 def test_a_strangers_factor_does_not_keep_the_owner_out(stack: Stack, alice: Person) -> None:
-    """Alice left the game; a stranger took her name there and switched the second factor on."""
+    """Alice left the game; another player took the name there and enabled the second factor."""
     stack.authme.unregister_from_console(alice.name)
     stack.sync()
     stack.authme.register(alice.name, "strangers-password")

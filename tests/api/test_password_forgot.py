@@ -1,4 +1,4 @@
-"""POST /api/password/forgot: a link by e-mail, and an answer that tells nobody who has an account."""
+"""POST /api/password/forgot: mails a link, and the reply does not reveal who has an account."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_the_answer_and_the_mail_are_in_the_callers_language(stack: Stack) -> No
 
 
 def test_the_link_goes_to_the_address_that_was_proven_not_to_the_one_that_was_typed(stack: Stack) -> None:
-    """Mail servers may tell ALICE@ from alice@, and a stranger may own the other one."""
+    """Mail servers may distinguish ALICE@ from alice@, and the two may belong to different people."""
     alice = stack.pending("alice")
     forget(stack, alice.email.upper())
     assert find_link_token(stack.smtp.wait_for(alice.email, 2).text)
@@ -67,7 +67,7 @@ def test_no_request_waits_for_the_mail_server(stack: Stack) -> None:
 
 @pytest.fixture
 def residents(stack: Stack) -> dict[str, Person]:
-    """Somebody of each kind, by kind."""
+    """One person of each kind, by kind."""
     rejected, banned, unproven = stack.pending("rick"), stack.approved("bert"), stack.newcomer("una")
     stack.decides("reject", rejected)
     stack.decides("ban", banned)
@@ -155,13 +155,15 @@ def test_an_address_a_client_and_everybody_together_are_limited(strict: Stack) -
     alice = strict.newcomer("alice")
     for _try in range(2):
         assert forget(strict, alice.email, "192.0.2.1").status == 200
-    told = assert_refused(forget(strict, alice.email, "192.0.2.2", language="zh"), 429, "rate_limited", language="zh")
-    assert told["remainingSeconds"] > 86_000
+    payload = assert_refused(
+        forget(strict, alice.email, "192.0.2.2", language="zh"), 429, "rate_limited", language="zh"
+    )
+    assert payload["remainingSeconds"] > 86_000
 
     for _try in range(2):
         assert forget(strict, strict.newcomer().email, "192.0.2.1").status == 200
-    told = assert_refused(forget(strict, strict.newcomer().email, "192.0.2.1"), 429, "rate_limited")
-    assert told["remainingSeconds"] <= 60
+    payload = assert_refused(forget(strict, strict.newcomer().email, "192.0.2.1"), 429, "rate_limited")
+    assert payload["remainingSeconds"] <= 60
 
     for number in range(5):
         assert forget(strict, strict.newcomer().email, f"192.0.2.{10 + number}").status == 200

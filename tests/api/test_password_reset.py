@@ -1,4 +1,4 @@
-"""POST /api/password/reset: whoever got the link sets a password, once."""
+"""POST /api/password/reset: the mailed link sets a password, once."""
 
 from collections.abc import Callable
 from functools import partial
@@ -195,8 +195,8 @@ def test_a_password_that_breaks_a_rule_does_not_spend_the_link(
     alice = stack.pending("alice")
     token = link_for(stack, alice)
     reply = reset(stack, token, new.format(name=alice.name), language=language)
-    told = assert_refused(reply, 422, "invalid_password", field="newPassword", language=language)
-    assert told["fault"] == fault
+    payload = assert_refused(reply, 422, "invalid_password", field="newPassword", language=language)
+    assert payload["fault"] == fault
     assert reset(stack, token).status == 200
 
 

@@ -1,4 +1,4 @@
-"""GET /api/questionnaire/config: what is asked, and nothing of what it is worth."""
+"""GET /api/questionnaire/config: the questions, without the scoring."""
 
 from pathlib import Path
 
@@ -66,9 +66,9 @@ def test_all_that_a_form_needs_is_told(asking_stack: Stack) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh", "de"])
 def test_neither_scores_nor_rules_are_told(asking_stack: Stack, language: str) -> None:
-    told = asking_stack.get(PATH, {"language": language}).text
+    payload = asking_stack.get(PATH, {"language": language}).text
     for secret in ('score"', "the secret rule", "50", "-10", "-30", "maxScore", "scoring"):
-        assert secret not in told.replace('passScore"', "")
+        assert secret not in payload.replace('passScore"', "")
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_it_asks_in_the_language_of_the_player_as_far_as_the_host_wrote_it(
 
 
 def test_the_public_config_tells_of_it(asking_stack: Stack) -> None:
-    told = asking_stack.get("/api/config").json["config"]["questionnaire"]
-    assert told == {"enabled": True, "passScore": 55, "hasTextQuestions": True}
+    payload = asking_stack.get("/api/config").json["config"]["questionnaire"]
+    assert payload == {"enabled": True, "passScore": 55, "hasTextQuestions": True}
 
 
 def test_a_player_may_see_it_whoever_he_is(asking_stack: Stack) -> None:

@@ -40,28 +40,28 @@ def kept(stack: Stack) -> int:
 def test_what_came_of_the_answers_is_told(asking_stack: Stack) -> None:
     reply = submit(asking_stack, PASSING)
     assert reply.status == 200
-    told = reply.json
-    assert {name: told[name] for name in ("score", "maxScore", "passScore", "passed", "manualReviewRequired")} == {
+    payload = reply.json
+    assert {name: payload[name] for name in ("score", "maxScore", "passScore", "passed", "manualReviewRequired")} == {
         "score": 60,
         "maxScore": 100,
         "passScore": 60,
         "passed": True,
         "manualReviewRequired": False,
     }
-    assert told["expiresAt"] - told["submittedAt"] == 10 * MINUTES
-    assert told["message"] == "You reached 60 points and passed. You can register now."
+    assert payload["expiresAt"] - payload["submittedAt"] == 10 * MINUTES
+    assert payload["message"] == "You reached 60 points and passed. You can register now."
 
 
 def test_answers_in_words_wait_for_a_reader(asking_stack: Stack) -> None:
-    told = submit(asking_stack, TALK | WORDS, language="zh").json
-    assert (told["score"], told["passed"], told["manualReviewRequired"]) == (50, True, True)
-    assert told["message"].startswith("现在可以注册")
+    payload = submit(asking_stack, TALK | WORDS, language="zh").json
+    assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (50, True, True)
+    assert payload["message"].startswith("现在可以注册")
 
 
 def test_too_few_points_do_not_pass(asking_stack: Stack) -> None:
-    told = submit(asking_stack, FIGHT | WORDS, "192.0.2.1").json
-    assert (told["score"], told["passed"], told["manualReviewRequired"]) == (0, False, False)
-    assert told["message"] == "You reached 0 points; 60 are needed."
+    payload = submit(asking_stack, FIGHT | WORDS, "192.0.2.1").json
+    assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (0, False, False)
+    assert payload["message"] == "You reached 0 points; 60 are needed."
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, int, dict[str, int]]] = {
 def test_an_answer_that_breaks_a_rule_is_refused(asking_stack: Stack, case: str) -> None:
     answers, fault, question, facts = REFUSED[case]
     before = kept(asking_stack)
-    told = assert_refused(submit(asking_stack, answers), 422, "invalid_answer", field="answers")
-    assert {name: told[name] for name in ("fault", "questionId", *facts)} == {
+    payload = assert_refused(submit(asking_stack, answers), 422, "invalid_answer", field="answers")
+    assert {name: payload[name] for name in ("fault", "questionId", *facts)} == {
         "fault": fault,
         "questionId": question,
         **facts,
@@ -165,8 +165,8 @@ def test_after_a_failed_attempt_the_client_waits(asking_stack: Stack) -> None:
     client = "2001:db8:1::1"
     assert submit(asking_stack, FIGHT, client).json["passed"] is False
     for neighbour in (client, "2001:db8:1::2"):  # of the same subscriber
-        told = assert_refused(submit(asking_stack, PASSING, neighbour), 429, "rate_limited")
-        assert 290 <= told["remainingSeconds"] <= 300
+        payload = assert_refused(submit(asking_stack, PASSING, neighbour), 429, "rate_limited")
+        assert 290 <= payload["remainingSeconds"] <= 300
     assert submit(asking_stack, PASSING, "2001:db8:2::1").status == 200
 
 
@@ -195,8 +195,8 @@ def test_refusals_are_answers_to_old_front_ends(
     config = asking(tmp_path_factory.mktemp("questions")) | {"http": {"legacy_status": True}}
     stack = make_stack(config=config)
     assert_refused_as_200(submit(stack, {}), "invalid_answer")
-    told = submit(stack, FIGHT).json
-    assert (told["passed"], told["msg"]) == (False, told["message"])
+    payload = submit(stack, FIGHT).json
+    assert (payload["passed"], payload["msg"]) == (False, payload["message"])
     assert_refused_as_200(submit(stack, PASSING), "rate_limited")
 
 
@@ -231,18 +231,18 @@ def ask_the_service(stack: Stack, service: ScoringService, said: Said) -> Reply:
 
 
 def test_a_service_scores_answers_in_words(scoring_stack: Stack, service: ScoringService) -> None:
-    told = ask_the_service(scoring_stack, service, verdict(25)).json
-    assert (told["score"], told["passed"], told["manualReviewRequired"]) == (75, True, False)
+    payload = ask_the_service(scoring_stack, service, verdict(25)).json
+    assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (75, True, False)
     asked = service.asked[-1]
     assert asked.answer == "I like it."
     assert "the secret rule" in asked.instructions
-    assert "friendly" not in str(told)
+    assert "friendly" not in str(payload)
 
 
 @pytest.mark.parametrize("said", [Said(500), Said(body=b"?"), verdict(1000), Said(302, headers={"Location": "/"})])
 def test_when_the_service_fails_a_person_reads(scoring_stack: Stack, service: ScoringService, said: Said) -> None:
-    told = ask_the_service(scoring_stack, service, said).json
-    assert (told["score"], told["passed"], told["manualReviewRequired"]) == (50, True, True)
+    payload = ask_the_service(scoring_stack, service, said).json
+    assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (50, True, True)
 
 
 def test_the_key_is_told_to_nobody_else(scoring_stack: Stack, service: ScoringService) -> None:

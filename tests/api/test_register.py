@@ -1,4 +1,4 @@
-"""POST /api/register: from a proven address to a user who waits for review."""
+"""POST /api/register: from a proven address to a pending user."""
 
 from typing import Any
 
@@ -98,8 +98,8 @@ def test_it_refuses(
     stack: Stack, fields: dict[str, Any], code: str, field: str, facts: dict[str, Any], language: str
 ) -> None:
     reply = stack.register(stack.newcomer("alice"), **{"code": "000000", **fields, "language": language})
-    told = assert_refused(reply, 422, code, field=field, language=language)
-    assert facts.items() <= told.items()
+    payload = assert_refused(reply, 422, code, field=field, language=language)
+    assert facts.items() <= payload.items()
 
 
 @pytest.mark.parametrize("missing", ["username", "email", "code"])
@@ -283,7 +283,7 @@ def test_without_a_password_the_approval_brings_a_link(stack: Stack) -> None:
 
 def test_no_secret_of_a_registration_is_kept_or_told(stack: Stack) -> None:
     alice = stack.pending("alice")
-    told = str(stack.user(alice)) + str(stack.audits(alice)) + "\n".join(stack.daemon.log)
+    payload = str(stack.user(alice)) + str(stack.audits(alice)) + "\n".join(stack.daemon.log)
     [row] = our_database(stack).query("SELECT * FROM regsvc_user WHERE username_key = ?", (alice.key,))
-    assert alice.password not in told + str(row)
-    assert row["password_hash"] not in told
+    assert alice.password not in payload + str(row)
+    assert row["password_hash"] not in payload

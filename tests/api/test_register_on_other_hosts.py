@@ -171,8 +171,8 @@ def test_the_hosts_rules_hold(
 ) -> None:
     person = strict.newcomer("alice")
     reply = strict.register(person, **{"code": ANY_CODE, "password": "horse 123", "language": language, **fields})
-    told = assert_refused(reply, 422, code, field=field, language=language)
-    assert told.get("fault") == fault
+    payload = assert_refused(reply, 422, code, field=field, language=language)
+    assert payload.get("fault") == fault
 
 
 def test_what_the_hosts_rules_allow_works_in_the_game(strict: Stack) -> None:

@@ -1,4 +1,4 @@
-"""POST /api/register, many at the same moment: the code, the name and the address each go to one."""
+"""POST /api/register, concurrently: a code, a name and an address each belong to one registration."""
 
 from collections import Counter
 from functools import partial
@@ -18,7 +18,7 @@ def outcomes(replies: list[Reply]) -> Counter[tuple[int, str | None]]:
 
 
 def test_one_code_makes_one_user(stack: Stack) -> None:
-    """Other names, the same code: whoever is second has a used code, or a taken address, and is told the former."""
+    """Different names, one code: later requests have a used code and a taken address, and are refused for the code."""
     for _round in range(ROUNDS):
         alice = stack.newcomer("alice")
         code = stack.code_for(alice.email)

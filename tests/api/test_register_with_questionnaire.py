@@ -29,7 +29,7 @@ def asking_stack(request: pytest.FixtureRequest, make_stack: MakeStack, folder: 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def trusting_stack(request: pytest.FixtureRequest, make_stack: MakeStack, folder: Path) -> Stack:
-    """Where nobody reviews."""
+    """A host without review."""
     return make_stack(request.param, config=asking(folder) | {"registration": {"approval": False}})
 
 
@@ -99,8 +99,8 @@ def test_one_result_makes_one_user_of_many(asking_stack: Stack) -> None:
                 for person, code in zip(people, codes, strict=True)
             ]
         )
-        told = Counter((reply.status, reply.code) for reply in replies)
-        assert told == {(201, None): 1, (422, "questionnaire_required"): TOGETHER - 1}
+        payload = Counter((reply.status, reply.code) for reply in replies)
+        assert payload == {(201, None): 1, (422, "questionnaire_required"): TOGETHER - 1}
         loser = next(person for person, reply in zip(people, replies, strict=True) if reply.status != 201)
         code = codes[people.index(loser)]
         assert applies(asking_stack, loser, token_for(asking_stack), code=code).status == 201, "the code is whole"
@@ -148,9 +148,9 @@ def test_the_review_queue_shows_score_and_summary(asking_stack: Stack) -> None:
     alice = asking_stack.newcomer("alice")
     applies(asking_stack, alice, token_for(asking_stack, TALK | WORDS))
     waiting = asking_stack.get("/api/admin/users", {"status": "pending"}, token=asking_stack.olivia())
-    [told] = [user for user in waiting.json["users"] if user["username"] == alice.name]
-    assert (told["questionnaireScore"], told["questionnairePassed"]) == (50, True)
-    assert told["questionnaireReviewSummary"] == (
+    [payload] = [user for user in waiting.json["users"] if user["username"] == alice.name]
+    assert (payload["questionnaireScore"], payload["questionnairePassed"]) == (50, True)
+    assert payload["questionnaireReviewSummary"] == (
         "50 of 100 points; 60 are needed.\nAnswers to read: 1. They may bring up to 30 points more."
     )
     olivia = asking_stack.get("/api/admin/users", {"search": "Olivia"}, token=asking_stack.olivia()).json["users"]

@@ -1,4 +1,4 @@
-"""GET /api/review/status: the same as the user's status, but a name nobody has is a refusal."""
+"""GET /api/review/status: like the user's status, but an unknown name is a refusal."""
 
 import pytest
 
@@ -28,10 +28,10 @@ def test_the_owner_and_admins_are_told_the_rest(stack: Stack, who: str) -> None:
     rick = stack.pending("rick")
     stack.decides("reject", rick, reason="an ugly name")
     token = stack.user_token(rick) if who == "owner" else stack.olivia()
-    told = ask(stack, rick.name, token=token).json
-    assert told.keys() == {"success", "username", "status", "email", "reason", "reviewedAt", "banExpiresAt"}
-    assert (told["email"], told["reason"], told["banExpiresAt"]) == (rick.email, "an ugly name", None)
-    assert told["reviewedAt"] > 1_700_000_000_000
+    payload = ask(stack, rick.name, token=token).json
+    assert payload.keys() == {"success", "username", "status", "email", "reason", "reviewedAt", "banExpiresAt"}
+    assert (payload["email"], payload["reason"], payload["banExpiresAt"]) == (rick.email, "an ugly name", None)
+    assert payload["reviewedAt"] > 1_700_000_000_000
 
 
 def test_an_ended_session_is_refused(stack: Stack) -> None:

@@ -1,4 +1,4 @@
-"""GET /api/server/status: how the game server is. Nobody waits for it, and it is asked seldom."""
+"""GET /api/server/status: the game server's status. No request waits for it, and it is queried rarely."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def stack(make_stack: MakeStack, game: MinecraftServer) -> Stack:
 def status(stack: Stack, token: str | None = None) -> dict[str, Any]:
     reply = stack.get("/api/server/status", token=token)
     assert reply.status == 200
-    told: dict[str, Any] = reply.json["data"]
-    return told
+    payload: dict[str, Any] = reply.json["data"]
+    return payload
 
 
 def status_once_asked(stack: Stack, token: str | None = None) -> dict[str, Any]:
-    """It is asked at the start; whoever comes before the answer is told that there was none yet."""
-    return ask_until(lambda: status(stack, token), lambda told: told["checkedAt"] is not None)
+    """The server is queried at startup; earlier requests see that there was no answer yet."""
+    return ask_until(lambda: status(stack, token), lambda payload: payload["checkedAt"] is not None)
 
 
 def test_a_stranger_is_told_how_it_is(stack: Stack) -> None:
-    told = status_once_asked(stack)
-    assert told["online"] is True
-    assert told["players"] == {"online": 2, "max": 20}
-    assert (told["version"], told["motd"]) == ("Paper 1.21.4", "Oakvale – open to all")
-    assert 0 <= told["latencyMs"] < 2000
+    payload = status_once_asked(stack)
+    assert payload["online"] is True
+    assert payload["players"] == {"online": 2, "max": 20}
+    assert (payload["version"], payload["motd"]) == ("Paper 1.21.4", "Oakvale – open to all")
+    assert 0 <= payload["latencyMs"] < 2000
 
 
 def test_who_plays_is_for_those_who_are_logged_in(stack: Stack) -> None:
@@ -65,7 +65,7 @@ def test_however_many_ask_the_game_is_asked_seldom(stack: Stack, game: Minecraft
     before = len(game.handshakes)
     began = time.monotonic()
     with ThreadPoolExecutor(8) as pool:
-        assert all(told["online"] for told in pool.map(lambda _n: status(stack), range(200)))
+        assert all(payload["online"] for payload in pool.map(lambda _n: status(stack), range(200)))
     assert len(game.handshakes) - before <= 1 + (time.monotonic() - began) / 5
 
 
@@ -85,18 +85,18 @@ def test_a_bad_game_server_is_offline_and_keeps_nobody_waiting(make_stack: MakeS
         server.wait_for_handshakes(1)
         for _request in range(20):
             began = time.monotonic()
-            told = status(stack)
+            payload = status(stack)
             assert time.monotonic() - began < 1
-            del told["checkedAt"]
-            assert told == SILENCE
+            del payload["checkedAt"]
+            assert payload == SILENCE
         stack.daemon.stop()
 
 
 def test_nobody_is_there(make_stack: MakeStack) -> None:
     stack = make_stack(config={"game": {"address": f"127.0.0.1:{free_port()}"}})
-    told = status_once_asked(stack, stack.olivia())
-    assert told["online"] is False
-    assert told["players"] == {"online": None, "max": None, "list": []}
+    payload = status_once_asked(stack, stack.olivia())
+    assert payload["online"] is False
+    assert payload["players"] == {"online": None, "max": None, "list": []}
 
 
 def test_the_servers_own_file_tells_where_it_is(make_stack: MakeStack, game: MinecraftServer) -> None:
@@ -109,9 +109,9 @@ def test_the_servers_own_file_tells_where_it_is(make_stack: MakeStack, game: Min
 
 def test_a_host_may_not_tell_where_the_game_is(make_stack: MakeStack) -> None:
     stack = make_stack(config={"game": {"directory": "", "operators": ["Olivia"]}, "authme": {"enabled": False}})
-    told = status_once_asked(stack)
-    del told["checkedAt"]
-    assert told == SILENCE
+    payload = status_once_asked(stack)
+    del payload["checkedAt"]
+    assert payload == SILENCE
 
 
 def test_an_address_that_is_none_stops_the_start(make_stack: MakeStack) -> None:

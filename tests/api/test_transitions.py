@@ -1,4 +1,4 @@
-"""Every decision on every status: what is legal, what it leaves, and that the rest is refused."""
+"""Every decision on every status: the legal ones and their effects; all others are refused."""
 
 import pytest
 
@@ -35,8 +35,10 @@ ILLEGAL = [pair for pair in PAIRS if pair not in LEGAL]
 
 def test_the_table_is_whole() -> None:
     assert set(TRANSITIONS) == set(ACTIONS)
-    told = {(name, source): rule.target or "deleted" for name, rule in TRANSITIONS.items() for source in rule.sources}
-    assert told == LEGAL
+    payload = {
+        (name, source): rule.target or "deleted" for name, rule in TRANSITIONS.items() for source in rule.sources
+    }
+    assert payload == LEGAL
     paths = {route.path for route in ROUTES}
     assert {f"/api/admin/user/{transition}" for transition in ACTIONS} <= paths
 
@@ -66,8 +68,8 @@ def test_an_illegal_decision_changes_nothing(stack: Stack, transition: str, stat
     before = stack.user(person), stack.audits(person), len(stack.smtp.letters_to(person.email))
     row = stack.authme.find(person.name)
 
-    told = assert_refused(stack.decide(transition, person), 409, "wrong_status")
-    assert told["status"] == status
+    payload = assert_refused(stack.decide(transition, person), 409, "wrong_status")
+    assert payload["status"] == status
     chinese = stack.decide(transition, person, language="zh")
     assert assert_refused(chinese, 409, "wrong_status", language="zh")["status"] == status
 
@@ -135,6 +137,11 @@ def legacy(make_stack: MakeStack) -> Stack:
 def test_under_legacy_status_a_refused_decision_is_200(legacy: Stack, transition: str, status: str) -> None:
     person = somebody(legacy, status)
     reply = legacy.decide(transition, person)
-    told = reply.json
-    assert (reply.status, told["success"], told["code"], told["status"]) == (200, False, "wrong_status", status)
-    assert told["msg"] == told["message"]
+    payload = reply.json
+    assert (reply.status, payload["success"], payload["code"], payload["status"]) == (
+        200,
+        False,
+        "wrong_status",
+        status,
+    )
+    assert payload["msg"] == payload["message"]

@@ -55,7 +55,7 @@ def test_the_password_may_be_called_so(stack: Stack) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_mailbox_hears_of_it(stack: Stack, language: str) -> None:
-    """If it was somebody else, with her session and her password, Alice should know."""
+    """If another person did it, with Alice's session and password, Alice should know."""
     alice = stack.pending("alice", language=language)
     assert delete(stack, stack.user_token(alice), alice).status == 200
     subject = "已删除" if language == "zh" else "was deleted"
@@ -170,8 +170,8 @@ def test_who_was_rejected_cannot_free_the_name_before_its_time(stack: Stack, lan
     rick = stack.pending("rick")
     stack.decides("reject", rick, reason="bad name")
     token = stack.user_token(rick)
-    told = assert_refused(delete(stack, token, rick, language=language), 409, "wrong_status", language=language)
-    assert told["status"] == "rejected"
+    payload = assert_refused(delete(stack, token, rick, language=language), 409, "wrong_status", language=language)
+    assert payload["status"] == "rejected"
     our_database(stack).execute("UPDATE regsvc_user SET reviewed_at = ? WHERE username = ?", (ago(hours=25), rick.name))
     assert delete(stack, token, rick).status == 200
 

@@ -20,8 +20,8 @@ ALL_LISTS = ("reviews", "sessions", "clients", "mails", "audits")
 def export(stack: Stack, token: str) -> dict[str, Any]:
     reply = stack.get(PATH, token=token)
     assert reply.status == 200, reply.text
-    told: dict[str, Any] = reply.json
-    return told
+    payload: dict[str, Any] = reply.json
+    return payload
 
 
 def log_in_from_home(stack: Stack, person: Person) -> str:
@@ -36,8 +36,8 @@ def log_in_from_home(stack: Stack, person: Person) -> str:
 
 def test_alice_takes_everything_away(stack: Stack) -> None:
     alice = stack.approved("alice", language="zh")
-    told = export(stack, log_in_from_home(stack, alice))
-    assert told.keys() == {
+    payload = export(stack, log_in_from_home(stack, alice))
+    assert payload.keys() == {
         "success",
         "message",
         "exportedAt",
@@ -48,8 +48,8 @@ def test_alice_takes_everything_away(stack: Stack) -> None:
         "player",
         "truncated",
     }
-    assert abs(told["exportedAt"] / 1000 - time.time()) < 60
-    user = told["user"]
+    assert abs(payload["exportedAt"] / 1000 - time.time()) < 60
+    user = payload["user"]
     assert (user["username"], user["email"], user["isEmailVerified"]) == (alice.name, alice.email, True)
     assert (user["status"], user["language"], user["platform"], user["origin"]) == (
         "approved",
@@ -59,22 +59,22 @@ def test_alice_takes_everything_away(stack: Stack) -> None:
     )
     assert user["registrationIp"] == "127.0.0.1"
     assert user["registeredAt"] <= user["passwordSetAt"] <= user["reviewedAt"] <= user["lastLoginAt"]
-    assert (told["chat"], told["questionnaire"], told["truncated"]) == (None, None, [])
+    assert (payload["chat"], payload["questionnaire"], payload["truncated"]) == (None, None, [])
 
 
 def test_decisions_sessions_and_clients(stack: Stack) -> None:
     alice = stack.pending("alice")
     stack.decides("approve", alice, reason="Welcome")
     stack.user_token(alice)
-    told = export(stack, log_in_from_home(stack, alice))
-    [review] = told["reviews"]
+    payload = export(stack, log_in_from_home(stack, alice))
+    [review] = payload["reviews"]
     assert (review["transition"], review["statusBefore"], review["statusAfter"]) == ("approve", "pending", "approved")
     assert review["reason"] == "Welcome"
-    assert [(session["ip"], session["isCurrent"]) for session in told["sessions"]] == [
+    assert [(session["ip"], session["isCurrent"]) for session in payload["sessions"]] == [
         ("198.51.100.23", True),
         ("127.0.0.1", False),
     ]
-    assert {client["client"] for client in told["clients"]} == {"127.0.0.1", "198.51.100.23"}
+    assert {client["client"] for client in payload["clients"]} == {"127.0.0.1", "198.51.100.23"}
 
 
 def test_mails_and_their_fate(stack: Stack) -> None:
@@ -90,8 +90,8 @@ def test_what_was_done_by_her_and_to_her(stack: Stack) -> None:
     alice = stack.approved("alice")
     stack.login(alice, "wrong-password")
     audits = export(stack, log_in_from_home(stack, alice))["audits"]
-    told = [(entry["action"], entry["by"], entry["ip"]) for entry in audits]
-    assert told == [
+    payload = [(entry["action"], entry["by"], entry["ip"]) for entry in audits]
+    assert payload == [
         ("user.logged_in", "you", "198.51.100.23"),
         ("user.login_failed", "nobody", None),
         ("user.approved", "operator", None),
@@ -111,10 +111,10 @@ def test_the_player_in_the_game(stack: Stack) -> None:
 def test_an_adopted_player_has_an_export_too(stack: Stack) -> None:
     bob = stack.newcomer("bob")
     stack.authme.register(bob.name, bob.password, email=bob.email)
-    told = export(stack, stack.user_token(bob))
-    assert (told["user"]["origin"], told["user"]["isEmailVerified"]) == ("adopted", False)
-    assert told["player"]["lockReason"] == "pending"
-    assert "user.adopted" in {entry["action"] for entry in told["audits"]}
+    payload = export(stack, stack.user_token(bob))
+    assert (payload["user"]["origin"], payload["user"]["isEmailVerified"]) == ("adopted", False)
+    assert payload["player"]["lockReason"] == "pending"
+    assert "user.adopted" in {entry["action"] for entry in payload["audits"]}
 
 
 def test_what_was_mailed_to_an_address_nobody_proved_is_not_his(stack: Stack) -> None:
@@ -187,16 +187,16 @@ def test_who_had_the_name_before_stays_private(stack: Stack) -> None:
     stack.decides("delete", alice, reason="Alices own business")
     carl = Person(alice.name, f"carl.{alice.email}", alice.password)
     assert stack.register(carl).status == 201
-    told = export(stack, stack.user_token(carl))
-    assert told["reviews"] == []
-    text = json.dumps(told)
+    payload = export(stack, stack.user_token(carl))
+    assert payload["reviews"] == []
+    text = json.dumps(payload)
     for foreign in ("Alices own business", "198.51.100.23", '"alice.'):
         assert foreign not in text
-    assert [entry["action"] for entry in told["audits"]] == ["user.logged_in", "user.registered"]
+    assert [entry["action"] for entry in payload["audits"]] == ["user.logged_in", "user.registered"]
 
 
 def test_a_player_of_the_game_is_not_told_of_the_registration_that_wanted_his_name(stack: Stack) -> None:
-    """The player was first: his regdate lies before all that happened to the other one here."""
+    """The player was there first: its regdate precedes everything that happened to the earlier user of this name."""
     rick = stack.pending("rick")
     stack.decides("reject", rick)
     stack.decides("delete", rick)
@@ -219,9 +219,9 @@ def test_a_strangers_premium_account_is_not_the_owners(stack: Stack) -> None:
         f"UPDATE {stack.table.name} SET {column} = ? WHERE username = ?", (strangers, alice.key)
     )
     stack.sync()
-    told = export(stack, stack.user_token(alice))
-    assert told["player"]["lockReason"] == "pending"
-    assert strangers not in json.dumps(told)
+    payload = export(stack, stack.user_token(alice))
+    assert payload["player"]["lockReason"] == "pending"
+    assert strangers not in json.dumps(payload)
 
 
 def test_a_player_called_like_the_program_is_not_told_what_it_did(stack: Stack) -> None:
@@ -230,13 +230,13 @@ def test_a_player_called_like_the_program_is_not_told_what_it_did(stack: Stack) 
     stack.sync()
     stack.authme.register(stack.newcomer("bob").name, "secret-of-bob")
     stack.sync()
-    told = export(stack, stack.user_token(namesake))
-    assert {(entry["action"], entry["by"]) for entry in told["audits"]} == {
+    payload = export(stack, stack.user_token(namesake))
+    assert {(entry["action"], entry["by"]) for entry in payload["audits"]} == {
         ("user.adopted", "system"),
         ("sync.player_locked", "system"),
         ("user.logged_in", "system"),  # nobody can tell the two apart
     }
-    assert len([entry for entry in told["audits"] if entry["action"] == "user.adopted"]) == 1
+    assert len([entry for entry in payload["audits"] if entry["action"] == "user.adopted"]) == 1
 
 
 def test_a_long_story_is_cut_and_says_so(stack: Stack) -> None:
@@ -249,9 +249,9 @@ def test_a_long_story_is_cut_and_says_so(stack: Stack) -> None:
             f"INSERT INTO regsvc_audit (action, operator, target, created_at, occurrences) VALUES {several}",
             (alice.name, alice.name) * 100,
         )
-    told = export(stack, token)
-    assert len(told["audits"]) == 1000
-    assert told["truncated"] == ["audits"]
+    payload = export(stack, token)
+    assert len(payload["audits"]) == 1000
+    assert payload["truncated"] == ["audits"]
 
 
 # --- Who may not ---

@@ -1,4 +1,4 @@
-"""POST /api/user/password: the owner, who knows the current one, sets a new one."""
+"""POST /api/user/password: users who know their password set a new one."""
 
 import pytest
 
@@ -88,8 +88,8 @@ def test_authmes_rules_hold(stack: Stack, new: str, fault: str, language: str) -
     alice = stack.pending("alice")
     token = stack.user_token(alice)
     reply = change(stack, token, alice.password, new.format(name=alice.name), language=language)
-    told = assert_refused(reply, 422, "invalid_password", field="newPassword", language=language)
-    assert told["fault"] == fault
+    payload = assert_refused(reply, 422, "invalid_password", field="newPassword", language=language)
+    assert payload["fault"] == fault
     assert stack.login(alice).status == 200
 
 
@@ -165,7 +165,7 @@ def test_every_refusal_is_a_200_for_front_ends_that_want_it(softened: Stack) -> 
 
 
 def test_the_change_waits_for_a_busy_authme(make_stack: MakeStack) -> None:
-    """The file is somebody else's for longer than we wait: the wish is kept, and told as a warning."""
+    """AuthMe's file stays locked for longer than the request waits: the change is saved for later, with a warning."""
     patient = make_stack(config={"database": {"busy_timeout": "200 ms"}})
     alice: Person = patient.approved("alice")
     token = patient.user_token(alice)

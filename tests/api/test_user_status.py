@@ -1,4 +1,4 @@
-"""GET /api/user/status: what became of a registration; the rest only for its owner and for admins."""
+"""GET /api/user/status: the status of a registration; details only for its owner and for admins."""
 
 import pytest
 
@@ -66,8 +66,8 @@ def test_the_owner_and_admins_are_told_the_rest(stack: Stack, who: str) -> None:
 def test_an_admin_sees_when_a_ban_ends(stack: Stack) -> None:
     bert = stack.approved("bert")
     stack.decides("ban", bert, expiresAt=4_102_444_800_000)
-    told = ask(stack, bert.name, token=stack.olivia()).json["data"]
-    assert (told["status"], told["banExpiresAt"]) == ("banned", 4_102_444_800_000)
+    payload = ask(stack, bert.name, token=stack.olivia()).json["data"]
+    assert (payload["status"], payload["banExpiresAt"]) == ("banned", 4_102_444_800_000)
 
 
 @pytest.mark.parametrize("parameter", ["token", "access_token", "Authorization"])
@@ -116,8 +116,8 @@ def test_a_client_asks_so_often_on_both_routes_together(strict: Stack) -> None:
     assert ask_from(strict, "198.51.100.1").status == 200
     assert ask_from(strict, "198.51.100.1").status == 200
     assert ask_from(strict, "198.51.100.1", "/api/review/status").status == 404
-    told = assert_refused(ask_from(strict, "198.51.100.1", language="zh"), 429, "rate_limited", language="zh")
-    assert 50 <= told["remainingSeconds"] <= 60
+    payload = assert_refused(ask_from(strict, "198.51.100.1", language="zh"), 429, "rate_limited", language="zh")
+    assert 50 <= payload["remainingSeconds"] <= 60
     assert ask_from(strict, "198.51.100.2").status == 200
 
 

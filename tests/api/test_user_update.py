@@ -1,4 +1,4 @@
-"""POST /api/user/update: another e-mail address, proven by a code and wished by who knows the password."""
+"""POST /api/user/update: a new e-mail address, proven by a code and confirmed by the password."""
 
 import pytest
 
@@ -229,7 +229,7 @@ def test_wrong_passwords_delay_as_failed_logins_do(stack: Stack) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_taken_address_is_told_only_after_a_right_code(stack: Stack, language: str) -> None:
-    """Bob proved it between the code and its use: only then does Alice learn that somebody has it."""
+    """Bob proved it between the code and its use: only then does Alice learn that it is taken."""
     alice, bob = stack.pending("alice"), stack.newcomer("bob")
     token, code = stack.user_token(alice), ask_for_code(stack, bob.email)
     assert stack.register(bob).status == 201
@@ -336,7 +336,7 @@ def test_a_player_who_changed_it_in_the_game_meanwhile_is_reported(stack: Stack)
 
 
 def test_the_change_waits_for_a_busy_authme(impatient: Stack) -> None:
-    """The file becomes somebody else's after the password was checked: the wish is kept, and told as a warning."""
+    """AuthMe's file is locked after the password check: the change is saved for later, with a warning."""
     alice = impatient.approved("alice")
     token, new = impatient.user_token(alice), new_address(alice)
     code = ask_for_code(impatient, new)
@@ -382,8 +382,8 @@ def test_every_refusal_is_a_200_for_front_ends_that_want_it(make_stack: MakeStac
     assert_refused_as_200(update(softened, token, alice, new, "1", language="zh"), "invalid_code", "zh")
     assert_refused_as_200(update(softened, token, alice, "x", "1"), "invalid_email")
     assert_refused_as_200(update(softened, token, alice, "a@example.com", "1"), "domain_not_allowed")
-    told = assert_refused_as_200(update(softened, token, alice, "a+b@example.org", "1"), "invalid_email")
-    assert told["fault"] == "alias"
+    payload = assert_refused_as_200(update(softened, token, alice, "a+b@example.org", "1"), "invalid_email")
+    assert payload["fault"] == "alias"
     assert_refused_as_200(update(softened, token, alice, new, "1", currentPassword="x"), "wrong_password")
     assert_refused(update(softened, "rubbish", alice, new, "1"), 401, "unauthorized")
 

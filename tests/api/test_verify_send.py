@@ -1,4 +1,4 @@
-"""POST /api/verify/send: a code by e-mail, and an answer that tells nobody who has an account."""
+"""POST /api/verify/send: mails a code, and the reply does not reveal who has an account."""
 
 from typing import Any
 
@@ -186,7 +186,7 @@ def test_it_refuses_a_language_there_are_no_words_for(stack: Stack, language: ob
 
 @pytest.fixture
 def residents(stack: Stack) -> dict[str, Person]:
-    """Somebody of each kind, by kind."""
+    """One person of each kind, by kind."""
     rejected, banned = stack.pending("rick"), stack.approved("bert")
     stack.decides("reject", rejected)
     stack.decides("ban", banned)
@@ -266,8 +266,8 @@ def test_an_address_is_mailed_once_a_minute(strict: Stack) -> None:
     alice, bob = strict.newcomer("alice"), strict.newcomer("bob")
     first = ask(strict, alice.email, "192.0.2.1")
     assert (first.status, first.json["remainingSeconds"]) == (200, 60)
-    told = assert_refused(ask(strict, alice.email, "192.0.2.2", language="zh"), 429, "rate_limited", language="zh")
-    assert 50 <= told["remainingSeconds"] <= 60
+    payload = assert_refused(ask(strict, alice.email, "192.0.2.2", language="zh"), 429, "rate_limited", language="zh")
+    assert 50 <= payload["remainingSeconds"] <= 60
     assert ask(strict, bob.email, "192.0.2.1").status == 200
 
 
@@ -316,7 +316,7 @@ def test_a_blocked_domain_is_refused_with_all_below_it(strict: Stack, domain: st
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def frugal(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
-    """Two mails a day to one address and ten in all; whoever is in front of it is not believed."""
+    """Two mails a day to one address and ten in all; a proxy in front of it is not trusted."""
     limits = {
         "limits_per_address": ["2 per day"],
         "limits_total": ["10 per day"],
@@ -331,21 +331,21 @@ def test_the_days_limits_survive_a_restart_and_lies_about_the_client_change_noth
         assert ask(frugal, alice.email, f"198.51.100.{client}").status == 200
     frugal.daemon.stop()
     frugal.daemon.start()
-    told = assert_refused(ask(frugal, alice.email, "198.51.100.9"), 429, "rate_limited")
-    assert 86_000 < told["remainingSeconds"] <= 86_400
+    payload = assert_refused(ask(frugal, alice.email, "198.51.100.9"), 429, "rate_limited")
+    assert 86_000 < payload["remainingSeconds"] <= 86_400
 
     for client in range(5):
         assert ask(frugal, frugal.newcomer().email, f"198.51.100.{client}").status == 200
-    told = assert_refused(ask(frugal, frugal.newcomer().email, "198.51.100.99"), 429, "rate_limited")
-    assert told["remainingSeconds"] <= 60, "all of them were one client"
+    payload = assert_refused(ask(frugal, frugal.newcomer().email, "198.51.100.99"), 429, "rate_limited")
+    assert payload["remainingSeconds"] <= 60, "all of them were one client"
 
 
 def test_there_is_one_budget_for_everybody(make_stack: MakeStack) -> None:
     poor = make_stack(config={"verification": {"limits_total": ["2 per hour"]}})
     for client in range(2):
         assert ask(poor, poor.newcomer().email, f"198.51.100.{client}").status == 200
-    told = assert_refused(ask(poor, poor.newcomer().email, "198.51.100.9"), 429, "rate_limited")
-    assert 3500 < told["remainingSeconds"] <= 3600
+    payload = assert_refused(ask(poor, poor.newcomer().email, "198.51.100.9"), 429, "rate_limited")
+    assert 3500 < payload["remainingSeconds"] <= 3600
 
 
 # --- Other hosts ---
@@ -353,7 +353,7 @@ def test_there_is_one_budget_for_everybody(make_stack: MakeStack) -> None:
 
 @pytest.fixture(scope="module")
 def picky(make_stack: MakeStack) -> Stack:
-    """A host who takes addresses of one domain, without aliases, and whose front end wants 200 for refusals."""
+    """A host that accepts one e-mail domain, without aliases, and whose front end expects 200 for refusals."""
     registration = {"email_domains": ["example.org"], "email_aliases": False}
     return make_stack(config={"registration": registration, "http": {"legacy_status": True}})
 
@@ -374,8 +374,8 @@ def test_a_picky_host_refuses_with_200(picky: Stack, email: str, code: str) -> N
 
 
 def test_a_front_end_that_reads_msg_finds_it_in_a_success(picky: Stack) -> None:
-    told = ask(picky, "alice@EXAMPLE.org").json
-    assert told["msg"] == told["message"] == TRANSLATIONS.text("message.code_sent", "en")
+    payload = ask(picky, "alice@EXAMPLE.org").json
+    assert payload["msg"] == payload["message"] == TRANSLATIONS.text("message.code_sent", "en")
 
 
 def test_a_broken_body_keeps_its_status_under_legacy_status(picky: Stack) -> None:

@@ -1,4 +1,4 @@
-"""GET /api/version: what runs here, and whether there is something newer. Nobody waits for a feed."""
+"""GET /api/version: the installed versions and newer ones. No request waits for an update feed."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def stack(make_stack: MakeStack, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> Stac
 def version(stack: Stack) -> dict[str, Any]:
     reply = stack.get("/api/version")
     assert reply.status == 200
-    told: dict[str, Any] = reply.json
-    return told
+    payload: dict[str, Any] = reply.json
+    return payload
 
 
 def test_it_tells_our_version() -> None:
@@ -62,12 +62,12 @@ def test_it_tells_of_newer_ones(stack: Stack, feeds: tuple[ReleaseFeed, ReleaseF
     began = datetime.now(UTC).timestamp() * 1000
     write_jar(stack.game.directory / "plugins", "AuthMe-5.6.0.jar", AUTHME)
     stack.restart_with({})
-    told = ask_until(lambda: version(stack), lambda told: told["checkedAt"] is not None)
-    assert told["latestVersion"] == "99.0.0"
-    assert told["updateAvailable"] is True
-    assert told["releasesUrl"] == PAGE
-    assert began <= told["checkedAt"] <= datetime.now(UTC).timestamp() * 1000
-    assert told["plugin"] == {
+    payload = ask_until(lambda: version(stack), lambda payload: payload["checkedAt"] is not None)
+    assert payload["latestVersion"] == "99.0.0"
+    assert payload["updateAvailable"] is True
+    assert payload["releasesUrl"] == PAGE
+    assert began <= payload["checkedAt"] <= datetime.now(UTC).timestamp() * 1000
+    assert payload["plugin"] == {
         "name": "AuthMe",
         "currentVersion": "5.6.0-beta2",
         "latestVersion": "6.0.1",
@@ -76,7 +76,7 @@ def test_it_tells_of_newer_ones(stack: Stack, feeds: tuple[ReleaseFeed, ReleaseF
 
 
 def test_however_many_ask_the_feed_is_asked_once(stack: Stack, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> None:
-    ask_until(lambda: version(stack), lambda told: told["checkedAt"] is not None)
+    ask_until(lambda: version(stack), lambda payload: payload["checkedAt"] is not None)
     before = [len(feed.asked) for feed in feeds]
     for _request in range(50):
         version(stack)
@@ -89,9 +89,13 @@ def test_a_bad_feed_keeps_nobody_waiting_and_is_not_told_of(make_stack: MakeStac
         stack = make_stack(config=config_of(plugin, own))
         plugin.wait_for_requests(1)
         began = time.monotonic()
-        told = version(stack)
+        payload = version(stack)
         assert time.monotonic() - began < 2
-        assert (told["checkedAt"], told["updateAvailable"], told["plugin"]["latestVersion"]) == (None, False, None)
+        assert (payload["checkedAt"], payload["updateAvailable"], payload["plugin"]["latestVersion"]) == (
+            None,
+            False,
+            None,
+        )
         assert not [line for line in stack.daemon.log if "WARNING" in line or "ERROR" in line]
         stack.daemon.stop()
 

@@ -85,9 +85,14 @@ def account(page: Page, place: ChatStack, take: Take) -> None:
 def running(route: Route) -> None:
     """As if the game server were there: on this machine none answers under the name of the pictures' host."""
     reply = route.fetch()
-    told = reply.json()
-    told["data"] |= {"online": True, "players": {"online": 7, "max": 40}, "version": "1.21.4", "motd": "Willow Valley"}
-    route.fulfill(response=reply, json=told)
+    payload = reply.json()
+    payload["data"] |= {
+        "online": True,
+        "players": {"online": 7, "max": 40},
+        "version": "1.21.4",
+        "motd": "Willow Valley",
+    }
+    route.fulfill(response=reply, json=payload)
 
 
 def small_pages(page: Page, place: ChatStack, take: Take) -> None:

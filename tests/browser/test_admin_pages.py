@@ -142,8 +142,8 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Send now").click()
     expect(page.get_by_role("row", name=re.compile("Walker_42.*Banned"))).to_be_visible()
-    told = stack.get("/api/admin/users", {"search": "walker_4", "status": "banned"}, token=stack.olivia()).json
-    assert [(user["username"], user["reason"]) for user in told["users"]] == [("Walker_42", "Too loud")]
+    payload = stack.get("/api/admin/users", {"search": "walker_4", "status": "banned"}, token=stack.olivia()).json
+    assert [(user["username"], user["reason"]) for user in payload["users"]] == [("Walker_42", "Too loud")]
 
 
 def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPage) -> None:

@@ -87,6 +87,6 @@ def test_a_script_in_the_page_does_not_run(open_page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize(("language", "told"), [("en", "needs JavaScript"), ("zh", "需要 JavaScript")])
-def test_without_javascript_it_says_so(open_page: OpenPage, language: str, told: str) -> None:
+def test_without_javascript_it_says_so(open_page: OpenPage, language: str, payload: str) -> None:
     page = open_page("/register", language=language, java_script_enabled=False)
-    expect(page.get_by_text(told)).to_be_visible()
+    expect(page.get_by_text(payload)).to_be_visible()

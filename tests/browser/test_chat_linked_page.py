@@ -49,12 +49,12 @@ def test_alice_goes_to_the_platform_and_comes_back(
     with open_context(browser, chat_stack, viewport=SIZES[size], locale=locale) as context:
         page = context.new_page()
         complaints: list[ConsoleMessage] = []
-        page.on("console", lambda told: complaints.append(told))  # playwright takes no built-in
+        page.on("console", lambda payload: complaints.append(payload))  # playwright takes no built-in
         page.goto(begin(page, chat_stack))
         expect(page).to_have_url(re.compile(r"/chat-linked\?outcome=waiting$"))
         expect(page.get_by_role("heading")).to_have_text(heading)
         assert not is_wider_than_the_screen(page)
-        assert not [told.text for told in complaints if not told.location["url"].endswith("/favicon.ico")]
+        assert not [payload.text for payload in complaints if not payload.location["url"].endswith("/favicon.ico")]
         page.goto(f"{chat_stack.stack.daemon.base_url}/api/chat/status?username=Alice")
         assert json.loads(page.inner_text("body"))["user"]["username"] == "alice.chat"
 

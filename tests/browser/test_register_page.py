@@ -115,7 +115,7 @@ def test_a_name_that_somebody_has_is_told(stack: Stack, apply: Apply) -> None:
 
 def test_the_rules_are_told_before_anything_is_sent(apply: Apply) -> None:
     alice = at_name(apply())
-    for name, password, label, told in (
+    for name, password, label, payload in (
         ("a b", "a-good-secret", NAME, "does not follow the rule"),
         ("ab", "a-good-secret", NAME, "does not follow the rule"),
         ("", "a-good-secret", NAME, "Please fill this in"),
@@ -124,7 +124,7 @@ def test_the_rules_are_told_before_anything_is_sent(apply: Apply) -> None:
         ("Alice_in", "alice_in", PASSWORD, "must not be your name"),
     ):
         alice.give_name(name, password)
-        assert told in error_at(alice.page, label)
+        assert payload in error_at(alice.page, label)
     alice.page.get_by_label(PASSWORD, exact=True).fill("a-good-secret")
     expect(alice.page.get_by_text("So far: 13.")).to_be_visible()
     alice.fill_name()

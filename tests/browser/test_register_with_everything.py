@@ -42,13 +42,13 @@ def stack(chat_stack: ChatStack) -> Stack:
     return chat_stack.stack
 
 
-def link_chat(page: Page, chat_stack: ChatStack, name: str, told: str) -> None:
+def link_chat(page: Page, chat_stack: ChatStack, name: str, payload: str) -> None:
     """On the platform, in the tab that opens; `told`: what our page says at the end of the way."""
     person = chat_stack.person(name)
     page.context.add_cookies([{"name": "account", "value": person.id, "url": chat_stack.provider.address}])
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Link Discord").click()
-    expect(opened.value.get_by_role("heading", name=told)).to_be_visible()
+    expect(opened.value.get_by_role("heading", name=payload)).to_be_visible()
     opened.value.close()
     page.bring_to_front()
 

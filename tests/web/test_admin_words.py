@@ -1,4 +1,4 @@
-"""What the API says in words of its own, the operators' page says in those of people: none is shown as it is."""
+"""Every code that the API returns has a text on the operators' page: none is shown as it is."""
 
 from importlib.resources import files
 from typing import get_args, get_type_hints

@@ -1,4 +1,4 @@
-"""Modules put into one file: what is known of their language, and what is refused rather than guessed."""
+"""Bundling of ES modules: the supported forms, and refusal of all others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The page after the chat platform: it tells what came of the link, in words of ours alone, and needs nobody else."""
+"""The page after the chat platform: shows the outcome in our own texts, and loads nothing from other servers."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def test_it_tells_what_came_of_it(api: LiveApi, outcome: str, heading: str, lang
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("outcome", "key"), REASONS.items())
 def test_it_tells_what_went_wrong_and_what_to_do(api: LiveApi, outcome: str, key: str, language: str) -> None:
-    told = Page(visit(api, outcome, language)).texts["p"]
-    assert TRANSLATIONS.text(key, language) in told
-    assert word("advice_taken" if outcome == "chat_account_taken" else "advice_failed", language) in told
+    payload = Page(visit(api, outcome, language)).texts["p"]
+    assert TRANSLATIONS.text(key, language) in payload
+    assert word("advice_taken" if outcome == "chat_account_taken" else "advice_failed", language) in payload
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

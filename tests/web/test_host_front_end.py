@@ -1,4 +1,4 @@
-"""The host's own front end beside the API: what a browser gets, and what keeps out of whose way."""
+"""The host's own front end beside the API: what browsers get, and which paths take precedence."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def test_a_folder_that_is_none_stops_the_start(daemon: MakeDaemon, tmp_path: Pat
 
 
 def test_our_pages_make_room_for_the_hosts_own(daemon: MakeDaemon, folder: Path) -> None:
-    """Its own addresses may be called like ours; what mails lead to stays ours."""
+    """The front end may use our pages' paths itself, except those that mails link to."""
     served = daemon({"http": {"web_root": str(folder)}}).start()
     for path in ("/", "/register", "/account", "/server"):
         assert served.get(path).body == PAGE

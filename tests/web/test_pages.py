@@ -1,4 +1,4 @@
-"""Our pages over HTTP: what arrives in a browser, and what a browser is told to allow."""
+"""Our pages over HTTP: what browsers receive, and what the CSP allows."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ def test_the_hosts_own_pictures_may_be_shown(logo: str, icon: str, sources: str)
 
 @pytest.mark.parametrize("path", [*PATHS, *(f"/{asset.path}" for asset in ASSETS)])
 def test_head_tells_the_same_without_the_content(api: LiveApi, path: str) -> None:
-    got, told = api.request("GET", path), api.request("HEAD", path)
-    assert told.status == 200
-    assert told.content == b""
+    got, payload = api.request("GET", path), api.request("HEAD", path)
+    assert payload.status == 200
+    assert payload.content == b""
     for name in ("Content-Length", "Content-Type", "Cache-Control", "Etag"):
-        assert told.headers[name] == got.headers[name]
+        assert payload.headers[name] == got.headers[name]
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

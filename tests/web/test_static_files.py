@@ -136,7 +136,7 @@ def test_a_link_inside_is_followed(folder: Path) -> None:
 
 
 def test_the_folder_itself_may_be_a_link_that_moves_on(folder: Path, tmp_path: Path) -> None:
-    """As hosts do who put one version beside the other."""
+    """Hosts keep several versions side by side and switch a link."""
     current, newer = tmp_path / "current", tmp_path / "newer"
     newer.mkdir()
     (newer / "index.html").write_text("newer")

@@ -1,4 +1,4 @@
-"""What holds for every route: requests and bodies, frames, and who asks."""
+"""Behaviour of every route: requests, bodies, message framing and access."""
 
 from __future__ import annotations
 

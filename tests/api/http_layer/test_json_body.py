@@ -1,4 +1,4 @@
-"""Bodies: what counts as a JSON object, and how faults name their field."""
+"""Bodies: what counts as a JSON object, and how errors name their field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GET /api/openapi.json`: what the API says of itself, complete and true."""
+"""`GET /api/openapi.json`: the OpenAPI document is complete and correct."""
 
 import json
 import re
@@ -96,11 +96,11 @@ def test_every_parameter_is_explained(route: Route) -> None:
 
 
 def test_descriptions_speak_of_what_is_sent() -> None:
-    """Docstrings become descriptions: `banExpiresAt` and null there, not what the code calls them."""
-    told = list(descriptions_in(document()))
-    codes = {name for text in told for name in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", text)}
+    """Docstrings become descriptions, so they use the names on the wire (`banExpiresAt`, null), not the code's."""
+    payload = list(descriptions_in(document()))
+    codes = {name for text in payload for name in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", text)}
     assert codes - set(REFUSALS) == {event for event in codes if event.startswith(("user_", "sync_"))} - set(REFUSALS)
-    assert not [text for text in told if re.search(r"\bNone\b", text)]
+    assert not [text for text in payload if re.search(r"\bNone\b", text)]
 
 
 def test_no_example_is_a_mere_word() -> None:
@@ -143,15 +143,15 @@ def test_every_refusal_of_a_route_stands_under_its_status(route: Route) -> None:
 @each_route
 def test_a_softened_refusal_stands_under_200(route: Route) -> None:
     operation = operation_of(route, is_legacy=True)
-    told = str(operation["responses"].get("200"))
-    assert all(f"'{refusal.code}'" in told for refusal in list_refusals(route) if refusal.is_business)
+    payload = str(operation["responses"].get("200"))
+    assert all(f"'{refusal.code}'" in payload for refusal in list_refusals(route) if refusal.is_business)
 
 
 def test_every_refusal_is_told_by_some_route() -> None:
     """One that no route has is dead, or was forgotten where it is raised."""
     beside_the_table = {"unknown_path", "method_not_allowed"}
-    told = {refusal.code for route in ROUTES for refusal in list_refusals(route)}
-    assert told | beside_the_table == set(REFUSALS)
+    payload = {refusal.code for route in ROUTES for refusal in list_refusals(route)}
+    assert payload | beside_the_table == set(REFUSALS)
 
 
 def test_no_text_has_a_gap() -> None:

@@ -1,4 +1,4 @@
-"""What holds for every reply: languages, refusals, bugs, other origins, and the route table itself."""
+"""Behaviour of every reply: languages, refusals, bugs, CORS; and consistency of the route table."""
 
 from __future__ import annotations
 
