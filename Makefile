@@ -2,6 +2,7 @@
 PYTHON_VERSIONS = python3.11 python3.12 python3.13 python3.14 python3
 PY = .venv/bin/python
 STAMP = .venv/.installed
+JS_STAMP = tests/js/node_modules/.installed
 # A worker more than there are cores, since the tests wait as well as compute; each has a database server of its own.
 # One that runs out of tests takes over from the longest queue, so that most files stay with one worker and its daemons.
 PYTEST_ARGS ?= -n 3 --dist worksteal
@@ -40,19 +41,22 @@ fuzz: $(STAMP)  ## sends 20,000 requests made of the API's own description (SEED
 	@echo "SEED=$(SEED)"
 	COMPANION_FUZZ_REQUESTS=20000 TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/fuzz
 
-lint: $(STAMP)  ## ruff and mypy
+lint: $(STAMP) $(JS_STAMP)  ## ruff and mypy; biome and the TypeScript compiler for the pages' scripts
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	npm --prefix tests/js run --silent lint
 
-format: $(STAMP)  ## lets ruff tidy up
+format: $(STAMP) $(JS_STAMP)  ## formats everything with ruff and biome
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+	npm --prefix tests/js run --silent format
 
-sample: $(STAMP)  ## writes conf/companion.toml, docs/schema.md and docs/doctor.md from what they tell of
+sample: $(STAMP)  ## writes the files that are generated: conf/companion.toml, docs/schema.md, docs/doctor.md, tests/js/api.d.ts
 	$(PY) -m regsvc.cli.docs.sample_config
 	$(PY) -m regsvc.cli.docs.schema
 	$(PY) -m regsvc.cli.docs.doctor
+	$(PY) -m tests.js.api_types
 
 bench: $(STAMP)  ## measures, and writes docs/benchmarks.md
 	$(PY) -m tests.bench
@@ -71,3 +75,7 @@ $(STAMP): setup.py requirements-dev.lock
 	@sh tests/make_venv.sh $(PYTHON_VERSIONS)
 	$(PY) -m pip install --quiet --constraint requirements-dev.lock --editable '.[dev]'
 	@touch $(STAMP)
+
+$(JS_STAMP): tests/js/package.json tests/js/package-lock.json
+	@sh tests/js/install.sh
+	@touch $(JS_STAMP)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the tests use beside Python: MariaDB's server, systemd's reader of unit files, and a browser. None starts a
-# service.
+# What the tests use beside Python: MariaDB's server, systemd's reader of unit files, a browser, and Node.js for the unit
+# tests of the pages' scripts. None starts a service.
 # Never a reason to stop: a test whose tool is missing says so and is skipped (on CI a skip is a failure).
 set -u
 PATH="$PATH:/usr/sbin:/usr/local/sbin"
@@ -9,6 +9,7 @@ missing=""
 command -v mariadbd >/dev/null 2>&1 || missing="mariadb-server-core"
 command -v systemd-analyze >/dev/null 2>&1 || missing="$missing systemd"
 command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || missing="$missing chromium"
+command -v node >/dev/null 2>&1 || missing="$missing nodejs"
 [ -n "$missing" ] || exit 0
 
 as_root=""

@@ -91,16 +91,16 @@ class PageHandler(LayoutHandler):
 
     def get(self) -> None:
         translations = self.services.translations
-        words = translations.section("page.common", self.language) | translations.section(
+        texts = translations.section("page.common", self.language) | translations.section(
             self._page.section, self.language
         )
         self.render_page(
             self._template,
             self._page,
             self._style,
-            title=words["title"],
+            title=texts["title"],
             script=self._script.path,
-            words=json.dumps(words, ensure_ascii=False, separators=(",", ":")),
+            texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
             languages=" ".join(translations.languages),
         )
 

@@ -27,7 +27,7 @@ def users(page: Page, place: Stack, take: Take) -> None:
     at_desk(page, place, "#users")
     page.locator(".rows tbody input").nth(1).check()
     page.locator(".rows tbody input").nth(2).check()
-    expect(page.locator(".choice-bar")).to_contain_text("Chosen: 2")
+    expect(page.locator(".selection-bar")).to_contain_text("Chosen: 2")
     take("admin-users", is_whole=False)
 
 
@@ -52,7 +52,7 @@ def bans_and_audits(page: Page, place: Stack, take: Take) -> None:
 def sync(page: Page, place: Stack, take: Take) -> None:
     at_desk(page, place, "#sync")
     page.get_by_role("button", name="Sync now").click()
-    expect(page.locator(".brake")).to_be_visible()
+    expect(page.locator(".held-back")).to_be_visible()
     take("admin-sync")
 
 

@@ -38,7 +38,7 @@ class Operator:
     @property
     def tray(self) -> Locator:
         """The decisions that wait."""
-        return self.page.locator(".tray")
+        return self.page.locator(".pending-bar")
 
     @property
     def notice(self) -> Locator:
@@ -46,7 +46,7 @@ class Operator:
 
     def person(self, name: str) -> Locator:
         """A line of the review queue."""
-        return self.page.locator(".people .line", has_text=name)
+        return self.page.locator(".applicants .line", has_text=name)
 
     @property
     def card(self) -> Locator:

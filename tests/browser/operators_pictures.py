@@ -87,8 +87,8 @@ def review_queue(page: Page, place: Stack, take: Take) -> None:
     page.keyboard.press("u")
     if page.locator(".card-pager").is_visible():
         page.locator(".card-pager button").nth(1).click()
-    page.locator(".people input").nth(3).check()
-    page.locator(".people input").nth(4).check()
+    page.locator(".applicants input").nth(3).check()
+    page.locator(".applicants input").nth(4).check()
     take("admin-queue-many", is_whole=False)
 
 

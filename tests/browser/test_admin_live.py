@@ -46,7 +46,7 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     page.route("**/api/admin/users?*", away, times=1)
     page.unroute("**/events")
     expect(desk.notice).to_have_text("Away.")
-    expect(page.locator(".people li").last).to_contain_text(dora.name)
+    expect(page.locator(".applicants li").last).to_contain_text(dora.name)
     expect(desk.notice).to_be_empty()
     expect(page.locator(".count")).to_have_text("4")
 

@@ -123,9 +123,10 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     page = olivia.page
     olivia.go("#users?search=walker_4&sort=name")
     expect_heading(page, "Users")
+    expect(page.locator(".rows tbody tr").first).to_be_visible()
     for key in ("j", "x", "j", "j", "x"):
         page.keyboard.press(key)
-    expect(page.locator(".choice-bar .counted")).to_have_text("Chosen: 2")
+    expect(page.locator(".selection-bar .counted")).to_have_text("Chosen: 2")
     page.keyboard.press("r")
     expect(olivia.notice).to_have_text("Only who waits can be rejected.")
     page.keyboard.press("b")
@@ -283,7 +284,7 @@ def test_olivia_syncs_and_meets_the_brake(stack: Stack, open_page: OpenPage) -> 
     for name in gone:
         assert stack.authme.unregister_from_console(name)
     page.keyboard.press("s")
-    brake = page.locator(".brake")
+    brake = page.locator(".held-back")
     expect(brake).to_contain_text("Left out: removed 4")
     expect(brake).to_contain_text("companion sync --allow-mass-changes")
     expect(page.locator(".rows tbody tr").first).to_contain_text("Sync braked")
@@ -311,7 +312,7 @@ def test_olivia_sends_a_failed_mail_again(stack: Stack, open_page: OpenPage) -> 
     expect(page.locator(".rows tbody tr")).to_have_count(2)  # the code went out before there was a user
     expect(page.get_by_role("row", name=re.compile("^Choose Rejected.*Sent"))).to_be_visible()
     page.get_by_label("Choose all on this page").check()
-    page.locator(".choice-bar").get_by_role("button", name="Send again").click()
+    page.locator(".selection-bar").get_by_role("button", name="Send again").click()
     expect(olivia.notice).to_contain_text("Sent again: 1")  # a code that was used says nothing any more
 
 

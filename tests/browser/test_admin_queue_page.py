@@ -168,9 +168,9 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     ask_until(lambda: stack.user(Person(names[3], "", "")), lambda user: user["status"] == "approved")
     page.goto(f"{stack.daemon.base_url}/admin")
     expect(page.get_by_text("Waiting: 101")).to_be_visible()
-    expect(page.locator(".people li")).to_have_count(100)
-    page.locator(".people li").last.scroll_into_view_if_needed()
-    expect(page.locator(".people li")).to_have_count(101)
+    expect(page.locator(".applicants li")).to_have_count(100)
+    page.locator(".applicants li").last.scroll_into_view_if_needed()
+    expect(page.locator(".applicants li")).to_have_count(101)
     page.keyboard.press("Shift+X")
     expect(page.get_by_text("Chosen: 101")).to_be_visible()
 
@@ -208,20 +208,20 @@ def test_everybody_can_review(stack: Stack, open_page: OpenPage, size: str, lang
     page.locator("dialog.keys input").uncheck()  # for people who dictate
     page.keyboard.press("Escape")
     page.keyboard.press("u")
-    expect(page.locator(".tray > ul > li")).to_have_count(2)
+    expect(page.locator(".pending-bar > ul > li")).to_have_count(2)
     page.locator(".keys-button").click()
     page.locator("dialog.keys input").check()
     page.keyboard.press("Escape")
     page.keyboard.press("u")
-    expect(page.locator(".tray > ul > li")).to_have_count(1)
+    expect(page.locator(".pending-bar > ul > li")).to_have_count(1)
     if size == "phone":
         page.locator(".card-pager button").nth(1).click()
-    page.locator(".people input").first.check()
+    page.locator(".applicants input").first.check()
     expect(page.locator(".bulk")).to_be_visible()
     assert find_serious_faults(page) == []
     assert not is_wider_than_the_screen(page)
     sizes = page.eval_on_selector_all(
-        "main button, main nav a, .people label",
+        "main button, main nav a, .applicants label",
         "all => all.filter(e => e.checkVisibility()).map(e => [e.outerHTML, e.getBoundingClientRect().height])",
     )
     assert not [size for size in sizes if size[1] < 44]

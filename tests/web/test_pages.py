@@ -23,7 +23,7 @@ TRANSLATIONS = load_translations()
 PATHS = [page.path for page in PAGE_TABLE]
 ASSETS = list(dict.fromkeys(asset for page in PAGE_TABLE for asset in (load_style(page.name), load_script(page.name))))
 LARGEST_PAGE = 40 * 1024  # bytes over the wire, with everything it asks us for at first
-LARGEST_DESK = 72 * 1024  # operators work there for hours, and their browsers keep all of it but the HTML
+LARGEST_ADMIN_PAGE = 72 * 1024  # operators work there for hours, and their browsers keep all of it but the HTML
 MARKUP = """</title><script>alert("1")</script>' onload='alert(2)' & {{ server }} {minLength}"""
 
 each_page = pytest.mark.parametrize("page", PAGE_TABLE, ids=lambda page: page.name)
@@ -41,9 +41,9 @@ def open_page(services: Services, path: str = "/set-password", **headers: str) -
         return live.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def words_of(page: Page) -> dict[str, str]:
-    words: dict[str, str] = json.loads(page.all("body")[0]["data-words"])
-    return words
+def texts_of(page: Page) -> dict[str, str]:
+    texts: dict[str, str] = json.loads(page.all("body")[0]["data-texts"])
+    return texts
 
 
 @each_page
@@ -175,7 +175,7 @@ def test_a_page_is_small_on_the_wire(api: LiveApi, page: WebPage) -> None:
     html = api.request("GET", page.path, headers={"Accept-Encoding": "gzip"})
     assert html.headers["Content-Encoding"] == "gzip"
     size = len(html.content) + len(load_script(page.name).compressed) + len(load_style(page.name).compressed)
-    assert size < (LARGEST_PAGE if page.is_for_players else LARGEST_DESK)
+    assert size < (LARGEST_PAGE if page.is_for_players else LARGEST_ADMIN_PAGE)
 
 
 @each_page
@@ -207,11 +207,11 @@ def test_a_script_makes_no_markup_of_text(page: WebPage) -> None:
 @pytest.mark.parametrize("language", TRANSLATIONS.languages)
 @each_page
 def test_no_word_is_missing(api: LiveApi, page: WebPage, language: str) -> None:
-    words = words_of(Page(api.request("GET", page.path, headers={"Accept-Language": language})))
-    said = set(re.findall(r"""\bword\("([\w.]+)"[,)]""", load_script(page.name).content.decode()))
+    texts = texts_of(Page(api.request("GET", page.path, headers={"Accept-Language": language})))
+    said = set(re.findall(r"""(?<![\w.])t\("([\w.]+)"[,)]""", load_script(page.name).content.decode()))
     assert said
-    assert said <= set(words)
-    assert words["title"] == TRANSLATIONS.text(f"{page.section}.title", language)
+    assert said <= set(texts)
+    assert texts["title"] == TRANSLATIONS.text(f"{page.section}.title", language)
 
 
 @each_page

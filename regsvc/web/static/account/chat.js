@@ -1,48 +1,78 @@
-// The chat account: linked, or to be linked or unlinked.
+// The chat account: shows the linked one, or offers to link one.
 
-import { ask, begin, follow, nameOfPlatform } from "../shared/chat.js";
+import { asRefusal } from "../shared/api.js";
+import { findLinkedAccount, platformName, pollForAccount, startLinking } from "../shared/chat.js";
+import { confirm } from "../shared/dialog.js";
 import { button, make } from "../shared/dom.js";
-import { confirm, notice } from "../shared/notice.js";
-import { word } from "../shared/i18n.js";
+import { t } from "../shared/i18n.js";
+import { notice } from "../shared/notice.js";
 
+/** @type {AccountSection} */
 export const chatSection = {
   title: "chat_title",
-  isThere: (config) => config.chat.enabled,
+  isShown: (config) => config.chat.enabled,
 
-  async draw(account) {
-    const place = make("div", { "aria-live": "polite" });
-    await show(account, place);
-    return place;
+  async render(account) {
+    const container = make("div", { "aria-live": "polite" });
+    await show(account, container);
+    return container;
   },
 };
 
-async function show(account, place) {
-  const linked = await ask(account.api, account.user.username);
-  place.replaceChildren(...(linked === null ? await unlinked(account, place) : whenLinked(account, place, linked)));
+/**
+ * @param {Account} account
+ * @param {HTMLElement} container
+ */
+async function show(account, container) {
+  const linked = await findLinkedAccount(account.api, account.user.username);
+  const elements =
+    linked === null ? await renderUnlinked(account, container) : renderLinked(account, container, linked);
+  container.replaceChildren(...elements);
 }
 
-function whenLinked(account, place, linked) {
-  return [make("p", {}, word("chat_linked", { account: linked })), button(word("chat_unlink"), () => unlink(account, place), "danger")];
+/**
+ * @param {Account} account
+ * @param {HTMLElement} container
+ * @param {string} linked
+ */
+function renderLinked(account, container, linked) {
+  return [
+    make("p", {}, t("chat_linked", { account: linked })),
+    button(t("chat_unlink"), () => unlink(account, container), "danger"),
+  ];
 }
 
-async function unlinked({ api, config, user, ...account }, place) {
-  const platform = nameOfPlatform(config);
-  const begun = await begin(api, user.username);
-  const open = make("a", { class: "button", href: begun.authUrl, target: "_blank", rel: "noopener" }, word("chat_open", { platform }));
-  follow(api, user.username, null, open, () => show({ api, config, user, ...account }, place));
-  return [make("p", {}, word("chat_none", { platform })), make("p", {}, open)];
+/**
+ * @param {Account} account
+ * @param {HTMLElement} container
+ */
+async function renderUnlinked(account, container) {
+  const { api, config, user } = account;
+  const platform = platformName(config);
+  const { authUrl } = await startLinking(api, user.username);
+  const open = make(
+    "a",
+    { class: "button", href: authUrl, target: "_blank", rel: "noopener" },
+    t("chat_open", { platform }),
+  );
+  pollForAccount(api, user.username, null, open, () => show(account, container));
+  return [make("p", {}, t("chat_none", { platform })), make("p", {}, open)];
 }
 
-async function unlink(account, place) {
+/**
+ * @param {Account} account
+ * @param {HTMLElement} container
+ */
+async function unlink(account, container) {
   const { api, user } = account;
-  if (!(await confirm(word("chat_unlink"), word("chat_unlink_sure"), { agree: word("chat_unlink") }))) {
+  if (!(await confirm(t("chat_unlink"), t("chat_unlink_sure"), { confirmText: t("chat_unlink") }))) {
     return;
   }
   try {
-    const { message } = await api.post("chat/unlink", { username: user.username });
-    await show(account, place);
-    notice.tell(message);
-  } catch (refusal) {
-    notice.refuse(refusal);
+    const { message = "" } = await api.post("chat/unlink", { username: user.username });
+    await show(account, container);
+    notice.announce(message);
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
   }
 }

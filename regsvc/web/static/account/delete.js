@@ -1,29 +1,34 @@
-// Leaving for good.
+// Deleting one's own account.
 
+import { confirm } from "../shared/dialog.js";
 import { make } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
+import { t } from "../shared/i18n.js";
 import { totpField } from "../shared/login.js";
-import { confirm, notice } from "../shared/notice.js";
-import { word } from "../shared/i18n.js";
+import { notice } from "../shared/notice.js";
 import { currentPasswordField } from "./password.js";
 
+/** @type {AccountSection} */
 export const deleteSection = {
   title: "delete_title",
-  isThere: () => true,
+  isShown: () => true,
 
-  draw({ api, user, leave }) {
+  render({ api, user, leave }) {
     const totp = totpField();
     const form = new Form({
       fields: [currentPasswordField(), totp],
-      submit: word("delete_for_good"),
+      submit: t("delete_for_good"),
       kind: "danger",
       send: async (values) => {
-        const title = word("delete_sure", { username: user.username });
-        if (!(await confirm(title, word("delete_about"), { agree: word("delete_for_good") }))) {
+        const title = t("delete_sure", { username: user.username });
+        if (!(await confirm(title, t("delete_about"), { confirmText: t("delete_for_good") }))) {
           return;
         }
-        const second = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
-        const { message } = await api.post("user/delete", { currentPassword: values.currentPassword, ...second });
+        const secondFactor = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
+        const { message = "" } = await api.post("user/delete", {
+          currentPassword: values.currentPassword,
+          ...secondFactor,
+        });
         await leave(message);
       },
       onRefusal: (refusal) => {
@@ -31,11 +36,11 @@ export const deleteSection = {
           return false;
         }
         totp.element.hidden = false;
-        notice.say(refusal.message);
+        notice.show(refusal.message);
         totp.focus();
         return true;
       },
     });
-    return [make("p", {}, word("delete_about")), form.element];
+    return [make("p", {}, t("delete_about")), form.element];
   },
 };

@@ -1,33 +1,38 @@
-// Another e-mail address: a code goes there first.
+// Changing the e-mail address: a code is sent to the new one first.
 
 import { captchaFor, renewAfter } from "../shared/captcha.js";
-import { fillWith, make } from "../shared/dom.js";
+import { make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
-import { word } from "../shared/i18n.js";
+import { t } from "../shared/i18n.js";
 import { currentPasswordField } from "./password.js";
 
+/** @type {AccountSection} */
 export const emailSection = {
   title: "email_title",
-  isThere: () => true,
+  isShown: () => true,
 
-  async draw(account) {
-    const place = make("div", {});
-    fillWith(place, await addressForm(account, place));
-    return place;
+  async render(account) {
+    const container = make("div", {});
+    replaceContent(container, await addressForm(account, container));
+    return container;
   },
 };
 
-async function addressForm(account, place) {
+/**
+ * @param {Account} account
+ * @param {HTMLElement} container
+ */
+async function addressForm(account, container) {
   const captcha = await captchaFor("verify_send", account.api, account.config);
-  const email = new Field("email", word("email_new"), { type: "email", autocomplete: "email", inputmode: "email" });
+  const address = new Field("email", t("email_new"), { type: "email", autocomplete: "email", inputmode: "email" });
   return new Form({
-    fields: [email, captcha].filter(Boolean),
-    submit: word("code_send"),
+    fields: captcha === null ? [address] : [address, captcha],
+    submit: t("code_send"),
     send: async (values) => {
-      const wished = values.email.trim();
-      await account.api.post("verify/send", { email: wished, purpose: "change_email", ...captcha?.proof });
-      const form = codeForm(account, wished);
-      fillWith(place, make("p", {}, word("code_sent", { email: wished })), form.element);
+      const email = values.email.trim();
+      await account.api.post("verify/send", { email, purpose: "change_email", ...captcha?.proof });
+      const form = codeForm(account, email);
+      replaceContent(container, make("p", {}, t("code_sent", { email })), form.element);
       form.fields[0].focus();
     },
     onRefusal: (refusal) => {
@@ -37,14 +42,17 @@ async function addressForm(account, place) {
   }).element;
 }
 
+/**
+ * @param {Account} account
+ * @param {string} email
+ */
 function codeForm({ api, refresh }, email) {
-  const code = new Field("code", word("code"), { inputmode: "numeric", autocomplete: "one-time-code" });
+  const code = new Field("code", t("code"), { inputmode: "numeric", autocomplete: "one-time-code" });
   return new Form({
     fields: [code, currentPasswordField()],
-    submit: word("email_change"),
-    send: async (values) => {
-      const { currentPassword } = values;
-      await api.post("user/update", { email, code: values.code.replace(/[\s-]/g, ""), currentPassword });
+    submit: t("email_change"),
+    send: async ({ code, currentPassword }) => {
+      await api.post("user/update", { email, code: code.replace(/[\s-]/g, ""), currentPassword });
       await refresh();
     },
   });

@@ -1,27 +1,36 @@
-// Everything that is kept about the owner, as a file.
+// Downloading everything that is stored about the user.
 
+import { asRefusal } from "../shared/api.js";
 import { button, make } from "../shared/dom.js";
+import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
-import { word } from "../shared/i18n.js";
 
+/** @type {AccountSection} */
 export const exportSection = {
   title: "export_title",
-  isThere: () => true,
+  isShown: () => true,
 
-  draw({ api, user }) {
-    return [make("p", {}, word("export_about")), button(word("export_download"), () => download(api, user.username), "quiet")];
+  render({ api, user }) {
+    return [
+      make("p", {}, t("export_about")),
+      button(t("export_download"), () => download(api, user.username), "quiet"),
+    ];
   },
 };
 
+/**
+ * @param {import("../shared/api.js").Api} api
+ * @param {string} username
+ */
 async function download(api, username) {
   try {
-    const { success, message, ...kept } = await api.get("user/export");
-    const file = new Blob([JSON.stringify(kept, null, 2)], { type: "application/json" });
+    const { success, message, ...stored } = await api.get("user/export");
+    const file = new Blob([JSON.stringify(stored, null, 2)], { type: "application/json" });
     const href = URL.createObjectURL(file);
     make("a", { href, download: `${username}.json` }).click();
     URL.revokeObjectURL(href);
-    notice.say(word("export_done"), "good");
-  } catch (refusal) {
-    notice.refuse(refusal);
+    notice.show(t("export_done"), "good");
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
   }
 }

@@ -1,23 +1,23 @@
-// Another password. Every session ends with it.
+// Changing the password, which ends every session.
 
 import { Field, Form } from "../shared/form.js";
+import { t } from "../shared/i18n.js";
 import { passwordField, repeatField } from "../shared/password-fields.js";
-import { word } from "../shared/i18n.js";
 
+/** @type {AccountSection} */
 export const passwordSection = {
   title: "password_title",
-  isThere: () => true,
+  isShown: () => true,
 
-  draw({ api, config, user, leave }) {
-    const current = currentPasswordField();
-    const password = passwordField("newPassword", word("password_new"), config, {
-      also: (value) => (value.toLowerCase() === user.username.toLowerCase() ? word("password_is_name") : ""),
+  render({ api, config, user, leave }) {
+    const password = passwordField("newPassword", t("password_new"), config, {
+      also: (value) => (value.toLowerCase() === user.username.toLowerCase() ? t("password_is_name") : ""),
     });
     const form = new Form({
-      fields: [current, password, repeatField(password)],
-      submit: word("password_change"),
+      fields: [currentPasswordField(), password, repeatField(password)],
+      submit: t("password_change"),
       send: async ({ currentPassword, newPassword }) => {
-        const { message } = await api.post("user/password", { currentPassword, newPassword });
+        const { message = "" } = await api.post("user/password", { currentPassword, newPassword });
         await leave(message);
       },
     });
@@ -25,7 +25,7 @@ export const passwordSection = {
   },
 };
 
-/** What proves once more who it is. */
+/** Make the field that confirms who is signed in. */
 export function currentPasswordField() {
-  return new Field("currentPassword", word("password_current"), { type: "password", autocomplete: "current-password" });
+  return new Field("currentPassword", t("password_current"), { type: "password", autocomplete: "current-password" });
 }

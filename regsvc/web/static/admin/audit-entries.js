@@ -1,45 +1,76 @@
-// What stands in the audit log, in words.
+// The entries of the audit log, in words.
 
 import { make } from "../shared/dom.js";
-import { hasWord, moment, word } from "../shared/i18n.js";
-import { named } from "./badges.js";
-import { tellCounts } from "./views/sync/report.js";
+import { formatTime, hasText, t } from "../shared/i18n.js";
+import { formatNumber, labelFor } from "./phrases.js";
 
-/** Everything that leaves an entry. */
+/** Every action that the log records. */
 export const ACTIONS = [
-  ...["user.registered", "user.approved", "user.rejected", "user.banned", "user.unbanned", "user.deleted", "user.adopted"],
-  ...["user.password_changed", "user.email_changed", "user.logged_in", "user.login_failed", "user.logged_out"],
+  ...["user.registered", "user.approved", "user.rejected", "user.banned", "user.unbanned", "user.deleted"],
+  ...["user.adopted", "user.password_changed", "user.email_changed"],
+  ...["user.logged_in", "user.login_failed", "user.logged_out"],
   ...["admin.logged_in", "admin.denied", "chat.linked", "chat.unlinked"],
-  ...["sync.run", "sync.conflict", "sync.player_removed", "sync.player_returned", "sync.player_locked", "sync.edit_refused", "sync.braked"],
+  ...["sync.run", "sync.conflict", "sync.player_removed", "sync.player_returned", "sync.player_locked"],
+  ...["sync.edit_refused", "sync.braked"],
   ...["mail.resent", "user.imported", "data.exported", "data.purged"],
 ];
 
-const OF_SYNC = ["sync.run", "sync.braked"];
+const SYNC_ACTIONS = ["sync.run", "sync.braked"];
+const COUNTS = ["adopted", "provisioned", "updated", "locked", "restored", "removed", "edited"];
 
-export function nameOfAction(action) {
-  return named("action", action.replace(".", "_"));
+/** @param {string} action */
+export function actionName(action) {
+  return labelFor("action", action.replace(".", "_"));
 }
 
-/** The facts of an entry: reasons whole, the rest in a line. */
-export function tellDetail(action, detail) {
-  if (OF_SYNC.includes(action)) {
-    return tellCounts(detail);
+/**
+ * List the counts of a sync run that are not zero: "12 adopted, 1 locked".
+ *
+ * @param {Record<string, any>} counts
+ */
+export function describeCounts(counts) {
+  return COUNTS.filter((name) => counts[name] > 0)
+    .map((name) => t(`count_${name}`, { count: formatNumber(counts[name]) }))
+    .join(t("between_names"));
+}
+
+/**
+ * Render the details of an entry: the reason in full, everything else in one line.
+ *
+ * @param {string} action
+ * @param {Record<string, unknown>} detail
+ * @returns {Child}
+ */
+export function renderDetail(action, detail) {
+  if (SYNC_ACTIONS.includes(action)) {
+    return describeCounts(detail);
   }
   const { reason, ...others } = detail;
-  const facts = Object.entries(others).map(([name, value]) => `${nameOfFact(name)}: ${tell(name, value)}`);
-  return [reason && make("span", { class: "words" }, String(reason)), facts.length > 0 && make("span", { class: "beside" }, facts.join(" · "))];
+  const facts = Object.entries(others).map(([name, value]) => `${factName(name)}: ${formatValue(name, value)}`);
+  return [
+    Boolean(reason) && make("span", { class: "user-text" }, String(reason)),
+    facts.length > 0 && make("span", { class: "secondary" }, facts.join(" · ")),
+  ];
 }
 
-function nameOfFact(name) {
-  return named("fact", name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+/** @param {string} name */
+function factName(name) {
+  return labelFor(
+    "fact",
+    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  );
 }
 
-function tell(name, value) {
+/**
+ * @param {string} name
+ * @param {unknown} value
+ */
+function formatValue(name, value) {
   if (typeof value === "number" && name.endsWith("At")) {
-    return moment(value);
+    return formatTime(value);
   }
   if (typeof value === "string") {
-    return hasWord(`status_${value}`) ? word(`status_${value}`) : value;
+    return hasText(`status_${value}`) ? t(`status_${value}`) : value;
   }
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

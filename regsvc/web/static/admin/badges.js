@@ -1,52 +1,86 @@
-// Words for what the API tells of users, and moments and numbers as people here write them.
+// Badges for the states of users, players and mails; times; links to users.
 
 import { make } from "../shared/dom.js";
-import { hasWord, language, moment, word } from "../shared/i18n.js";
-import { whatIsDecided } from "./phrases.js";
+import { formatTime, t } from "../shared/i18n.js";
+import { describeDecision, labelFor } from "./phrases.js";
 
-/** The words for what the API says, or what it says where there are none (yet). */
-export function named(group, value) {
-  const key = `${group}_${value}`;
-  return hasWord(key) ? word(key) : String(value);
-}
+/** @typedef {"wait" | "good" | "bad" | null} Kind */
 
-/** 1,000,000 */
-export function numeral(number) {
-  return number.toLocaleString(language);
-}
-
-/** A moment (epoch milliseconds), or `otherwise` for null. */
-export function when(milliseconds, otherwise = "") {
+/**
+ * Render a time (epoch milliseconds), or `otherwise` for null.
+ *
+ * @param {number | null | undefined} milliseconds
+ * @param {Child} otherwise
+ */
+export function timeElement(milliseconds, otherwise = "") {
   if (milliseconds === null || milliseconds === undefined) {
     return otherwise;
   }
-  return make("time", { datetime: new Date(milliseconds).toISOString() }, moment(milliseconds));
+  return make("time", { datetime: new Date(milliseconds).toISOString() }, formatTime(milliseconds));
 }
 
+/**
+ * @param {string} text
+ * @param {Kind} kind
+ */
 export function badge(text, kind = null) {
   return make("span", { class: "badge", "data-kind": kind }, text);
 }
 
-const KINDS_OF_STATUS = { pending: "wait", approved: "good", rejected: "bad", banned: "bad" };
+/** @type {Record<string, Kind>} */
+const STATUS_KINDS = { pending: "wait", approved: "good", rejected: "bad", banned: "bad" };
 
-export function statusLabel(status) {
-  return badge(named("status", status), KINDS_OF_STATUS[status]);
+/** @param {string} status */
+export function statusBadge(status) {
+  return badge(labelFor("status", status), STATUS_KINDS[status]);
 }
 
-const KINDS_OF_PLAYER = { pending: "wait", conflict: "bad", returned: "bad" };
+/** @type {Record<string, Kind>} */
+const PLAYER_KINDS = { pending: "wait", conflict: "bad", returned: "bad" };
 
-/** How the player stands in the game; nothing where nobody looks there. */
-export function playerLabel(plugin) {
-  return plugin === "off" ? "" : badge(named("player", plugin), KINDS_OF_PLAYER[plugin]);
+/**
+ * Render the state of the player in the game; "" where the sync is off.
+ *
+ * @param {string} plugin
+ */
+export function playerBadge(plugin) {
+  return plugin === "off" ? "" : badge(labelFor("player", plugin), PLAYER_KINDS[plugin]);
 }
 
-/** That a decision about this person waits, or null. */
-export function waitingLabel(office, username) {
-  const entry = office.waiting(username);
-  return entry === null ? null : badge(word("waits", { what: whatIsDecided(entry) }), "wait");
+/** @type {Record<string, Kind>} */
+const MAIL_KINDS = { waiting: "wait", sent: "good", failed: "bad" };
+
+/** @param {{ state: string }} mail */
+export function mailBadge({ state }) {
+  return badge(labelFor("fate", state), MAIL_KINDS[state]);
 }
 
-/** A name that leads to the user. */
-export function userLink(office, username) {
-  return make("a", { href: office.address("user", { name: username }) }, make("bdi", {}, username));
+/**
+ * Return which mail it is, in words.
+ *
+ * @param {{ template: string }} mail
+ */
+export function mailName({ template }) {
+  return labelFor("mail", template);
+}
+
+/**
+ * Render the pending decision about a user, or null if there is none.
+ *
+ * @param {import("./view-context.js").ViewContext} context
+ * @param {string} username
+ */
+export function pendingBadge(context, username) {
+  const entry = context.pendingFor(username);
+  return entry === null ? null : badge(t("waits", { what: describeDecision(entry) }), "wait");
+}
+
+/**
+ * Render a name that links to the user.
+ *
+ * @param {import("./view-context.js").ViewContext} context
+ * @param {string} username
+ */
+export function userLink(context, username) {
+  return make("a", { href: context.hashFor("user", { name: username }) }, make("bdi", {}, username));
 }

@@ -1,19 +1,34 @@
-// What this browser keeps for its operator. Where it may keep nothing, it is forgotten when the page is left.
+// What this browser stores for the operator. Where storage is not allowed, values last until the page is left.
 
-const forgotten = new Map();
+/** @type {Map<string, any>} */
+const memory = new Map();
 
-/** What was kept under `key`, or `fallback`. `storage`: `localStorage`, or `sessionStorage` for this tab alone. */
+/** @typedef {"localStorage" | "sessionStorage"} StorageName `sessionStorage` is for this tab alone */
+
+/**
+ * Return the value under `key`, or `fallback`.
+ *
+ * @param {string} key
+ * @param {any} fallback
+ * @param {StorageName} storage
+ */
 export function recall(key, fallback, storage = "localStorage") {
   try {
-    return JSON.parse(window[storage].getItem(`companion.${key}`)) ?? fallback;
+    return JSON.parse(window[storage].getItem(`companion.${key}`) ?? "null") ?? fallback;
   } catch {
-    return forgotten.get(key) ?? fallback; // storage is forbidden, or somebody else wrote into it
+    return memory.get(key) ?? fallback; // storage is not allowed, or holds something that is not ours
   }
 }
 
-/** Keep it; null: keep nothing under `key` any more. */
-export function keep(key, value, storage = "localStorage") {
-  forgotten.set(key, value);
+/**
+ * Store a value; null removes it.
+ *
+ * @param {string} key
+ * @param {unknown} value
+ * @param {StorageName} storage
+ */
+export function store(key, value, storage = "localStorage") {
+  memory.set(key, value);
   try {
     if (value === null) {
       window[storage].removeItem(`companion.${key}`);
@@ -21,6 +36,6 @@ export function keep(key, value, storage = "localStorage") {
       window[storage].setItem(`companion.${key}`, JSON.stringify(value));
     }
   } catch {
-    // it is kept in memory
+    // it stays in memory
   }
 }

@@ -1,25 +1,37 @@
-// Single keys that do something, outside of fields and dialogs. `?` shows them; they can be switched off, for people
-// who speak to their computer and do not want their words to press keys.
+// Keyboard shortcuts: single keys, outside of fields and dialogs. `?` lists them; they can be switched off, for people
+// who use speech input and do not want their words to press keys.
 
-import { button, freshId, make } from "../shared/dom.js";
-import { word } from "../shared/i18n.js";
-import { keep, recall } from "./browser-storage.js";
+import { button, make, uniqueId } from "../shared/dom.js";
+import { t } from "../shared/i18n.js";
+import { recall, store } from "./browser-storage.js";
 
 const FIELDS = "textarea, select, [contenteditable], input:not([type=checkbox], [type=radio], [type=button])";
-const NAMES = { ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" };
+/** @type {Record<string, string>} */
+const KEY_NAMES = { ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" };
 
 /**
- * Listens to keys. Bindings: `{ "j ArrowDown": { word: "key_next", action, repeats: true } }`; the keys that mean the
- * same stand together, `word` says what they do, and with `repeats` a key that is held down goes on. What was added
- * last is asked first.
+ * @typedef {object} Binding
+ * @property {string} label the key of the text that describes it
+ * @property {Record<string, unknown>} [values] of that text
+ * @property {() => unknown} action
+ * @property {boolean} [repeats] whether holding the key down repeats the action
  */
-export class Keys {
+
+/** @typedef {Record<string, Binding>} Bindings by their keys, separated by spaces: "j ArrowDown" */
+
+export class Keyboard {
   constructor() {
+    /** @type {Array<{ title: string, bindings: Bindings }>} the latest first, as it has precedence */
     this.layers = [];
-    document.addEventListener("keydown", (event) => this.hear(event));
+    document.addEventListener("keydown", (event) => this.handleKey(event));
   }
 
-  /** `title`: the word above them in the help. Comes back with a function that takes them away again. */
+  /**
+   * Add bindings; returns a function that removes them.
+   *
+   * @param {string} title the key of their heading in the help
+   * @param {Bindings} bindings
+   */
   add(title, bindings) {
     const layer = { title, bindings };
     this.layers.unshift(layer);
@@ -28,13 +40,15 @@ export class Keys {
     };
   }
 
-  get areOn() {
+  get isEnabled() {
     return recall("keys", true);
   }
 
-  hear(event) {
-    const isOurs = !event.ctrlKey && !event.altKey && !event.metaKey && !event.isComposing && !event.defaultPrevented;
-    if (!isOurs || !this.areOn || event.target.closest?.(FIELDS) || document.querySelector("dialog[open]")) {
+  /** @param {KeyboardEvent} event */
+  handleKey(event) {
+    const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey && !event.isComposing && !event.defaultPrevented;
+    const target = /** @type {Element} */ (event.target);
+    if (!isPlain || !this.isEnabled || target.closest?.(FIELDS) || document.querySelector("dialog[open]")) {
       return;
     }
     const binding = this.find(keyOf(event));
@@ -46,9 +60,10 @@ export class Keys {
     }
   }
 
+  /** @param {string} key */
   find(key) {
     for (const { bindings } of this.layers) {
-      const found = Object.entries(bindings).find(([names]) => names.split(" ").includes(key));
+      const found = Object.entries(bindings).find(([keys]) => keys.split(" ").includes(key));
       if (found) {
         return found[1];
       }
@@ -56,30 +71,48 @@ export class Keys {
     return null;
   }
 
-  /** The dialog that tells them. */
+  /** Show the dialog that lists the shortcuts. */
   show() {
-    const id = freshId("keys");
-    const areOn = make("input", { type: "checkbox", onchange: ({ target }) => keep("keys", target.checked) });
-    areOn.checked = this.areOn;
+    const id = uniqueId("keys");
+    const isEnabled = make("input", {
+      type: "checkbox",
+      onchange: (/** @type {{ target: HTMLInputElement }} */ { target }) => store("keys", target.checked),
+    });
+    isEnabled.checked = this.isEnabled;
+    const lists = this.layers.map(({ title, bindings }) => [
+      make("h3", {}, t(title)),
+      make("dl", {}, Object.entries(bindings).map(renderBinding)),
+    ]);
+    /** @type {HTMLDialogElement} */
     const dialog = make(
       "dialog",
       { class: "keys", "aria-labelledby": id, onclose: () => dialog.remove() },
-      make("h2", { id, tabindex: "-1", autofocus: true }, word("keys_title")), // else a phone begins at the end
-      this.layers.map(({ title, bindings }) => [make("h3", {}, word(title)), make("dl", {}, Object.entries(bindings).map(line))]),
-      make("label", { class: "option" }, areOn, make("span", {}, word("keys_on"))),
-      make("div", { class: "buttons" }, button(word("close"), () => dialog.close(), "")),
+      make("h2", { id, tabindex: "-1", autofocus: true }, t("keys_title")), // else a phone scrolls to the end
+      lists,
+      make("label", { class: "option" }, isEnabled, make("span", {}, t("keys_on"))),
+      make(
+        "div",
+        { class: "buttons" },
+        button(t("close"), () => dialog.close(), ""),
+      ),
     );
     document.body.append(dialog);
     dialog.showModal();
   }
 }
 
-function line([names, binding]) {
-  const keys = names.split(" ").map((name) => make("kbd", {}, NAMES[name] ?? name));
-  return make("div", {}, make("dt", {}, keys), make("dd", {}, word(binding.word, binding.facts)));
+/** @param {[string, Binding]} entry */
+function renderBinding([keys, binding]) {
+  const names = keys.split(" ").map((key) => make("kbd", {}, KEY_NAMES[key] ?? key));
+  return make("div", {}, make("dt", {}, names), make("dd", {}, t(binding.label, binding.values)));
 }
 
-/** Letters of a keyboard that has no Latin ones are told by their place; a Caps Lock that was forgotten means nothing. */
+/**
+ * Return the key of an event. On keyboards without Latin letters, keys are identified by their position; Caps Lock is
+ * ignored.
+ *
+ * @param {KeyboardEvent} event
+ */
 function keyOf({ key, code, shiftKey }) {
   const letter = key.length === 1 && !/^[!-~]$/.test(key) && code.startsWith("Key") ? code.slice(3) : key;
   return letter.length === 1 && !shiftKey ? letter.toLowerCase() : letter;

@@ -1,61 +1,77 @@
-// Above every view: where one can go, whether what one sees is live, and who one is.
+// The bar above every view: the menu, whether updates are live, and the signed-in operator.
 
 import { button, link, make } from "../shared/dom.js";
-import { word } from "../shared/i18n.js";
-import { addressOf } from "./view-context.js";
+import { t } from "../shared/i18n.js";
+import { hashFor } from "./view-context.js";
 
 const TITLE = document.title;
 
-export class Bar {
-  /** `views`: those in the menu; the others are reached from them. */
+export class NavBar {
+  /**
+   * @param {View[]} views those in the menu
+   * @param {{ operator: string, logOut: () => unknown, showKeys: () => unknown }} options
+   */
   constructor(views, { operator, logOut, showKeys }) {
     this.count = make("span", { class: "count", hidden: true });
-    this.links = new Map(views.map((view) => [view.id, link(addressOf(view.id), word(view.title))]));
+    this.links = new Map(views.map((view) => [view.id, link(hashFor(view.id), t(view.title))]));
     this.links.get("queue")?.append(this.count);
     this.live = make("span", { class: "live", role: "status" });
-    const places = [...this.links.values()].map((place) => make("li", {}, place));
-    this.nav = make("nav", { "aria-label": word("views") }, make("ul", {}, places));
-    this.current = this.links.values().next().value;
-    const keys = make("button", { type: "button", class: "plain keys-button", "aria-label": word("keys_title"), onclick: showKeys }, make("kbd", { "aria-hidden": "true" }, "?"));
+    const items = [...this.links.values()].map((item) => make("li", {}, item));
+    this.nav = make("nav", { "aria-label": t("views") }, make("ul", {}, items));
+    /** @type {HTMLElement | null} */
+    this.current = null;
+    const keys = make(
+      "button",
+      { type: "button", class: "plain keys-button", "aria-label": t("keys_title"), onclick: showKeys },
+      make("kbd", { "aria-hidden": "true" }, "?"),
+    );
+    const name = make("span", { class: "operator" }, operator);
     this.element = make(
       "div",
-      { class: "desk-bar" },
+      { class: "nav-bar" },
       this.nav,
-      make("div", { class: "who" }, this.live, keys, make("span", { class: "operator" }, operator), button(word("log_out"), logOut, "plain")),
+      make("div", { class: "who" }, this.live, keys, name, button(t("log_out"), logOut, "plain")),
     );
   }
 
-  /** Which view is shown; `menu`: the one of the menu that it belongs to. */
-  mark(viewId) {
-    this.links.forEach((place, id) => {
+  /**
+   * Mark the current view in the menu.
+   *
+   * @param {string} viewId
+   */
+  setCurrent(viewId) {
+    this.links.forEach((item, id) => {
       if (id === viewId) {
-        place.setAttribute("aria-current", "page");
-        this.current = place;
+        item.setAttribute("aria-current", "page");
+        this.current = item;
       } else {
-        place.removeAttribute("aria-current");
+        item.removeAttribute("aria-current");
       }
     });
-    this.showCurrent();
+    this.scrollToCurrent();
   }
 
-  /** On a phone there is no room for all places: the one where one is stands in the middle. The page itself stays. */
-  showCurrent() {
-    const [room, place] = [this.nav.getBoundingClientRect(), this.current.getBoundingClientRect()];
-    this.nav.scrollLeft += place.left - room.left - (room.width - place.width) / 2;
+  /** Centre the current item: a phone has no room for all of them. The page itself does not scroll. */
+  scrollToCurrent() {
+    if (this.current !== null) {
+      const [visible, item] = [this.nav.getBoundingClientRect(), this.current.getBoundingClientRect()];
+      this.nav.scrollLeft += item.left - visible.left - (visible.width - item.width) / 2;
+    }
   }
 
-  /** How many wait for a review. */
+  /** @param {number} count of applicants who wait for a review */
   showCount(count) {
     document.title = count ? `(${count}) ${TITLE}` : TITLE;
     this.count.hidden = count === 0;
     this.count.textContent = String(count);
-    this.showCurrent();
+    this.scrollToCurrent();
   }
 
-  showLive({ is, refusal }) {
+  /** @param {{ is: string, error?: any }} state of the event stream */
+  showLive({ is, error }) {
     this.live.dataset.is = is;
-    const why = refusal?.code === "too_many_streams" || refusal?.code === "forbidden" ? refusal.message : "";
-    this.live.textContent = is === "live" ? word("live") : why || word("not_live");
-    this.live.title = is === "live" ? word("live_about") : word("not_live_about");
+    const why = error?.code === "too_many_streams" || error?.code === "forbidden" ? error.message : "";
+    this.live.textContent = is === "live" ? t("live") : why || t("not_live");
+    this.live.title = is === "live" ? t("live_about") : t("not_live_about");
   }
 }

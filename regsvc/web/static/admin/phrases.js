@@ -1,9 +1,10 @@
-// How operators are told of names, of times, and of what was decided.
+// Phrases about users, times and decisions.
 
-import { hasWord, language, word } from "../shared/i18n.js";
+import { hasText, language, t } from "../shared/i18n.js";
 
-const NAMED = 3; // of more people than this the first ones are named
+const MAX_NAMED = 3; // of more users than this the first ones are named
 
+/** @type {Array<[Intl.RelativeTimeFormatUnit, number]>} */
 const UNITS = [
   ["day", 86_400_000],
   ["hour", 3_600_000],
@@ -11,33 +12,73 @@ const UNITS = [
 ];
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "always", style: "short" });
 
-/** "3 hr. ago", from epoch milliseconds. */
-export function ago(milliseconds) {
+/**
+ * "3 hr. ago"
+ *
+ * @param {number} milliseconds since 1970
+ */
+export function timeAgo(milliseconds) {
   const passed = Date.now() - milliseconds;
   const unit = UNITS.find(([, length]) => passed >= length);
-  return unit === undefined ? word("just_now") : relative.format(-Math.floor(passed / unit[1]), unit[0]);
+  return unit === undefined ? t("just_now") : relative.format(-Math.floor(passed / unit[1]), unit[0]);
 }
 
-/** "Alice, Bob and 12 more". */
+/**
+ * "Alice, Bob and 12 more"
+ *
+ * @param {string[]} usernames
+ */
 export function listNames(usernames) {
-  if (usernames.length <= NAMED) {
-    return usernames.join(word("between_names"));
+  if (usernames.length <= MAX_NAMED) {
+    return usernames.join(t("between_names"));
   }
-  const first = usernames.slice(0, NAMED - 1).join(word("between_names"));
-  return word("names_and_more", { names: first, count: usernames.length - NAMED + 1 });
+  const first = usernames.slice(0, MAX_NAMED - 1).join(t("between_names"));
+  return t("names_and_more", { names: first, count: usernames.length - MAX_NAMED + 1 });
 }
 
-/** "Alice" or "12 people". */
+/**
+ * "Alice", or "12 people"
+ *
+ * @param {string[]} usernames
+ */
 export function countNames(usernames) {
-  return usernames.length === 1 ? usernames[0] : word("people", { count: usernames.length });
+  return usernames.length === 1 ? usernames[0] : t("people", { count: usernames.length });
 }
 
-/** "Approved"; also of who is deleted. */
-export function nameOfStatus(status) {
-  return hasWord(`status_${status}`) ? word(`status_${status}`) : status;
+/**
+ * "Approved"; also for deleted users.
+ *
+ * @param {string} status
+ */
+export function statusName(status) {
+  return hasText(`status_${status}`) ? t(`status_${status}`) : status;
 }
 
-/** "Approve Alice": what is about to be done. `decision`: "approve", "reject", "ban", "unban" or "delete". */
-export function whatIsDecided({ decision, usernames }) {
-  return word(`will_${decision}`, { names: listNames(usernames) });
+/**
+ * "Approve Alice"
+ *
+ * @param {{ decision: DecisionName, usernames: string[] }} entry
+ */
+export function describeDecision({ decision, usernames }) {
+  return t(`will_${decision}`, { names: listNames(usernames) });
+}
+
+/**
+ * Return the text for a value of the API, or the value itself if there is no text for it (yet).
+ *
+ * @param {string} group
+ * @param {unknown} value
+ */
+export function labelFor(group, value) {
+  const key = `${group}_${value}`;
+  return hasText(key) ? t(key) : String(value);
+}
+
+/**
+ * "1,000,000"
+ *
+ * @param {number} number
+ */
+export function formatNumber(number) {
+  return number.toLocaleString(language);
 }

@@ -1,121 +1,178 @@
-// What a view of the operators' page works with. Each visit to a view has one of its own: what is registered through it
-// is dropped when the view is left.
+// What a view of the admin page works with. Every time a view is shown it gets its own context: whatever is registered
+// through it ends when the view is left.
 
+import { queryString } from "../shared/api.js";
+import { effect } from "../shared/signal.js";
 import { askDecision } from "./decisions/decision-dialog.js";
 
-export class Office {
-  /** `desk`: what lasts as long as the page, `{api, config, operator, pending, keys, live, go, redraw}`. */
-  constructor(desk, view) {
-    this.desk = desk;
+/** @typedef {import("./pending/pending-decisions.js").ChangeListener} ChangeListener */
+
+export class ViewContext {
+  /** @type {Array<{ names: string[], listener: (data: any, name: string) => void }>} */
+  #eventListeners = [];
+  /** @type {ChangeListener[]} */
+  #decisionListeners = [];
+  /** @type {Array<() => void>} */
+  #cleanups = [];
+
+  /**
+   * @param {Shell} shell
+   * @param {View} view
+   */
+  constructor(shell, view) {
+    this.shell = shell;
     this.view = view;
     this.isOver = false;
-    this.listeners = [];
-    this.watchers = [];
-    this.leaving = [];
   }
 
-  /** The API with the operator's token; what it refuses comes as a Refusal. */
+  /** The API with the operator's access token. */
   get api() {
-    return this.desk.api;
+    return this.shell.api;
   }
 
   /** The `config` of GET /api/config. */
   get config() {
-    return this.desk.config;
-  }
-
-  /** The name of who is logged in. */
-  get operator() {
-    return this.desk.operator;
-  }
-
-  /** Where a view is, for the `href` of a link; values of `query` that are null or "" are left out. */
-  address(viewId, query = {}) {
-    return addressOf(viewId, query);
-  }
-
-  /** Go to a view, as a link to it does. */
-  go(viewId, query = {}) {
-    location.hash = addressOf(viewId, query);
-  }
-
-  /** Write down in the address what the view shows by now (a filter), without drawing it anew. */
-  note(query) {
-    history.replaceState(null, "", addressOf(this.view.id, query));
-  }
-
-  /** Draw this view anew, as it is in the address. */
-  redraw() {
-    if (!this.isOver) {
-      this.desk.redraw();
-    }
+    return this.shell.config;
   }
 
   /**
-   * Decide: in ten seconds it is sent, until then it can be taken back. `decided`: `{decision, usernames, reason,
-   * silent, expiresAt}`; what is not said is not sent.
+   * Return the `href` of a view; values of `query` that are null or "" are left out.
+   *
+   * @param {string} viewId
+   * @param {Query} query
    */
-  decide(decided) {
-    return this.desk.pending.add(decided);
+  hashFor(viewId, query = {}) {
+    return hashFor(viewId, query);
   }
 
-  /** Ask why, and decide. Comes back with the decision, or with null when it was left. `options`: of `askDecision`. */
+  /**
+   * Go to a view, as a link to it does.
+   *
+   * @param {string} viewId
+   * @param {Query} query
+   */
+  go(viewId, query = {}) {
+    location.hash = hashFor(viewId, query);
+  }
+
+  /**
+   * Put what the view shows now (a filter) into the address, without rendering it again.
+   *
+   * @param {Query} query
+   */
+  updateHash(query) {
+    history.replaceState(null, "", hashFor(this.view.id, query));
+  }
+
+  /**
+   * Make a decision: it is sent in ten seconds and can be undone until then.
+   *
+   * @param {import("./pending/pending-decision.js").DecisionFields} fields
+   */
+  decide(fields) {
+    return this.shell.pending.add(fields);
+  }
+
+  /**
+   * Ask for the details of a decision and make it. Returns the pending decision, or null if the dialog was cancelled.
+   *
+   * @param {DecisionName} decision
+   * @param {string[]} usernames
+   * @param {{ key?: string | null, reason?: string | null, end?: number | null }} options of the dialog
+   */
   async askAndDecide(decision, usernames, options = {}) {
     const answer = await askDecision({ decision, usernames, ...options });
     return answer === null ? null : this.decide({ decision, usernames, ...answer });
   }
 
-  /** The decision about a person that waits or is under way: `{decision, reason, state, …}`, or null. */
-  waiting(username) {
-    return this.desk.pending.find(username);
+  /**
+   * Return the decision about a user that waits or is under way, or null. Effects follow it.
+   *
+   * @param {string} username
+   */
+  pendingFor(username) {
+    return this.shell.pending.find(username);
   }
 
-  /** Listen to events: `names` of /events, or "missed" (some may have been: ask anew). `listener(data, name)`. */
+  /**
+   * Listen to events of /events, and to "missed": some may have been, so load everything again.
+   *
+   * @param {string[]} names
+   * @param {(data: any, name: string) => void} listener
+   */
   onEvent(names, listener) {
-    this.listeners.push({ names, listener });
+    this.#eventListeners.push({ names, listener });
   }
 
-  /** Listen to what becomes of decisions: "added", "undone", "unsent", "sent", "refused". `listener(what, entry, facts)`. */
+  /**
+   * Listen to changes of pending decisions.
+   *
+   * @param {ChangeListener} listener
+   */
   onDecision(listener) {
-    this.watchers.push(listener);
+    this.#decisionListeners.push(listener);
   }
 
-  /** Keys of this view, as `Keys.add` has them. */
-  keys(bindings) {
-    this.leaving.push(this.desk.keys.add(this.view.title, bindings));
+  /**
+   * Run `action` now and whenever a signal that it reads changes.
+   *
+   * @param {() => void} action
+   */
+  effect(action) {
+    this.#cleanups.push(effect(action));
   }
 
-  /** Call it when the view is left. */
-  onLeave(listener) {
-    this.leaving.push(listener);
+  /** @param {import("./keyboard.js").Bindings} bindings */
+  addKeys(bindings) {
+    this.#cleanups.push(this.shell.keyboard.add(this.view.title, bindings));
   }
 
-  // --- For the desk ---
-
-  hear(name, data) {
-    this.listeners.filter(({ names }) => names.includes(name)).forEach(({ listener }) => listener(data, name));
+  /** @param {() => void} cleanup */
+  onLeave(cleanup) {
+    this.#cleanups.push(cleanup);
   }
 
-  watch(what, entry, facts) {
-    this.watchers.forEach((listener) => listener(what, entry, facts));
+  // --- For the page ---
+
+  /**
+   * @param {string} name
+   * @param {any} data
+   */
+  handleEvent(name, data) {
+    this.#eventListeners.filter(({ names }) => names.includes(name)).forEach(({ listener }) => listener(data, name));
+  }
+
+  /** @type {ChangeListener} */
+  handleDecision(change, entry, results) {
+    this.#decisionListeners.forEach((listener) => listener(change, entry, results));
   }
 
   end() {
     this.isOver = true;
-    this.listeners = [];
-    this.watchers = [];
-    this.leaving.splice(0).forEach((leave) => leave());
+    this.#eventListeners = [];
+    this.#decisionListeners = [];
+    this.#cleanups.splice(0).forEach((cleanup) => cleanup());
   }
 }
 
-/** "#users?status=banned" */
-export function addressOf(viewId, query = {}) {
-  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return given.length ? `#${viewId}?${new URLSearchParams(given)}` : `#${viewId}`;
+/**
+ * Return the hash of a view: "#users?status=banned".
+ *
+ * @param {string} viewId
+ * @param {Query} query
+ */
+export function hashFor(viewId, query = {}) {
+  const parameters = queryString(query);
+  return parameters ? `#${viewId}?${parameters}` : `#${viewId}`;
 }
 
-/** `{id, query}` of an address such as "#users?status=banned". */
-export function readAddress(hash) {
+/**
+ * Return the view and the query of a hash such as "#users?status=banned".
+ *
+ * @param {string} hash
+ * @returns {{ id: string, query: Record<string, string> }}
+ */
+export function parseHash(hash) {
   const [id, query = ""] = hash.slice(1).split(/\?(.*)/s, 2);
   return { id, query: Object.fromEntries(new URLSearchParams(query)) };
 }

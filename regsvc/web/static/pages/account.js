@@ -1,32 +1,33 @@
-// One's own account: what became of the registration, and everything one may change.
+// The player's own account: the status of the registration, and everything the player may change.
 
-import { Api, Refusal } from "../shared/api.js";
-import { button, fillWith, link, make } from "../shared/dom.js";
-import { Field, Form } from "../shared/form.js";
-import { loginForm } from "../shared/login.js";
-import { start, turnTo } from "../shared/page.js";
-import { facts, notice } from "../shared/notice.js";
-import { Session } from "../shared/session.js";
-import { moment, word } from "../shared/i18n.js";
-import { passwordSection } from "../account/password.js";
-import { emailSection } from "../account/email.js";
 import { chatSection } from "../account/chat.js";
-import { exportSection } from "../account/export.js";
 import { deleteSection } from "../account/delete.js";
+import { emailSection } from "../account/email.js";
+import { exportSection } from "../account/export.js";
+import { passwordSection } from "../account/password.js";
+import { Api, asRefusal, Refusal } from "../shared/api.js";
+import { button, definitionList, link, make, replaceContent } from "../shared/dom.js";
+import { Field, Form } from "../shared/form.js";
+import { formatTime, t } from "../shared/i18n.js";
+import { loginForm } from "../shared/login.js";
+import { notice } from "../shared/notice.js";
+import { showSection, startPage } from "../shared/page.js";
+import { Session } from "../shared/session.js";
 
 const SECTIONS = [passwordSection, emailSection, chatSection, exportSection, deleteSection];
 
 const session = new Session("user");
-const api = new Api(session, () => showLogin(word("login_ended"), "bad"));
+const api = new Api(session, () => showLogin(t("login_ended"), "bad"));
+/** @type {Config} */
 let config;
 let lastUsername = "";
 
-async function draw() {
+async function render() {
   config = (await api.get("config")).config;
-  await (session.current ? showAccount() : showLogin());
+  await (session.current === null ? showLogin() : showAccount(session.current.username));
 }
 
-/** `text`: what led here, if anything did. */
+/** Show the login form, with the message that led here, if any. */
 async function showLogin(text = "", kind = "") {
   const form = await loginForm({
     api,
@@ -35,86 +36,109 @@ async function showLogin(text = "", kind = "") {
     username: lastUsername,
     onLogin: (reply) => {
       session.begin(reply);
-      return showAccount();
+      return showAccount(reply.username);
     },
   });
-  const ways = make("p", { class: "buttons" }, link("forgot-password", word("forgot"), { class: "button quiet" }), link("register", word("register"), { class: "button quiet" }));
-  turnTo(word("login_title"), form.element, ways, statusLookUp());
+  const links = make(
+    "p",
+    { class: "buttons" },
+    link("forgot-password", t("forgot"), { class: "button quiet" }),
+    link("register", t("register"), { class: "button quiet" }),
+  );
+  showSection(t("login_title"), form.element, links, statusLookup());
   if (text) {
-    notice.tell(text, kind);
+    notice.announce(text, kind);
   }
 }
 
-/** For those who have no password yet: how far it is. Why is told to its owner alone. */
-function statusLookUp() {
-  const found = make("p", { "aria-live": "polite" });
+/** For applicants who have no password yet: their status. The reason is only shown after the login. */
+function statusLookup() {
+  const result = make("p", { "aria-live": "polite" });
   const form = new Form({
-    fields: [new Field("username", word("login_name_only"), { autocomplete: "username" })],
-    submit: word("look_up"),
+    fields: [new Field("username", t("login_name_only"), { autocomplete: "username" })],
+    submit: t("look_up"),
     kind: "quiet",
     send: async ({ username }) => {
+      replaceContent(result); // it may be about another name
       const { status, username: name } = await api.get("review/status", { username: username.trim() });
-      found.textContent = word("looked_up", { name, status: word(`status_${status}`) });
+      result.textContent = t("looked_up", { name, status: t(`status_${status}`) });
     },
   });
-  return make("details", {}, make("summary", {}, word("look_up_title")), make("p", { class: "quiet-text" }, word("look_up_hint")), form.element, found);
-}
-
-async function showAccount() {
-  const { username, isAdmin } = session.current;
-  lastUsername = username;
-  const { data } = await api.get("user/status", { username });
-  if (!data.registered) {
-    throw new Refusal(404, { message: word("gone") });
-  }
-  notice.clear();
-  const account = { api, config, session, user: data, leave, refresh: showAccount };
-  turnTo(
-    data.username,
-    overview(data),
-    isAdmin && make("p", {}, link("admin", word("to_admin"), { class: "button quiet" })),
-    make("div", { class: "sections" }, SECTIONS.filter((section) => section.isThere(config)).map((section) => drawSection(section, account))),
-    button(word("log_out"), logOut, "quiet"),
+  return make(
+    "details",
+    {},
+    make("summary", {}, t("look_up_title")),
+    make("p", { class: "quiet-text" }, t("look_up_hint")),
+    form.element,
+    result,
   );
 }
 
-function overview({ status, reason, email, reviewedAt }) {
-  const address = config.gameAddress;
-  const advice = status === "approved" && address ? word("advice_approved_at", { address }) : word(`advice_${status}`);
-  return [
+/** @param {string} username */
+async function showAccount(username) {
+  lastUsername = username;
+  const { data } = await api.get("user/status", { username });
+  if (!data.registered) {
+    throw new Refusal(404, { message: t("gone") });
+  }
+  notice.clear();
+  const user = { ...data, username: data.username ?? username };
+  const account = { api, config, session, user, leave, refresh: () => showAccount(username) };
+  const sections = SECTIONS.filter((section) => section.isShown(config));
+  showSection(
+    user.username,
+    renderOverview(data),
+    session.current?.isAdmin && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
     make(
-      "p",
-      { class: "notice", "data-kind": status === "rejected" || status === "banned" ? "bad" : "good" },
-      make("strong", {}, word(`status_${status}`)),
-      `\n${advice}`,
+      "div",
+      { class: "sections" },
+      sections.map((section) => renderSection(section, account)),
     ),
-    facts([
-      [word("reason"), reason],
-      [word("reviewed_at"), moment(reviewedAt)],
-      [word("email"), email],
+    button(t("log_out"), logOut, "quiet"),
+  );
+}
+
+/** @param {OwnStatus} user */
+function renderOverview({ status, reason, email, reviewedAt }) {
+  const address = config.gameAddress;
+  const advice = status === "approved" && address ? t("advice_approved_at", { address }) : t(`advice_${status}`);
+  const kind = status === "rejected" || status === "banned" ? "bad" : "good";
+  return [
+    make("p", { class: "notice", "data-kind": kind }, make("strong", {}, t(`status_${status}`)), `\n${advice}`),
+    definitionList([
+      [t("reason"), reason],
+      [t("reviewed_at"), formatTime(reviewedAt)],
+      [t("email"), email],
     ]),
-    status === "rejected" && make("p", {}, link("register", word("register_again"), { class: "button" })),
+    status === "rejected" && make("p", {}, link("register", t("register_again"), { class: "button" })),
   ];
 }
 
-/** A part that opens: what is in it is asked for when somebody looks. */
-function drawSection(section, account) {
-  const inside = make("div", { class: "section" });
+/**
+ * Render a section that opens; its content is loaded when it is opened first.
+ *
+ * @param {AccountSection} section
+ * @param {Account} account
+ */
+function renderSection(section, account) {
+  const container = make("div", { class: "section" });
   const show = async () => {
     try {
-      fillWith(inside, await section.draw(account));
-    } catch (refusal) {
-      if (!(refusal instanceof Refusal)) {
-        throw refusal;
-      }
-      notice.refuse(refusal);
+      replaceContent(container, await section.render(account));
+    } catch (error) {
+      notice.showRefusal(asRefusal(error));
     }
   };
-  const opens = (event) => event.target.open && !inside.hasChildNodes() && show();
-  return make("details", { ontoggle: opens }, make("summary", {}, word(section.title)), inside);
+  const ontoggle = (/** @type {{ target: HTMLDetailsElement }} */ { target }) =>
+    target.open && !container.hasChildNodes() && show();
+  return make("details", { ontoggle }, make("summary", {}, t(section.title)), container);
 }
 
-/** The session is over; `text` says why. */
+/**
+ * End the session; `text` says why.
+ *
+ * @param {string} text
+ */
 function leave(text) {
   session.end();
   return showLogin(text, "good");
@@ -122,13 +146,11 @@ function leave(text) {
 
 async function logOut() {
   try {
-    const { message } = await api.post("logout");
+    const { message = "" } = await api.post("logout", {});
     await leave(message);
-  } catch (refusal) {
-    if (!refusal.isLoggedOut) {
-      notice.refuse(refusal);
-    }
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
   }
 }
 
-start(draw);
+startPage(render);

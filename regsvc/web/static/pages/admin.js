@@ -1,58 +1,62 @@
-// The operators' page: who may come in, and one view after the other inside.
+// The admin page: the login of operators, and inside one view at a time.
 
+import { OUTCOMES } from "../admin/decisions/transitions.js";
+import { Keyboard } from "../admin/keyboard.js";
+import { EventStream } from "../admin/live/event-stream.js";
+import { NavBar } from "../admin/nav-bar.js";
+import { PendingBar } from "../admin/pending/pending-bar.js";
+import { PendingDecisions } from "../admin/pending/pending-decisions.js";
+import { describeDecision, listNames, statusName } from "../admin/phrases.js";
+import { parseHash, ViewContext } from "../admin/view-context.js";
 import { auditsView } from "../admin/views/audits.js";
 import { bansView } from "../admin/views/bans.js";
-import { Bar } from "../admin/nav-bar.js";
 import { doctorView } from "../admin/views/doctor.js";
-import { Keys } from "../admin/keyboard.js";
-import { Live } from "../admin/live/event-stream.js";
 import { mailsView } from "../admin/views/mails.js";
-import { Office, readAddress } from "../admin/view-context.js";
-import { OUTCOMES, Pending } from "../admin/pending/pending-decisions.js";
 import { queueView } from "../admin/views/queue.js";
 import { syncView } from "../admin/views/sync.js";
-import { Tray } from "../admin/pending/pending-bar.js";
 import { userView } from "../admin/views/user.js";
 import { usersView } from "../admin/views/users.js";
-import { listNames, nameOfStatus, whatIsDecided } from "../admin/phrases.js";
-import { Api, Refusal } from "../shared/api.js";
-import { button, fillWith, make } from "../shared/dom.js";
+import { Api, asRefusal } from "../shared/api.js";
+import { button, byId, make, replaceContent } from "../shared/dom.js";
+import { hasText, t } from "../shared/i18n.js";
 import { loginForm } from "../shared/login.js";
-import { start, turnTo } from "../shared/page.js";
 import { notice } from "../shared/notice.js";
+import { showSection, startPage } from "../shared/page.js";
 import { Session } from "../shared/session.js";
-import { hasWord, word } from "../shared/i18n.js";
 
-/**
- * The views, in the order of the menu. One is `{ id, title, draw(office, query) }`: `title` is the key of its name,
- * `draw` comes back with its elements or a promise of them. More: `isInMenu: false`, with `menu` the id of the view it
- * belongs to; `heading(query)` for a heading that is not its title.
- */
+/** In the order of the menu. */
 const VIEWS = [queueView, usersView, userView, bansView, auditsView, syncView, mailsView, doctorView];
+const MENU = VIEWS.filter(({ isInMenu = true }) => isInMenu);
 
-const COUNT_AFTER = 500; // milliseconds; many events at once are one question
-const GONE_ELSEWHERE = ["approve", "reject"]; // what nobody can decide any more when somebody else has
+const COUNT_DELAY = 500; // milliseconds; many events at once cause one request
+const SUPERSEDED = ["approve", "reject"]; // decisions that no longer apply when another operator has decided
 
-const inside = document.getElementById("inside");
+const content = byId("inside");
 const session = new Session("admin");
-const api = new Api(session, () => leave(word("login_ended"), "bad"));
-const keys = new Keys();
-const pending = new Pending(api, follow);
-const tray = new Tray(pending);
-const live = new Live(api, { hear, tell: (state) => desk?.bar.showLive(state) });
+const api = new Api(session, () => leave(t("login_ended"), "bad"));
+const keyboard = new Keyboard();
+const pending = new PendingDecisions(api, handleDecision);
+const pendingBar = new PendingBar(pending);
+const stream = new EventStream(api, {
+  onEvent: handleEvent,
+  onState: (state) => shell?.navBar.showLive(state),
+});
 
+/** @type {Config} */
 let config;
-let desk = null; // while somebody is logged in
-let visit = null; // to the view that is shown
+/** @type {Shell | null} while an operator is signed in */
+let shell = null;
+/** @type {ViewContext | null} of the view that is shown */
+let currentView = null;
 let lastUsername = "";
 
-async function draw() {
-  document.getElementById("main").append(tray.element, tray.said);
+async function render() {
+  byId("main").append(pendingBar.element, pendingBar.status);
   config = (await api.get("config")).config;
-  await (session.current === null ? showLogin() : enter());
+  await (session.current === null ? showLogin() : enter(session.current.username));
 }
 
-// --- Coming and going ---
+// --- Signing in and out ---
 
 async function showLogin(text = "", kind = "") {
   const form = await loginForm({
@@ -62,210 +66,272 @@ async function showLogin(text = "", kind = "") {
     username: lastUsername,
     onLogin: (reply) => {
       session.begin(reply);
-      return enter();
+      return enter(reply.username);
     },
   });
-  turnTo(word("login_title"), form.element);
+  showSection(t("login_title"), form.element);
   if (text) {
-    notice.tell(text, kind);
+    notice.announce(text, kind);
   }
 }
 
-async function enter() {
+/** @param {string} operator */
+async function enter(operator) {
   try {
     await api.get("admin/verify");
-  } catch (refusal) {
+  } catch (error) {
+    const refusal = asRefusal(error);
     if (refusal.code !== "forbidden") {
       throw refusal;
     }
     session.end();
-    await showLogin(refusal.message, "bad"); // no operator any more
+    await showLogin(refusal.message, "bad"); // the user is no longer an operator
     return;
   }
-  const operator = session.current.username;
   lastUsername = operator;
-  const bar = new Bar(VIEWS.filter(({ isInMenu = true }) => isInMenu), { operator, logOut, showKeys: () => keys.show() });
-  const place = make("div", { class: "view" });
-  const dropKeys = keys.add("keys_everywhere", keysOfTheDesk());
-  desk = { api, config, operator, pending, keys, live, bar, place, dropKeys, redraw: () => show({ isAgain: true }) };
+  const navBar = new NavBar(MENU, { operator, logOut, showKeys: () => keyboard.show() });
+  const container = make("div", { class: "view" });
+  const removeKeys = keyboard.add("keys_everywhere", globalKeys());
+  shell = { api, config, operator, pending, keyboard, navBar, container, removeKeys };
   notice.clear();
-  fillWith(inside, bar.element, place);
+  replaceContent(content, navBar.element, container);
   const dropped = pending.begin(operator);
   if (dropped.length) {
-    notice.tell(word("dropped", { what: dropped.map(whatIsDecided).join("; ") }), "bad");
+    notice.announce(t("dropped", { what: dropped.map(describeDecision).join("; ") }), "bad");
   }
-  await live.start(); // first, so that nothing happens between what is shown and what is heard
-  count();
-  await show({ isFirst: true });
+  await stream.start(); // first, so that nothing is missed between loading a view and listening
+  countSoon();
+  await showView({ isFirst: true });
 }
 
-function closeDesk(message) {
-  visit?.end();
-  live.stop();
+/** @param {string} message why nothing can be sent any more */
+function closeShell(message) {
+  currentView?.end();
+  stream.stop();
   pending.pause(message);
-  desk.dropKeys();
-  [desk, visit] = [null, null];
+  shell?.removeKeys();
+  shell = null;
+  currentView = null;
   document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
 }
 
-/** Nobody is logged in any more, `text` says why. */
+/**
+ * Show the login, because the session is over.
+ *
+ * @param {string} text
+ * @param {string} kind
+ */
 async function leave(text, kind) {
-  if (desk === null) {
-    return; // several requests have heard it at once
+  if (shell === null) {
+    return; // several requests were refused at once
   }
-  closeDesk(text);
+  closeShell(text);
   try {
     await showLogin(text, kind);
-  } catch (refusal) {
-    fillWith(inside, button(word("try_again"), () => location.reload(), ""));
-    notice.refuse(refusal);
+  } catch (error) {
+    replaceContent(
+      content,
+      button(t("try_again"), () => location.reload(), ""),
+    );
+    notice.showRefusal(asRefusal(error));
   }
 }
 
 async function logOut() {
   if (!(await pending.flush())) {
-    notice.tell(word("log_out_unsent"), "bad");
+    notice.announce(t("log_out_unsent"), "bad");
     return;
   }
   try {
-    const { message } = await api.post("logout");
+    const { message = "" } = await api.post("logout", {});
     session.end();
     pending.clear();
     await leave(message, "good");
-  } catch (refusal) {
-    notice.refuse(refusal);
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
   }
 }
 
 // --- Views ---
 
-function keysOfTheDesk() {
-  const places = VIEWS.filter(({ isInMenu = true }) => isInMenu).slice(0, 9);
-  const goThere = places.map(({ id, title }, place) => [String(place + 1), { word: "key_view", facts: { view: word(title) }, action: () => (location.hash = id) }]);
+/** @returns {import("../admin/keyboard.js").Bindings} */
+function globalKeys() {
+  const views = MENU.slice(0, 9).map(({ id, title }, index) => [
+    String(index + 1),
+    { label: "key_view", values: { view: t(title) }, action: () => goTo(id) },
+  ]);
   return {
-    "u z": { word: "key_undo", action: undoLast },
-    ...Object.fromEntries(goThere),
-    "?": { word: "key_help", action: () => keys.show() },
+    "u z": { label: "key_undo", action: undoLast },
+    ...Object.fromEntries(views),
+    "?": { label: "key_help", action: () => keyboard.show() },
   };
+}
+
+/** @param {string} id */
+function goTo(id) {
+  location.hash = id;
 }
 
 function undoLast() {
   if (pending.undoLast() === null) {
-    notice.say(word("nothing_to_undo"));
+    notice.show(t("nothing_to_undo"));
   }
 }
 
-/** The view that the address names. `isAgain`: it is there already, so nobody has to be told. */
-async function show({ isFirst = false, isAgain = false } = {}) {
-  const { id, query } = readAddress(location.hash);
-  const view = VIEWS.find((candidate) => candidate.id === id) ?? (visit === null || id === "" ? VIEWS[0] : null);
-  if (view === null || desk === null) {
-    return; // "#main", from the link for keyboards
+/**
+ * Show the view that the address names.
+ *
+ * @param {{ isFirst?: boolean }} options the first view after the login does not take the focus
+ */
+async function showView({ isFirst = false } = {}) {
+  const { id, query } = parseHash(location.hash);
+  const fallback = currentView === null || id === "" ? VIEWS[0] : null;
+  const view = VIEWS.find((candidate) => candidate.id === id) ?? fallback;
+  if (view === null || shell === null) {
+    return; // "#main", from the skip link
   }
-  visit?.end();
-  const office = new Office(desk, view);
-  visit = office;
-  desk.bar.mark(view.menu ?? view.id);
-  const heading = view.heading?.(query) ?? word(view.title);
-  const title = make("h2", { tabindex: "-1" }, heading);
-  if (!isAgain) {
-    fillWith(desk.place, title, make("p", { class: "quiet-text" }, word("loading")));
-  }
-  const elements = await drawn(view, office, query);
-  if (office.isOver) {
+  currentView?.end();
+  const context = new ViewContext(shell, view);
+  currentView = context;
+  shell.navBar.setCurrent(view.menu ?? view.id);
+  const title = make("h2", { tabindex: "-1" }, view.heading?.(query) ?? t(view.title));
+  replaceContent(shell.container, title, make("p", { class: "quiet-text" }, t("loading")));
+  const elements = await renderView(view, context, query);
+  if (context.isOver) {
     return;
   }
-  fillWith(desk.place, title, elements);
-  if (!isFirst && !isAgain) {
+  replaceContent(shell.container, title, elements);
+  if (!isFirst) {
     notice.clear();
     title.focus();
   }
 }
 
-/** The elements of the view; if it cannot be drawn, why, and a button to try again. */
-async function drawn(view, office, query) {
+/**
+ * Return the elements of the view, or the reason why it cannot be loaded and a button to try again.
+ *
+ * @param {View} view
+ * @param {ViewContext} context
+ * @param {Record<string, string>} query
+ * @returns {Promise<Child>}
+ */
+async function renderView(view, context, query) {
   try {
-    return await view.draw(office, query);
-  } catch (refusal) {
-    if (!(refusal instanceof Refusal)) {
-      throw refusal;
-    }
-    return [make("p", { class: "notice", "data-kind": "bad", role: "alert" }, refusal.message), button(word("try_again"), () => show(), "")];
+    return await view.render(context, query);
+  } catch (error) {
+    const { message } = asRefusal(error);
+    return [
+      make("p", { class: "notice", "data-kind": "bad", role: "alert" }, message),
+      button(t("try_again"), () => showView(), ""),
+    ];
   }
 }
 
-// --- What happens ---
+// --- Events and decisions ---
 
-/** An event, or "missed". */
-function hear(name, data) {
+/**
+ * @param {string} name of an event, or "missed"
+ * @param {any} data
+ */
+function handleEvent(name, data) {
   if (name !== "sync_finished") {
-    count();
+    countSoon();
   }
-  visit?.hear(name, data);
-  giveUp(data); // last, as it has more to say
-}
-
-/** Somebody else has decided about a person whose approval or rejection waits here: he was faster. */
-function giveUp(data) {
-  const entry = data?.username === undefined ? null : pending.find(data.username);
-  if (entry?.state === "unsent" && entry.isUnsure && data.by === desk.operator && data.status === OUTCOMES[entry.decision]) {
-    pending.confirm(entry, data.username); // the answer alone was lost
-  } else if (entry !== null && data.status !== "pending" && GONE_ELSEWHERE.includes(entry.decision) && entry.state !== "sending") {
-    pending.take(entry, [data.username]);
-    notice.say(word("faster", { operator: data.by, name: data.username, status: nameOfStatus(data.status) }), "bad");
+  currentView?.handleEvent(name, data);
+  if (data?.username !== undefined) {
+    dropSuperseded(data); // last, as its message is the more important one
   }
 }
 
-let counting = null;
+/**
+ * Drop the pending approval or rejection of a user about whom another operator has decided.
+ *
+ * @param {{ username: string, status: string, by: string }} event
+ */
+function dropSuperseded({ username, status, by }) {
+  const entry = pending.find(username);
+  if (entry === null || shell === null) {
+    return;
+  }
+  if (entry.state === "unsent" && entry.isUnsure && by === shell.operator && status === OUTCOMES[entry.decision]) {
+    pending.confirm(entry, username); // it had arrived, only the answer was lost
+  } else if (status !== "pending" && SUPERSEDED.includes(entry.decision) && entry.state !== "sending") {
+    pending.removeUsers(entry, [username]);
+    notice.show(t("faster", { operator: by, name: username, status: statusName(status) }), "bad");
+  }
+}
 
-/** How many wait, soon. */
-function count() {
-  counting ??= setTimeout(async () => {
-    counting = null;
-    if (desk === null) {
+let isCounting = false;
+
+/** Update the number of applicants in the menu, soon. */
+function countSoon() {
+  if (isCounting) {
+    return;
+  }
+  isCounting = true;
+  setTimeout(async () => {
+    isCounting = false;
+    if (shell === null) {
       return;
     }
     try {
       const { pagination } = await api.get("admin/users", { status: "pending", size: 1 });
-      desk?.bar.showCount(pagination.totalCount);
-    } catch (refusal) {
-      if (!(refusal instanceof Refusal)) {
-        throw refusal; // a number that cannot be asked for is asked for again with the next event
-      }
+      shell?.navBar.showCount(pagination.totalCount ?? 0);
+    } catch (error) {
+      asRefusal(error); // it is counted again after the next event
     }
-  }, COUNT_AFTER);
+  }, COUNT_DELAY);
 }
 
-/** What became of a decision. */
-function follow(what, entry, facts) {
-  tray.draw();
-  if (what === "tick") {
+/** What screen readers are told about a change of a pending decision. */
+const ANNOUNCEMENTS = new Map([
+  ["added", "said_added"],
+  ["undone", "undone"],
+  ["unsent", "said_unsent"],
+  ["refused", "said_refused"],
+]);
+
+/** @type {import("../admin/pending/pending-decisions.js").ChangeListener} */
+function handleDecision(change, entry, results) {
+  if (change === "changed" || entry === null) {
     return;
   }
-  const told = { added: "said_added", undone: "undone", unsent: "said_unsent", refused: "said_refused" }[what];
-  if (told) {
-    tray.say(word(told, { what: whatIsDecided(entry), why: entry.message }));
+  const key = ANNOUNCEMENTS.get(change);
+  if (key !== undefined) {
+    pendingBar.announce(t(key, { what: describeDecision(entry), why: entry.message }));
   }
-  if (what === "added" && notice.element.dataset.kind !== "bad") {
-    notice.clear(); // it was about the one before
+  if (change === "added" && notice.element.dataset.kind !== "bad") {
+    notice.clear(); // it was about the decision before
   }
-  if (what === "sent") {
-    warn(facts.results);
-    count();
+  if (change === "sent") {
+    showWarnings(results);
+    countSoon();
   }
-  visit?.watch(what, entry, facts);
+  currentView?.handleDecision(change, entry, results);
 }
 
-/** Done, but not all the way yet: by name. */
-function warn(results) {
+/**
+ * Name the users whose decision was carried out, but not completely yet.
+ *
+ * @param {DecisionOutcome[]} results
+ */
+function showWarnings(results) {
+  /** @type {Map<string, string[]>} names by warning */
   const warned = new Map();
-  results.forEach(({ username, warnings = [] }) => warnings.forEach((code) => warned.set(code, [...(warned.get(code) ?? []), username])));
-  const lines = [...warned].map(([code, names]) => `${listNames(names)}: ${hasWord(`warning_${code}`) ? word(`warning_${code}`) : code}`);
+  for (const { username, warnings = [] } of results) {
+    for (const code of warnings) {
+      warned.set(code, [...(warned.get(code) ?? []), username]);
+    }
+  }
+  const lines = [...warned].map(([code, names]) => {
+    const text = hasText(`warning_${code}`) ? t(`warning_${code}`) : code;
+    return `${listNames(names)}: ${text}`;
+  });
   if (lines.length) {
-    notice.say(lines.join("\n"), "bad");
+    notice.show(lines.join("\n"), "bad");
   }
 }
 
-addEventListener("hashchange", () => show());
-addEventListener("pageshow", ({ persisted }) => persisted && location.reload()); // what it waited for was sent
-start(draw);
+addEventListener("hashchange", () => showView());
+addEventListener("pageshow", ({ persisted }) => persisted && location.reload()); // what was pending has been sent
+startPage(render);

@@ -1,25 +1,26 @@
-// A link to set a new password, by mail. Whether the address has an account is not told.
+// Requesting a mailed link to set a new password. Whether the address has an account is not revealed.
 
 import { Api } from "../shared/api.js";
-import { fillWith, link, make } from "../shared/dom.js";
+import { link, make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
-import { start } from "../shared/page.js";
+import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
-import { word } from "../shared/i18n.js";
+import { startPage } from "../shared/page.js";
 
 const api = new Api();
 
-function draw(inside) {
+/** @param {HTMLElement} content */
+function render(content) {
   const form = new Form({
-    fields: [new Field("email", word("email"), { type: "email", autocomplete: "email", inputmode: "email" })],
-    submit: word("submit"),
+    fields: [new Field("email", t("email"), { type: "email", autocomplete: "email", inputmode: "email" })],
+    submit: t("submit"),
     send: async ({ email }) => {
-      const { message } = await api.post("password/forgot", { email: email.trim() });
-      fillWith(inside, make("p", {}, word("look")), make("p", {}, link("account", word("to_account"))));
-      notice.tell(message);
+      const { message = "" } = await api.post("password/forgot", { email: email.trim() });
+      replaceContent(content, make("p", {}, t("look")), make("p", {}, link("account", t("to_account"))));
+      notice.announce(message);
     },
   });
-  fillWith(inside, make("p", {}, word("about")), form.element);
+  replaceContent(content, make("p", {}, t("about")), form.element);
 }
 
-start(draw);
+startPage(render);

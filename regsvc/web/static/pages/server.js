@@ -1,69 +1,82 @@
-// The game server as it is now, and what the host offers to download.
+// The game server's current status, and what the host offers to download.
 
 import { Api } from "../shared/api.js";
-import { make, fillWith } from "../shared/dom.js";
-import { start } from "../shared/page.js";
-import { facts } from "../shared/notice.js";
+import { definitionList, make, replaceContent } from "../shared/dom.js";
+import { t } from "../shared/i18n.js";
+import { startPage } from "../shared/page.js";
 import { Session } from "../shared/session.js";
-import { word } from "../shared/i18n.js";
 
 // milliseconds
-const ASK_AGAIN = 30_000; // the companion asks the game as often
-const ASK_SOON = 2000; // it has begun to ask just now
+const REFRESH_INTERVAL = 30_000; // the companion asks the game as often
+const FIRST_REFRESH = 2000; // the companion has only just started to ask
 
-// who is logged in is told who plays; a login that has ended changes nothing else here
+// signed-in players see who is online; a session that has ended changes nothing else here
 const api = new Api(new Session("user"), () => location.reload());
 
-async function draw(inside) {
+/** @param {HTMLElement} content */
+async function render(content) {
   const [{ data }, { resources }, { config }] = await Promise.all([
     api.get("server/status"),
     api.get("downloads"),
     api.get("config"),
   ]);
-  const status = make("div", { "aria-live": "polite" });
-  show(status, data, config);
-  fillWith(inside, status, resources.length > 0 && [make("h2", {}, word("downloads")), make("ul", { class: "cards" }, resources.map(downloadOf))]);
+  const container = make("div", { "aria-live": "polite" });
+  show(container, data, config);
+  const downloads = resources.length > 0 && [
+    make("h2", {}, t("downloads")),
+    make("ul", { class: "cards" }, resources.map(renderDownload)),
+  ];
+  replaceContent(content, container, downloads);
 }
 
-function show(status, data, config) {
-  fillWith(status, statusOf(data, config));
-  setTimeout(() => refresh(status, data, config), data.checkedAt === null ? ASK_SOON : ASK_AGAIN);
+/**
+ * @param {HTMLElement} container
+ * @param {ServerStatus} data
+ * @param {Config} config
+ */
+function show(container, data, config) {
+  replaceContent(container, renderStatus(data, config));
+  setTimeout(() => refresh(container, data, config), data.checkedAt === null ? FIRST_REFRESH : REFRESH_INTERVAL);
 }
 
-async function refresh(status, before, config) {
+/**
+ * @param {HTMLElement} container
+ * @param {ServerStatus} before
+ * @param {Config} config
+ */
+async function refresh(container, before, config) {
   let data = before;
   if (!document.hidden) {
     try {
       ({ data } = await api.get("server/status"));
     } catch {
-      data = before; // what was seen last stays, until it can be asked again
+      data = before; // the last status stays until it can be refreshed
     }
   }
-  show(status, data, config);
+  show(container, data, config);
 }
 
-function statusOf(server, config) {
-  const state = make(
-    "p",
-    { class: server.online ? "state good" : "state" },
-    word(server.online ? "online" : server.checkedAt === null ? "not_asked" : "offline"),
-  );
-  const players = server.online
-    ? word("players_of", { online: server.players.online, max: server.players.max })
-    : "";
+/**
+ * @param {ServerStatus} server
+ * @param {Config} config
+ */
+function renderStatus(server, config) {
+  const state = server.online ? "online" : server.checkedAt === null ? "not_asked" : "offline";
+  const { players } = server;
   return [
-    state,
-    facts([
-      [word("address"), config.gameAddress],
-      [word("motd"), server.motd],
-      [word("players"), players],
-      [word("playing"), (server.players.list ?? []).join(", ")],
-      [word("version"), server.version],
+    make("p", { class: server.online ? "state good" : "state" }, t(state)),
+    definitionList([
+      [t("address"), config.gameAddress],
+      [t("motd"), server.motd],
+      [t("players"), server.online ? t("players_of", { online: players.online, max: players.max }) : ""],
+      [t("playing"), (players.list ?? []).join(", ")],
+      [t("version"), server.version],
     ]),
   ];
 }
 
-function downloadOf({ name, description, version, size, url, icon }) {
+/** @param {Download} download */
+function renderDownload({ name, description, version, size, url, icon }) {
   return make(
     "li",
     {},
@@ -78,4 +91,4 @@ function downloadOf({ name, description, version, size, url, icon }) {
   );
 }
 
-start(draw);
+startPage(render);

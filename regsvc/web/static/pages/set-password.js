@@ -1,17 +1,17 @@
-// The page behind a mailed link: it takes the token out of the address, and sets a password with it.
+// The page behind a mailed link: it takes the token from the address, and sets a password with it.
 
 import { Api } from "../shared/api.js";
+import { link, make, replaceContent } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
-import { fillWith, link, make } from "../shared/dom.js";
-import { start } from "../shared/page.js";
-import { passwordField, repeatField } from "../shared/password-fields.js";
+import { LANGUAGE_SWITCH, t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
-import { LANGUAGE_SWITCH, word } from "../shared/i18n.js";
+import { startPage } from "../shared/page.js";
+import { passwordField, repeatField } from "../shared/password-fields.js";
 
 const api = new Api();
 let token = takeToken();
 
-/** The token behind the "#", "" if there is none. From now on it is in neither the address bar nor the history. */
+/** Return the token behind the "#", or "", and remove it from the address bar and the history. */
 function takeToken() {
   const found = new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
   if (location.hash) {
@@ -20,54 +20,62 @@ function takeToken() {
   return found;
 }
 
-/** There is nothing left to do with this link. */
-function close(inside, text, kind, ...more) {
+/**
+ * Replace the form with a message: this link is of no more use.
+ *
+ * @param {HTMLElement} content
+ * @param {string} text
+ * @param {string} kind
+ * @param {Child[]} children
+ */
+function finish(content, text, kind, ...children) {
   token = "";
-  fillWith(inside, ...more);
-  notice.tell(text, kind);
+  replaceContent(content, ...children);
+  notice.announce(text, kind);
 }
 
-async function draw(inside) {
+/** @param {HTMLElement} content */
+async function render(content) {
   if (!token) {
-    close(inside, word("link_incomplete"), "bad");
+    finish(content, t("link_incomplete"), "bad");
     return;
   }
   const { config } = await api.get("config");
-  const password = passwordField("newPassword", word("password"), config);
+  const password = passwordField("newPassword", t("password"), config);
   const form = new Form({
     fields: [password, repeatField(password)],
-    submit: word("submit"),
+    submit: t("submit"),
     send: async ({ newPassword }) => {
       const reply = await api.post("password/reset", { token, newPassword });
-      // those who still wait for their review have a password now, but may not join yet
-      const text = reply.status === "approved" ? word("done_may_join") : word("done");
-      close(inside, text, "good", make("p", {}, link("account", word("to_account"))));
+      // users still waiting for their review have a password now, but may not join yet
+      const text = reply.status === "approved" ? t("done_may_join") : t("done");
+      finish(content, text, "good", make("p", {}, link("account", t("to_account"))));
     },
     onRefusal: (refusal) => {
       if (refusal.field !== "token") {
         return false;
       }
-      close(inside, refusal.message, "bad", make("p", {}, link("forgot-password", word("ask_again"))));
+      finish(content, refusal.message, "bad", make("p", {}, link("forgot-password", t("ask_again"))));
       return true;
     },
   });
-  fillWith(inside, form.element);
+  replaceContent(content, form.element);
 }
 
-// Another link opened in the same tab changes what is behind the "#", and loads nothing.
+// Opening another link in the same tab changes what is behind the "#", and loads nothing.
 addEventListener("hashchange", () => {
   const found = takeToken();
   if (found) {
     token = found;
-    start(draw);
+    startPage(render);
   }
 });
 
-// The switch of languages shows the page again, and the token is nowhere else.
+// Switching the language reloads the page, and the token is nowhere else.
 addEventListener(LANGUAGE_SWITCH, () => {
   if (token) {
     history.replaceState(null, "", `#token=${token}`);
   }
 });
 
-start(draw);
+startPage(render);

@@ -1,13 +1,20 @@
-// The code that proves the address. It can be pasted as it stands in the mail.
+// The code that verifies the e-mail address. It can be pasted as it is in the mail.
 
 import { captchaFor, renewAfter } from "../shared/captcha.js";
 import { button, make } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
+import { t } from "../shared/i18n.js";
 import { countdown, notice } from "../shared/notice.js";
-import { turnTo } from "../shared/page.js";
-import { word } from "../shared/i18n.js";
+import { showSection } from "../shared/page.js";
 
-/** Have a code mailed, unless the last one is so new that it has to do. Throws a Refusal. */
+/** @typedef {import("./flow.js").Flow} Flow */
+
+/**
+ * Have a code mailed, unless the last one is too recent. Throws a Refusal.
+ *
+ * @param {Flow} flow
+ * @param {object} captchaProof
+ */
 export async function sendCode(flow, captchaProof = {}, { isAgain = false } = {}) {
   const { draft } = flow;
   const email = draft.get("email");
@@ -15,77 +22,101 @@ export async function sendCode(flow, captchaProof = {}, { isAgain = false } = {}
     return;
   }
   const sent = await flow.api.post("verify/send", { email, ...captchaProof });
-  draft.keep({ codeFor: email, codeNextAt: Date.now() + sent.remainingSeconds * 1000, code: "" });
+  draft.update({ codeFor: email, codeNextAt: Date.now() + sent.remainingSeconds * 1000, code: "" });
 }
 
+/** @type {Step} */
 export const codeStep = {
   id: "code",
   owns: ["code"],
-  isAsked: () => true,
+  isRequired: () => true,
 
-  async draw(flow) {
+  async render(flow) {
     const { draft } = flow;
-    const code = new Field("code", word("code"), {
-      hint: word("code_hint"),
+    const code = new Field("code", t("code"), {
+      hint: t("code_hint"),
       inputmode: "numeric",
       autocomplete: "one-time-code",
       value: draft.get("code") ?? "",
-      check: (value) => (/^\d+$/.test(digitsOf(value)) ? "" : word("code_wrong")),
+      check: (value) => (/^\d+$/.test(withoutSpaces(value)) ? "" : t("code_wrong")),
     });
-    const form = flow.form({ fields: [code], send: (values) => draft.keep({ code: digitsOf(values.code) }) });
-    const above = make("p", {}, word("code_sent", { email: draft.get("email") }));
-    return { form, above, below: [againButton(flow)] };
+    const form = flow.form({ fields: [code], send: (values) => draft.update({ code: withoutSpaces(values.code) }) });
+    const above = make("p", {}, t("code_sent", { email: draft.get("email") }));
+    return { form, above, below: [resendButton(flow)] };
   },
 };
 
-/** What people paste has spaces around, or between. */
-function digitsOf(value) {
+/**
+ * Remove the spaces and hyphens that pasted codes have around or between their digits.
+ *
+ * @param {string} value
+ */
+function withoutSpaces(value) {
   return value.replace(/[\s-]/g, "");
 }
 
-function againButton(flow) {
-  const again = button(word("code_again"), () => askAgain(flow, again), "quiet");
-  waitFor(flow, again);
-  return again;
+/** @param {Flow} flow */
+function resendButton(flow) {
+  const resend = button(t("code_again"), () => resendCode(flow, resend), "quiet");
+  disableUntilAllowed(flow, resend);
+  return resend;
 }
 
-function waitFor(flow, again) {
+/**
+ * @param {Flow} flow
+ * @param {HTMLButtonElement} resend
+ */
+function disableUntilAllowed(flow, resend) {
   const seconds = Math.ceil(((flow.draft.get("codeNextAt") ?? 0) - Date.now()) / 1000);
   countdown(Math.max(0, seconds), (left) => {
-    again.disabled = left > 0;
-    again.textContent = left > 0 ? word("code_again_in", { seconds: left }) : word("code_again");
-    return again.isConnected || left > 0;
+    resend.disabled = left > 0;
+    resend.textContent = left > 0 ? t("code_again_in", { seconds: left }) : t("code_again");
+    return resend.isConnected || left > 0;
   });
 }
 
-async function askAgain(flow, again) {
-  const captcha = await captchaFor("verify_send", flow.api, flow.config).catch((refusal) => notice.refuse(refusal));
+/**
+ * @param {Flow} flow
+ * @param {HTMLButtonElement} resend
+ */
+async function resendCode(flow, resend) {
+  const captcha = await captchaFor("verify_send", flow.api, flow.config).catch((refusal) =>
+    notice.showRefusal(refusal),
+  );
   if (captcha) {
-    askWithCaptcha(flow, captcha);
+    showCaptchaForm(flow, captcha);
     return;
   }
   try {
     await sendCode(flow, {}, { isAgain: true });
-    notice.tell(word("code_sent_again"));
-    waitFor(flow, again);
+    notice.announce(t("code_sent_again"));
+    disableUntilAllowed(flow, resend);
   } catch (refusal) {
-    notice.refuse(refusal);
+    notice.showRefusal(/** @type {import("../shared/api.js").Refusal} */ (refusal));
   }
 }
 
-function askWithCaptcha(flow, captcha) {
+/**
+ * @param {Flow} flow
+ * @param {import("../shared/captcha.js").CaptchaField} captcha
+ */
+function showCaptchaForm(flow, captcha) {
   const form = new Form({
     fields: [captcha],
-    submit: word("code_again"),
+    submit: t("code_again"),
     send: async () => {
       await sendCode(flow, captcha.proof, { isAgain: true });
-      await flow.show(flow.place);
-      notice.tell(word("code_sent_again"));
+      await flow.show(flow.index);
+      notice.announce(t("code_sent_again"));
     },
     onRefusal: (refusal) => {
       renewAfter(refusal, captcha);
       return false;
     },
   });
-  turnTo(word("code_again"), form.element, button(word("back"), () => flow.show(flow.place), "plain"));
+  showSection(
+    t("code_again"),
+    form.element,
+    button(t("back"), () => flow.show(flow.index), "plain"),
+  );
 }

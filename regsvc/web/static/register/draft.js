@@ -1,29 +1,33 @@
-// What has been entered so far. It outlives a reload and the way to the chat platform, in this tab alone; the password
+// What has been entered so far. It outlives a reload and the visit to the chat platform, in this tab only; the password
 // is kept in memory only.
 
 import { LANGUAGE_SWITCH } from "../shared/i18n.js";
 
 const KEY = "companion.registration";
-const KEPT = 60 * 60 * 1000; // milliseconds; a chat link lives as long
+const LIFETIME = 60 * 60 * 1000; // milliseconds; a chat link lives as long
 const SECRET = "password";
 
 export class Draft {
   constructor() {
     const stored = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
-    this.values = stored.keptAt > Date.now() - KEPT ? stored : {};
+    /** @type {Record<string, any>} */
+    this.values = stored.keptAt > Date.now() - LIFETIME ? stored : {};
+    /** @type {import("../shared/form.js").Form | null} the form that is shown */
     this.form = null;
     for (const event of ["pagehide", LANGUAGE_SWITCH]) {
-      addEventListener(event, () => this.form && this.keep(this.form.values));
+      addEventListener(event, () => this.form !== null && this.update(this.form.values));
     }
   }
 
+  /** @param {string} name */
   get(name) {
     return this.values[name];
   }
 
-  keep(values) {
+  /** @param {Record<string, unknown>} values */
+  update(values) {
     Object.assign(this.values, values, { keptAt: Date.now() });
-    const { [SECRET]: secret, repeat, ...others } = this.values;
+    const { [SECRET]: _secret, repeat: _repeat, ...others } = this.values;
     sessionStorage.setItem(KEY, JSON.stringify(others));
   }
 

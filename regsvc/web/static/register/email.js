@@ -1,33 +1,34 @@
-// Whom we may write to; a code goes there.
+// The e-mail address; a code is sent to it.
 
 import { captchaFor, renewAfter } from "../shared/captcha.js";
 import { Field } from "../shared/form.js";
+import { t } from "../shared/i18n.js";
 import { sendCode } from "./code.js";
-import { word } from "../shared/i18n.js";
 
-const LOOKS_LIKE_ONE = /^[^\s@]+@[^\s@]+$/;
+const LOOKS_LIKE_AN_ADDRESS = /^[^\s@]+@[^\s@]+$/;
 
+/** @type {Step} */
 export const emailStep = {
   id: "email",
   owns: ["email"],
-  isAsked: () => true,
+  isRequired: () => true,
 
-  async draw(flow) {
+  async render(flow) {
     const { config, draft } = flow;
     const domains = config.emailDomainWhitelist;
-    const email = new Field("email", word("email"), {
+    const email = new Field("email", t("email"), {
       type: "email",
       autocomplete: "email",
       inputmode: "email",
       value: draft.get("email") ?? "",
-      hint: domains ? word("email_domains", { domains: domains.join(", ") }) : word("email_hint"),
-      check: (value) => (LOOKS_LIKE_ONE.test(value.trim()) ? "" : word("email_wrong")),
+      hint: domains ? t("email_domains", { domains: domains.join(", ") }) : t("email_hint"),
+      check: (value) => (LOOKS_LIKE_AN_ADDRESS.test(value.trim()) ? "" : t("email_wrong")),
     });
     const captcha = await captchaFor("verify_send", flow.api, config);
     const form = flow.form({
-      fields: [email, captcha].filter(Boolean),
+      fields: captcha === null ? [email] : [email, captcha],
       send: async (values) => {
-        draft.keep({ email: values.email.trim() });
+        draft.update({ email: values.email.trim() });
         await sendCode(flow, captcha?.proof);
       },
       onRefusal: (refusal) => {

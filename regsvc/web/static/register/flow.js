@@ -1,79 +1,98 @@
-// The way through the steps. The request is sent at the end; what it refuses leads back to the step that can mend it.
+// The flow through the steps. The request is sent at the end; its refusals lead back to the step that can correct them.
 
-import { CaptchaField, isAskedFor, renewAfter } from "../shared/captcha.js";
+import { asRefusal } from "../shared/api.js";
+import { CaptchaField, renewAfter, requiresCaptcha } from "../shared/captcha.js";
 import { button, make } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
-import { turnTo } from "../shared/page.js";
-import { notice, steps as showSteps } from "../shared/notice.js";
-import { word } from "../shared/i18n.js";
+import { t } from "../shared/i18n.js";
+import { notice } from "../shared/notice.js";
+import { showSection } from "../shared/page.js";
 import { showResult } from "./result.js";
 
-/**
- * A step: `id` (its heading is the word `step_<id>`), `owns` (the fields of the request it answers for), `isAsked(config)`
- * and `draw(flow)`, which comes back with `{form, above, below}`: a form made by `flow.form` and elements around it.
- */
 export class Flow {
+  /**
+   * @param {object} parts
+   * @param {import("../shared/api.js").Api} parts.api
+   * @param {Config} parts.config
+   * @param {import("./draft.js").Draft} parts.draft
+   * @param {Step[]} parts.steps those that this host requires
+   */
   constructor({ api, config, draft, steps }) {
-    Object.assign(this, { api, config, draft, steps });
-    this.place = 0;
-    this.isMending = false; // on the way back from the end: after this step the request is sent again
-    this.captcha = isAskedFor("register", config) ? new CaptchaField(api, config.captcha) : null;
+    this.api = api;
+    this.config = config;
+    this.draft = draft;
+    this.steps = steps;
+    this.index = 0;
+    this.isCorrecting = false; // on the way back from the end: after this step the request is sent again
+    this.captcha = requiresCaptcha("register", config) ? new CaptchaField(api, config.captcha) : null;
   }
 
-  /** Where it was left off, as far as all that is not kept does not have to be asked again. */
+  /** Begin where the draft was left, but not after the step for the password, which is not stored. */
   async begin() {
-    const left = Math.max(0, this.steps.findIndex((step) => step.id === this.draft.get("step")));
-    const name = this.steps.findIndex((step) => step.id === "name"); // the password is not kept
-    await this.show(Math.min(left, name), { isFirst: true });
+    const left = this.steps.findIndex((step) => step.id === this.draft.get("step"));
+    const name = this.steps.findIndex((step) => step.id === "name");
+    await this.show(Math.min(Math.max(0, left), name), { isFirst: true });
   }
 
   get isLast() {
-    return this.isMending || this.place === this.steps.length - 1;
+    return this.isCorrecting || this.index === this.steps.length - 1;
   }
 
-  /** The form of a step: its button goes on, at the last one it registers. `send(values)` does what the step needs. */
-  form({ fields, send = () => {}, others = [], onRefusal = () => false, aliases = {} }) {
-    const isCaptchaHere = this.captcha !== null && this.place === this.steps.length - 1;
+  /**
+   * Make the form of a step: its button goes on to the next one, or registers after the last. `send(values)` does what
+   * the step itself needs.
+   *
+   * @param {Omit<import("../shared/form.js").FormOptions, "submit" | "send">
+   *   & { send?: import("../shared/form.js").FormOptions["send"] }} options
+   */
+  form({ fields, send = () => {}, others = [], onRefusal = () => false }) {
+    const captcha = this.index === this.steps.length - 1 ? this.captcha : null;
     return new Form({
-      fields: isCaptchaHere ? [...fields, this.captcha] : fields,
-      submit: word(this.isLast ? "register" : "next"),
+      fields: captcha === null ? fields : [...fields, captcha],
+      submit: t(this.isLast ? "register" : "next"),
       others,
-      aliases,
-      send: async (values) => {
-        const { captchaAnswer, ...own } = values;
-        this.draft.keep(own);
-        await send(own);
+      send: async ({ captchaAnswer: _answer, ...values }) => {
+        this.draft.update(values);
+        await send(values);
         await this.next();
       },
       onRefusal,
     });
   }
 
-  /** Comes back with the step's form. Throws a Refusal, and stays where it is, if the step cannot be asked for. */
-  async show(place, { isFirst = false } = {}) {
-    const step = this.steps[place];
-    const before = this.place;
-    this.place = place;
+  /**
+   * Show a step and return its form. Throws a Refusal and stays at the current step if the new one cannot be loaded.
+   *
+   * @param {number} index
+   */
+  async show(index, { isFirst = false } = {}) {
+    const before = this.index;
+    this.index = index;
     try {
-      if (this.captcha !== null && place === this.steps.length - 1 && !this.isMending) {
+      if (this.captcha !== null && index === this.steps.length - 1 && !this.isCorrecting) {
         await this.captcha.renew();
       }
-      this.draw(await step.draw(this), isFirst);
+      const rendered = await this.steps[index].render(this);
+      this.render(rendered, isFirst);
+      return rendered.form;
     } catch (refusal) {
-      this.place = before;
+      this.index = before;
       throw refusal;
     }
-    return this.draft.form;
   }
 
-  draw({ form, above = [], below = [] }, isFirst) {
-    const { place, draft } = this;
+  /**
+   * @param {RenderedStep} step
+   * @param {boolean} isFirst
+   */
+  render({ form, above = [], below = [] }, isFirst) {
+    const { index, draft, steps } = this;
     draft.form = form;
-    draft.keep({ step: this.steps[place].id });
-    const title = make("h2", {}, word(`step_${this.steps[place].id}`));
-    const back = place > 0 && button(word("back"), () => this.back(), "plain");
-    turnTo(null, showSteps(this.steps.length, place), title, above, form.element, below, back);
-    showAnnouncement(place === 0);
+    draft.update({ step: steps[index].id });
+    const title = make("h2", {}, t(`step_${steps[index].id}`));
+    const back = index > 0 && button(t("back"), () => this.back(), "plain");
+    showSection(null, renderProgress(steps.length, index), title, above, form.element, below, back);
+    showAnnouncement(index === 0);
     if (!isFirst) {
       form.fields[0]?.focus();
     }
@@ -81,19 +100,21 @@ export class Flow {
 
   async back() {
     notice.clear();
-    this.draft.keep(this.draft.form.values);
-    this.isMending = false;
-    await this.show(this.place - 1).catch((refusal) => notice.refuse(refusal));
+    if (this.draft.form !== null) {
+      this.draft.update(this.draft.form.values);
+    }
+    this.isCorrecting = false;
+    await this.show(this.index - 1).catch((refusal) => notice.showRefusal(refusal));
   }
 
   async next() {
-    if (this.isMending && !this.draft.get("code")) {
-      await this.show(this.steps.findIndex((step) => step.id === "code")); // another address wants a code of its own
+    if (this.isCorrecting && !this.draft.get("code")) {
+      await this.show(this.steps.findIndex((step) => step.id === "code")); // another address needs its own code
     } else if (this.isLast) {
-      await this.register().catch((refusal) => this.leadTo(refusal));
+      await this.register().catch((error) => this.showRefusal(asRefusal(error)));
     } else {
       notice.clear();
-      await this.show(this.place + 1);
+      await this.show(this.index + 1);
     }
   }
 
@@ -115,30 +136,58 @@ export class Flow {
     showResult(reply, config, { hasPassword: Boolean(password) });
   }
 
-  /** To the step that can mend it, with everything that was entered. Throws it where that is the one that is shown. */
-  async leadTo(refusal) {
-    const isSpent = ["questionnaire", "linkToken"].includes(refusal.field);
+  /**
+   * Go to the step that can correct a refusal, with everything that was entered. Throws it if that step is shown
+   * already.
+   *
+   * @param {import("../shared/api.js").Refusal} refusal
+   */
+  async showRefusal(refusal) {
+    const field = refusal.field ?? "";
+    const isSpent = ["questionnaire", "linkToken"].includes(field);
     if (isSpent) {
-      this.draft.keep({ [refusal.field]: null });
+      this.draft.update({ [field]: null });
     }
-    const isCaptchas = refusal.field === this.captcha?.name;
-    if (isCaptchas) {
+    const isAboutCaptcha = refusal.field === this.captcha?.name;
+    if (isAboutCaptcha) {
       await renewAfter(refusal, this.captcha);
     }
-    const owner = this.steps.findIndex((step) => step.owns.includes(refusal.field));
-    const place = isCaptchas ? this.steps.length - 1 : owner;
-    if (place < 0 || (place === this.place && !isSpent)) {
+    const owner = this.steps.findIndex((step) => step.owns.includes(field));
+    const index = isAboutCaptcha ? this.steps.length - 1 : owner;
+    if (index < 0 || (index === this.index && !isSpent)) {
       throw refusal;
     }
-    this.isMending = !isCaptchas;
-    (await this.show(place)).object(refusal);
+    this.isCorrecting = !isAboutCaptcha;
+    (await this.show(index)).showRefusal(refusal);
   }
 }
 
-/** Read once, it would only push the fields of a phone out of sight. */
+/**
+ * Render how many of the steps are done; `current` counts from 0.
+ *
+ * @param {number} count
+ * @param {number} current
+ */
+function renderProgress(count, current) {
+  const segments = Array.from({ length: count }, (_nothing, index) =>
+    make("span", { class: index <= current ? "done" : null }),
+  );
+  return make(
+    "div",
+    { class: "steps" },
+    make("p", {}, t("step", { step: current + 1, steps: count })),
+    make("div", { class: "bar", "aria-hidden": "true" }, segments),
+  );
+}
+
+/**
+ * Show the announcement at the first step only: later it would just push the fields off a phone's screen.
+ *
+ * @param {boolean} isShown
+ */
 function showAnnouncement(isShown) {
-  const announcement = document.querySelector(".announcement");
-  if (announcement) {
+  const announcement = /** @type {HTMLElement | null} */ (document.querySelector(".announcement"));
+  if (announcement !== null) {
     announcement.hidden = !isShown;
   }
 }

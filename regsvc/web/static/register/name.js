@@ -1,101 +1,142 @@
-// The name in the game and a password, with the host's rules in words.
+// The username and a password, with the host's rules in words.
 
-import { Choice, Field } from "../shared/form.js";
 import { Refusal } from "../shared/api.js";
+import { Choice, Field } from "../shared/form.js";
+import { t } from "../shared/i18n.js";
 import { matches, passwordField, repeatField } from "../shared/password-fields.js";
-import { word } from "../shared/i18n.js";
 
 const USUAL_LENGTH = /\{(\d+),(\d+)\}/;
 const USUAL_CHARACTERS = /\[a-zA-Z0-9_\]/;
 const LONGEST_GAMERTAG = 16;
 
+/** @typedef {import("./draft.js").Draft} Draft */
+
+/** @type {Step} */
 export const nameStep = {
   id: "name",
   owns: ["username", "password", "platform"],
-  isAsked: () => true,
+  isRequired: () => true,
 
-  async draw(flow) {
+  async render(flow) {
     const { config, draft } = flow;
     const platform = config.bedrock.enabled ? platformChoice(draft) : null;
-    const name = platform === null ? nameField(config, draft) : nameFieldOfEither(config, draft, platform);
+    const name = platform === null ? nameField(config, draft) : eitherNameField(config, draft, platform);
     const passwords = config.registration.password === "off" ? [] : passwordFields(config, draft, name);
     const form = flow.form({
-      fields: [platform, name, ...passwords].filter(Boolean),
-      send: async ({ username }) => {
+      fields: platform === null ? [name, ...passwords] : [platform, name, ...passwords],
+      send: async (values) => {
         const edition = platform?.value[0];
-        draft.keep({ username: username.trim(), platform: edition });
-        await refuseTaken(flow.api, edition === "bedrock" ? inGame(username.trim(), config.bedrock) : username.trim());
+        const username = values.username.trim();
+        draft.update({ username, platform: edition });
+        await refuseTaken(flow.api, edition === "bedrock" ? floodgateName(username, config.bedrock) : username);
       },
     });
     return { form };
   },
 };
 
+/** @param {Draft} draft */
 function platformChoice(draft) {
-  const options = ["java", "bedrock"].map((value) => ({ value, text: word(`platform_${value}`) }));
-  return new Choice("platform", word("platform"), options, { chosen: [draft.get("platform") ?? "java"].flat() });
+  const options = ["java", "bedrock"].map((value) => ({ value, text: t(`platform_${value}`) }));
+  return new Choice("platform", t("platform"), options, { chosen: [draft.get("platform") ?? "java"].flat() });
 }
 
-function nameField({ usernameRegex }, draft, others = {}) {
-  return new Field("username", word("name"), {
+/**
+ * @param {Config} config
+ * @param {Draft} draft
+ * @param {import("../shared/form.js").FieldOptions} options
+ */
+function nameField({ usernameRegex }, draft, options = {}) {
+  return new Field("username", t("name"), {
     autocomplete: "username",
     value: draft.get("username") ?? "",
     hint: nameHint(usernameRegex),
-    check: (value) => (matches(value.trim(), usernameRegex) ? "" : word("name_wrong")),
-    ...others,
+    check: (value) => (matches(value.trim(), usernameRegex) ? "" : t("name_wrong")),
+    ...options,
   });
 }
 
-/** What is told and checked follows the choice of the edition. */
-function nameFieldOfEither(config, draft, platform) {
+/**
+ * Make the field for hosts of both editions: its hint and check follow the chosen edition.
+ *
+ * @param {Config} config
+ * @param {Draft} draft
+ * @param {Choice} platform
+ */
+function eitherNameField(config, draft, platform) {
   const { bedrock, usernameRegex } = config;
   const isBedrock = () => platform.value[0] === "bedrock";
-  const isFine = (value) => (isBedrock() ? matches(inGame(value, bedrock), bedrock.usernameRegex) : matches(value, usernameRegex));
+  const isValid = (/** @type {string} */ value) =>
+    isBedrock() ? matches(floodgateName(value, bedrock), bedrock.usernameRegex ?? "") : matches(value, usernameRegex);
   const name = nameField(config, draft, {
     hint: (value) => (isBedrock() ? gamertagHint(value.trim(), bedrock) : nameHint(usernameRegex)),
-    check: (value) => (isFine(value.trim()) ? "" : word("name_wrong")),
+    check: (value) => (isValid(value.trim()) ? "" : t("name_wrong")),
   });
-  platform.element.addEventListener("change", () => name.follow());
+  platform.element.addEventListener("change", () => name.refresh());
   return name;
 }
 
-/** What Floodgate calls a player of the Bedrock edition; the API does the same with what it is sent. */
-function inGame(gamertag, { prefix }) {
+/**
+ * Return Floodgate's name for a player of the Bedrock edition; the API does the same with the name it receives.
+ *
+ * @param {string} gamertag
+ * @param {Config["bedrock"]} bedrock
+ */
+export function floodgateName(gamertag, bedrock) {
+  const prefix = bedrock.prefix ?? "";
   const name = (gamertag.startsWith(prefix) ? gamertag.slice(prefix.length) : gamertag).replaceAll(" ", "_");
   return name.length > LONGEST_GAMERTAG ? prefix + name : (prefix + name).slice(0, LONGEST_GAMERTAG);
 }
 
+/**
+ * @param {string} value
+ * @param {Config["bedrock"]} bedrock
+ */
 function gamertagHint(value, bedrock) {
-  const hint = word("name_gamertag");
-  return value ? `${hint}\n${word("name_on_server", { name: inGame(value, bedrock) })}` : hint;
+  const hint = t("name_gamertag");
+  return value ? `${hint}\n${t("name_on_server", { name: floodgateName(value, bedrock) })}` : hint;
 }
 
-/** The usual patterns in words. */
+/**
+ * Put the usual patterns into words.
+ *
+ * @param {string} pattern
+ */
 function nameHint(pattern) {
   const length = USUAL_LENGTH.exec(pattern);
   if (length === null || !USUAL_CHARACTERS.test(pattern)) {
-    return word("name_pattern", { pattern });
+    return t("name_pattern", { pattern });
   }
-  return word("name_usual", { minLength: length[1], maxLength: length[2] });
+  return t("name_usual", { minLength: length[1], maxLength: length[2] });
 }
 
+/**
+ * @param {Config} config
+ * @param {Draft} draft
+ * @param {Field} name
+ */
 function passwordFields(config, draft, name) {
   const isOptional = config.registration.password === "optional";
-  const password = passwordField("password", word("password"), config, {
+  const password = passwordField("password", t("password"), config, {
     isOptional,
     value: draft.get("password") ?? "",
-    also: (value) => (value.toLowerCase() === name.value.trim().toLowerCase() ? word("password_is_name") : ""),
-    note: isOptional ? word("password_later") : "",
+    also: (value) => (value.toLowerCase() === name.value.trim().toLowerCase() ? t("password_is_name") : ""),
+    note: isOptional ? t("password_later") : "",
   });
   const repeat = repeatField(password);
   repeat.input.value = draft.get("password") ?? "";
   return [password, repeat];
 }
 
-/** A name somebody has is told now, and not after all the other steps. */
+/**
+ * Refuse a taken name now, and not after all the other steps.
+ *
+ * @param {import("../shared/api.js").Api} api
+ * @param {string} username
+ */
 async function refuseTaken(api, username) {
   const { data } = await api.get("user/status", { username });
   if (data.registered && data.status !== "rejected") {
-    throw new Refusal(409, { code: "username_taken", field: "username", message: word("name_taken") });
+    throw new Refusal(409, { code: "username_taken", field: "username", message: t("name_taken") });
   }
 }

@@ -1,19 +1,20 @@
-// The host's questions. The answers are judged at once; a result that passed is shown at the registration.
+// The host's questions. The answers are evaluated at once; a passing result is presented when registering.
 
+import { Refusal } from "../shared/api.js";
 import { make } from "../shared/dom.js";
 import { Choice, Field } from "../shared/form.js";
-import { Refusal } from "../shared/api.js";
+import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
-import { word } from "../shared/i18n.js";
 
+/** @type {Step} */
 export const questionnaireStep = {
   id: "questionnaire",
   owns: ["questionnaire", "answers"],
-  isAsked: (config) => config.questionnaire.enabled,
+  isRequired: (config) => config.questionnaire.enabled,
 
-  async draw(flow) {
+  async render(flow) {
     if (flow.draft.get("questionnaire")) {
-      return { form: flow.form({ fields: [] }), above: make("p", {}, word("questionnaire_passed")) };
+      return { form: flow.form({ fields: [] }), above: make("p", {}, t("questionnaire_passed")) };
     }
     const { data } = await flow.api.get("questionnaire/config");
     const fields = data.questions.map((question) => fieldFor(question, flow.draft));
@@ -21,8 +22,8 @@ export const questionnaireStep = {
       fields,
       send: (values) => submit(flow, data.questions, values),
       onRefusal: (refusal) => {
-        const field = fields.find(({ name }) => name === fieldName(refusal.facts.questionId));
-        field?.complain(refusal.message);
+        const field = fields.find(({ name }) => name === fieldName(refusal.body.questionId));
+        field?.showError(refusal.message);
         field?.focus();
         return Boolean(field);
       },
@@ -31,10 +32,15 @@ export const questionnaireStep = {
   },
 };
 
+/** @param {number | undefined} id */
 function fieldName(id) {
   return `question-${id}`;
 }
 
+/**
+ * @param {Question} question
+ * @param {import("./draft.js").Draft} draft
+ */
 function fieldFor({ id, question, type, required, input, options }, draft) {
   const name = fieldName(id);
   if (type === "text") {
@@ -49,7 +55,8 @@ function fieldFor({ id, question, type, required, input, options }, draft) {
   }
   const isMultiple = type === "multiple_choice";
   const hint = isMultiple ? selectionsHint(input) : "";
-  return new Choice(name, question, options.map((option) => ({ value: option.id, text: option.text })), {
+  const choices = (options ?? []).map((option) => ({ value: option.id, text: option.text }));
+  return new Choice(name, question, choices, {
     isMultiple,
     isOptional: !required,
     chosen: draft.get(name) ?? [],
@@ -58,30 +65,42 @@ function fieldFor({ id, question, type, required, input, options }, draft) {
   });
 }
 
-function isWithin(count, least = 0, most = Infinity) {
+/** @param {number} count */
+function isWithin(count, least = 0, most = Number.POSITIVE_INFINITY) {
   return count >= least && count <= most;
 }
 
+/**
+ * @param {string} value
+ * @param {Question["input"]} input
+ */
 function lengthHint(value, { minLength = 0, maxLength }) {
-  return maxLength === undefined ? "" : word("answer_length", { minLength, maxLength, typed: value.length });
+  return maxLength === undefined ? "" : t("answer_length", { minLength, maxLength, typed: value.length });
 }
 
+/** @param {Question["input"]} input */
 function selectionsHint({ minSelections = 0, maxSelections }) {
-  return maxSelections === undefined ? "" : word("answer_selections", { minSelections, maxSelections });
+  return maxSelections === undefined ? "" : t("answer_selections", { minSelections, maxSelections });
 }
 
+/**
+ * @param {import("./flow.js").Flow} flow
+ * @param {Question[]} questions
+ * @param {Record<string, string | string[]>} values
+ */
 async function submit(flow, questions, values) {
+  /** @type {PostBody<"questionnaire/submit">["answers"]} */
   const answers = {};
   for (const { id, type } of questions) {
-    const value = values[fieldName(id)];
+    const value = /** @type {any} */ (values[fieldName(id)]);
     if (value.length) {
       answers[id] = type === "text" ? { type, textAnswer: value } : { type, selectedOptionIds: value };
     }
   }
-  const result = await flow.api.post("questionnaire/submit", { answers });
-  if (!result.passed) {
-    throw new Refusal(200, { code: "questionnaire_failed", message: result.message });
+  const { passed, token, message = "" } = await flow.api.post("questionnaire/submit", { answers });
+  if (!passed) {
+    throw new Refusal(200, { code: "questionnaire_failed", message });
   }
-  flow.draft.keep({ questionnaire: { token: result.token } });
-  notice.say(result.message, "good");
+  flow.draft.update({ questionnaire: { token } });
+  notice.show(message, "good");
 }

@@ -1,26 +1,39 @@
-// What happens next.
+// The last page of the registration: what happens next.
 
 import { link, make } from "../shared/dom.js";
-import { turnTo } from "../shared/page.js";
+import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
-import { word } from "../shared/i18n.js";
+import { showSection } from "../shared/page.js";
 
-/** `reply`: of the registration. */
+/**
+ * @param {PostReply<"register">} reply
+ * @param {Config} config
+ * @param {{ hasPassword: boolean }} options
+ */
 export function showResult({ status, message, username, email }, config, { hasPassword }) {
   notice.clear();
   const isApproved = status === "approved";
   const address = config.gameAddress;
-  const told = [
-    !isApproved && word("next_review", { email }),
-    !hasPassword && config.registration.password !== "off" && word("next_password", { email }),
-    !isApproved && word(address ? "next_join_then" : "next_join_then_somewhere", { address }),
-    isApproved && word(address ? "next_join" : "next_join_somewhere", { address, username }),
+  const next = [
+    !isApproved && t("next_review", { email }),
+    !hasPassword && config.registration.password !== "off" && t("next_password", { email }),
+    !isApproved && t(address ? "next_join_then" : "next_join_then_somewhere", { address }),
+    isApproved && t(address ? "next_join" : "next_join_somewhere", { address, username }),
   ].filter(Boolean);
-  turnTo(
-    word(isApproved ? "done_approved" : "done_pending"),
+  showSection(
+    t(isApproved ? "done_approved" : "done_pending"),
     make("p", { class: "notice", "data-kind": "good" }, message),
-    make("h3", {}, word("next_title")),
-    make("ol", {}, told.map((text) => make("li", {}, text))),
-    make("p", { class: "buttons" }, link("account", word("to_account"), { class: "button" }), link("server", word("to_server"), { class: "button quiet" })),
+    make("h3", {}, t("next_title")),
+    make(
+      "ol",
+      {},
+      next.map((text) => make("li", {}, text)),
+    ),
+    make(
+      "p",
+      { class: "buttons" },
+      link("account", t("to_account"), { class: "button" }),
+      link("server", t("to_server"), { class: "button quiet" }),
+    ),
   );
 }

@@ -1,54 +1,84 @@
-// The API as a page uses it. Every call comes back with the reply, or throws a Refusal that can be shown as it is.
+// A client of the API. Every call returns the reply, or throws a Refusal whose message can be shown as it is.
 
-import { language, word } from "./i18n.js";
+import { language, t } from "./i18n.js";
 
-const LONGEST_WAIT = 30_000; // milliseconds; a phone in a tunnel never hears that the connection is gone
+const TIMEOUT = 30_000; // milliseconds; a phone in a tunnel is never told that the connection is gone
 
-/** Why something was not done. `message` is for people; `field` names what is to be changed, if there is such a thing. */
+/** A request that was not carried out. `message` is for people; `field` names the field of the request it is about. */
 export class Refusal extends Error {
-  /** `body`: what the API said; `{}` if it was not the API that answered. */
+  /**
+   * @param {number} status of the response; 0: no server answered
+   * @param {RefusalBody} body `{}` if it was not the API that answered
+   * @param {number | null} retryAfter seconds
+   */
   constructor(status, body, retryAfter = null) {
-    super(body.message ?? word("unreachable"));
-    this.status = status; // 0: nobody answered
+    super(body.message ?? t("unreachable"));
+    this.status = status;
     this.code = body.code ?? "unreachable";
     this.field = body.field ?? null;
-    this.facts = body;
-    this.retryAfter = retryAfter; // seconds, or null
+    this.body = body;
+    this.retryAfter = retryAfter;
   }
 
-  /** Whether the access token that was sent is no longer good. */
+  /** Whether the access token that was sent is no longer valid. */
   get isLoggedOut() {
     return this.code === "unauthorized";
   }
 }
 
 export class Api {
-  /** `session`: whose token is sent, or null; `onLoggedOut()` is told when it turns out to be no longer good. */
+  /**
+   * @param {import("./session.js").Session | null} session whose access token is sent
+   * @param {(refusal: Refusal) => unknown} onLoggedOut called when the token turns out to be no longer valid
+   */
   constructor(session = null, onLoggedOut = () => {}) {
     this.session = session;
     this.onLoggedOut = onLoggedOut;
   }
 
-  /** `path`: "user/status"; values in `query` that are null or "" are left out. */
+  /**
+   * Send a GET request.
+   *
+   * @template {keyof GetRoutes} Path
+   * @param {Path} path for example "user/status"
+   * @param {Query} query values that are null or "" are left out
+   * @param {RequestInit} options
+   * @returns {Promise<GetReply<Path>>}
+   */
   get(path, query = {}, options = {}) {
-    const given = Object.entries({ ...query, language }).filter(([, value]) => value !== null && value !== "");
-    return this.ask(`api/${path}?${new URLSearchParams(given)}`, options);
+    return this.request(`api/${path}?${queryString({ ...query, language })}`, options);
   }
 
-  post(path, body = {}) {
-    return this.ask(`api/${path}`, {
+  /**
+   * Send a POST request with a JSON body.
+   *
+   * @template {keyof PostRoutes} Path
+   * @param {Path} path
+   * @param {PostBody<Path>} body
+   * @param {RequestInit} options
+   * @returns {Promise<PostReply<Path>>}
+   */
+  post(path, body, options = {}) {
+    return this.request(`api/${path}`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ ...body, language }),
+      ...options,
     });
   }
 
-  async ask(address, { headers = {}, ...options }) {
+  /**
+   * @param {string} address
+   * @param {RequestInit} options
+   * @returns {Promise<any>}
+   */
+  async request(address, { headers = {}, ...options }) {
     const token = this.session?.current?.token;
-    let response, body;
+    let response;
+    let body;
     try {
-      const signal = AbortSignal.timeout(LONGEST_WAIT);
-      response = await fetch(address, { signal, headers: { ...headers, ...bearing(token) }, ...options });
+      const signal = AbortSignal.timeout(TIMEOUT);
+      response = await fetch(address, { signal, headers: { ...headers, ...authorization(token) }, ...options });
       body = await response.json();
     } catch {
       body = {}; // no network, or a proxy's own page
@@ -56,29 +86,63 @@ export class Api {
     if (response?.ok && body.success) {
       return body;
     }
-    throw this.refusal(response, body, token);
+    throw this.toRefusal(response, body, token);
   }
 
-  /** The body of a reply that goes on for as long as `signal` lets it. Throws what `fetch` throws, too. */
+  /**
+   * Return the body of a reply that goes on until `signal` aborts it. Also throws what `fetch` throws.
+   *
+   * @param {string} address
+   * @param {{ signal: AbortSignal, headers?: Record<string, string> }} options
+   * @returns {Promise<ReadableStream<Uint8Array<ArrayBuffer>>>}
+   */
   async stream(address, { signal, headers = {} }) {
     const token = this.session?.current?.token;
-    const response = await fetch(address, { signal, headers: { ...headers, ...bearing(token) } });
-    if (response.ok) {
+    const response = await fetch(address, { signal, headers: { ...headers, ...authorization(token) } });
+    if (response.ok && response.body !== null) {
       return response.body;
     }
-    throw this.refusal(response, await response.json().catch(() => ({})), token);
+    throw this.toRefusal(response, await response.json().catch(() => ({})), token);
   }
 
-  refusal(response, body, token) {
+  /**
+   * @param {Response | undefined} response
+   * @param {RefusalBody} body
+   * @param {string | undefined} token
+   */
+  toRefusal(response, body, token) {
     const refusal = new Refusal(response?.status ?? 0, body, Number(response?.headers.get("Retry-After")) || null);
     if (token && refusal.isLoggedOut) {
-      this.session.end();
+      this.session?.end();
       this.onLoggedOut(refusal);
     }
     return refusal;
   }
 }
 
-function bearing(token) {
+/**
+ * Return `error` if it is a Refusal, throw it if it is anything else: for `catch` blocks that show refusals.
+ *
+ * @param {unknown} error
+ * @returns {Refusal}
+ */
+export function asRefusal(error) {
+  if (error instanceof Refusal) {
+    return error;
+  }
+  throw error;
+}
+
+/** @param {Query} query */
+export function queryString(query) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return String(new URLSearchParams(given.map(([name, value]) => [name, String(value)])));
+}
+
+/**
+ * @param {string | undefined} token
+ * @returns {Record<string, string>}
+ */
+function authorization(token) {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }

@@ -1,26 +1,34 @@
-// The question in a picture, where the host asks one.
+// The captcha: a picture with a question, where the host requires one.
 
 import { button, make } from "./dom.js";
 import { Field } from "./form.js";
+import { t } from "./i18n.js";
 import { notice } from "./notice.js";
-import { word } from "./i18n.js";
 
-/** A Field with its picture. Fetch one with `renew()`; `token` names the challenge that the answer is for. */
+/** @typedef {"register" | "verify_send" | "login"} CaptchaUse */
+
+/** A field with its picture. Load one with `renew()`; `token` names the challenge that the answer is for. */
 export class CaptchaField extends Field {
+  /**
+   * @param {import("./api.js").Api} api
+   * @param {Config["captcha"]} captcha
+   */
   constructor(api, { type }) {
-    super("captchaAnswer", word("captcha_answer"), {
-      hint: word(type === "math" ? "captcha_hint_math" : "captcha_hint_text"),
+    super("captchaAnswer", t("captcha_answer"), {
+      hint: t(type === "math" ? "captcha_hint_math" : "captcha_hint_text"),
       inputmode: type === "math" ? "numeric" : "text",
       autocomplete: "off",
     });
     this.api = api;
+    /** @type {string | null} */
     this.token = null;
-    this.picture = make("img", { class: "captcha", alt: word("captcha_picture") });
+    this.picture = make("img", { class: "captcha", alt: t("captcha_picture") });
     this.element.prepend(this.picture);
-    this.element.append(button(word("captcha_other"), () => this.renew().catch((refusal) => notice.refuse(refusal)), "plain"));
+    const renew = () => this.renew().catch((refusal) => notice.showRefusal(refusal));
+    this.element.append(button(t("captcha_other"), renew, "plain"));
   }
 
-  /** Another picture. Throws a Refusal. */
+  /** Load another picture. Throws a Refusal. */
   async renew() {
     const { token, image } = await this.api.get("captcha/generate");
     this.token = token;
@@ -28,24 +36,33 @@ export class CaptchaField extends Field {
     this.value = "";
   }
 
-  /** What requests send. */
+  /** The fields of a request that answer the captcha. */
   get proof() {
     return { captchaToken: this.token, captchaAnswer: this.value };
   }
 }
 
-/** Whether the host asks for one there: "register", "verify_send" or "login". */
-export function isAskedFor(use, config) {
+/**
+ * Return whether the host requires a captcha for this use.
+ *
+ * @param {CaptchaUse} use
+ * @param {Config} config
+ */
+export function requiresCaptcha(use, config) {
   return config.captcha.requiredFor.includes(use);
 }
 
 /**
- * The captcha of a form that sends one request, and spends the answer with it; null where none is asked for.
+ * Return the captcha of a form whose one request spends the answer, or null where none is required.
  *
- * Put `onRefusal` before the form's own.
+ * Call `renewAfter` in the form's `onRefusal`.
+ *
+ * @param {CaptchaUse} use
+ * @param {import("./api.js").Api} api
+ * @param {Config} config
  */
 export async function captchaFor(use, api, config) {
-  if (!isAskedFor(use, config)) {
+  if (!requiresCaptcha(use, config)) {
     return null;
   }
   const field = new CaptchaField(api, config.captcha);
@@ -53,12 +70,17 @@ export async function captchaFor(use, api, config) {
   return field;
 }
 
-/** After a refusal a new picture is needed; the message stays. */
+/**
+ * Load a new picture after a refusal, keeping the message.
+ *
+ * @param {import("./api.js").Refusal} refusal
+ * @param {CaptchaField | null} captcha
+ */
 export async function renewAfter(refusal, captcha) {
   if (captcha !== null && refusal.status !== 0) {
     await captcha.renew().catch(() => {}); // the button for another picture is still there
     if (refusal.field === captcha.name) {
-      captcha.complain(refusal.message);
+      captcha.showError(refusal.message);
     }
   }
 }

@@ -1,50 +1,72 @@
-// Linking a chat account: the platform's address, and noticing from here when somebody has been there.
+// Linking a chat account: the platform's address, and polling until the user has been there.
 
-const ASK_AGAIN = 3000; // milliseconds
+const POLL_INTERVAL = 3000; // milliseconds
 
+/** @type {Record<string, string>} */
 const NAMES = { discord: "Discord" };
 
-export function nameOfPlatform({ chat }) {
-  return NAMES[chat.platform] ?? chat.platform;
+/** @param {Config} config */
+export function platformName({ chat }) {
+  return NAMES[chat.platform ?? ""] ?? chat.platform;
 }
 
-/** `{authUrl, linkToken}`. The link can be finished in this browser alone. */
-export function begin(api, username) {
+/**
+ * Start linking; returns `{authUrl, linkToken}`. Only this browser can finish the link.
+ *
+ * @param {import("./api.js").Api} api
+ * @param {string} username
+ */
+export function startLinking(api, username) {
   return api.get("chat/auth", { username });
 }
 
-/** The name of the account that the token's link brought, null while there is none. */
-export async function ask(api, username, linkToken = null) {
+/**
+ * Return the name of the linked account, or null while there is none.
+ *
+ * @param {import("./api.js").Api} api
+ * @param {string} username
+ * @param {string | null} linkToken
+ */
+export async function findLinkedAccount(api, username, linkToken = null) {
+  /** @type {Record<string, string>} */
   const headers = linkToken ? { "X-Link-Token": linkToken } : {};
   const { linked, user } = await api.get("chat/status", { username }, { headers });
   return linked && user ? (user.globalName ?? user.username) : null;
 }
 
-/** Ask again and again while `element` is on the page and somebody looks at it; `onLinked(account)` ends it. */
-export function follow(api, username, linkToken, element, onLinked) {
-  let isAsking = false;
-  const look = async () => {
+/**
+ * Poll while `element` is on the page and the page is visible, until an account is linked.
+ *
+ * @param {import("./api.js").Api} api
+ * @param {string} username
+ * @param {string | null} linkToken
+ * @param {Element} element
+ * @param {(account: string) => unknown} onLinked
+ */
+export function pollForAccount(api, username, linkToken, element, onLinked) {
+  let isPolling = false;
+  const poll = async () => {
     if (!element.isConnected) {
       stop();
       return;
     }
-    if (isAsking || document.hidden) {
+    if (isPolling || document.hidden) {
       return;
     }
-    isAsking = true;
-    const account = await ask(api, username, linkToken).catch(() => null); // the next look may succeed
-    isAsking = false;
+    isPolling = true;
+    const account = await findLinkedAccount(api, username, linkToken).catch(() => null); // the next poll may succeed
+    isPolling = false;
     if (account !== null && element.isConnected) {
       stop();
       onLinked(account);
     }
   };
-  const timer = setInterval(look, ASK_AGAIN);
+  const timer = setInterval(poll, POLL_INTERVAL);
   const stop = () => {
     clearInterval(timer);
-    removeEventListener("focus", look);
-    document.removeEventListener("visibilitychange", look);
+    removeEventListener("focus", poll);
+    document.removeEventListener("visibilitychange", poll);
   };
-  addEventListener("focus", look);
-  document.addEventListener("visibilitychange", look);
+  addEventListener("focus", poll);
+  document.addEventListener("visibilitychange", poll);
 }

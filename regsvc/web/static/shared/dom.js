@@ -1,10 +1,16 @@
-// Elements of the page. What they are given is text and never markup, so nothing can be injected through it.
+// Elements of the page. Strings always become text and never markup, so nothing can be injected through them.
 
 /**
- * An element: `make("p", { class: "hint" }, "Hello ", make("b", {}, name))`.
+ * Make an element: `make("p", { class: "hint" }, "Hello ", make("b", {}, name))`.
  *
- * Attributes: true sets it empty; false, null and undefined leave it out; a function under `onclick` and the like
- * listens. Children: text, elements, lists of them; null and false are left out.
+ * Attributes: true sets an empty one; false, null and undefined leave it out; a function under `onclick` and the like
+ * becomes a listener. Children: text, elements and lists of them; null, undefined and false are left out.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Attributes} attributes
+ * @param {Child[]} children
+ * @returns {HTMLElementTagNameMap[Tag]}
  */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -14,32 +20,81 @@ export function make(tag, attributes = {}, ...children) {
     } else if (value === true) {
       element.setAttribute(name, "");
     } else if (value !== false && value !== null && value !== undefined) {
-      element.setAttribute(name, value);
+      element.setAttribute(name, String(value));
     }
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...flatten(children).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 
-/** Put these in the place of everything that is in the element. */
-export function fillWith(element, ...children) {
-  element.replaceChildren(...children.flat(Infinity).filter(Boolean));
+/**
+ * Replace everything in an element; falsy children are left out.
+ *
+ * @param {Element} element
+ * @param {Child[]} children
+ */
+export function replaceContent(element, ...children) {
+  element.replaceChildren(...flatten(children).filter(Boolean));
 }
 
-/** A link within our pages; `href` relative to them, as a proxy may show us below a path of its own. */
+/**
+ * Return the element with this id, which the page's template always has.
+ *
+ * @param {string} id
+ * @returns {HTMLElement}
+ */
+export function byId(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+/**
+ * Make a link within our pages; `href` is relative, as a proxy may serve us below a path of its own.
+ *
+ * @param {string} href
+ * @param {Child} text
+ * @param {Attributes} attributes
+ */
 export function link(href, text, attributes = {}) {
   return make("a", { href, ...attributes }, text);
 }
 
-/** A button that does something; `kind`: "" (the main one), "quiet" or "danger". */
+/**
+ * Make a button; `kind`: "" (the main one), "quiet", "plain" or "danger".
+ *
+ * @param {string} text
+ * @param {(event: Event) => unknown} onclick
+ */
 export function button(text, onclick, kind = "quiet") {
   return make("button", { type: "button", class: kind || null, onclick }, text);
 }
 
+/**
+ * Make a list of names and values; entries whose value is null, undefined or "" are left out.
+ *
+ * @param {Array<[string, Child]>} entries
+ */
+export function definitionList(entries) {
+  const given = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const rows = given.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
+  return make("dl", {}, rows);
+}
+
 let lastId = 0;
 
-/** An id nobody else has on this page; labels and descriptions point at it. */
-export function freshId(name) {
+/**
+ * Return an id that is unique on this page; labels and descriptions refer to it.
+ *
+ * @param {string} name
+ */
+export function uniqueId(name) {
   lastId += 1;
   return `${name}-${lastId}`;
+}
+
+/**
+ * @param {Child[]} children
+ * @returns {any[]}
+ */
+function flatten(children) {
+  return /** @type {any[]} */ (children).flat(Number.POSITIVE_INFINITY);
 }

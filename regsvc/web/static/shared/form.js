@@ -1,42 +1,53 @@
-// Fields and forms: a label, a hint, what is wrong, and a button that says when it is busy.
+// Fields and forms: a label, a hint, an error message, and a button that shows when it is busy.
 
-import { freshId, make } from "./dom.js";
-import { Refusal } from "./api.js";
+import { asRefusal } from "./api.js";
+import { make, uniqueId } from "./dom.js";
+import { t } from "./i18n.js";
 import { notice } from "./notice.js";
-import { word } from "./i18n.js";
 
 /**
- * One field with its label, a hint below it, and a place for what is wrong with it.
- *
- * `name` is the API's (refusals name it). `input`: attributes of the input element; `type: "textarea"` makes a large one.
- * `hint`: text, or a function from the value to text, for a hint that follows what is typed.
- * `check`: from the value to what is wrong with it, or "" (the API checks everything once more).
+ * @typedef {object} FieldOptions
+ * @property {string | ((value: string) => string)} [hint] a text, or a function of the value
+ * @property {(value: string) => string} [check] returns the error in a value, or ""; the API checks everything again
+ * @property {string} [value]
+ * @property {boolean} [isOptional]
  */
+
+/** One field with its label, a hint below it, and a place for its error message. */
 export class Field {
-  constructor(name, label, { hint = "", check = () => "", value = "", isOptional = false, ...input } = {}) {
-    const id = freshId(name);
+  /**
+   * @param {string} name as in the API, whose refusals refer to it
+   * @param {string} label
+   * @param {FieldOptions & Attributes} options others are attributes of the input; `type: "textarea"` makes a large one
+   */
+  constructor(name, label, { hint = "", check = () => "", value = "", isOptional = false, ...attributes } = {}) {
+    const id = uniqueId(name);
     this.name = name;
     this.check = check;
     this.isOptional = isOptional;
     this.hint = make("p", { id: `${id}-hint`, class: "hint" });
     this.error = make("p", { id: `${id}-error`, class: "error" });
-    const { type = "text", ...others } = input;
-    const described = { id, "aria-describedby": `${id}-error ${id}-hint`, "aria-required": isOptional ? null : "true" };
+    const { type = "text", ...others } = attributes;
+    const described = {
+      id,
+      "aria-describedby": `${id}-error ${id}-hint`,
+      "aria-required": isOptional ? null : "true",
+    };
     this.input =
       type === "textarea"
         ? make("textarea", { ...described, rows: 4, ...others })
         : make("input", { ...described, type, autocapitalize: "none", spellcheck: "false", ...others });
     this.input.value = value;
-    this.label = make("label", { for: id }, label, isOptional && make("span", { class: "optional" }, ` ${word("optional")}`));
+    this.label = make("label", { for: id }, label, isOptional && optionalMark());
     this.element = make("div", { class: "field" }, this.label, this.input, this.error, this.hint);
     this.hintFor = typeof hint === "function" ? hint : () => hint;
-    this.input.addEventListener("input", () => this.follow());
-    this.follow();
+    this.input.addEventListener("input", () => this.refresh());
+    this.refresh();
   }
 
-  /** Something that its hint or its check depends on has changed. */
-  follow() {
-    this.complain("");
+  /** Update the hint and drop the error: the value, or something that the hint or the check depends on, has changed. */
+  refresh() {
+    this.showError("");
     this.hint.textContent = this.hintFor(this.value);
   }
 
@@ -49,12 +60,16 @@ export class Field {
     this.input.dispatchEvent(new Event("input"));
   }
 
-  /** What is wrong, in words; "" for nothing. */
-  fault() {
-    return !this.value && !this.isOptional ? word("missing") : this.value ? this.check(this.value) : "";
+  /** Return what is wrong with the value; "" if nothing is. */
+  validate() {
+    if (!this.value) {
+      return this.isOptional ? "" : t("missing");
+    }
+    return this.check(this.value);
   }
 
-  complain(text) {
+  /** @param {string} text "" to remove the message */
+  showError(text) {
     this.error.textContent = text;
     if (text) {
       this.input.setAttribute("aria-invalid", "true");
@@ -68,10 +83,22 @@ export class Field {
   }
 }
 
-/** A group of radio buttons or checkboxes. `options`: `[{value, text}]`; `value` is a list of the chosen ones. */
+/** A group of radio buttons or checkboxes; its value is the list of the chosen values. */
 export class Choice {
-  constructor(name, label, options, { isMultiple = false, chosen = [], hint = "", check = () => "", isOptional = false } = {}) {
-    const id = freshId(name);
+  /**
+   * @param {string} name
+   * @param {string} label
+   * @param {Array<{ value: any, text: string }>} options
+   * @param {{ isMultiple?: boolean, chosen?: any[], hint?: string, check?: (value: any[]) => string,
+   *   isOptional?: boolean }} settings
+   */
+  constructor(
+    name,
+    label,
+    options,
+    { isMultiple = false, chosen = [], hint = "", check = () => "", isOptional = false } = {},
+  ) {
+    const id = uniqueId(name);
     this.name = name;
     this.check = check;
     this.isOptional = isOptional;
@@ -83,8 +110,8 @@ export class Choice {
     this.error = make("p", { id: `${id}-error`, class: "error" });
     this.element = make(
       "fieldset",
-      { class: "field", "aria-describedby": `${id}-error`, onchange: () => this.complain("") },
-      make("legend", {}, label, isOptional && make("span", { class: "optional" }, ` ${word("optional")}`)),
+      { class: "field", "aria-describedby": `${id}-error`, onchange: () => this.showError("") },
+      make("legend", {}, label, isOptional && optionalMark()),
       hint && make("p", { class: "hint" }, hint),
       this.inputs.map(({ element }) => element),
       this.error,
@@ -95,11 +122,16 @@ export class Choice {
     return this.inputs.filter(({ input }) => input.checked).map(({ value }) => value);
   }
 
-  fault() {
-    return !this.value.length && !this.isOptional ? word("choose") : this.value.length ? this.check(this.value) : "";
+  /** Return what is wrong with the choice; "" if nothing is. */
+  validate() {
+    if (this.value.length === 0) {
+      return this.isOptional ? "" : t("choose");
+    }
+    return this.check(this.value);
   }
 
-  complain(text) {
+  /** @param {string} text */
+  showError(text) {
     this.error.textContent = text;
   }
 
@@ -109,79 +141,94 @@ export class Choice {
 }
 
 /**
- * A form of fields. `send(values)` does it; a Refusal it throws is shown at its field, or else above the form, and
- * everything typed stays. `others`: elements between the fields and the button. `aliases`: our names of fields that
- * refusals call otherwise.
+ * @typedef {object} FormOptions
+ * @property {Array<Field | Choice>} fields
+ * @property {string} submit the label of the button
+ * @property {(values: Record<string, any>) => unknown} send what it throws as a Refusal is shown at its field, or else
+ *   above the form; everything typed stays
+ * @property {Child[]} [others] elements between the fields and the button
+ * @property {string | null} [kind] of the button
+ * @property {(refusal: import("./api.js").Refusal) => boolean} [onRefusal] returns whether it has handled the refusal
  */
+
 export class Form {
-  constructor({ fields, submit, send, others = [], aliases = {}, kind = null, onRefusal = () => false }) {
+  /** @param {FormOptions} options */
+  constructor({ fields, submit, send, others = [], kind = null, onRefusal = () => false }) {
     this.fields = fields;
-    this.aliases = aliases;
     this.send = send;
     this.onRefusal = onRefusal;
     this.isBusy = false;
     this.submit = make("button", { class: kind }, submit);
     const elements = fields.map((field) => field.element);
-    this.element = make("form", { novalidate: true, onsubmit: (event) => this.follow(event) }, elements, others, this.submit);
+    const onsubmit = (/** @type {Event} */ event) => this.handleSubmit(event);
+    this.element = make("form", { novalidate: true, onsubmit }, elements, others, this.submit);
   }
 
+  /** @returns {Record<string, any>} */
   get values() {
     return Object.fromEntries(this.fields.map((field) => [field.name, field.value]));
   }
 
-  async follow(event) {
+  /** @param {Event} event */
+  async handleSubmit(event) {
     event.preventDefault();
-    if (this.isBusy || !this.isInOrder()) {
+    if (this.isBusy || !this.validate()) {
       return;
     }
-    this.busy(true);
-    notice.say(word("sending"));
+    this.setBusy(true);
+    notice.show(t("sending"));
     try {
       await this.send(this.values);
-      notice.forget(word("sending"));
-    } catch (refusal) {
-      if (!(refusal instanceof Refusal)) {
-        throw refusal;
-      }
+      notice.clearIf(t("sending"));
+    } catch (error) {
+      const refusal = asRefusal(error);
       if (refusal.isLoggedOut) {
-        return; // the page has turned to its login
+        return; // the page shows its login
       }
       notice.clear();
       if (!this.onRefusal(refusal)) {
-        this.object(refusal);
+        this.showRefusal(refusal);
       }
     } finally {
-      this.busy(false);
+      this.setBusy(false);
     }
   }
 
-  /** Every fault is told at its field, and the first one is gone to. */
-  isInOrder() {
-    const faulty = this.fields.filter((field) => {
-      const fault = field.fault();
-      field.complain(fault);
-      return fault;
+  /** Show every error at its field and move the focus to the first; return whether there was none. */
+  validate() {
+    const invalid = this.fields.filter((field) => {
+      const error = field.validate();
+      field.showError(error);
+      return error;
     });
-    faulty[0]?.focus();
-    return !faulty.length;
+    invalid[0]?.focus();
+    return invalid.length === 0;
   }
 
-  /** Show a refusal where it can be mended. */
-  object(refusal) {
-    const name = this.aliases[refusal.field] ?? refusal.field;
-    const field = this.fields.find((candidate) => candidate.name === name);
+  /**
+   * Show a refusal at the field it is about, or else above the form.
+   *
+   * @param {import("./api.js").Refusal} refusal
+   */
+  showRefusal(refusal) {
+    const field = this.fields.find(({ name }) => name === refusal.field);
     if (field) {
-      field.complain(refusal.message);
+      field.showError(refusal.message);
       field.focus();
     } else {
-      notice.refuse(refusal);
+      notice.showRefusal(refusal);
     }
   }
 
-  busy(isBusy) {
+  /** @param {boolean} isBusy */
+  setBusy(isBusy) {
     this.isBusy = isBusy;
     // not disabled: that would take the focus away
-    this.submit.setAttribute("aria-disabled", isBusy);
-    this.element.setAttribute("aria-busy", isBusy);
+    this.submit.setAttribute("aria-disabled", String(isBusy));
+    this.element.setAttribute("aria-busy", String(isBusy));
   }
+}
+
+function optionalMark() {
+  return make("span", { class: "optional" }, ` ${t("optional")}`);
 }

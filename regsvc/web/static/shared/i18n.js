@@ -1,75 +1,95 @@
-// The words of this page, in the language it was served in. The server chooses it: the visitor's choice (a cookie), the
-// browser's wish, or the host's.
+// The texts of this page, in the language it was served in. The server chooses it: the visitor's choice (a cookie), the
+// browser's preference, or the host's default.
 
-const words = JSON.parse(document.body.dataset.words);
-const CHOICE = "companion_language";
+/** @type {Record<string, string>} */
+const texts = JSON.parse(document.body.dataset.texts ?? "{}");
+const COOKIE = "companion_language";
 const A_YEAR = 365 * 24 * 3600; // seconds
 
 const language = document.documentElement.lang;
-const languages = document.body.dataset.languages.split(" ");
+const languages = (document.body.dataset.languages ?? "").split(" ");
 
-/** The words for a key of `[page.<name>]` or `[page.common]`, each `{name}` replaced by its fact. */
-function word(key, facts = {}) {
-  const text = words[key];
+/** Sent to the window before the page reloads in another language: time to save what is only in memory. */
+const LANGUAGE_SWITCH = "languageswitch";
+
+/**
+ * Return the text for a key of `[page.<name>]` or `[page.common]`, with each `{name}` replaced by its value.
+ *
+ * @param {string} key
+ * @param {Record<string, unknown>} values
+ */
+function t(key, values = {}) {
+  const text = texts[key];
   if (text === undefined) {
-    throw new Error(`no words for ${key}`);
+    throw new Error(`no text for ${key}`);
   }
-  return fill(text, facts);
+  return text.replace(/\{(\w+)\}/g, (placeholder, name) => String(values[name] ?? placeholder));
 }
 
-/** Whether there are words for a key that is made of what the API said, such as `status_${status}`. */
-function hasWord(key) {
-  return key in words;
+/**
+ * Return whether there is a text for a key that is made of a value from the API, such as `status_${status}`.
+ *
+ * @param {string} key
+ */
+function hasText(key) {
+  return key in texts;
 }
 
-function fill(text, facts) {
-  return text.replace(/\{(\w+)\}/g, (whole, name) => facts[name] ?? whole);
-}
-
-/** What a language calls itself: "中文". */
-function nameOf(tag) {
+/**
+ * Return a language's own name: "中文".
+ *
+ * @param {string} tag
+ * @returns {string}
+ */
+function languageName(tag) {
   try {
-    return new Intl.DisplayNames([tag], { type: "language" }).of(tag);
+    return new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
   } catch {
     return tag;
   }
 }
 
-/** Sent to the window before the page is shown again in another language: time to keep what is in memory alone. */
-const LANGUAGE_SWITCH = "languageswitch";
-
-/** Remember the choice for all our pages, and show this one again in it. */
+/**
+ * Remember the choice for all our pages, and reload this one in it.
+ *
+ * @param {string} tag
+ */
 function switchLanguage(tag) {
   remember(tag);
   dispatchEvent(new Event(LANGUAGE_SWITCH));
   location.reload();
 }
 
+/** @param {string} tag */
 function remember(tag) {
   const secure = location.protocol === "https:" ? "; secure" : "";
-  document.cookie = `${CHOICE}=${tag}; path=/; max-age=${A_YEAR}; samesite=lax${secure}`;
+  document.cookie = `${COOKIE}=${tag}; path=/; max-age=${A_YEAR}; samesite=lax${secure}`;
 }
 
-/** A link that names a language ("register?language=zh") has chosen for the other pages, too; and it can be switched. */
-function takeFromAddress() {
+/** Make the language of a link ("register?language=zh") the choice for all pages, and remove it from the address. */
+function rememberFromAddress() {
   const address = new URL(location.href);
   const named = address.searchParams.get("language");
   if (named !== null) {
     if (named.toLowerCase().startsWith(language)) {
-      remember(language); // and not what is spoken instead, where there are no words in it
+      remember(language); // unless the page fell back to another language
     }
     address.searchParams.delete("language");
     history.replaceState(history.state, "", address);
   }
 }
 
-takeFromAddress();
+rememberFromAddress();
 
-/** A moment (epoch milliseconds) as people here write it; "" for null. */
-function moment(milliseconds) {
+/**
+ * Format a time (epoch milliseconds) as the language does; "" for null.
+ *
+ * @param {number | null | undefined} milliseconds
+ */
+function formatTime(milliseconds) {
   return milliseconds === null || milliseconds === undefined
     ? ""
     : new Date(milliseconds).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" });
 }
 
-export { word, hasWord, language, languages, nameOf, switchLanguage, LANGUAGE_SWITCH, moment };
+export { formatTime, hasText, LANGUAGE_SWITCH, language, languageName, languages, switchLanguage, t };

@@ -1,47 +1,57 @@
-// The login, of players and of operators: name and password, the second factor and a captcha where they are asked for.
+// The login form of players and operators: name and password, and a second factor and a captcha where required.
 
 import { captchaFor, renewAfter } from "./captcha.js";
 import { Field, Form } from "./form.js";
-import { moment, word } from "./i18n.js";
+import { formatTime, t } from "./i18n.js";
 import { notice } from "./notice.js";
 
-/** The form. `path`: "login" or "admin/login"; `onLogin(reply)` is called when it succeeded. Throws a Refusal. */
+/**
+ * Make the form. Throws a Refusal.
+ *
+ * @param {object} options
+ * @param {import("./api.js").Api} options.api
+ * @param {Config} options.config
+ * @param {"login" | "admin/login"} options.path
+ * @param {(reply: PostReply<"login">) => unknown} options.onLogin
+ * @param {string} [options.username]
+ */
 export async function loginForm({ api, config, path, onLogin, username = "" }) {
   const captcha = await captchaFor("login", api, config);
-  const name = new Field("username", word("login_name"), { autocomplete: "username", value: username });
-  const password = new Field("password", word("login_password"), { type: "password", autocomplete: "current-password" });
+  const name = new Field("username", t("login_name"), { autocomplete: "username", value: username });
+  const password = new Field("password", t("login_password"), {
+    type: "password",
+    autocomplete: "current-password",
+  });
   const totp = totpField();
-  const fields = [name, password, totp, captcha].filter(Boolean);
-  const form = new Form({
-    fields,
-    submit: word("log_in"),
+  return new Form({
+    fields: captcha === null ? [name, password, totp] : [name, password, totp, captcha],
+    submit: t("log_in"),
     send: async (values) => {
-      const second = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
-      const credentials = { username: values.username, password: values.password, ...second, ...captcha?.proof };
-      await onLogin(await api.post(path, credentials));
+      const secondFactor = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
+      const { username, password } = values;
+      await onLogin(await api.post(path, { username, password, ...secondFactor, ...captcha?.proof }));
     },
     onRefusal: (refusal) => {
       renewAfter(refusal, captcha);
       if (refusal.code === "totp_required" && totp.element.hidden) {
         totp.element.hidden = false;
-        notice.say(refusal.message);
+        notice.show(refusal.message);
         totp.focus();
         return true;
       }
       if (refusal.code === "banned") {
-        notice.tell(banOf(refusal), "bad");
+        notice.announce(banMessage(refusal), "bad");
         return true;
       }
       return false;
     },
   });
-  return form;
 }
 
-/** The field for the code of an authenticator app, hidden until it is asked for. */
+/** Make the field for the code of an authenticator app, hidden until it is required. */
 export function totpField() {
-  const totp = new Field("totp", word("login_totp"), {
-    hint: word("login_totp_hint"),
+  const totp = new Field("totp", t("login_totp"), {
+    hint: t("login_totp_hint"),
     isOptional: true,
     inputmode: "numeric",
     autocomplete: "one-time-code",
@@ -50,7 +60,11 @@ export function totpField() {
   return totp;
 }
 
-/** The message has the reason; when it ends stands beside it. */
-function banOf({ message, facts: { banExpiresAt } }) {
-  return banExpiresAt ? `${message}\n${word("ban_until", { until: moment(banExpiresAt) })}` : message;
+/**
+ * The message has the reason; the end of the ban is a field of its own.
+ *
+ * @param {import("./api.js").Refusal} refusal
+ */
+function banMessage({ message, body: { banExpiresAt } }) {
+  return banExpiresAt ? `${message}\n${t("ban_until", { until: formatTime(banExpiresAt) })}` : message;
 }

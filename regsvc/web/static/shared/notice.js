@@ -1,39 +1,48 @@
-// Small pieces of interface: the notice at the top, a countdown, a question in a dialog, the steps of a long way.
+// The notice at the top of every page, and countdowns.
 
-import { button, freshId, make } from "./dom.js";
-import { word } from "./i18n.js";
+import { byId, make } from "./dom.js";
+import { t } from "./i18n.js";
 
-/** What the page has to say; screen readers read it out. */
+/** The message at the top of the page; screen readers read it aloud. `kind`: "", "good" or "bad". */
 export const notice = {
-  element: document.getElementById("notice"),
+  element: byId("notice"),
 
-  say(text, kind = "") {
+  /** @param {string} text */
+  show(text, kind = "") {
     this.element.textContent = text;
     this.element.dataset.kind = kind;
   },
 
-  /** Say it and go there: nothing else on the page has changed that one would notice. */
-  tell(text, kind = "good") {
-    this.say(text, kind);
+  /**
+   * Show a message and move the focus to it: nothing else that changed on the page would be noticed.
+   *
+   * @param {string} text
+   */
+  announce(text, kind = "good") {
+    this.show(text, kind);
     this.element.focus();
   },
 
-  /** Tell why something was not done, and when it can be tried again. */
-  refuse(refusal) {
+  /**
+   * Show why a request was refused, and count down to when it can be repeated.
+   *
+   * @param {import("./api.js").Refusal} refusal
+   */
+  showRefusal(refusal) {
     if (refusal.isLoggedOut) {
-      return; // the page has turned to its login, and says so
+      return; // the page shows its login, and says why
     }
-    this.tell(refusal.message, "bad");
+    this.announce(refusal.message, "bad");
     if (refusal.retryAfter) {
-      const left = make("span", { "aria-live": "off" }); // nobody wants each second read out
+      const left = make("span", { "aria-live": "off" }); // reading each second aloud would be a nuisance
       this.element.append(" ", left);
       countdown(refusal.retryAfter, (seconds) => {
         if (!left.isConnected) {
-          return false; // something else was said meanwhile
+          return false; // another message took its place
         }
-        left.textContent = word("retry_in", { seconds });
+        left.textContent = t("retry_in", { seconds });
         if (seconds === 0) {
-          this.say(word("retry_now"), "bad");
+          this.show(t("retry_now"), "bad");
         }
         return true;
       });
@@ -41,18 +50,27 @@ export const notice = {
   },
 
   clear() {
-    this.say("");
+    this.show("");
   },
 
-  /** Clear it unless something else was said meanwhile. */
-  forget(text) {
+  /**
+   * Clear the notice if it still shows this text.
+   *
+   * @param {string} text
+   */
+  clearIf(text) {
     if (this.element.textContent === text) {
       this.clear();
     }
   },
 };
 
-/** Call `show(seconds left)` now and every second until 0; it may end it earlier by coming back with false. */
+/**
+ * Call `show(secondsLeft)` now and every second until 0, or until it returns false.
+ *
+ * @param {number} seconds
+ * @param {(secondsLeft: number) => unknown} show
+ */
 export function countdown(seconds, show) {
   const end = Date.now() + seconds * 1000;
   const tick = () => {
@@ -63,48 +81,4 @@ export function countdown(seconds, show) {
   };
   const timer = setInterval(tick, 1000);
   tick();
-}
-
-/** Ask before something is done. `true` when it was agreed to. Escape, and the other button, mean no. */
-export function confirm(title, text, { agree, kind = "danger" }) {
-  const id = freshId("dialog");
-  return new Promise((resolve) => {
-    const no = button(word("cancel"), () => dialog.close(""), "quiet");
-    no.autofocus = true; // a key pressed too often does nothing
-    const dialog = make(
-      "dialog",
-      { "aria-labelledby": id },
-      make("h2", { id }, title),
-      make("p", {}, text),
-      make(
-        "div",
-        { class: "buttons" },
-        button(agree, () => dialog.close("yes"), kind),
-        no,
-      ),
-    );
-    dialog.addEventListener("close", () => {
-      dialog.remove();
-      resolve(dialog.returnValue === "yes");
-    });
-    document.body.append(dialog);
-    dialog.showModal();
-  });
-}
-
-/** How far one is on a way of `count` steps; `current` counts from 0. */
-export function steps(count, current) {
-  const places = Array.from({ length: count }, (_nothing, place) => make("span", { class: place <= current ? "done" : null }));
-  return make(
-    "div",
-    { class: "steps" },
-    make("p", {}, word("step", { step: current + 1, steps: count })),
-    make("div", { class: "bar", "aria-hidden": "true" }, places),
-  );
-}
-
-/** A list of names and values; entries whose value is null or "" are left out. */
-export function facts(entries) {
-  const told = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return make("dl", {}, told.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 }

@@ -1,54 +1,64 @@
-// How every page begins: the switch of languages at its foot, and its inside drawn, with another try if that fails.
+// The start of every page: the language menu in the footer, and the content, with a retry button if it cannot load.
 
-import { Refusal } from "./api.js";
-import { button, fillWith, make } from "./dom.js";
+import { asRefusal } from "./api.js";
+import { button, byId, make, replaceContent } from "./dom.js";
+import { language, languageName, languages, switchLanguage, t } from "./i18n.js";
 import { notice } from "./notice.js";
-import { language, languages, nameOf, switchLanguage, word } from "./i18n.js";
 
-const inside = document.getElementById("inside");
+const content = byId("inside");
 
-/** Draw the page: `draw(inside)` fills the element. What cannot be asked for is told, with a button to try again. */
-export async function start(draw) {
-  drawFoot();
-  await attempt(draw);
+/**
+ * Render the page. What cannot be loaded is reported, with a button to try again.
+ *
+ * @param {(content: HTMLElement) => unknown} render fills the element, possibly asynchronously
+ */
+export async function startPage(render) {
+  renderFooter();
+  await renderOrRetry(render);
 }
 
-async function attempt(draw) {
-  fillWith(inside);
-  notice.say(word("loading"));
+/** @param {(content: HTMLElement) => unknown} render */
+async function renderOrRetry(render) {
+  replaceContent(content);
+  notice.show(t("loading"));
   try {
-    await draw(inside);
-    notice.forget(word("loading"));
-  } catch (refusal) {
-    if (!(refusal instanceof Refusal)) {
-      throw refusal;
-    }
+    await render(content);
+    notice.clearIf(t("loading"));
+  } catch (error) {
+    const refusal = asRefusal(error);
     if (refusal.isLoggedOut) {
-      return; // the page has turned to its login
+      return; // the page shows its login
     }
-    fillWith(inside, button(word("try_again"), () => attempt(draw), ""));
-    notice.refuse(refusal);
+    replaceContent(
+      content,
+      button(t("try_again"), () => renderOrRetry(render), ""),
+    );
+    notice.showRefusal(refusal);
   }
 }
 
-/** Another part of the page: its heading is gone to, so that everybody notices. `null`: it has none. */
-export function turnTo(heading, ...children) {
+/**
+ * Show another section of the page and move the focus to its heading, so that screen readers notice.
+ *
+ * @param {string | null} heading null: the section has none
+ * @param {Child[]} children
+ */
+export function showSection(heading, ...children) {
   const title = heading === null ? null : make("h2", { tabindex: "-1" }, heading);
-  fillWith(inside, title, ...children);
+  replaceContent(content, title, ...children);
   title?.focus();
 }
 
-function drawFoot() {
-  if (languages.length < 2) {
+function renderFooter() {
+  const footer = byId("foot");
+  if (languages.length < 2 || footer.hasChildNodes()) {
     return;
   }
-  const choices = languages.map((tag) =>
-    make(
-      "button",
-      { type: "button", class: "plain", lang: tag, "aria-current": tag === language ? "true" : null, onclick: () => switchLanguage(tag) },
-      nameOf(tag),
-    ),
-  );
-  const label = word("language");
-  document.getElementById("foot").append(make("div", { role: "group", "aria-label": label }, choices));
+  const choices = languages.map((tag) => {
+    const current = tag === language ? "true" : null;
+    const choose = () => switchLanguage(tag);
+    const attributes = { type: "button", class: "plain", lang: tag, "aria-current": current, onclick: choose };
+    return make("button", attributes, languageName(tag));
+  });
+  footer.append(make("div", { role: "group", "aria-label": t("language") }, choices));
 }

@@ -1,15 +1,22 @@
-// Fields for a new password: the host's rules in words, followed while one types.
+// Fields for a new password: the host's rules in words, checked while the user types.
 
 import { Field } from "./form.js";
-import { word } from "./i18n.js";
+import { t } from "./i18n.js";
 
 const ANY_CHARACTERS = "^.*$";
 const VISIBLE_ASCII = "^[!-~]*$";
 
+/** @typedef {{ minLength: number, maxLength: number, passwordRegex: string }} Rules */
+
 /**
- * `config`: of `GET /api/config`; `note`: one more line of the hint; `also`: one more check; `input`: more for the Field.
+ * Make the field; `note` is another line of its hint, `also` another check.
+ *
+ * @param {string} name
+ * @param {string} label
+ * @param {Config} config
+ * @param {{ note?: string, also?: (value: string) => string } & import("./form.js").FieldOptions & Attributes} options
  */
-export function passwordField(name, label, { registration }, { note = "", also = () => "", ...input } = {}) {
+export function passwordField(name, label, { registration }, { note = "", also = () => "", ...others } = {}) {
   const rules = {
     minLength: registration.passwordMinLength,
     maxLength: registration.passwordMaxLength,
@@ -18,55 +25,77 @@ export function passwordField(name, label, { registration }, { note = "", also =
   return new Field(name, label, {
     type: "password",
     autocomplete: "new-password",
-    // For password managers. A `maxlength` would silently shorten what is pasted.
+    // For password managers. A `maxlength` would silently shorten a pasted password.
     passwordrules: `minlength: ${rules.minLength}; maxlength: ${rules.maxLength};`,
     hint: (value) => [note, lengthHint(value, rules), charactersHint(rules)].filter(Boolean).join("\n"),
-    check: (value) => faultOf(value, rules) || also(value),
-    ...input,
+    check: (value) => findError(value, rules) || also(value),
+    ...others,
   });
 }
 
-/** The same once more: nobody sees what is typed. */
+/**
+ * Make the field that repeats a password, which is not visible while it is typed.
+ *
+ * @param {Field} password
+ */
 export function repeatField(password) {
   return new RepeatField(password);
 }
 
 class RepeatField extends Field {
+  /** @param {Field} password */
   constructor(password) {
-    const required = password.isOptional ? null : "true";
-    super("repeat", word("password_repeat"), { type: "password", autocomplete: "new-password", "aria-required": required });
+    super("repeat", t("password_repeat"), {
+      type: "password",
+      autocomplete: "new-password",
+      "aria-required": password.isOptional ? null : "true",
+    });
     this.password = password;
   }
 
-  /** Also where both may be empty, one alone may not. */
-  fault() {
-    return this.value === this.password.value ? "" : word("password_mismatch");
+  /** Where both may be empty, one alone may not. */
+  validate() {
+    return this.value === this.password.value ? "" : t("password_mismatch");
   }
 }
 
+/**
+ * @param {string} value
+ * @param {Rules} rules
+ */
 function lengthHint(value, rules) {
-  const hint = word("password_length", rules);
-  return value ? `${hint} ${word("password_typed", { typed: value.length })}` : hint;
+  const hint = t("password_length", rules);
+  return value ? `${hint} ${t("password_typed", { typed: value.length })}` : hint;
 }
 
+/** @param {Rules} rules */
 function charactersHint(rules) {
   if (rules.passwordRegex === ANY_CHARACTERS) {
     return "";
   }
-  return word(rules.passwordRegex === VISIBLE_ASCII ? "password_characters" : "password_pattern", rules);
+  return t(rules.passwordRegex === VISIBLE_ASCII ? "password_characters" : "password_pattern", rules);
 }
 
-function faultOf(value, rules) {
+/**
+ * @param {string} value
+ * @param {Rules} rules
+ */
+function findError(value, rules) {
   if (value.length < rules.minLength) {
-    return word("password_too_short", rules);
+    return t("password_too_short", rules);
   }
   if (value.length > rules.maxLength) {
-    return word("password_too_long", rules);
+    return t("password_too_long", rules);
   }
   return matches(value, rules.passwordRegex) ? "" : charactersHint(rules);
 }
 
-/** Whether the host's pattern fits; one that this browser cannot read is left to the API. */
+/**
+ * Return whether the host's pattern matches; one that this browser cannot read is left to the API.
+ *
+ * @param {string} value
+ * @param {string} pattern
+ */
 export function matches(value, pattern) {
   try {
     return new RegExp(pattern, "u").test(value);

@@ -1,63 +1,83 @@
-// Decisions about users in lists and about one: which of them fit, and how each is asked for.
+// Making decisions about users: which of them a decision applies to, and how it is confirmed.
 
 import { button } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { word } from "../../shared/i18n.js";
+import { applies, DECISION_KEYS } from "./transitions.js";
 
-const REOPENED = ["absent", "returned"]; // states of a player whom an approval brings (back) into the game
+/** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
-const FITS = {
-  approve: ({ status, plugin }) => status === "pending" || status === "rejected" || (status === "approved" && REOPENED.includes(plugin)),
-  reject: ({ status }) => status === "pending",
-  ban: ({ status }) => status !== "banned",
-  unban: ({ status }) => status === "banned",
-  delete: () => true,
-};
-
-export const DECISION_KEYS = { approve: "a", reject: "r", ban: "b", unban: "e", delete: "d" };
-
-/** The events after which a user is no longer as he was. */
-export const USER_EVENTS = ["user_registered", "user_approved", "user_rejected", "user_banned", "user_unbanned", "user_deleted"];
-
-/** Whether a decision can be made about a user (as the API tells him). */
-export function fits(decision, user) {
-  return FITS[decision](user);
-}
-
-/** Decide about those of these users whom it fits; an approval needs no question. What is left out is told. */
-export async function decideAbout(office, decision, users) {
-  const fitting = users.filter((user) => fits(decision, user));
-  const usernames = fitting.map(({ username }) => username);
+/**
+ * Decide about those of these users to whom the decision applies, and report the others; only an approval needs no
+ * confirmation. Returns the pending decision, or null.
+ *
+ * @param {ViewContext} context
+ * @param {DecisionName} decision
+ * @param {ListedUser[]} users
+ */
+export async function decideFor(context, decision, users) {
+  const usernames = users.filter((user) => applies(decision, user)).map(({ username }) => username);
   if (users.length === 0) {
-    notice.say(word("choose_first"));
-  } else if (usernames.length === 0) {
-    notice.say(word(`fits_nobody_${decision}`), "bad");
-  } else {
-    const decided = decision === "approve" ? office.decide({ decision, usernames }) : await ask(office, decision, usernames);
-    if (decided !== null && usernames.length < users.length) {
-      notice.say(word("some_left_out", { count: users.length - usernames.length }));
-    }
-    return decided;
+    notice.show(t("choose_first"));
+    return null;
   }
-  return null;
+  if (usernames.length === 0) {
+    notice.show(t(`fits_nobody_${decision}`), "bad");
+    return null;
+  }
+  const decided =
+    decision === "approve" ? context.decide({ decision, usernames }) : await ask(context, decision, usernames);
+  if (decided !== null && usernames.length < users.length) {
+    notice.show(t("some_left_out", { count: users.length - usernames.length }));
+  }
+  return decided;
 }
 
-/** The key that asked means yes, too; but nobody is deleted by pressing one twice. */
-function ask(office, decision, usernames) {
-  return office.askAndDecide(decision, usernames, { key: decision === "delete" ? null : DECISION_KEYS[decision] });
+/**
+ * The key that opened the dialog also confirms it, but pressing a key twice never deletes users.
+ *
+ * @param {ViewContext} context
+ * @param {DecisionName} decision
+ * @param {string[]} usernames
+ */
+function ask(context, decision, usernames) {
+  return context.askAndDecide(decision, usernames, { key: decision === "delete" ? null : DECISION_KEYS[decision] });
 }
 
-/** Another reason or end for a ban that stands. */
-export function changeBan(office, { username, reason, banExpiresAt }) {
-  return office.askAndDecide("ban", [username], { reason: reason ?? "", end: banExpiresAt });
+/**
+ * Change the reason or the end of a ban.
+ *
+ * @param {ViewContext} context
+ * @param {ListedUser} user
+ */
+export function changeBan(context, { username, reason, banExpiresAt }) {
+  return context.askAndDecide("ban", [username], { reason: reason ?? "", end: banExpiresAt });
 }
 
-/** A button for each decision; `decide(decision)` is called. */
+/**
+ * Make a button for each decision.
+ *
+ * @param {DecisionName[]} decisions
+ * @param {(decision: DecisionName) => unknown} decide
+ */
 export function decisionButtons(decisions, decide) {
-  return decisions.map((decision) => button(word(`do_${decision}`), () => decide(decision), decision === "approve" ? "" : "quiet"));
+  return decisions.map((decision) =>
+    button(t(`do_${decision}`), () => decide(decision), decision === "approve" ? "" : "quiet"),
+  );
 }
 
-/** The keys for decisions. */
+/**
+ * Make a key binding for each decision.
+ *
+ * @param {DecisionName[]} decisions
+ * @param {(decision: DecisionName) => unknown} decide
+ * @returns {Record<string, import("../keyboard.js").Binding>}
+ */
 export function decisionKeys(decisions, decide) {
-  return Object.fromEntries(decisions.map((decision) => [DECISION_KEYS[decision], { word: `key_${decision}`, action: () => decide(decision) }]));
+  return Object.fromEntries(
+    decisions.map((decision) => [
+      DECISION_KEYS[decision],
+      { label: `key_${decision}`, action: () => decide(decision) },
+    ]),
+  );
 }

@@ -1,42 +1,73 @@
-// Texts that operators give as reasons again and again: kept in this browser, some are there from the beginning.
+// Reasons that operators give again and again: stored in this browser, with a few to begin with.
 
-import { hasWord, word } from "../../shared/i18n.js";
-import { keep, recall } from "../browser-storage.js";
+import { hasText, t } from "../../shared/i18n.js";
+import { recall, store } from "../browser-storage.js";
 
-const LONGEST = 30; // texts for one decision
+const MAX_REASONS = 30; // for one decision
 
-/** The texts of a decision ("reject"), in their order. */
-export function savedTexts(decision) {
-  return recall("texts", {})[decision] ?? firstTexts(decision);
+/**
+ * Return the saved reasons for a decision, in their order.
+ *
+ * @param {DecisionName} decision
+ * @returns {string[]}
+ */
+export function savedReasons(decision) {
+  return recall("texts", {})[decision] ?? defaultReasons(decision);
 }
 
-/** Put a text at the end of them, unless it is among them. */
-export function saveText(decision, text) {
-  const others = savedTexts(decision).filter((saved) => saved !== text);
-  write(decision, [...others, text].slice(-LONGEST));
+/**
+ * Save a reason as the last one, unless it is saved already.
+ *
+ * @param {DecisionName} decision
+ * @param {string} reason
+ */
+export function saveReason(decision, reason) {
+  const others = savedReasons(decision).filter((saved) => saved !== reason);
+  write(decision, [...others, reason].slice(-MAX_REASONS));
 }
 
-export function removeText(decision, text) {
-  write(decision, savedTexts(decision).filter((saved) => saved !== text));
+/**
+ * @param {DecisionName} decision
+ * @param {string} reason
+ */
+export function removeReason(decision, reason) {
+  write(
+    decision,
+    savedReasons(decision).filter((saved) => saved !== reason),
+  );
 }
 
-/** What was given last as a reason; "" for nothing. Before the first time: the first of the texts. */
-export function lastText(decision) {
-  return recall("last_texts", {})[decision] ?? (decision === "reject" ? (savedTexts(decision)[0] ?? "") : "");
+/**
+ * Return the last reason that was given, "" for none; before the first use, the first saved one.
+ *
+ * @param {DecisionName} decision
+ * @returns {string}
+ */
+export function lastReason(decision) {
+  return recall("last_texts", {})[decision] ?? (decision === "reject" ? (savedReasons(decision)[0] ?? "") : "");
 }
 
-export function rememberText(decision, text) {
-  keep("last_texts", { ...recall("last_texts", {}), [decision]: text });
+/**
+ * @param {DecisionName} decision
+ * @param {string} reason
+ */
+export function rememberReason(decision, reason) {
+  store("last_texts", { ...recall("last_texts", {}), [decision]: reason });
 }
 
-function write(decision, texts) {
-  keep("texts", { ...recall("texts", {}), [decision]: texts });
+/**
+ * @param {DecisionName} decision
+ * @param {string[]} reasons
+ */
+function write(decision, reasons) {
+  store("texts", { ...recall("texts", {}), [decision]: reasons });
 }
 
-function firstTexts(decision) {
-  const texts = [];
-  while (hasWord(`text_${decision}_${texts.length + 1}`)) {
-    texts.push(word(`text_${decision}_${texts.length + 1}`));
+/** @param {DecisionName} decision */
+function defaultReasons(decision) {
+  const reasons = [];
+  while (hasText(`text_${decision}_${reasons.length + 1}`)) {
+    reasons.push(t(`text_${decision}_${reasons.length + 1}`));
   }
-  return texts;
+  return reasons;
 }

@@ -1,105 +1,137 @@
-// What happens to users, while it happens: the stream of events, read with the token, and begun again when it breaks.
+// Events about users as they happen: a stream that is read with the access token, and reopened when it breaks.
 
-const PATIENCE = 2000; // milliseconds, until one begins without it
-const SILENCE = 50_000; // milliseconds without a sign of life; one comes every twenty seconds
-const WAITS = [1, 2, 4, 8, 15, 30]; // seconds, after one failure, after two…
-const REMEMBERED = 2000; // events, so that none is told twice
-const MOST_REPEATED = 500; // events that the companion tells of what was missed
+const START_TIMEOUT = 2000; // milliseconds, after which the page is shown without a stream
+const SILENCE_TIMEOUT = 50_000; // milliseconds; the server sends a sign of life every twenty seconds
+const RETRY_DELAYS = [1, 2, 4, 8, 15, 30]; // seconds, after the first failure, the second…
+const REMEMBERED_IDS = 2000; // events, so that none is delivered twice
+const MAX_REPEATED = 500; // missed events that the server repeats
 
-export class Live {
+/**
+ * @typedef {object} Listeners
+ * @property {(name: string, data?: any) => void} onEvent called for every event, and with "missed" when some may have
+ *   been missed: then whatever is shown should be loaded again
+ * @property {(state: { is: "live" | "lost" | "off", error?: any }) => void} onState
+ */
+
+export class EventStream {
   /**
-   * `hear(name, data)` is told every event; and "missed", without data, when some may have been missed: whatever is
-   * shown should be asked for again. `tell(state)` is told `{is: "live"}` or `{is: "lost", refusal}`, and `{is: "off"}`.
+   * @param {import("../../shared/api.js").Api} api
+   * @param {Listeners} listeners
    */
-  constructor(api, { hear, tell }) {
-    Object.assign(this, { api, hear, tell });
+  constructor(api, { onEvent, onState }) {
+    this.api = api;
+    this.onEvent = onEvent;
+    this.onState = onState;
+    /** @type {AbortController | null} */
     this.controller = null;
     this.isLive = false;
+    /** @type {string | null} */
     this.lastId = null;
-    this.isBehind = false; // whether something may have happened that was neither shown nor heard
+    this.isBehind = false; // whether something may have happened that was neither shown nor received
+    /** @type {Set<string>} */
     this.seen = new Set();
-    addEventListener("online", () => this.wake?.());
+    this.wake = () => {};
+    this.settle = () => {};
+    addEventListener("online", () => this.wake());
   }
 
-  /** Comes back when it is live, or when it is known that it is not; after a while in any case. */
+  /** Open the stream; resolves when it is live, when it has failed, or after a timeout. */
   async start() {
     this.controller = new AbortController();
-    const known = new Promise((resolve) => (this.isKnown = resolve));
-    setTimeout(this.isKnown, PATIENCE);
+    /** @type {Promise<void>} */
+    const settled = new Promise((resolve) => {
+      this.settle = resolve;
+    });
+    setTimeout(this.settle, START_TIMEOUT);
     this.isBehind = false;
     this.follow(this.controller);
-    await known;
+    await settled;
     this.isBehind = !this.isLive;
   }
 
   stop() {
     this.controller?.abort();
     this.controller = null;
-    this.wake?.();
+    this.wake();
     this.isLive = false;
-    this.tell({ is: "off" });
+    this.onState({ is: "off" });
   }
 
+  /** @param {AbortController} controller */
   async follow(controller) {
     let failures = 0;
     while (!controller.signal.aborted) {
-      let refusal = null;
+      /** @type {any} */
+      let error = null;
       try {
         await this.listen(controller, () => {
           failures = 0;
-          this.isLive = true;
-          this.isKnown();
-          this.tell({ is: "live" });
-          if (this.isBehind && this.lastId === null) {
-            this.hear("missed");
-          }
+          this.begin();
         });
-      } catch (error) {
-        refusal = error;
+      } catch (caught) {
+        error = caught;
       }
       if (controller.signal.aborted) {
         return;
       }
-      [this.isLive, this.isBehind] = [false, true];
-      this.isKnown();
-      this.tell({ is: "lost", refusal });
-      await this.wait(refusal?.retryAfter ?? WAITS[Math.min(failures, WAITS.length - 1)]);
+      this.isLive = false;
+      this.isBehind = true;
+      this.settle();
+      this.onState({ is: "lost", error });
+      await this.wait(error?.retryAfter ?? RETRY_DELAYS[Math.min(failures, RETRY_DELAYS.length - 1)]);
       failures += 1;
     }
   }
 
-  /** One stream, to its end. Throws a Refusal, or what the browser throws when a connection breaks. */
-  async listen({ signal }, begun) {
+  begin() {
+    this.isLive = true;
+    this.settle();
+    this.onState({ is: "live" });
+    if (this.isBehind && this.lastId === null) {
+      this.onEvent("missed");
+    }
+  }
+
+  /**
+   * Read one stream to its end. Throws a Refusal, or what the browser throws when a connection breaks.
+   *
+   * @param {{ signal: AbortSignal }} controller
+   * @param {() => void} onOpen
+   */
+  async listen({ signal }, onOpen) {
     const connection = new AbortController();
-    const end = () => connection.abort();
-    signal.addEventListener("abort", end);
-    let silence = setTimeout(end, SILENCE);
+    const abort = () => connection.abort();
+    signal.addEventListener("abort", abort);
+    let silence = setTimeout(abort, SILENCE_TIMEOUT);
     try {
+      /** @type {Record<string, string>} */
       const headers = this.lastId === null ? {} : { "Last-Event-ID": this.lastId };
       const body = await this.api.stream("events", { signal: connection.signal, headers });
-      begun();
+      onOpen();
       let rest = "";
       let repeated = 0;
       const isRepeating = this.lastId !== null;
-      for await (const text of pieces(body)) {
+      for await (const text of readTexts(body)) {
         clearTimeout(silence);
-        silence = setTimeout(end, SILENCE);
+        silence = setTimeout(abort, SILENCE_TIMEOUT);
         const blocks = (rest + text).split("\n\n");
-        rest = blocks.pop();
+        rest = blocks.pop() ?? "";
+        const before = repeated;
         repeated += blocks.length;
-        blocks.forEach((block) => this.take(block));
-        if (isRepeating && repeated - blocks.length < MOST_REPEATED && repeated >= MOST_REPEATED) {
-          this.hear("missed");
+        blocks.forEach((block) => this.receive(block));
+        if (isRepeating && before < MAX_REPEATED && repeated >= MAX_REPEATED) {
+          this.onEvent("missed");
         }
       }
     } finally {
       clearTimeout(silence);
-      signal.removeEventListener("abort", end);
+      signal.removeEventListener("abort", abort);
       connection.abort();
     }
   }
 
-  take(block) {
+  /** @param {string} block the lines of one event */
+  receive(block) {
     const fields = Object.fromEntries(block.split("\n").map((line) => line.split(/: ?(.*)/s, 2)));
     if (fields.event === undefined || this.seen.has(fields.id)) {
       return;
@@ -107,14 +139,20 @@ export class Live {
     if (fields.id !== undefined) {
       this.lastId = fields.id;
       this.seen.add(fields.id);
-      if (this.seen.size > REMEMBERED) {
-        this.seen.delete(this.seen.values().next().value);
+      if (this.seen.size > REMEMBERED_IDS) {
+        const [oldest] = this.seen;
+        this.seen.delete(oldest);
       }
     }
-    this.hear(fields.event, JSON.parse(fields.data));
+    this.onEvent(fields.event, JSON.parse(fields.data));
   }
 
-  /** So many seconds, or until the network is back. */
+  /**
+   * Wait, or until the network is back.
+   *
+   * @param {number} seconds
+   * @returns {Promise<void>}
+   */
   wait(seconds) {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, seconds * 1000);
@@ -126,8 +164,12 @@ export class Live {
   }
 }
 
-/** The texts of a body as they come: not every browser can loop over the body itself. */
-async function* pieces(body) {
+/**
+ * Yield the text of a body as it arrives: not every browser can iterate over the body itself.
+ *
+ * @param {ReadableStream<Uint8Array<ArrayBuffer>>} body
+ */
+async function* readTexts(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { done, value } = await reader.read();

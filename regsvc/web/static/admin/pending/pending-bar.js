@@ -1,104 +1,137 @@
-// The decisions that wait, at the foot of the page whatever else it shows: what, how long still, and a way back.
+// The bar at the foot of the page: pending decisions, the seconds until each is sent, and a button to undo it.
 
-import { button, fillWith, make } from "../../shared/dom.js";
-import { word } from "../../shared/i18n.js";
-import { listNames, nameOfStatus, whatIsDecided } from "../phrases.js";
+import { button, make, replaceContent } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
+import { effect } from "../../shared/signal.js";
+import { describeDecision, listNames, statusName } from "../phrases.js";
 
-export class Tray {
-  /** `pending`: what it shows; call `draw()` whenever something changed there, or a second has passed. */
+/** @typedef {import("./pending-decision.js").PendingDecision} PendingDecision */
+/** @typedef {import("./pending-decisions.js").PendingDecisions} PendingDecisions */
+
+export class PendingBar {
+  /** @param {PendingDecisions} pending */
   constructor(pending) {
     this.pending = pending;
-    this.rows = new Map(); // by entry, so that a button one is about to press stays where it is
+    /** @type {Map<PendingDecision, Row>} kept, so that a button about to be pressed stays where it is */
+    this.rows = new Map();
     this.count = make("h2", {});
     this.list = make("ul", {});
-    this.said = make("p", { class: "unseen", role: "status", "aria-live": "polite" });
-    this.all = button(word("send_now"), () => pending.flush(), "plain");
-    const head = make("div", { class: "head" }, this.count, this.all);
-    this.element = make("section", { class: "tray", "aria-label": word("tray"), hidden: true }, head, this.list);
+    this.status = make("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+    this.sendNow = button(t("send_now"), () => pending.flush(), "plain");
+    const head = make("div", { class: "head" }, this.count, this.sendNow);
+    this.element = make("section", { class: "pending-bar", "aria-label": t("tray"), hidden: true }, head, this.list);
+    effect(() => this.render());
   }
 
-  /** For people who do not see it; the seconds are not counted out to them. */
-  say(text) {
-    this.said.textContent = text;
+  /**
+   * Announce a change to screen readers; the seconds are not read out to them.
+   *
+   * @param {string} text
+   */
+  announce(text) {
+    this.status.textContent = text;
   }
 
-  draw() {
+  render() {
     const { entries } = this.pending;
     const unsent = entries.filter(({ state }) => state !== "refused");
     this.element.hidden = entries.length === 0;
-    this.count.textContent = unsent.length ? word("tray_count", { count: unsent.length }) : word("tray_refused");
-    this.all.hidden = !entries.some(({ state }) => state === "waiting" || state === "unsent");
-    this.rows.forEach((row, entry) => !entries.includes(entry) && this.drop(entry, row));
-    entries.filter((entry) => !this.rows.has(entry)).forEach((entry) => {
-      const row = new Row(this.pending, entry);
-      this.rows.set(entry, row);
-      this.list.prepend(row.element);
-    });
-    this.rows.forEach((row) => row.draw());
+    this.count.textContent = unsent.length ? t("tray_count", { count: unsent.length }) : t("tray_refused");
+    this.sendNow.hidden = !entries.some((entry) => entry.canUndo);
+    for (const [entry, row] of this.rows) {
+      if (!entries.includes(entry)) {
+        this.rows.delete(entry);
+        row.element.remove();
+      }
+    }
+    for (const entry of entries) {
+      if (!this.rows.has(entry)) {
+        const row = new Row(this.pending, entry);
+        this.rows.set(entry, row);
+        this.list.prepend(row.element);
+      }
+    }
+    this.rows.forEach((row) => row.render());
   }
-
-  drop(entry, row) {
-    this.rows.delete(entry);
-    row.element.remove();
-  }
-}
-
-/** A status that does not fit any more is somebody else's doing. */
-function whyNot({ code, status, message }) {
-  return code === "wrong_status" ? word("somebody_faster", { status: nameOfStatus(status) }) : message;
 }
 
 class Row {
+  /**
+   * @param {PendingDecisions} pending
+   * @param {PendingDecision} entry
+   */
   constructor(pending, entry) {
     this.pending = pending;
     this.entry = entry;
-    this.shown = null;
+    this.rendered = "";
     this.left = make("span", { class: "left" });
     this.element = make("li", {});
   }
 
-  draw() {
+  render() {
     const { entry } = this;
-    const shown = [entry.state, entry.usernames.length, entry.message].join();
-    this.left.textContent = word("seconds", { seconds: entry.secondsLeft });
-    if (shown !== this.shown) {
-      this.shown = shown;
+    void this.pending.clock.value; // once more each second
+    this.left.textContent = t("seconds", { seconds: entry.secondsLeft });
+    const state = [entry.state, entry.usernames.length, entry.message].join();
+    if (state !== this.rendered) {
+      this.rendered = state;
       this.element.dataset.state = entry.state;
-      fillWith(this.element, this[entry.state]());
+      replaceContent(this.element, this[entry.state]());
     }
   }
 
   waiting() {
-    return [this.what(), this.left, this.undo()];
+    return [this.description(), this.left, this.undoButton()];
   }
 
   sending() {
-    return [this.what(), make("span", { class: "left" }, word("is_sent"))];
+    return [this.description(), make("span", { class: "left" }, t("is_sent"))];
   }
 
   unsent() {
-    const again = button(word("try_again"), () => this.pending.send([this.entry]), "plain");
-    return [this.what(make("span", { class: "why" }, word("not_sent", { why: this.entry.message }))), again, this.undo()];
+    const retry = button(t("try_again"), () => this.pending.send([this.entry]), "plain");
+    const why = make("span", { class: "why" }, t("not_sent", { why: this.entry.message }));
+    return [this.description(why), retry, this.undoButton()];
   }
 
   refused() {
     const { entry } = this;
     const [first, ...others] = entry.refusals;
-    const what = make("b", {}, word("was_refused", { what: whatIsDecided(entry) }));
-    const lines = entry.refusals.map((refusal) => make("li", {}, make("b", {}, refusal.username), ` ${whyNot(refusal)}`));
-    const why = others.length ? make("ul", {}, lines) : make("span", { class: "why" }, whyNot(first));
-    return [make("div", { class: "what" }, what, why), button(word("understood"), () => this.pending.dismiss(entry), "plain")];
+    const what = make("b", {}, t("was_refused", { what: describeDecision(entry) }));
+    const lines = entry.refusals.map((refusal) =>
+      make("li", {}, make("b", {}, refusal.username), ` ${refusalText(refusal)}`),
+    );
+    const why = others.length ? make("ul", {}, lines) : make("span", { class: "why" }, refusalText(first));
+    const dismiss = button(t("understood"), () => this.pending.dismiss(entry), "plain");
+    return [make("div", { class: "what" }, what, why), dismiss];
   }
 
-  what(...more) {
+  /** @param {Child[]} children */
+  description(...children) {
     const { entry } = this;
-    const silent = entry.silent && word("silently");
-    const reason = [entry.reason, silent].filter(Boolean).join(" · ");
-    return make("div", { class: "what" }, make("b", {}, whatIsDecided(entry)), reason && make("span", { class: "reason" }, reason), more);
+    const reason = [entry.reason, entry.silent && t("silently")].filter(Boolean).join(" · ");
+    return make(
+      "div",
+      { class: "what" },
+      make("b", {}, describeDecision(entry)),
+      reason && make("span", { class: "reason" }, reason),
+      children,
+    );
   }
 
-  undo() {
-    const label = `${word("undo")}: ${word(`will_${this.entry.decision}`, { names: listNames(this.entry.usernames) })}`;
-    return make("button", { type: "button", class: "quiet", "aria-label": label, onclick: () => this.pending.undo(this.entry) }, word("undo"));
+  undoButton() {
+    const names = listNames(this.entry.usernames);
+    const label = `${t("undo")}: ${t(`will_${this.entry.decision}`, { names })}`;
+    const undo = () => this.pending.undo(this.entry);
+    return make("button", { type: "button", class: "quiet", "aria-label": label, onclick: undo }, t("undo"));
   }
+}
+
+/**
+ * A wrong status means that another operator was faster.
+ *
+ * @param {DecisionOutcome} outcome
+ */
+function refusalText({ code, status, message }) {
+  return code === "wrong_status" ? t("somebody_faster", { status: statusName(status ?? "") }) : message;
 }

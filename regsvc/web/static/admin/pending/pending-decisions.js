@@ -1,171 +1,199 @@
-// Decisions that wait ten seconds before they are sent, so that they can be taken back. None is lost silently: they are
-// sent when the page is left, come back when the browser threw the page out of memory, and stay if they cannot be sent.
+// Decisions that wait ten seconds before they are sent, so that they can be undone. None is lost silently: they are
+// sent when the page is left, are restored when the browser had discarded the page, and stay if they cannot be sent.
 
 import { Refusal } from "../../shared/api.js";
-import { language } from "../../shared/i18n.js";
-import { keep, recall } from "../browser-storage.js";
+import { batch, Signal } from "../../shared/signal.js";
+import { recall, store } from "../browser-storage.js";
+import { OUTCOMES } from "../decisions/transitions.js";
+import { PendingDecision } from "./pending-decision.js";
 
-const UNDO_TIME = 10_000; // milliseconds
 const TICK = 1000; // milliseconds
-const MOST_AT_ONCE = 50; // names in one request; the API takes 100, but more of them take longer than a request may
-const KEPT = "waiting";
+const MAX_PER_REQUEST = 50; // names; the API takes 100, but more of them take longer than a request may
+const STORAGE_KEY = "waiting";
 
-/** Refusals of one among many that say nothing about him: it can be tried again. */
-const PASSING = ["database_away", "players_away", "overloaded", "rate_limited", "mail_unavailable", "internal"];
-
-/** What a user is after a decision; who is that already needs it no more. */
-export const OUTCOMES = { approve: "approved", reject: "rejected", ban: "banned", unban: "approved", delete: "deleted" };
+/** Refusals of one user among many that are not about the user: the decision can be sent again. */
+const TEMPORARY = ["database_away", "players_away", "overloaded", "rate_limited", "mail_unavailable", "internal"];
 
 /**
- * One decision: about whom, what, and how far it is. `state`: "waiting", "sending" (its turn comes, or it is under way),
- * "unsent" (`message` says why; it can be tried again) or "refused" (`refusals`: `[{username, code, message, status}]`).
+ * "sent" comes with the results of the users it was carried out for.
+ *
+ * @typedef {"added" | "undone" | "sending" | "unsent" | "sent" | "refused" | "changed"} Change
  */
-class Entry {
-  constructor({ decision, usernames, reason = "", silent = false, expiresAt = undefined }) {
-    Object.assign(this, { decision, usernames, reason, silent, expiresAt });
-    this.wait();
-  }
 
-  wait() {
-    this.state = "waiting";
-    this.dueAt = Date.now() + UNDO_TIME;
-    this.message = "";
-    this.refusals = [];
-    this.isUnderWay = false;
-    this.isUnsure = false; // whether it may have arrived although nobody answered
-  }
+/** @typedef {(change: Change, entry: PendingDecision | null, results: DecisionOutcome[]) => void} ChangeListener */
 
-  get secondsLeft() {
-    return Math.max(0, Math.ceil((this.dueAt - Date.now()) / 1000));
-  }
+export class PendingDecisions {
+  /** @type {Signal<PendingDecision[]>} */
+  #entries = new Signal([]);
+  /** @type {Map<string, PendingDecision> | null} by name, until something changes */
+  #index = null;
 
-  /** What entries that are sent in one request have in common. */
-  get body() {
-    const { reason, silent, expiresAt } = this;
-    return { ...(reason ? { reason } : {}), ...(silent ? { silent } : {}), ...(expiresAt === undefined ? {} : { expiresAt }) };
-  }
-
-  get kind() {
-    return JSON.stringify([this.decision, this.body]);
-  }
-}
-
-export class Pending {
-  /** `tell(what, entry, facts)` is told "added", "undone", "sending", "unsent", "sent" (`facts.results`), "refused", "tick". */
-  constructor(api, tell) {
-    Object.assign(this, { api, tell });
-    this.entries = [];
-    this.index = null; // entries by name, until something changes
+  /**
+   * @param {import("../../shared/api.js").Api} api
+   * @param {ChangeListener} emit
+   */
+  constructor(api, emit) {
+    this.api = api;
+    this.emit = emit;
+    /** Changes every second while there are entries: for countdowns. */
+    this.clock = new Signal(0);
+    /** @type {string | null} */
     this.operator = null;
     this.queue = Promise.resolve();
     setInterval(() => this.tick(), TICK);
-    addEventListener("pagehide", () => this.leave());
+    addEventListener("pagehide", () => this.sendOnLeave());
     addEventListener("beforeunload", (event) => {
       if (this.entries.some(({ state }) => state === "unsent")) {
-        event.preventDefault(); // the browser asks whether to go
+        event.preventDefault(); // the browser asks whether to leave
       }
     });
   }
 
-  /** Somebody is logged in. Comes back with the decisions of somebody else before, which are dropped: `[Entry]`. */
+  /** All of them, oldest first. Effects that read it run again when one of them changes. */
+  get entries() {
+    return this.#entries.value;
+  }
+
+  /**
+   * Restore what was pending for this operator; returns the decisions of another operator, which are dropped.
+   *
+   * @param {string} operator
+   * @returns {PendingDecision[]}
+   */
   begin(operator) {
-    const kept = recall(KEPT, null, "sessionStorage");
-    const isSame = (other) => other !== null && other.toLowerCase() === operator.toLowerCase();
+    const stored = recall(STORAGE_KEY, null, "sessionStorage");
+    const isSame = (/** @type {string | null} */ other) => other?.toLowerCase() === operator.toLowerCase();
+    /** @type {PendingDecision[]} */
     let dropped = [];
-    if (this.operator === null && kept !== null) {
-      const entries = kept.entries.map((entry) => new Entry(entry));
-      dropped = isSame(kept.operator) ? [] : entries;
-      this.entries = isSame(kept.operator) ? entries : [];
-      this.entries.forEach((entry) => this.tell("added", entry));
+    if (this.operator === null && stored !== null) {
+      /** @type {PendingDecision[]} */
+      const entries = stored.entries.map(
+        (/** @type {import("./pending-decision.js").DecisionFields} */ entry) => new PendingDecision(entry),
+      );
+      dropped = isSame(stored.operator) ? [] : entries;
+      this.operator = operator;
+      const kept = isSame(stored.operator) ? entries : [];
+      kept.forEach((entry) => this.changed("added", entry, [...this.entries, entry]));
     } else if (this.operator !== null && !isSame(this.operator)) {
       dropped = this.entries.filter(({ state }) => state !== "refused");
-      dropped.forEach((entry) => this.forget(entry, "undone"));
+      dropped.forEach((entry) => this.remove(entry, "undone"));
     }
     this.operator = operator;
-    this.changed("tick", null);
+    this.changed("changed", null);
     return dropped;
   }
 
-  /** Nobody is logged in any more; `message` says why nothing can be sent. */
+  /**
+   * Hold everything back because the operator is signed out.
+   *
+   * @param {string} message why nothing can be sent
+   */
   pause(message) {
     this.entries.filter(({ state }) => state === "waiting").forEach((entry) => this.hold(entry, message));
   }
 
-  /** What was decided before about the same people and waits is replaced by it. */
-  add(decided) {
-    const older = new Set(decided.usernames.map((username) => this.find(username)));
-    [...older].filter((entry) => entry !== null && entry.state !== "sending").forEach((entry) => this.take(entry, decided.usernames));
-    const entry = new Entry(decided);
-    this.entries.push(entry);
-    this.changed("added", entry);
+  /**
+   * Add a decision; it replaces waiting ones about the same users.
+   *
+   * @param {import("./pending-decision.js").DecisionFields} fields
+   */
+  add(fields) {
+    for (const older of new Set(fields.usernames.map((username) => this.find(username)))) {
+      if (older !== null && older.state !== "sending") {
+        this.removeUsers(older, fields.usernames);
+      }
+    }
+    const entry = new PendingDecision(fields);
+    this.changed("added", entry, [...this.entries, entry]);
     return entry;
   }
 
-  /** The decision about this person that waits or is under way, or null. */
+  /**
+   * Return the decision about a user that waits or is under way, or null.
+   *
+   * @param {string} username
+   */
   find(username) {
-    if (this.index === null) {
-      const standing = this.entries.filter(({ state }) => state !== "refused");
-      this.index = new Map(standing.flatMap((entry) => entry.usernames.map((name) => [name.toLowerCase(), entry])));
+    const { entries } = this;
+    if (this.#index === null) {
+      const active = entries.filter(({ state }) => state !== "refused");
+      this.#index = new Map(active.flatMap((entry) => entry.usernames.map((name) => [name.toLowerCase(), entry])));
     }
-    return this.index.get(username.toLowerCase()) ?? null;
+    return this.#index.get(username.toLowerCase()) ?? null;
   }
 
-  /** Comes back with whether there still was something to take back. */
+  /**
+   * Undo a decision; returns whether it was still possible.
+   *
+   * @param {PendingDecision} entry
+   */
   undo(entry) {
-    if (!this.entries.includes(entry) || !["waiting", "unsent"].includes(entry.state)) {
+    if (!this.entries.includes(entry) || !entry.canUndo) {
       return false;
     }
-    this.forget(entry, "undone");
+    this.remove(entry, "undone");
     return true;
   }
 
-  /** Comes back with the entry that was taken back, or null. */
+  /** Undo the last decision that can be undone and return it, or null. */
   undoLast() {
-    const last = this.entries.findLast(({ state }) => ["waiting", "unsent"].includes(state)) ?? null;
+    const last = this.entries.findLast((entry) => entry.canUndo) ?? null;
     if (last !== null) {
       this.undo(last);
     }
     return last;
   }
 
-  /** These people need the decision no more: somebody else has decided. */
-  take(entry, usernames) {
+  /**
+   * Remove users from a decision, because another one was made about them.
+   *
+   * @param {PendingDecision} entry
+   * @param {string[]} usernames
+   */
+  removeUsers(entry, usernames) {
     const gone = new Set(usernames.map((name) => name.toLowerCase()));
     entry.usernames = entry.usernames.filter((name) => !gone.has(name.toLowerCase()));
     if (entry.usernames.length === 0) {
-      this.forget(entry, "undone");
+      this.remove(entry, "undone");
     } else {
-      this.changed("tick", entry);
+      this.changed("changed", entry);
     }
   }
 
-  /** One whose answer was lost has arrived, as is heard now. */
+  /**
+   * Mark a decision whose answer was lost as carried out for a user: an event has shown it.
+   *
+   * @param {PendingDecision} entry
+   * @param {string} username
+   */
   confirm(entry, username) {
-    const isOther = (name) => name.toLowerCase() !== username.toLowerCase();
-    entry.usernames = entry.usernames.filter(isOther);
-    this.tell("sent", entry, { results: [{ username, status: OUTCOMES[entry.decision] }] });
+    entry.usernames = entry.usernames.filter((name) => name.toLowerCase() !== username.toLowerCase());
+    this.emit("sent", entry, [{ success: true, message: "", username, status: OUTCOMES[entry.decision] }]);
     if (entry.usernames.length === 0) {
-      this.forget(entry, "tick");
+      this.remove(entry, "changed");
     } else {
-      this.changed("tick", entry);
+      this.changed("changed", entry);
     }
   }
 
-  /** Its refusals were read. */
+  /**
+   * Remove a refused decision: its refusals were read.
+   *
+   * @param {PendingDecision} entry
+   */
   dismiss(entry) {
-    this.forget(entry, "tick");
+    this.remove(entry, "changed");
   }
 
-  /** Nobody shall see any more what there was. */
+  /** Remove everything, for privacy: the operator has signed out. */
   clear() {
-    this.entries = [];
     this.operator = null;
-    this.changed("tick", null);
+    this.changed("changed", null, []);
   }
 
-  /** Send all that wait now. Comes back when an answer has come for each; `true` if nothing is left to be sent. */
+  /** Send everything now, and wait for the answers; returns whether nothing is left to be sent. */
   async flush() {
-    this.send(this.entries.filter(({ state }) => ["waiting", "unsent"].includes(state)));
+    this.send(this.entries.filter((entry) => entry.canUndo));
     await this.queue;
     return !this.entries.some(({ state }) => state !== "refused");
   }
@@ -174,32 +202,41 @@ export class Pending {
     const due = this.entries.filter(({ state, dueAt }) => state === "waiting" && dueAt <= Date.now());
     if (due.length) {
       this.send(due);
-    } else if (this.entries.length) {
-      this.tell("tick", null);
+    }
+    if (this.entries.length) {
+      this.clock.value += 1;
     }
   }
 
-  /** One request for all that say the same, one request after the other. */
+  /**
+   * Send decisions, alike ones in one request, one request after the other.
+   *
+   * @param {PendingDecision[]} entries
+   */
   send(entries) {
     entries.forEach((entry) => {
       entry.state = "sending";
       this.changed("sending", entry);
     });
-    for (const alike of Object.values(groupBy(entries, ({ kind }) => kind))) {
+    for (const alike of groupByKind(entries)) {
       this.queue = this.queue.then(() => this.deliver(alike));
     }
   }
 
+  /** @param {PendingDecision[]} entries */
   async deliver(entries) {
-    entries.forEach((entry) => (entry.isUnderWay = true));
-    const results = new Map();
+    entries.forEach((entry) => {
+      entry.isUnderWay = true;
+    });
+    /** @type {Map<string, DecisionOutcome>} */
+    const outcomes = new Map();
     let refusal = null;
     const usernames = entries.flatMap((entry) => entry.usernames);
-    for (let start = 0; start < usernames.length && refusal === null; start += MOST_AT_ONCE) {
-      const names = usernames.slice(start, start + MOST_AT_ONCE);
+    for (let start = 0; start < usernames.length && refusal === null; start += MAX_PER_REQUEST) {
+      const names = usernames.slice(start, start + MAX_PER_REQUEST);
       try {
-        const { results: told } = await this.post(entries[0], names);
-        told.forEach((result, place) => results.set(names[place], result));
+        const results = await this.post(entries[0], names);
+        results.forEach((result, index) => outcomes.set(names[index], result));
       } catch (error) {
         if (!(error instanceof Refusal)) {
           throw error;
@@ -207,85 +244,122 @@ export class Pending {
         refusal = error;
       }
     }
-    entries.forEach((entry) => this.settle(entry, results, refusal));
+    entries.forEach((entry) => this.applyOutcomes(entry, outcomes, refusal));
   }
 
-  post({ decision, body }, usernames) {
-    return this.api.ask(`api/admin/user/${decision}`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ usernames, ...body, language }),
-      keepalive: true, // goes on when the page is left meanwhile
-    });
+  /**
+   * @param {PendingDecision} entry
+   * @param {string[]} usernames
+   * @returns {Promise<DecisionOutcome[]>}
+   */
+  async post({ decision, body }, usernames) {
+    // keepalive: the request goes on when the page is left meanwhile
+    const reply = await this.api.post(`admin/user/${decision}`, { usernames, ...body }, { keepalive: true });
+    return "results" in reply ? reply.results : [];
   }
 
-  settle(entry, results, refusal) {
-    const isDone = ({ success, code, status }) => success || (entry.isUnsure && code === "wrong_status" && status === OUTCOMES[entry.decision]);
-    const isPassing = (name) => PASSING.includes(results.get(name)?.code);
-    const rest = entry.usernames.filter((name) => !results.has(name) || isPassing(name));
-    const told = entry.usernames.filter((name) => !rest.includes(name)).map((name) => results.get(name));
-    const refusals = told.filter((result) => !isDone(result));
-    const done = told.filter(isDone);
+  /**
+   * @param {PendingDecision} entry
+   * @param {Map<string, DecisionOutcome>} outcomes by name
+   * @param {Refusal | null} refusal of the request
+   */
+  applyOutcomes(entry, outcomes, refusal) {
+    const isDone = (/** @type {DecisionOutcome} */ { success, code, status }) =>
+      success || (entry.isUnsure && code === "wrong_status" && status === OUTCOMES[entry.decision]);
+    /** @type {string[]} */
+    const rest = [];
+    /** @type {DecisionOutcome[]} */
+    const final = [];
+    for (const name of entry.usernames) {
+      const outcome = outcomes.get(name);
+      if (outcome === undefined || TEMPORARY.includes(outcome.code ?? "")) {
+        rest.push(name);
+      } else {
+        final.push(outcome);
+      }
+    }
+    const done = final.filter(isDone);
+    const refusals = final.filter((outcome) => !isDone(outcome));
     if (done.length) {
-      this.tell("sent", entry, { results: done });
+      this.emit("sent", entry, done);
     }
     if (refusals.length) {
-      const refused = new Entry({ ...entry, usernames: refusals.map(({ username }) => username) });
-      Object.assign(refused, { state: "refused", refusals });
-      this.entries.push(refused);
-      this.changed("refused", refused);
+      const refused = entry.refusedPart(refusals);
+      this.changed("refused", refused, [...this.entries, refused]);
     }
     if (rest.length) {
       entry.usernames = rest;
       entry.isUnsure ||= refusal !== null && (refusal.status === 0 || refusal.status >= 500);
-      this.hold(entry, refusal?.message ?? results.get(rest[0]).message);
+      this.hold(entry, refusal?.message ?? outcomes.get(rest[0])?.message ?? "");
     } else {
-      this.forget(entry, "tick");
+      this.remove(entry, "changed");
     }
   }
 
+  /**
+   * @param {PendingDecision} entry
+   * @param {string} message
+   */
   hold(entry, message) {
     Object.assign(entry, { state: "unsent", isUnderWay: false, message });
     this.changed("unsent", entry);
   }
 
-  forget(entry, what) {
-    this.entries = this.entries.filter((other) => other !== entry);
-    this.changed(what, entry);
+  /**
+   * @param {PendingDecision} entry
+   * @param {Change} change
+   */
+  remove(entry, change) {
+    this.changed(
+      change,
+      entry,
+      this.entries.filter((other) => other !== entry),
+    );
   }
 
-  changed(what, entry) {
-    this.index = null;
-    this.keep();
-    this.tell(what, entry);
+  /**
+   * @param {Change} change
+   * @param {PendingDecision | null} entry that was changed
+   * @param {PendingDecision[]} entries all of them, from now on
+   */
+  changed(change, entry, entries = this.entries) {
+    batch(() => {
+      this.#index = null;
+      this.#entries.value = entries;
+      this.#entries.notify();
+      this.persist();
+    });
+    this.emit(change, entry, []);
   }
 
-  /** Browsers throw pages out of memory without a word: what waits comes back with the tab. */
-  keep() {
-    const waiting = this.entries.filter(({ state }) => ["waiting", "unsent"].includes(state));
-    const entries = waiting.map(({ decision, usernames, reason, silent, expiresAt }) => ({ decision, usernames, reason, silent, expiresAt }));
-    keep(KEPT, entries.length ? { operator: this.operator, entries } : null, "sessionStorage");
+  /** Store what is pending in the tab: browsers discard pages from memory without a warning. */
+  persist() {
+    const entries = this.entries.filter((entry) => entry.canUndo).map(({ stored }) => stored);
+    store(STORAGE_KEY, entries.length ? { operator: this.operator, entries } : null, "sessionStorage");
   }
 
-  /** All at once, as nobody will be there to go on with the next one; and nobody to hear the answers. */
-  leave() {
-    if (this.api.session.current === null || !navigator.onLine) {
-      return; // they stay in the tab, and come back with it
+  /** Send everything at once: the page is gone before it could send one after the other or receive the answers. */
+  sendOnLeave() {
+    if (this.api.session?.current === null || !navigator.onLine) {
+      return; // they stay in the tab, and are restored with it
     }
     const unsent = this.entries.filter(({ state, isUnderWay }) => state !== "refused" && !isUnderWay);
-    for (const alike of Object.values(groupBy(unsent, ({ kind }) => kind))) {
+    for (const alike of groupByKind(unsent)) {
       const usernames = alike.flatMap((entry) => entry.usernames);
-      for (let start = 0; start < usernames.length; start += MOST_AT_ONCE) {
-        this.post(alike[0], usernames.slice(start, start + MOST_AT_ONCE)).catch(() => {});
+      for (let start = 0; start < usernames.length; start += MAX_PER_REQUEST) {
+        this.post(alike[0], usernames.slice(start, start + MAX_PER_REQUEST)).catch(() => {});
       }
     }
-    this.entries = [];
-    this.changed("tick", null);
+    this.changed("changed", null, []);
   }
 }
 
-function groupBy(list, keyOf) {
-  const groups = {};
-  list.forEach((item) => (groups[keyOf(item)] ??= []).push(item));
-  return groups;
+/** @param {PendingDecision[]} entries */
+function groupByKind(entries) {
+  /** @type {Map<string, PendingDecision[]>} */
+  const groups = new Map();
+  for (const entry of entries) {
+    groups.set(entry.kind, [...(groups.get(entry.kind) ?? []), entry]);
+  }
+  return [...groups.values()];
 }

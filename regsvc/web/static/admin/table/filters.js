@@ -1,85 +1,110 @@
-// What a list shows only: texts that are looked for, choices and days. It follows while one types.
+// The filters of a list: texts to search for, choices and dates. They apply while the operator types.
 
-import { button, freshId, make } from "../../shared/dom.js";
-import { word } from "../../shared/i18n.js";
+import { button, make, uniqueId } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
 
-const PAUSE = 300; // milliseconds without a key, after which a text is looked for
+const TYPING_PAUSE = 300; // milliseconds without a key press, after which a text is applied
 
 /**
- * `fields`: `[{name, label, type, options}]`, `label` a key of words. `type`: "search", "text", "date" or "select" (with
- * `options`: `[{value, text}]`; the first is what is usual and stands in no address). `change(values)` is called with
- * all that is set.
+ * @typedef {object} FilterField
+ * @property {string} name
+ * @property {string} label the key of its text
+ * @property {"search" | "text" | "date" | "select"} type
+ * @property {Array<{ value: string, text: string }>} [options] of a select; the first is the default and is not part of
+ *   the address
  */
+
+/** @typedef {HTMLInputElement | HTMLSelectElement} Input */
+
 export class Filters {
-  constructor(fields, query, change) {
-    this.change = change;
-    this.timer = null;
-    this.inputs = new Map(fields.map((field) => [field.name, this.input(field, query[field.name] ?? "")]));
-    this.clear = button(word("filters_clear"), () => this.reset(), "plain");
+  /**
+   * @param {FilterField[]} fields
+   * @param {Record<string, string>} query the initial values
+   * @param {(values: Record<string, string>) => void} onChange called with the values that are set
+   */
+  constructor(fields, query, onChange) {
+    this.onChange = onChange;
+    this.timer = 0;
+    /** @type {Map<string, Input>} */
+    this.inputs = new Map(fields.map((field) => [field.name, this.makeInput(field, query[field.name] ?? "")]));
+    this.clear = button(t("filters_clear"), () => this.reset(), "plain");
     const lines = fields.map(({ name, label, type }) => {
       const input = this.inputs.get(name);
-      return make("div", { class: `field ${type}` }, make("label", { for: input.id }, word(label)), input);
+      return make("div", { class: `field ${type}` }, make("label", { for: input?.id }, t(label)), input);
     });
-    const agree = (event) => {
+    const onkeydown = (/** @type {KeyboardEvent & { target: Element }} */ event) => {
       if (event.key === "Enter" && !event.isComposing && event.target.localName === "input") {
         event.preventDefault();
-        this.tell(); // at once
+        this.apply(); // at once
       }
     };
-    this.element = make("form", { class: "filters", role: "search", onkeydown: agree }, lines, this.clear);
-    this.mark();
+    this.element = make("form", { class: "filters", role: "search", onkeydown }, lines, this.clear);
+    this.updateClear();
   }
 
-  input({ name, type, options = [] }, value) {
-    const id = freshId(name);
+  /**
+   * @param {FilterField} field
+   * @param {string} value
+   * @returns {Input}
+   */
+  makeInput({ name, type, options = [] }, value) {
+    const id = uniqueId(name);
     if (type === "select") {
       const choices = options.map((option) => make("option", { value: option.value }, option.text));
-      const select = make("select", { id, onchange: () => this.tell() }, choices);
+      const select = make("select", { id, onchange: () => this.apply() }, choices);
       select.value = options.some((option) => option.value === value) ? value : options[0].value;
       return select;
     }
-    const isDay = type === "date";
     const input = make("input", { id, type, autocomplete: "off", spellcheck: "false", autocapitalize: "none" });
-    input.addEventListener(isDay ? "change" : "input", () => (isDay ? this.tell() : this.tellSoon()));
+    if (type === "date") {
+      input.addEventListener("change", () => this.apply());
+    } else {
+      input.addEventListener("input", () => this.applySoon());
+    }
     input.value = value;
     return input;
   }
 
-  /** What is set, as it stands in the address. */
+  /** The values that are set, as they are in the address. */
   get values() {
-    const given = [...this.inputs].map(([name, input]) => [name, input.value.trim()]);
-    return Object.fromEntries(given.filter(([name, value]) => value !== "" && !this.isUsual(name, value)));
+    const all = [...this.inputs].map(([name, input]) => [name, input.value.trim()]);
+    return Object.fromEntries(all.filter(([name, value]) => value !== "" && !this.isDefault(name, value)));
   }
 
-  isUsual(name, value) {
+  /**
+   * @param {string} name
+   * @param {string} value
+   */
+  isDefault(name, value) {
     const input = this.inputs.get(name);
-    return input.localName === "select" && input.options[0].value === value;
+    return input instanceof HTMLSelectElement && input.options[0].value === value;
   }
 
   focus() {
-    this.inputs.values().next().value.focus();
+    const [first] = this.inputs.values();
+    first.focus();
   }
 
-  tellSoon() {
+  applySoon() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.tell(), PAUSE);
+    this.timer = setTimeout(() => this.apply(), TYPING_PAUSE);
   }
 
-  tell() {
+  apply() {
     clearTimeout(this.timer);
-    this.mark();
-    this.change(this.values);
+    this.updateClear();
+    this.onChange(this.values);
   }
 
   reset() {
-    this.inputs.forEach((input) => {
-      input.value = input.localName === "select" ? input.options[0].value : "";
-    });
-    this.tell();
+    for (const input of this.inputs.values()) {
+      input.value = input instanceof HTMLSelectElement ? input.options[0].value : "";
+    }
+    this.apply();
     this.focus();
   }
 
-  mark() {
+  updateClear() {
     this.clear.hidden = Object.keys(this.values).length === 0;
   }
 }

@@ -1,100 +1,109 @@
-// A list that is asked for page by page: what is shown only, how many there are, the rows, and the way to other pages.
+// A list that is loaded page by page: its filters, the number of rows, the rows, and links to other pages.
 
-import { Refusal } from "../../shared/api.js";
-import { fillWith, make } from "../../shared/dom.js";
+import { asRefusal } from "../../shared/api.js";
+import { make } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { word } from "../../shared/i18n.js";
+import { formatNumber } from "../phrases.js";
 import { Filters } from "./filters.js";
-import { numeral } from "../badges.js";
-import { numberOf, Pages } from "./pagination.js";
+import { PageLinks, pageNumber } from "./pagination.js";
 
-const SOON = 700; // milliseconds; many events at once are one question
-const AGAIN = 5; // seconds, after which is tried again what could not be asked for
+const REFRESH_DELAY = 700; // milliseconds; many events at once cause one request
+const RETRY_DELAY = 5; // seconds
 
 /**
- * `fields`: of the `Filters`. `ask(values, place)` comes back with `{rows, pagination, nextCursor}`; `values` is what is
- * set, `place` is `{page}` or `{after}`. `counted`, `none`: keys of words for how many there are ("{count}").
+ * @template Row
+ * @typedef {object} ListingOptions
+ * @property {import("./filters.js").FilterField[]} fields
+ * @property {(values: Record<string, any>, place: Query) => Promise<RowsPage<Row>>} load returns a page; `values` are
+ *   those of the filters, `place` is `{page}` or `{after}`
+ * @property {import("./table.js").Table<Row>} table
+ * @property {string} countText the key of the text with the number of rows ("{count}")
+ * @property {string} emptyText
+ * @property {Child} [actions] above the table
  */
+
+/** @template Row */
 export class Listing {
-  constructor(office, query, { fields, ask, table, counted, none, beside = [] }) {
-    Object.assign(this, { office, ask, table, counted, none });
-    this.questions = 0;
-    this.told = ""; // why it could not be asked for
+  /**
+   * @param {import("../view-context.js").ViewContext} context
+   * @param {Record<string, string>} query
+   * @param {ListingOptions<Row>} options
+   */
+  constructor(context, query, { fields, load, table, countText, emptyText, actions = [] }) {
+    this.context = context;
+    this.loadPage = load;
+    this.table = table;
+    this.countText = countText;
+    this.emptyText = emptyText;
+    this.requests = 0;
+    this.error = ""; // why the rows could not be refreshed
+    /** @type {number | null} */
     this.timer = null;
-    this.filters = new Filters(fields, query, (values) => this.change(values));
+    this.filters = new Filters(fields, query, (values) => this.applyFilters(values));
+    /** @type {Query} */
     this.query = { ...this.filters.values, page: query.page ?? null, after: query.after ?? null };
-    this.pages = new Pages(office, office.view.id);
+    this.pages = new PageLinks(context);
     this.count = make("p", { class: "quiet-text counted", role: "status" });
-    this.elements = [this.filters.element, this.count, beside, table.element, this.pages.element];
-    office.keys({ "/": { word: "key_search", action: () => this.filters.focus() }, ...table.keysOfRows, ...this.pages.keys });
-    office.onLeave(() => clearTimeout(this.timer));
+    this.elements = [this.filters.element, this.count, actions, table.element, this.pages.element];
+    context.addKeys({
+      "/": { label: "key_search", action: () => this.filters.focus() },
+      ...table.keyBindings,
+      ...this.pages.keyBindings,
+    });
+    context.onLeave(() => this.stopTimer());
   }
 
-  /** The elements, once there is something to show. Throws a Refusal. */
-  async draw() {
+  /** Return the elements once the first page is loaded. Throws a Refusal. */
+  async render() {
     await this.load();
     return this.elements;
   }
 
   async load() {
-    this.questions += 1;
-    const question = this.questions;
+    this.requests += 1;
+    const request = this.requests;
     const { page, after, ...values } = this.query;
-    const found = await this.ask(values, after ? { after } : { page: numberOf({ page }) });
-    if (question !== this.questions || this.office.isOver) {
-      return; // something else is shown meanwhile
+    const found = await this.loadPage(values, after ? { after } : { page: pageNumber({ page }) });
+    if (request !== this.requests || this.context.isOver) {
+      return; // a later request, or another view, is shown instead
     }
-    this.table.draw(found.rows);
-    this.pages.draw(this.query, found);
+    this.table.render(found.rows);
+    this.pages.render(this.query, found);
     const { totalCount } = found.pagination;
-    const count = totalCount === null ? word("very_many") : numeral(totalCount);
-    this.count.textContent = found.rows.length || totalCount ? word(this.counted, { count }) : word(this.none);
+    const count = totalCount === null ? t("very_many") : formatNumber(totalCount);
+    this.count.textContent = found.rows.length || totalCount ? t(this.countText, { count }) : t(this.emptyText);
   }
 
-  /** Other filters, from the first page on. */
-  change(values) {
+  /** @param {Record<string, string>} values */
+  applyFilters(values) {
     this.query = { ...values, page: null, after: null };
-    this.office.note(this.query);
+    this.context.updateHash(this.query);
     return this.refresh();
   }
 
-  /** Ask anew; what cannot be asked for is told, what is shown stays, and it is tried again. */
+  /** Load the page again. If that fails, report it, keep the rows that are shown and try again. */
   async refresh() {
-    clearTimeout(this.timer);
-    this.timer = null;
+    this.stopTimer();
     try {
       await this.load();
-      notice.forget(this.told);
-    } catch (refusal) {
-      if (!(refusal instanceof Refusal)) {
-        throw refusal;
-      }
-      if (!refusal.isLoggedOut && !this.office.isOver) {
-        this.told = refusal.message;
-        notice.say(this.told, "bad");
-        this.timer = setTimeout(() => this.refresh(), (refusal.retryAfter ?? AGAIN) * 1000);
+      notice.clearIf(this.error);
+    } catch (error) {
+      const refusal = asRefusal(error);
+      if (!refusal.isLoggedOut && !this.context.isOver) {
+        this.error = refusal.message;
+        notice.show(this.error, "bad");
+        this.timer = setTimeout(() => this.refresh(), (refusal.retryAfter ?? RETRY_DELAY) * 1000);
       }
     }
   }
 
   refreshSoon() {
-    this.timer ??= setTimeout(() => this.refresh(), SOON);
+    this.timer ??= setTimeout(() => this.refresh(), REFRESH_DELAY);
   }
-}
 
-/** Above a table: how many of its rows are chosen and what can be done with them. `actions`: buttons. */
-export function choiceBar(table, actions) {
-  const count = make("span", { class: "counted" });
-  const clear = make("button", { type: "button", class: "plain", onclick: () => table.chooseAll(false) }, word("choose_none"));
-  const acts = make("div", { class: "acts" });
-  const bar = make("div", { class: "choice-bar", role: "group", "aria-label": word("chosen_acts"), hidden: true }, count, acts, clear);
-  const said = make("p", { class: "unseen", role: "status" });
-  fillWith(acts, actions);
-  table.onChoice = () => {
-    const number = table.keys.size;
-    bar.hidden = number === 0;
-    count.textContent = word("chosen", { count: numeral(number) });
-    said.textContent = number ? word("chosen", { count: numeral(number) }) : "";
-  };
-  return [bar, said];
+  stopTimer() {
+    clearTimeout(this.timer ?? undefined);
+    this.timer = null;
+  }
 }

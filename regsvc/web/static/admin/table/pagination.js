@@ -1,45 +1,62 @@
-// The way to the other pages of a list. They are links, so that the browser's way back works and a page can be shared.
+// Links to the other pages of a list: they are links, so that the browser's Back works and a page can be shared.
 
-import { fillWith, link, make } from "../../shared/dom.js";
-import { numeral } from "../badges.js";
-import { word } from "../../shared/i18n.js";
+import { link, make, replaceContent } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
+import { formatNumber } from "../phrases.js";
 
-export class Pages {
-  /** `viewId`: the view whose pages these are. */
-  constructor(office, viewId) {
-    this.office = office;
-    this.viewId = viewId;
-    this.element = make("nav", { class: "pages", "aria-label": word("pages_of_list") });
+export class PageLinks {
+  /** @type {HTMLAnchorElement | null} */
+  #previous = null;
+  /** @type {HTMLAnchorElement | null} */
+  #next = null;
+
+  /** @param {import("../view-context.js").ViewContext} context */
+  constructor(context) {
+    this.context = context;
+    this.element = make("nav", { class: "pages", "aria-label": t("pages_of_list") });
   }
 
-  /** `query`: of the page that is shown; `found`: `{pagination, nextCursor}` as the API told them. */
-  draw(query, { pagination, nextCursor = null }) {
-    const number = numberOf(query);
+  /**
+   * @param {Query} query of the current page
+   * @param {Omit<RowsPage<unknown>, "rows">} page
+   */
+  render(query, { pagination, nextCursor = null }) {
+    const number = pageNumber(query);
     const last = pagination.totalPages;
-    const goTo = (page, after = null) => this.office.address(this.viewId, { ...query, page: page === 1 ? null : page, after });
-    this.before = number > 1 ? link(goTo(number - 1), word("page_before"), { class: "button quiet", rel: "prev" }) : null;
-    this.next = pagination.hasNext ? link(goTo(number + 1, nextCursor), word("page_next"), { class: "button quiet", rel: "next" }) : null;
-    const where = last === null ? word("page_at", { page: numeral(number) }) : word("page_of", { page: numeral(number), pages: numeral(last) });
-    this.element.hidden = this.before === null && this.next === null;
-    fillWith(
+    /** @type {(page: number, key: string, rel?: string | null, after?: string | null) => HTMLAnchorElement} */
+    const linkTo = (page, key, rel = null, after = null) => {
+      const href = this.context.hashFor(this.context.view.id, { ...query, page: page === 1 ? null : page, after });
+      return link(href, t(key), { class: "button quiet", rel });
+    };
+    this.#previous = number > 1 ? linkTo(number - 1, "page_before", "prev") : null;
+    this.#next = pagination.hasNext ? linkTo(number + 1, "page_next", "next", nextCursor) : null;
+    const page = formatNumber(number);
+    const position = last === null ? t("page_at", { page }) : t("page_of", { page, pages: formatNumber(last) });
+    this.element.hidden = this.#previous === null && this.#next === null;
+    replaceContent(
       this.element,
-      number > 2 && link(goTo(1), word("page_first"), { class: "button quiet" }),
-      this.before,
-      make("span", { class: "where" }, where),
-      this.next,
-      last !== null && last > number + 1 && link(goTo(last), word("page_last"), { class: "button quiet" }),
+      number > 2 && linkTo(1, "page_first"),
+      this.#previous,
+      make("span", { class: "where" }, position),
+      this.#next,
+      last !== null && last > number + 1 && linkTo(last, "page_last"),
     );
   }
 
-  get keys() {
+  /** @returns {import("../keyboard.js").Bindings} */
+  get keyBindings() {
     return {
-      "n ArrowRight": { word: "key_page_next", action: () => this.next?.click() },
-      "p ArrowLeft": { word: "key_page_before", action: () => this.before?.click() },
+      "n ArrowRight": { label: "key_page_next", action: () => this.#next?.click() },
+      "p ArrowLeft": { label: "key_page_before", action: () => this.#previous?.click() },
     };
   }
 }
 
-/** Which page the address means; one reached by a cursor has its number there, too. */
-export function numberOf({ page }) {
-  return Math.max(1, Number.parseInt(page, 10) || 1);
+/**
+ * Return the page of an address; pages reached by a cursor have their number there, too.
+ *
+ * @param {Query} query
+ */
+export function pageNumber({ page }) {
+  return Math.max(1, Number.parseInt(String(page), 10) || 1);
 }

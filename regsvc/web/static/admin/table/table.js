@@ -1,138 +1,221 @@
-// Rows and columns, which a phone shows as cards. Rows that did not change stay where they are, with the focus in them.
+// A table, which a phone shows as cards. Unchanged rows keep their elements, and with them the focus.
 
-import { fillWith, make } from "../../shared/dom.js";
-import { word } from "../../shared/i18n.js";
+import { make, replaceContent } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
+import { Signal } from "../../shared/signal.js";
 
 /**
- * `label`: the key of what it lists. `columns`: `[{title, of}]`, `title` a key of words, `of(row)` text or elements;
- * `kind`: "main" for the one that leads, with the link of the row; on a phone "second" comes below it and "bare" last,
- * both without their titles; "wide" gets the room that is left. `keyOf(row)`: what tells a row from the others. `marks(row)`:
- * what a row shows beside what is in it. `nameOf(row)`: with it rows can be chosen; `chosen` is what it is told in words.
+ * On phones, "main" comes first, "second" below it and "bare" last, all without their titles; "wide" takes the
+ * remaining width.
+ *
+ * @template Row
+ * @typedef {object} Column
+ * @property {string} title the key of its text
+ * @property {"main" | "second" | "bare" | "wide"} [kind]
+ * @property {(row: Row) => Child} render
  */
+
+/**
+ * @template Row
+ * @typedef {object} TableOptions
+ * @property {string} label the key of the text that names the table
+ * @property {Column<Row>[]} columns
+ * @property {(row: Row) => string | number} keyOf
+ * @property {(row: Row) => unknown} [extraState] what a row shows beside its own data: when it changes, the row is
+ *   rendered again
+ * @property {((row: Row) => string) | null} [rowLabel] names a row for screen readers; with it rows can be selected
+ */
+
+/** @typedef {{ signature: string, element: HTMLElement, checkbox: HTMLInputElement | null }} RenderedRow */
+
+/** @template Row */
 export class Table {
-  constructor({ label, columns, keyOf, marks = () => "", nameOf = null }) {
-    Object.assign(this, { columns, keyOf, marks, nameOf });
+  /** @type {Map<string | number, RenderedRow>} by key */
+  #rendered = new Map();
+
+  /** @param {TableOptions<Row>} options */
+  constructor({ label, columns, keyOf, extraState = () => null, rowLabel = null }) {
+    this.columns = columns;
+    this.keyOf = keyOf;
+    this.extraState = extraState;
+    this.rowLabel = rowLabel;
+    /** @type {Row[]} */
     this.rows = [];
-    this.shown = new Map(); // by key: {sign, element, box}
-    this.keys = new Set(); // of the chosen
-    this.onChoice = () => {};
-    this.all = make("input", { type: "checkbox", "aria-label": word("choose_page"), onchange: ({ target }) => this.chooseAll(target.checked) });
-    // roles said aloud: as cards, browsers would forget that these are tables
-    const titles = columns.map(({ title }) => make("th", { role: "columnheader", scope: "col" }, word(title)));
-    const box = nameOf && make("th", { role: "columnheader", scope: "col", class: "choice" }, make("label", { class: "tick" }, this.all, make("span", { "aria-hidden": "true" }, word("choose_page"))));
+    /** @type {Signal<Set<string | number>>} */
+    this.selectedKeys = new Signal(new Set());
+    this.all = make("input", {
+      type: "checkbox",
+      "aria-label": t("choose_page"),
+      onchange: (/** @type {{ target: HTMLInputElement }} */ { target }) => this.selectAll(target.checked),
+    });
+    // explicit roles: shown as cards, browsers would forget that these are tables
+    const titles = columns.map(({ title }) => make("th", { role: "columnheader", scope: "col" }, t(title)));
     this.body = make("tbody", { role: "rowgroup" });
     this.element = make(
       "table",
-      { class: "rows", role: "table", "aria-label": word(label) },
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, box, titles)),
+      { class: "rows", role: "table", "aria-label": t(label) },
+      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, rowLabel && this.selectAllCell(), titles)),
       this.body,
     );
   }
 
-  /** The rows that are chosen. */
-  get chosen() {
-    return this.rows.filter((row) => this.keys.has(this.keyOf(row)));
+  selectAllCell() {
+    const label = make("span", { "aria-hidden": "true" }, t("choose_page"));
+    return make(
+      "th",
+      { role: "columnheader", scope: "col", class: "choice" },
+      make("label", { class: "tick" }, this.all, label),
+    );
   }
 
-  /** The row that has the focus, or null. */
+  /** The selected rows. */
+  get selected() {
+    return this.rows.filter((row) => this.selectedKeys.value.has(this.keyOf(row)));
+  }
+
+  /** The row with the focus, or null. */
   get current() {
-    const key = document.activeElement?.closest?.("tr")?.dataset.key;
-    return this.rows.find((row) => String(this.keyOf(row)) === key) ?? null;
+    const row = /** @type {HTMLElement | null} */ (document.activeElement?.closest("tr") ?? null);
+    const key = row?.dataset.key;
+    return this.rows.find((candidate) => String(this.keyOf(candidate)) === key) ?? null;
   }
 
-  /** What a decision is about: the chosen, or else the row with the focus. */
-  get meant() {
-    return this.keys.size > 0 ? this.chosen : [this.current].filter(Boolean);
+  /** The rows that an action is about: the selected ones, or else the one with the focus. */
+  get targets() {
+    if (this.selectedKeys.value.size > 0) {
+      return this.selected;
+    }
+    const { current } = this;
+    return current === null ? [] : [current];
   }
 
-  draw(rows) {
+  /** @param {Row[]} rows */
+  render(rows) {
     const focused = this.current === null ? null : this.keyOf(this.current);
     this.rows = rows;
-    const before = this.shown;
-    this.shown = new Map(rows.map((row) => [this.keyOf(row), this.shownRow(row, before)]));
-    const active = document.activeElement;
-    fillWith(this.body, [...this.shown.values()].map(({ element }) => element));
+    const before = this.#rendered;
+    this.#rendered = new Map(rows.map((row) => [this.keyOf(row), this.renderRow(row, before)]));
+    const active = /** @type {HTMLElement | null} */ (document.activeElement);
+    const elements = [...this.#rendered.values()].map(({ element }) => element);
+    replaceContent(this.body, elements);
     if (active !== document.activeElement) {
-      (active.isConnected ? active : this.placeIn(this.shown.get(focused)?.element))?.focus({ preventScroll: true });
+      const row = focused === null ? undefined : this.#rendered.get(focused)?.element;
+      const target = active?.isConnected ? active : focusTarget(row);
+      target?.focus({ preventScroll: true });
     }
     this.element.hidden = rows.length === 0;
-    this.keys = new Set([...this.keys].filter((key) => this.shown.has(key)));
-    this.mark();
+    this.selectedKeys.value = new Set([...this.selectedKeys.value].filter((key) => this.#rendered.has(key)));
+    this.updateSelection();
   }
 
-  /** Some rows may show something else now: a decision that waits. */
-  redraw() {
-    this.draw(this.rows);
+  /** Render the rows whose extra state has changed. */
+  refresh() {
+    this.render(this.rows);
   }
 
-  shownRow(row, before) {
+  /**
+   * @param {Row} row
+   * @param {Map<string | number, RenderedRow>} before
+   * @returns {RenderedRow}
+   */
+  renderRow(row, before) {
     const key = this.keyOf(row);
-    const sign = JSON.stringify([row, this.marks(row)]);
+    const signature = JSON.stringify([row, this.extraState(row)]);
     const old = before.get(key);
-    if (old?.sign === sign) {
+    if (old?.signature === signature) {
       return old;
     }
-    const box = this.nameOf && make("input", { type: "checkbox", "aria-label": word("choose_person", { name: this.nameOf(row) }), onchange: ({ target }) => this.choose(key, target.checked) });
-    const cells = this.columns.map(({ title, of, kind = null }) =>
-      make("td", { role: "cell", class: kind, "data-title": kind === null || kind === "wide" ? word(title) : null }, of(row)),
-    );
-    cells.filter((cell) => !cell.textContent).forEach((cell) => cell.classList.add("empty"));
-    const choice = box && make("td", { role: "cell", class: "choice" }, make("label", { class: "tick" }, box));
-    return { sign, box, element: make("tr", { role: "row", tabindex: "-1", "data-key": key }, choice, cells) };
-  }
-
-  choose(key, isChosen) {
-    if (isChosen) {
-      this.keys.add(key);
-    } else {
-      this.keys.delete(key);
-    }
-    this.mark();
-  }
-
-  chooseAll(areChosen) {
-    this.keys = new Set(areChosen ? this.shown.keys() : []);
-    this.mark();
-  }
-
-  mark() {
-    this.shown.forEach(({ box, element }, key) => {
-      if (box) {
-        box.checked = this.keys.has(key);
-        element.setAttribute("aria-selected", this.keys.has(key));
-      }
+    const checkbox = this.rowLabel === null ? null : this.rowCheckbox(key, this.rowLabel(row));
+    const cells = this.columns.map(({ title, render, kind = null }) => {
+      const shownTitle = kind === null || kind === "wide" ? t(title) : null;
+      const cell = make("td", { role: "cell", class: kind, "data-title": shownTitle }, render(row));
+      cell.classList.toggle("empty", !cell.textContent);
+      return cell;
     });
-    this.all.checked = this.rows.length > 0 && this.keys.size === this.rows.length;
-    this.all.indeterminate = this.keys.size > 0 && !this.all.checked;
-    this.onChoice();
+    const choice =
+      checkbox && make("td", { role: "cell", class: "choice" }, make("label", { class: "tick" }, checkbox));
+    const element = make("tr", { role: "row", tabindex: "-1", "data-key": key }, choice, cells);
+    return { signature, checkbox, element };
   }
 
-  /** To the next row, or the one before. */
-  step(by) {
-    const place = this.current === null ? (by > 0 ? -1 : this.rows.length) : this.rows.indexOf(this.current);
-    const row = this.rows[Math.min(this.rows.length - 1, Math.max(0, place + by))];
-    const element = row && this.shown.get(this.keyOf(row)).element;
-    this.placeIn(element)?.focus();
+  /**
+   * @param {string | number} key
+   * @param {string} name
+   */
+  rowCheckbox(key, name) {
+    return make("input", {
+      type: "checkbox",
+      "aria-label": t("choose_person", { name }),
+      onchange: (/** @type {{ target: HTMLInputElement }} */ { target }) => this.select(key, target.checked),
+    });
+  }
+
+  /**
+   * @param {string | number} key
+   * @param {boolean} isSelected
+   */
+  select(key, isSelected) {
+    const keys = new Set(this.selectedKeys.value);
+    if (isSelected) {
+      keys.add(key);
+    } else {
+      keys.delete(key);
+    }
+    this.selectedKeys.value = keys;
+    this.updateSelection();
+  }
+
+  /** @param {boolean} areSelected */
+  selectAll(areSelected) {
+    this.selectedKeys.value = new Set(areSelected ? this.#rendered.keys() : []);
+    this.updateSelection();
+  }
+
+  updateSelection() {
+    const keys = this.selectedKeys.value;
+    for (const [key, { checkbox, element }] of this.#rendered) {
+      if (checkbox !== null) {
+        checkbox.checked = keys.has(key);
+        element.setAttribute("aria-selected", String(keys.has(key)));
+      }
+    }
+    this.all.checked = this.rows.length > 0 && keys.size === this.rows.length;
+    this.all.indeterminate = keys.size > 0 && !this.all.checked;
+  }
+
+  /** @param {1 | -1} by */
+  moveFocus(by) {
+    const start = by > 0 ? -1 : this.rows.length;
+    const index = this.current === null ? start : this.rows.indexOf(this.current);
+    const row = this.rows[Math.min(this.rows.length - 1, Math.max(0, index + by))];
+    const element = row && this.#rendered.get(this.keyOf(row))?.element;
+    focusTarget(element)?.focus();
     element?.scrollIntoView({ block: "nearest" });
-  }
-
-  /** Where the focus goes in a row. */
-  placeIn(element) {
-    return element?.querySelector(".main a") ?? element;
   }
 
   toggleCurrent() {
     const key = this.current === null ? null : this.keyOf(this.current);
     if (key !== null) {
-      this.choose(key, !this.keys.has(key));
+      this.select(key, !this.selectedKeys.value.has(key));
     }
   }
 
-  get keysOfRows() {
+  /** @returns {import("../keyboard.js").Bindings} */
+  get keyBindings() {
     const steps = {
-      "j ArrowDown": { word: "key_row_next", repeats: true, action: () => this.step(1) },
-      "k ArrowUp": { word: "key_row_before", repeats: true, action: () => this.step(-1) },
+      "j ArrowDown": { label: "key_row_next", repeats: true, action: () => this.moveFocus(1) },
+      "k ArrowUp": { label: "key_row_before", repeats: true, action: () => this.moveFocus(-1) },
     };
-    return this.nameOf ? { ...steps, x: { word: "key_choose", action: () => this.toggleCurrent() } } : steps;
+    return this.rowLabel ? { ...steps, x: { label: "key_choose", action: () => this.toggleCurrent() } } : steps;
   }
+}
+
+/**
+ * Return what takes the focus in a row: the link in its main cell, or else the row.
+ *
+ * @param {HTMLElement | undefined} row
+ * @returns {HTMLElement | undefined}
+ */
+function focusTarget(row) {
+  return /** @type {HTMLElement | null} */ (row?.querySelector(".main a") ?? null) ?? row;
 }

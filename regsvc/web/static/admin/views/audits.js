@@ -1,65 +1,88 @@
 // The audit log: who did what to whom, newest first.
 
-import { word } from "../../shared/i18n.js";
-import { ACTIONS, nameOfAction, tellDetail } from "../audit-entries.js";
-import { USER_EVENTS } from "../decisions/actions.js";
-import { userLink, when } from "../badges.js";
+import { t } from "../../shared/i18n.js";
+import { ACTIONS, actionName, renderDetail } from "../audit-entries.js";
+import { timeElement, userLink } from "../badges.js";
+import { USER_EVENTS } from "../decisions/transitions.js";
 import { Listing } from "../table/listing.js";
 import { Table } from "../table/table.js";
 
-const SIZE = 50;
+const PAGE_SIZE = 50;
 
+/** @typedef {import("../view-context.js").ViewContext} ViewContext */
+
+/** @type {View} */
 export const auditsView = {
   id: "audits",
   title: "view_audits",
 
-  draw(office, query) {
-    const table = new Table({ label: "view_audits", keyOf: ({ id }) => id, columns: columnsFor(office) });
-    const listing = new Listing(office, query, {
+  render(context, query) {
+    const table = new Table({ label: "view_audits", keyOf: ({ id }) => id, columns: columnsFor(context) });
+    const actions = ACTIONS.map((value) => ({ value, text: actionName(value) }));
+    const listing = new Listing(context, query, {
       fields: [
-        { name: "action", label: "action", type: "select", options: [{ value: "", text: word("any") }, ...ACTIONS.map((value) => ({ value, text: nameOfAction(value) }))] },
+        { name: "action", label: "action", type: "select", options: [{ value: "", text: t("any") }, ...actions] },
         { name: "operator", label: "operator", type: "text" },
         { name: "target", label: "about", type: "text" },
         { name: "from", label: "from_day", type: "date" },
         { name: "to", label: "to_day", type: "date" },
       ],
       table,
-      ask: (values, { page }) => ask(office.api, values, page),
-      counted: "audits_count",
-      none: "audits_none",
+      load: (values, { page }) => load(context.api, values, page),
+      countText: "audits_count",
+      emptyText: "audits_none",
     });
-    office.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refreshSoon());
-    return listing.draw();
+    context.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refreshSoon());
+    return listing.render();
   },
 };
 
-async function ask(api, { from, to, ...values }, page) {
-  const range = { from: startOf(from, 0), to: endOf(to) };
-  const { audits, pagination } = await api.get("admin/audits", { ...values, ...range, page, size: SIZE });
+/**
+ * @param {import("../../shared/api.js").Api} api
+ * @param {Record<string, string>} values
+ * @param {Query[string]} page
+ */
+async function load(api, { from, to, ...values }, page) {
+  const range = { from: startOfDay(from, 0), to: endOfDay(to) };
+  const { audits, pagination } = await api.get("admin/audits", { ...values, ...range, page, size: PAGE_SIZE });
   return { rows: audits, pagination };
 }
 
-/** Midnight here (epoch milliseconds) of a day such as "2026-01-31", so many days later; null for none. */
-function startOf(day, daysLater) {
-  if (!/^\d{4}-\d\d-\d\d$/.test(day ?? "")) {
+/**
+ * Return local midnight (epoch milliseconds) so many days after a date such as "2026-01-31"; null for no date.
+ *
+ * @param {string | undefined} date
+ * @param {number} daysLater
+ */
+function startOfDay(date, daysLater) {
+  if (!/^\d{4}-\d\d-\d\d$/.test(date ?? "")) {
     return null;
   }
-  const [year, month, date] = day.split("-").map(Number);
-  return Math.max(0, new Date(year, month - 1, date + daysLater).getTime());
+  const [year, month, day] = (date ?? "").split("-").map(Number);
+  return Math.max(0, new Date(year, month - 1, day + daysLater).getTime());
 }
 
-function endOf(day) {
-  const next = startOf(day, 1);
+/** @param {string | undefined} date */
+function endOfDay(date) {
+  const next = startOfDay(date, 1);
   return next === null ? null : next - 1;
 }
 
-function columnsFor(office) {
+/**
+ * @param {ViewContext} context
+ * @returns {import("../table/table.js").Column<Audit>[]}
+ */
+function columnsFor(context) {
   return [
-    { title: "action", kind: "main", of: ({ action }) => nameOfAction(action) },
-    { title: "about", of: ({ target }) => target !== null && userLink(office, target) },
-    { title: "operator", of: ({ operator, target }) => (operator && operator !== target ? operator : "") },
-    { title: "detail", kind: "wide", of: ({ action, detail }) => detail !== null && tellDetail(action, detail) },
-    { title: "address", of: ({ ip }) => ip },
-    { title: "moment", kind: "second", of: ({ timestamp }) => when(timestamp) },
+    { title: "action", kind: "main", render: ({ action }) => actionName(action) },
+    { title: "about", render: ({ target }) => target !== null && userLink(context, target) },
+    { title: "operator", render: ({ operator, target }) => (operator && operator !== target ? operator : "") },
+    {
+      title: "detail",
+      kind: "wide",
+      render: ({ action, detail }) => detail !== null && renderDetail(action, detail),
+    },
+    { title: "address", render: ({ ip }) => ip },
+    { title: "moment", kind: "second", render: ({ timestamp }) => timeElement(timestamp) },
   ];
 }

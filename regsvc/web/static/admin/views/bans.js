@@ -1,57 +1,82 @@
-// Who is banned, why, and until when.
+// Banned users, with the reason and the end of each ban.
 
 import { button, make } from "../../shared/dom.js";
-import { word } from "../../shared/i18n.js";
-import { changeBan, decideAbout } from "../decisions/actions.js";
-import { badge, userLink, waitingLabel, when } from "../badges.js";
-import { choiceBar, Listing } from "../table/listing.js";
+import { t } from "../../shared/i18n.js";
+import { badge, pendingBadge, timeElement, userLink } from "../badges.js";
+import { changeBan, decideFor } from "../decisions/actions.js";
+import { Listing } from "../table/listing.js";
+import { selectionBar } from "../table/selection-bar.js";
 import { Table } from "../table/table.js";
-import { askUsers, followUsers } from "./users.js";
+import { keepUpToDate, loadUsers } from "./users.js";
 
+/** @typedef {import("../view-context.js").ViewContext} ViewContext */
+
+/** @type {View} */
 export const bansView = {
   id: "bans",
   title: "view_bans",
 
-  draw(office, query) {
+  render(context, query) {
     const table = new Table({
       label: "view_bans",
       keyOf: ({ username }) => username,
-      nameOf: ({ username }) => username,
-      marks: ({ username }) => office.waiting(username)?.decision,
-      columns: columnsFor(office),
+      rowLabel: ({ username }) => username,
+      extraState: ({ username }) => context.pendingFor(username)?.decision,
+      columns: columnsFor(context),
     });
-    const unban = () => decideAbout(office, "unban", table.meant);
-    const change = () => table.current && changeBan(office, table.current);
-    const listing = new Listing(office, query, {
+    const unban = () => decideFor(context, "unban", table.targets);
+    const change = () => table.current && changeBan(context, table.current);
+    const listing = new Listing(context, query, {
       fields: [{ name: "search", label: "search_users", type: "search" }],
       table,
-      ask: (values, place) => askUsers(office.api, { ...values, status: "banned" }, place),
-      counted: "bans_count",
-      none: "bans_none",
-      beside: choiceBar(table, [button(word("do_unban"), unban, "quiet")]),
+      load: (values, place) => loadUsers(context.api, { ...values, status: "banned" }, place),
+      countText: "bans_count",
+      emptyText: "bans_none",
+      actions: selectionBar(context, table, [button(t("do_unban"), unban, "quiet")]),
     });
-    office.keys({ e: { word: "key_unban", action: unban }, c: { word: "key_change_ban", action: change } });
-    followUsers(office, listing);
-    return listing.draw();
+    context.addKeys({ e: { label: "key_unban", action: unban }, c: { label: "key_change_ban", action: change } });
+    keepUpToDate(context, listing);
+    return listing.render();
   },
 };
 
-function columnsFor(office) {
+/**
+ * @param {ViewContext} context
+ * @returns {import("../table/table.js").Column<ListedUser>[]}
+ */
+function columnsFor(context) {
   return [
-    { title: "name", kind: "main", of: ({ username }) => [userLink(office, username), waitingLabel(office, username)] },
-    { title: "reason", of: ({ reason }) => reason && make("span", { class: "words" }, reason) },
-    { title: "since", of: ({ reviewedAt, reviewedBy }) => [when(reviewedAt), make("span", { class: "beside" }, reviewedBy ?? "")] },
-    { title: "end", of: ({ banExpiresAt }) => when(banExpiresAt, badge(word("end_never"), "bad")) },
-    { title: "acts", kind: "bare", of: (user) => actsFor(office, user) },
+    {
+      title: "name",
+      kind: "main",
+      render: ({ username }) => [userLink(context, username), pendingBadge(context, username)],
+    },
+    { title: "reason", render: ({ reason }) => reason && make("span", { class: "user-text" }, reason) },
+    {
+      title: "since",
+      render: ({ reviewedAt, reviewedBy }) => [
+        timeElement(reviewedAt),
+        make("span", { class: "secondary" }, reviewedBy ?? ""),
+      ],
+    },
+    { title: "end", render: ({ banExpiresAt }) => timeElement(banExpiresAt, badge(t("end_never"), "bad")) },
+    { title: "acts", kind: "bare", render: (user) => renderRowActions(context, user) },
   ];
 }
 
-function actsFor(office, user) {
-  const act = (name, label, onclick) => make("button", { type: "button", class: "plain", "aria-label": `${word(name)}: ${label}`, onclick }, word(name));
+/**
+ * @param {ViewContext} context
+ * @param {ListedUser} user
+ */
+function renderRowActions(context, user) {
+  const action = (/** @type {string} */ name, /** @type {() => unknown} */ onclick) => {
+    const label = `${t(name)}: ${user.username}`;
+    return make("button", { type: "button", class: "plain", "aria-label": label, onclick }, t(name));
+  };
   return make(
     "div",
-    { class: "acts" },
-    act("change_ban", user.username, () => changeBan(office, user)),
-    act("do_unban", user.username, () => decideAbout(office, "unban", [user])),
+    { class: "row-actions" },
+    action("change_ban", () => changeBan(context, user)),
+    action("do_unban", () => decideFor(context, "unban", [user])),
   );
 }

@@ -1,75 +1,115 @@
-// What is wrong or risky about this installation, and what to change where.
+// The doctor's findings: what is wrong or risky about this installation, and what to change where.
 
-import { Refusal } from "../../shared/api.js";
-import { button, fillWith, make } from "../../shared/dom.js";
+import { asRefusal } from "../../shared/api.js";
+import { button, make, replaceContent } from "../../shared/dom.js";
+import { language, t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { language, word } from "../../shared/i18n.js";
-import { badge, named, when } from "../badges.js";
+import { badge, timeElement } from "../badges.js";
+import { labelFor } from "../phrases.js";
 
+/** @typedef {Checkup["findings"][number]} Finding */
+
+/** @type {Array<Finding["severity"]>} */
 const SEVERITIES = ["broken", "risky"];
+/** @type {Record<string, import("../badges.js").Kind>} */
 const KINDS = { broken: "bad", risky: "wait", fine: "good" };
 
+/** @type {View} */
 export const doctorView = {
   id: "doctor",
   title: "view_doctor",
 
-  async draw(office) {
-    const place = make("div", { class: "doctor", "aria-live": "polite" });
-    const look = () => lookAgain(office, place, again);
-    const again = button(word("doctor_again"), look, "quiet");
-    office.keys({ l: { word: "doctor_again", action: look } });
-    show(place, await office.api.get("admin/doctor"));
-    return [make("p", { class: "quiet-text" }, word("doctor_about")), make("div", { class: "acts" }, again), place];
+  async render(context) {
+    const container = make("div", { class: "doctor", "aria-live": "polite" });
+    const check = () => checkAgain(context, container, again);
+    const again = button(t("doctor_again"), check, "quiet");
+    context.addKeys({ l: { label: "doctor_again", action: check } });
+    show(container, await context.api.get("admin/doctor"));
+    return [
+      make("p", { class: "quiet-text" }, t("doctor_about")),
+      make("div", { class: "row-actions" }, again),
+      container,
+    ];
   },
 };
 
-async function lookAgain(office, place, again) {
+/**
+ * @param {import("../view-context.js").ViewContext} context
+ * @param {HTMLElement} container
+ * @param {HTMLButtonElement} again
+ */
+async function checkAgain(context, container, again) {
   if (again.getAttribute("aria-disabled") === "true") {
     return;
   }
   again.setAttribute("aria-disabled", "true");
-  notice.say(word("loading"));
+  notice.show(t("loading"));
   try {
-    show(place, await office.api.get("admin/doctor", { fresh: "true" }));
-    notice.forget(word("loading"));
-  } catch (refusal) {
-    if (!(refusal instanceof Refusal)) {
-      throw refusal;
-    }
-    notice.refuse(refusal);
+    show(container, await context.api.get("admin/doctor", { fresh: "true" }));
+    notice.clearIf(t("loading"));
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
   } finally {
     again.removeAttribute("aria-disabled");
   }
 }
 
-function show(place, { verdict, findings, notExamined, checkedAt }) {
-  fillWith(
-    place,
-    make("p", { class: "verdict" }, badge(named("verdict", verdict), KINDS[verdict]), " ", make("span", { class: "quiet-text" }, word("doctor_looked"), " ", when(checkedAt))),
-    SEVERITIES.map((severity) => groupOf(severity, findings.filter((finding) => finding.severity === severity))),
+/**
+ * @param {HTMLElement} container
+ * @param {Checkup} checkup
+ */
+function show(container, { verdict, findings, notExamined, checkedAt }) {
+  const checked = make("span", { class: "quiet-text" }, t("doctor_looked"), " ", timeElement(checkedAt));
+  replaceContent(
+    container,
+    make("p", { class: "verdict" }, badge(labelFor("verdict", verdict), KINDS[verdict]), " ", checked),
+    SEVERITIES.map((severity) =>
+      renderGroup(
+        severity,
+        findings.filter((finding) => finding.severity === severity),
+      ),
+    ),
     notExamined.length > 0 && [
-      make("h3", {}, word("doctor_not_examined")),
-      make("ul", english(), notExamined.map((reason) => make("li", {}, reason))),
+      make("h3", {}, t("doctor_not_examined")),
+      make(
+        "ul",
+        englishText(),
+        notExamined.map((reason) => make("li", {}, reason)),
+      ),
     ],
   );
 }
 
-function groupOf(severity, findings) {
-  return findings.length > 0 && [make("h3", {}, word(`doctor_${severity}`, { count: findings.length })), make("ul", { class: "findings" }, findings.map(findingOf))];
-}
-
-function findingOf({ id, severity, title, why, do: advice, where }) {
-  return make(
-    "li",
-    { "data-kind": KINDS[severity], ...english() },
-    make("h4", {}, title),
-    make("p", {}, why),
-    make("p", {}, make("strong", { lang: language }, word("doctor_do")), " ", advice),
-    make("p", { class: "where" }, make("code", {}, where), " ", make("span", { class: "beside" }, id)),
+/**
+ * @param {string} severity
+ * @param {Finding[]} findings
+ */
+function renderGroup(severity, findings) {
+  return (
+    findings.length > 0 && [
+      make("h3", {}, t(`doctor_${severity}`, { count: findings.length })),
+      make("ul", { class: "findings" }, findings.map(renderFinding)),
+    ]
   );
 }
 
-/** The doctor's sentences are English in every language; who reads them aloud should know. */
-function english() {
+/** @param {Finding} finding */
+function renderFinding({ id, severity, title, why, do: advice, where }) {
+  return make(
+    "li",
+    { "data-kind": KINDS[severity], ...englishText() },
+    make("h4", {}, title),
+    make("p", {}, why),
+    make("p", {}, make("strong", { lang: language }, t("doctor_do")), " ", advice),
+    make("p", { class: "where" }, make("code", {}, where), " ", make("span", { class: "secondary" }, id)),
+  );
+}
+
+/**
+ * The doctor's sentences are English in every language, and screen readers should know.
+ *
+ * @returns {Attributes}
+ */
+function englishText() {
   return language === "en" ? {} : { lang: "en" };
 }

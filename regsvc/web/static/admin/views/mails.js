@@ -1,99 +1,141 @@
-// The mails of the last weeks: to whom, what became of each, and another try.
+// The mails of the last weeks: their recipients and states, with a button to send them again.
 
-import { Refusal } from "../../shared/api.js";
+import { asRefusal } from "../../shared/api.js";
 import { button, make } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { word } from "../../shared/i18n.js";
-import { named, userLink, when } from "../badges.js";
-import { choiceBar, Listing } from "../table/listing.js";
-import { fateOf, whatMail } from "../mail-badges.js";
+import { mailBadge, mailName, timeElement, userLink } from "../badges.js";
+import { labelFor } from "../phrases.js";
+import { Listing } from "../table/listing.js";
+import { selectionBar } from "../table/selection-bar.js";
 import { Table } from "../table/table.js";
 
-const SIZE = 50;
+const PAGE_SIZE = 50;
 const STATES = ["failed", "waiting", "sent", "dropped"];
-const AGAIN = 5000; // milliseconds between two looks while a mail is on its way
+const POLL_INTERVAL = 5000; // milliseconds, while a mail is on its way
 
+/** @type {View} */
 export const mailsView = {
   id: "mails",
   title: "view_mails",
 
-  async draw(office, query) {
+  async render(context, query) {
+    /** @type {Table<Mail>} */
     const table = new Table({
       label: "view_mails",
       keyOf: ({ id }) => id,
-      nameOf: (mail) => `${whatMail(mail)}, ${mail.to}`,
-      columns: columnsFor(office, (mail) => resend([mail])),
+      rowLabel: (mail) => `${mailName(mail)}, ${mail.to}`,
+      columns: columnsFor(context, (mail) => resend([mail])),
     });
-    const listing = new Listing(office, query, {
+    const states = STATES.map((value) => ({ value, text: labelFor("fate", value) }));
+    /** @type {Listing<Mail>} */
+    const listing = new Listing(context, query, {
       fields: [
         { name: "to", label: "mail_to", type: "search" },
-        { name: "state", label: "status", type: "select", options: [{ value: "", text: word("any") }, ...STATES.map((value) => ({ value, text: named("fate", value) }))] },
+        { name: "state", label: "status", type: "select", options: [{ value: "", text: t("any") }, ...states] },
       ],
       table,
-      ask: (values, { page }) => ask(office.api, values, page),
-      counted: "mails_number",
-      none: "mails_none",
-      beside: choiceBar(table, [button(word("resend"), () => resend(table.chosen), "quiet")]),
+      load: (values, { page }) => load(context.api, values, page),
+      countText: "mails_number",
+      emptyText: "mails_none",
+      actions: selectionBar(context, table, [button(t("resend"), () => resend(table.selected), "quiet")]),
     });
-    const resend = (mails) => sendAgain(office.api, mails, listing);
-    office.keys({ s: { word: "key_resend", action: () => resend(table.meant) } });
-    office.onEvent(["missed"], () => listing.refreshSoon());
-    const clock = setInterval(() => table.rows.some(isOnItsWay) && listing.refreshSoon(), AGAIN);
-    office.onLeave(() => clearInterval(clock));
-    return listing.draw();
+    const resend = (/** @type {Mail[]} */ mails) => resendMails(context.api, mails, listing);
+    context.addKeys({ s: { label: "key_resend", action: () => resend(table.targets) } });
+    context.onEvent(["missed"], () => listing.refreshSoon());
+    const timer = setInterval(() => table.rows.some(isWaiting) && listing.refreshSoon(), POLL_INTERVAL);
+    context.onLeave(() => clearInterval(timer));
+    return listing.render();
   },
 };
 
-async function ask(api, values, page) {
-  const { mails, pagination } = await api.get("admin/mails", { ...values, page, size: SIZE });
+/**
+ * @param {import("../../shared/api.js").Api} api
+ * @param {Query} values
+ * @param {Query[string]} page
+ */
+async function load(api, values, page) {
+  const { mails, pagination } = await api.get("admin/mails", { ...values, page, size: PAGE_SIZE });
   return { rows: mails, pagination };
 }
 
-function isOnItsWay({ state }) {
+/** @param {Mail} mail */
+function isWaiting({ state }) {
   return state === "waiting";
 }
 
-/** What cannot be sent again is told, each with its reason. */
-async function sendAgain(api, mails, listing) {
-  const ids = mails.filter((mail) => !isOnItsWay(mail)).map(({ id }) => id);
+/**
+ * Send mails again, and report those that cannot be.
+ *
+ * @param {import("../../shared/api.js").Api} api
+ * @param {Mail[]} mails
+ * @param {Listing<Mail>} listing
+ */
+async function resendMails(api, mails, listing) {
+  const ids = mails.filter((mail) => !isWaiting(mail)).map(({ id }) => id);
   if (ids.length === 0) {
-    notice.say(word(mails.length ? "mails_waiting" : "choose_first"));
+    notice.show(t(mails.length ? "mails_waiting" : "choose_first"));
     return;
   }
   try {
-    const { message, results = [] } = await api.post("admin/mails/resend", ids.length === 1 ? { id: ids[0] } : { ids });
+    const reply = await api.post("admin/mails/resend", ids.length === 1 ? { id: ids[0] } : { ids });
+    const results = "results" in reply ? reply.results : [];
     const refused = results.filter(({ success }) => !success);
     const sent = results.length - refused.length;
-    const told = message ?? [sent > 0 && word("resent", { count: sent }), ...new Set(refused.map((result) => result.message))].filter(Boolean).join("\n");
-    notice.say(told, refused.length ? "bad" : "good");
-    listing.table.chooseAll(false);
-  } catch (refusal) {
-    if (!(refusal instanceof Refusal)) {
-      throw refusal;
-    }
-    notice.refuse(refusal);
+    const lines = [sent > 0 && t("resent", { count: sent }), ...new Set(refused.map(({ message }) => message))];
+    notice.show(reply.message ?? lines.filter(Boolean).join("\n"), refused.length ? "bad" : "good");
+    listing.table.selectAll(false);
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
   }
   listing.refreshSoon();
 }
 
-function columnsFor(office, resend) {
+/**
+ * @param {import("../view-context.js").ViewContext} context
+ * @param {(mail: Mail) => unknown} resend
+ * @returns {import("../table/table.js").Column<Mail>[]}
+ */
+function columnsFor(context, resend) {
   return [
-    { title: "mail", kind: "main", of: (mail) => [make("span", {}, whatMail(mail)), make("span", { class: "beside" }, mail.to)] },
-    { title: "about", of: ({ username }) => username !== null && userLink(office, username) },
-    { title: "status", of: (mail) => [fateOf(mail), mail.lastError !== null && make("span", { class: "words" }, mail.lastError), attemptsOf(mail)] },
-    { title: "moment", kind: "second", of: ({ createdAt }) => when(createdAt) },
-    { title: "acts", kind: "bare", of: (mail) => mail.state === "failed" && make("div", { class: "acts" }, resendButton(mail, resend)) },
+    {
+      title: "mail",
+      kind: "main",
+      render: (mail) => [make("span", {}, mailName(mail)), make("span", { class: "secondary" }, mail.to)],
+    },
+    { title: "about", render: ({ username }) => username !== null && userLink(context, username) },
+    {
+      title: "status",
+      render: (mail) => [
+        mailBadge(mail),
+        mail.lastError !== null && make("span", { class: "user-text" }, mail.lastError),
+        renderAttempts(mail),
+      ],
+    },
+    { title: "moment", kind: "second", render: ({ createdAt }) => timeElement(createdAt) },
+    {
+      title: "acts",
+      kind: "bare",
+      render: (mail) => mail.state === "failed" && make("div", { class: "row-actions" }, resendButton(mail, resend)),
+    },
   ];
 }
 
-function attemptsOf({ state, attempts, nextAttemptAt }) {
-  const tries = attempts > 1 ? word("attempts", { count: attempts }) : "";
-  const next = state === "waiting" && attempts > 0 && nextAttemptAt !== null ? [word("next_attempt"), " ", when(nextAttemptAt)] : [];
-  const told = [tries, tries && next.length ? " · " : "", ...next].filter(Boolean);
-  return told.length > 0 && make("span", { class: "beside" }, told);
+/** @param {Mail} mail */
+function renderAttempts({ state, attempts, nextAttemptAt }) {
+  const tries = attempts > 1 ? t("attempts", { count: attempts }) : "";
+  const hasNext = state === "waiting" && attempts > 0 && nextAttemptAt !== null;
+  const next = hasNext ? [t("next_attempt"), " ", timeElement(nextAttemptAt)] : [];
+  const parts = [tries, tries && next.length ? " · " : "", ...next].filter(Boolean);
+  return parts.length > 0 && make("span", { class: "secondary" }, parts);
 }
 
+/**
+ * @param {Mail} mail
+ * @param {(mail: Mail) => unknown} resend
+ */
 function resendButton(mail, resend) {
-  const label = `${word("resend")}: ${whatMail(mail)}, ${mail.to}`;
-  return make("button", { type: "button", class: "plain", "aria-label": label, onclick: () => resend(mail) }, word("resend"));
+  const label = `${t("resend")}: ${mailName(mail)}, ${mail.to}`;
+  const onclick = () => resend(mail);
+  return make("button", { type: "button", class: "plain", "aria-label": label, onclick }, t("resend"));
 }

@@ -1,65 +1,75 @@
-// The sync between our users and AuthMe's players: what a run would do, a run, what it said, and the runs before.
+// The sync between our users and AuthMe's players: a preview, a run with its report, and the runs before.
 
-import { Refusal } from "../../shared/api.js";
-import { button, fillWith, link, make } from "../../shared/dom.js";
+import { asRefusal } from "../../shared/api.js";
+import { button, link, make, replaceContent } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { language, word } from "../../shared/i18n.js";
-import { nameOfAction } from "../audit-entries.js";
-import { when } from "../badges.js";
-import { reportOf, tellCounts } from "./sync/report.js";
+import { actionName, describeCounts } from "../audit-entries.js";
+import { timeElement } from "../badges.js";
 import { Table } from "../table/table.js";
+import { renderReport } from "./sync/report.js";
 
 const LONGEST_RUN = 15 * 60_000; // milliseconds; the first one over a million players takes minutes
-const RUNS = 20;
-const SOON = 700; // milliseconds
-const DIFFERING = ["conflict", "returned", "absent"];
+const MAX_RUNS = 20;
+const REFRESH_DELAY = 700; // milliseconds
+const DIFFERENCES = ["conflict", "returned", "absent"];
 
+/** @type {View} */
 export const syncView = {
   id: "sync",
   title: "view_sync",
 
-  async draw(office) {
-    if (!office.config.authme.enabled) {
-      return make("p", {}, word("sync_is_off"));
+  async render(context) {
+    if (!context.config.authme.enabled) {
+      return make("p", {}, t("sync_is_off"));
     }
-    const sync = new SyncPage(office);
+    const sync = new SyncPage(context);
     await sync.loadRuns();
     return sync.elements;
   },
 };
 
 class SyncPage {
-  constructor(office) {
-    this.office = office;
+  /** @param {import("../view-context.js").ViewContext} context */
+  constructor(context) {
+    this.context = context;
     this.isBusy = false;
+    /** @type {number | null} */
     this.timer = null;
-    this.runNow = button(word("sync_run"), () => this.ask(false), "");
-    this.plan = button(word("sync_plan"), () => this.ask(true), "quiet");
+    this.runNow = button(t("sync_run"), () => this.run(false), "");
+    this.preview = button(t("sync_plan"), () => this.run(true), "quiet");
     this.result = make("div", { class: "report", "aria-live": "polite" });
-    this.none = make("p", { class: "quiet-text" }, word("sync_no_runs"));
+    this.none = make("p", { class: "quiet-text" }, t("sync_no_runs"));
     this.table = new Table({ label: "sync_runs", keyOf: ({ id }) => id, columns: columns() });
+    const links = DIFFERENCES.map((plugin) => link(context.hashFor("users", { plugin }), t(`player_${plugin}`)));
     this.elements = [
-      make("p", { class: "quiet-text" }, word("sync_about")),
-      make("div", { class: "acts" }, this.runNow, this.plan),
+      make("p", { class: "quiet-text" }, t("sync_about")),
+      make("div", { class: "row-actions" }, this.runNow, this.preview),
       this.result,
-      make("h3", {}, word("sync_differing")),
-      make("p", { class: "links" }, DIFFERING.map((plugin) => link(office.address("users", { plugin }), word(`player_${plugin}`)))),
-      make("h3", {}, word("sync_runs")),
+      make("h3", {}, t("sync_differing")),
+      make("p", { class: "links" }, links),
+      make("h3", {}, t("sync_runs")),
       this.none,
       this.table.element,
     ];
-    office.keys({ s: { word: "sync_run", action: () => this.ask(false) }, t: { word: "sync_plan", action: () => this.ask(true) }, ...this.table.keysOfRows });
-    office.onEvent(["sync_finished", "missed"], () => this.refreshSoon());
-    office.onLeave(() => clearTimeout(this.timer));
+    context.addKeys({
+      s: { label: "sync_run", action: () => this.run(false) },
+      t: { label: "sync_plan", action: () => this.run(true) },
+      ...this.table.keyBindings,
+    });
+    context.onEvent(["sync_finished", "missed"], () => this.refreshSoon());
+    context.onLeave(() => clearTimeout(this.timer ?? undefined));
   }
 
-  /** The runs that changed something, or that were braked; newest first. Throws a Refusal. */
+  /** Load the runs that changed something or were held back, newest first. Throws a Refusal. */
   async loadRuns() {
-    const asked = ["sync.run", "sync.braked"].map((action) => this.office.api.get("admin/audits", { action, size: RUNS }));
-    const runs = (await Promise.all(asked)).flatMap(({ audits }) => audits);
+    const replies = await Promise.all(
+      ["sync.run", "sync.braked"].map((action) => this.context.api.get("admin/audits", { action, size: MAX_RUNS })),
+    );
+    const runs = replies.flatMap(({ audits }) => audits);
     runs.sort((one, other) => other.id - one.id);
     this.none.hidden = runs.length > 0;
-    this.table.draw(runs.slice(0, RUNS));
+    this.table.render(runs.slice(0, MAX_RUNS));
   }
 
   refreshSoon() {
@@ -67,57 +77,49 @@ class SyncPage {
       this.timer = null;
       try {
         await this.loadRuns();
-      } catch (refusal) {
-        if (!(refusal instanceof Refusal)) {
-          throw refusal;
-        }
+      } catch (error) {
+        const refusal = asRefusal(error);
         if (!refusal.isLoggedOut) {
-          notice.say(refusal.message, "bad"); // nobody has asked for it, so nobody is led away
+          notice.show(refusal.message, "bad"); // the operator did not ask for it, so the focus stays
         }
       }
-    }, SOON);
+    }, REFRESH_DELAY);
   }
 
-  async ask(isPlan) {
+  /** @param {boolean} isPreview */
+  async run(isPreview) {
     if (this.isBusy) {
       return;
     }
-    this.busy(true);
-    fillWith(this.result, make("p", { class: "quiet-text" }, word(isPlan ? "sync_plans" : "sync_runs_now")));
+    this.setBusy(true);
+    replaceContent(this.result, make("p", { class: "quiet-text" }, t(isPreview ? "sync_plans" : "sync_runs_now")));
     try {
-      const { message, report } = await post(this.office.api, isPlan);
-      fillWith(this.result, reportOf(this.office, { message, report, isPlan }));
-    } catch (refusal) {
-      if (!(refusal instanceof Refusal)) {
-        throw refusal;
-      }
-      fillWith(this.result);
-      notice.refuse(refusal);
+      // a run may take longer than any other request
+      const options = { signal: AbortSignal.timeout(LONGEST_RUN) };
+      const { message = "", report } = await this.context.api.post("admin/sync", { plan: isPreview }, options);
+      replaceContent(this.result, renderReport(this.context, { message, report, isPreview }));
+    } catch (error) {
+      const refusal = asRefusal(error);
+      replaceContent(this.result);
+      notice.showRefusal(refusal);
     } finally {
-      this.busy(false);
+      this.setBusy(false);
     }
   }
 
-  busy(isBusy) {
+  /** @param {boolean} isBusy */
+  setBusy(isBusy) {
     this.isBusy = isBusy;
-    [this.runNow, this.plan].forEach((button) => button.setAttribute("aria-disabled", isBusy));
+    this.runNow.setAttribute("aria-disabled", String(isBusy));
+    this.preview.setAttribute("aria-disabled", String(isBusy));
   }
 }
 
-/** A run may take longer than anything else that is asked for. */
-function post(api, plan) {
-  return api.ask("api/admin/sync", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ plan, language }),
-    signal: AbortSignal.timeout(LONGEST_RUN),
-  });
-}
-
+/** @returns {import("../table/table.js").Column<Audit>[]} */
 function columns() {
   return [
-    { title: "moment", kind: "main", of: ({ timestamp }) => when(timestamp) },
-    { title: "action", of: ({ action }) => nameOfAction(action) },
-    { title: "detail", kind: "wide", of: ({ detail }) => tellCounts(detail ?? {}) },
+    { title: "moment", kind: "main", render: ({ timestamp }) => timeElement(timestamp) },
+    { title: "action", render: ({ action }) => actionName(action) },
+    { title: "detail", kind: "wide", render: ({ detail }) => describeCounts(detail ?? {}) },
   ];
 }

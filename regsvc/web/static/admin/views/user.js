@@ -1,82 +1,96 @@
-// One user whole: what is known, what was decided, and everything that can be done.
+// One user in full: their data, the decisions about them, and everything an operator can do.
 
-import { Refusal } from "../../shared/api.js";
-import { fillWith, link, make } from "../../shared/dom.js";
+import { asRefusal, Refusal } from "../../shared/api.js";
+import { link, make, replaceContent } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { word } from "../../shared/i18n.js";
-import { changeBan, decideAbout, DECISION_KEYS, fits, USER_EVENTS } from "../decisions/actions.js";
-import { playerLabel, statusLabel, waitingLabel } from "../badges.js";
-import { detailsOf } from "./queue/applicant.js";
-import { clientsOf, factsOf, mailsOf, playerOf, sessionsOf } from "./user/sections.js";
-import { passwordPart } from "./user/password.js";
+import { Signal } from "../../shared/signal.js";
+import { pendingBadge, playerBadge, statusBadge } from "../badges.js";
+import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
+import { applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
+import { renderDetails } from "./queue/applicant.js";
+import { passwordSection } from "./user/password.js";
+import { renderClients, renderFacts, renderMails, renderPlayer, renderSessions } from "./user/sections.js";
 
-const DECISIONS = ["approve", "reject", "ban", "unban", "delete"];
-const SOON = 700; // milliseconds; many events at once are one question
+/** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
+const REFRESH_DELAY = 700; // milliseconds; many events at once cause one request
+
+/** @type {View} */
 export const userView = {
   id: "user",
   title: "view_user",
   isInMenu: false,
   menu: "users",
-  heading: ({ name }) => name || word("view_user"),
+  heading: ({ name }) => name || t("view_user"),
 
-  async draw(office, { name = "" }) {
-    const page = new UserPage(office, name);
+  async render(context, { name = "" }) {
+    const page = new UserPage(context, name);
     await page.load();
+    page.start();
     return page.elements;
   },
 };
 
 class UserPage {
-  constructor(office, name) {
-    this.office = office;
+  /**
+   * @param {ViewContext} context
+   * @param {string} name
+   */
+  constructor(context, name) {
+    this.context = context;
     this.name = name;
-    this.sign = ""; // of what is shown
-    this.user = null; // null: there is nobody of that name any more
+    this.signature = ""; // of the user who is shown
+    this.stateSignature = "";
+    /** @type {Signal<UserDetails | null>} null: there is no user with this name any more */
+    this.user = new Signal(null);
+    /** @type {number | null} */
     this.timer = null;
     this.state = make("p", { class: "badges", tabindex: "-1" });
-    this.acts = make("div", { class: "acts", role: "group", "aria-label": word("user_acts") });
+    this.actions = make("div", { class: "row-actions", role: "group", "aria-label": t("user_acts") });
     this.about = make("div", { class: "user-about" });
-    this.password = passwordPart(office, name);
-    this.decided = make("div", {});
+    this.password = passwordSection(context, name);
+    this.details = make("div", {});
     this.player = make("section", {});
-    const columns = make("div", { class: "columns" }, make("section", {}, this.decided, this.password.element), this.player);
-    this.elements = [this.state, this.acts, this.about, columns];
-    this.register();
+    const left = make("section", {}, this.details, this.password.element);
+    const columns = make("div", { class: "columns" }, left, this.player);
+    this.elements = [this.state, this.actions, this.about, columns];
   }
 
-  register() {
-    const { office } = this;
-    const isMe = (username) => username.toLowerCase() === this.name.toLowerCase();
-    office.onEvent(USER_EVENTS, ({ username }) => isMe(username) && this.refreshSoon());
-    office.onEvent(["sync_finished", "missed"], () => this.refreshSoon());
-    office.onDecision((what, { usernames }) => {
-      if (usernames.some(isMe)) {
-        this.drawState();
-      }
-      if (what === "sent" || what === "refused") {
+  /** Follow the user, events and pending decisions from now on. */
+  start() {
+    const { context } = this;
+    const isThis = (/** @type {string} */ username) => username.toLowerCase() === this.name.toLowerCase();
+    context.effect(() => this.renderUser());
+    context.effect(() => this.renderState());
+    context.onEvent(USER_EVENTS, ({ username }) => isThis(username) && this.refreshSoon());
+    context.onEvent(["sync_finished", "missed"], () => this.refreshSoon());
+    context.onDecision((change) => {
+      if (change === "sent" || change === "refused") {
         this.refreshSoon();
       }
     });
-    office.onLeave(() => clearTimeout(this.timer));
-    const keys = DECISIONS.map((decision) => [DECISION_KEYS[decision], { word: `key_${decision}`, action: () => this.decide(decision) }]);
-    office.keys({ ...Object.fromEntries(keys), c: { word: "key_change_ban", action: () => this.changeBan() } });
+    context.onLeave(() => clearTimeout(this.timer ?? undefined));
+    context.addKeys({
+      ...decisionKeys(DECISIONS, (decision) => this.decide(decision)),
+      c: { label: "key_change_ban", action: () => this.changeBan() },
+    });
   }
 
-  /** Throws a Refusal, but for a user who is gone: that is shown. */
+  /** Load the user; one who does not exist any more is shown as such. Throws every other Refusal. */
   async load() {
+    let user = null;
     try {
-      this.user = (await this.office.api.get("admin/user", { username: this.name })).user;
-    } catch (refusal) {
-      if (refusal.code !== "user_not_found") {
-        throw refusal;
+      ({ user } = await this.context.api.get("admin/user", { username: this.name }));
+    } catch (error) {
+      if (!(error instanceof Refusal && error.code === "user_not_found")) {
+        throw error;
       }
-      this.user = null;
     }
-    const sign = JSON.stringify(this.user);
-    if (!this.office.isOver && sign !== this.sign) {
-      this.sign = sign;
-      this.draw();
+    const signature = JSON.stringify(user);
+    if (!this.context.isOver && signature !== this.signature) {
+      this.signature = signature;
+      this.user.value = user;
     }
   }
 
@@ -85,68 +99,100 @@ class UserPage {
       this.timer = null;
       try {
         await this.load();
-      } catch (refusal) {
-        if (!(refusal instanceof Refusal)) {
-          throw refusal;
-        }
+      } catch (error) {
+        const refusal = asRefusal(error);
         if (!refusal.isLoggedOut) {
-          notice.say(refusal.message, "bad"); // nobody has asked for it, so nobody is led away
+          notice.show(refusal.message, "bad"); // the operator did not ask for it, so the focus stays
         }
       }
-    }, SOON);
+    }, REFRESH_DELAY);
   }
 
-  draw() {
-    const { office, user } = this;
-    this.drawState();
-    this.password.show(user);
-    fillWith(this.about, user === null ? make("p", {}, word("user_gone")) : factsOf(user), links(office, this.name));
-    fillWith(this.decided, user !== null && detailsOf(user));
-    fillWith(this.player, user !== null && [playerOf(user), mailsOf(user), sessionsOf(user), clientsOf(user)]);
+  renderUser() {
+    const user = this.user.value;
+    this.password.update(user);
+    const links = renderLinks(this.context, this.name);
+    if (user === null) {
+      replaceContent(this.about, make("p", {}, t("user_gone")), links);
+      replaceContent(this.details);
+      replaceContent(this.player);
+      return;
+    }
+    replaceContent(this.about, renderFacts(user), links);
+    replaceContent(this.details, renderDetails(user));
+    replaceContent(this.player, renderPlayer(user), renderMails(user), renderSessions(user), renderClients(user));
   }
 
-  /** How it stands, and what can be decided now. */
-  drawState() {
-    const { office, user } = this;
-    const hadFocus = this.acts.contains(document.activeElement);
-    const waiting = waitingLabel(office, this.name);
-    fillWith(this.state, user !== null && statusLabel(user.status), " ", user !== null && playerLabel(user.plugin), " ", waiting);
-    fillWith(this.acts, user !== null && waiting === null && this.buttons());
+  /** Render the status and the decisions that can be made now. */
+  renderState() {
+    const user = this.user.value;
+    const pending = pendingBadge(this.context, this.name);
+    const signature = JSON.stringify([user?.status, user?.plugin, pending?.textContent]);
+    if (signature === this.stateSignature) {
+      return; // a decision about another user has changed: the focus stays
+    }
+    this.stateSignature = signature;
+    const hadFocus = this.actions.contains(document.activeElement);
+    if (user === null) {
+      replaceContent(this.state, " ", " ", pending);
+      replaceContent(this.actions);
+    } else {
+      replaceContent(this.state, statusBadge(user.status), " ", playerBadge(user.plugin), " ", pending);
+      replaceContent(this.actions, pending === null && this.makeButtons(user));
+    }
     if (hadFocus && !document.activeElement?.closest("dialog")) {
-      (this.acts.querySelector("button") ?? this.state).focus();
+      (this.actions.querySelector("button") ?? this.state).focus();
     }
   }
 
-  buttons() {
-    const { user } = this;
-    const others = DECISIONS.filter((decision) => decision !== "delete" && fits(decision, user));
-    const act = (text, key, onclick, kind) => make("button", { type: "button", class: kind, onclick }, text, make("kbd", { "aria-hidden": "true" }, key));
-    const decide = (decision, kind) => act(word(`do_${decision}`), DECISION_KEYS[decision], () => this.decide(decision), kind);
+  /** @param {UserDetails} user */
+  makeButtons(user) {
+    const decisions = DECISIONS.filter((decision) => decision !== "delete" && applies(decision, user));
+    /** @type {(decision: DecisionName, kind: string | null) => HTMLElement} */
+    const decide = (decision, kind) =>
+      keyButton(t(`do_${decision}`), DECISION_KEYS[decision], kind, () => this.decide(decision));
     return [
-      others.map((decision) => decide(decision, ["approve", "unban"].includes(decision) ? null : "quiet")),
-      user.status === "banned" && act(word("change_ban"), "c", () => this.changeBan(), "quiet"),
+      decisions.map((decision) => decide(decision, decision === "approve" || decision === "unban" ? null : "quiet")),
+      user.status === "banned" && keyButton(t("change_ban"), "c", "quiet", () => this.changeBan()),
       decide("delete", "quiet bad"),
     ];
   }
 
+  /** @param {DecisionName} decision */
   async decide(decision) {
-    if (this.user !== null && this.office.waiting(this.name) === null) {
-      await decideAbout(this.office, decision, [this.user]);
+    const user = this.user.value;
+    if (user !== null && this.context.pendingFor(this.name) === null) {
+      await decideFor(this.context, decision, [user]);
     }
   }
 
   async changeBan() {
-    if (this.user?.status === "banned" && this.office.waiting(this.name) === null) {
-      await changeBan(this.office, this.user);
+    const user = this.user.value;
+    if (user?.status === "banned" && this.context.pendingFor(this.name) === null) {
+      await changeBan(this.context, user);
     }
   }
 }
 
-function links(office, username) {
+/**
+ * @param {string} text
+ * @param {string} key
+ * @param {string | null} kind
+ * @param {() => unknown} onclick
+ */
+function keyButton(text, key, kind, onclick) {
+  return make("button", { type: "button", class: kind, onclick }, text, make("kbd", { "aria-hidden": "true" }, key));
+}
+
+/**
+ * @param {ViewContext} context
+ * @param {string} username
+ */
+function renderLinks(context, username) {
   return make(
     "p",
     { class: "links" },
-    link(office.address("audits", { target: username }), word("user_audits")),
-    link(office.address("mails", { to: username }), word("user_mails")),
+    link(context.hashFor("audits", { target: username }), t("user_audits")),
+    link(context.hashFor("mails", { to: username }), t("user_mails")),
   );
 }

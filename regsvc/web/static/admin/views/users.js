@@ -1,86 +1,135 @@
-// All users: looked for, filtered, sorted, and decided about many at a time.
+// All users: searched, filtered and sorted, with decisions about many at a time.
 
 import { make } from "../../shared/dom.js";
-import { word } from "../../shared/i18n.js";
-import { decideAbout, decisionButtons, decisionKeys, USER_EVENTS } from "../decisions/actions.js";
-import { named, playerLabel, statusLabel, userLink, waitingLabel, when } from "../badges.js";
-import { choiceBar, Listing } from "../table/listing.js";
+import { t } from "../../shared/i18n.js";
+import { untracked } from "../../shared/signal.js";
+import { pendingBadge, playerBadge, statusBadge, timeElement, userLink } from "../badges.js";
+import { decideFor, decisionButtons, decisionKeys } from "../decisions/actions.js";
+import { STATUSES, USER_EVENTS } from "../decisions/transitions.js";
+import { labelFor } from "../phrases.js";
+import { Listing } from "../table/listing.js";
+import { selectionBar } from "../table/selection-bar.js";
 import { Table } from "../table/table.js";
 
-const DECISIONS = ["approve", "reject", "ban", "delete"];
-const STATUSES = ["pending", "approved", "rejected", "banned"];
+/** @typedef {import("../view-context.js").ViewContext} ViewContext */
+
+/** @type {DecisionName[]} */
+const BULK_DECISIONS = ["approve", "reject", "ban", "delete"];
 const PLAYER_STATES = ["synced", "absent", "locked", "conflict", "returned", "pending"];
 const SORTS = ["newest", "oldest", "name"];
-const SIZE = 50;
+const PAGE_SIZE = 50;
 
+/** @type {View} */
 export const usersView = {
   id: "users",
   title: "view_users",
 
-  draw(office, query) {
+  render(context, query) {
     const table = new Table({
       label: "view_users",
       keyOf: ({ username }) => username,
-      nameOf: ({ username }) => username,
-      marks: ({ username }) => office.waiting(username)?.decision,
-      columns: columnsFor(office),
+      rowLabel: ({ username }) => username,
+      extraState: ({ username }) => context.pendingFor(username)?.decision,
+      columns: columnsFor(context),
     });
-    const decide = (decision) => decideAbout(office, decision, table.meant);
-    const listing = new Listing(office, query, {
-      fields: fieldsFor(office.config),
+    const decide = (/** @type {DecisionName} */ decision) => decideFor(context, decision, table.targets);
+    const listing = new Listing(context, query, {
+      fields: fieldsFor(context.config),
       table,
-      ask: (values, place) => askUsers(office.api, values, place),
-      counted: "users_count",
-      none: "users_none",
-      beside: choiceBar(table, decisionButtons(DECISIONS, decide)),
+      load: (values, place) => loadUsers(context.api, values, place),
+      countText: "users_count",
+      emptyText: "users_none",
+      actions: selectionBar(context, table, decisionButtons(BULK_DECISIONS, decide)),
     });
-    office.keys(decisionKeys(DECISIONS, decide));
-    followUsers(office, listing);
-    return listing.draw();
+    context.addKeys(decisionKeys(BULK_DECISIONS, decide));
+    keepUpToDate(context, listing);
+    return listing.render();
   },
 };
 
-/** `{rows, pagination, nextCursor}`; `place`: `{page}` or, however many there are, `{after}`. Throws a Refusal. */
-export async function askUsers(api, values, place) {
-  const { users, pagination, nextCursor } = await api.get("admin/users", { sort: "newest", ...values, ...place, size: SIZE });
+/**
+ * Load a page of users; `place` is `{page}` or, for long lists, `{after}`. Throws a Refusal.
+ *
+ * @param {import("../../shared/api.js").Api} api
+ * @param {Query} values
+ * @param {Query} place
+ * @returns {Promise<RowsPage<ListedUser>>}
+ */
+export async function loadUsers(api, values, place) {
+  const query = { sort: "newest", ...values, ...place, size: PAGE_SIZE };
+  const { users, pagination, nextCursor } = await api.get("admin/users", query);
   return { rows: users, pagination, nextCursor };
 }
 
-/** The list goes on with what happens and with what is decided. */
-export function followUsers(office, listing) {
-  office.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refreshSoon());
-  office.onDecision((what, entry) => {
-    if (what === "added") {
-      entry.usernames.forEach((username) => listing.table.keys.delete(username));
+/**
+ * Keep a list of users up to date with events and with pending decisions.
+ *
+ * @param {ViewContext} context
+ * @param {Listing<ListedUser>} listing
+ */
+export function keepUpToDate(context, listing) {
+  const { table } = listing;
+  context.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refreshSoon());
+  context.effect(() => {
+    void context.shell.pending.entries;
+    untracked(() => table.refresh());
+  });
+  context.onDecision((change, entry) => {
+    if (change === "added") {
+      entry?.usernames.forEach((username) => table.select(username, false));
     }
-    listing.table.redraw();
-    if (what === "sent" || what === "refused") {
+    if (change === "sent" || change === "refused") {
       listing.refreshSoon();
     }
   });
 }
 
+/**
+ * @param {Config} config
+ * @returns {import("../table/filters.js").FilterField[]}
+ */
 function fieldsFor({ authme }) {
+  /** @type {import("../table/filters.js").FilterField} */
   const player = { name: "plugin", label: "in_the_game", type: "select", options: choices("player", PLAYER_STATES) };
+  const sorts = SORTS.map((value) => ({ value, text: labelFor("sort", value) }));
   return [
     { name: "search", label: "search_users", type: "search" },
     { name: "status", label: "status", type: "select", options: choices("status", STATUSES) },
     ...(authme.enabled ? [player] : []),
-    { name: "sort", label: "sort", type: "select", options: SORTS.map((value) => ({ value, text: named("sort", value) })) },
+    { name: "sort", label: "sort", type: "select", options: sorts },
   ];
 }
 
+/**
+ * @param {string} group
+ * @param {string[]} values
+ */
 function choices(group, values) {
-  return [{ value: "", text: word("any") }, ...values.map((value) => ({ value, text: named(group, value) }))];
+  return [{ value: "", text: t("any") }, ...values.map((value) => ({ value, text: labelFor(group, value) }))];
 }
 
-function columnsFor(office) {
+/**
+ * @param {ViewContext} context
+ * @returns {import("../table/table.js").Column<ListedUser>[]}
+ */
+function columnsFor(context) {
+  /** @type {import("../table/table.js").Column<ListedUser>[]} */
   const columns = [
-    { title: "name", kind: "main", of: ({ username, email }) => [userLink(office, username), email && make("span", { class: "beside" }, email)] },
-    { title: "status", of: ({ username, status }) => [statusLabel(status), " ", waitingLabel(office, username)] },
-    { title: "in_the_game", of: ({ plugin }) => playerLabel(plugin) },
-    { title: "registered", of: ({ regTime }) => when(regTime) },
-    { title: "last_login", of: ({ lastLogin }) => when(lastLogin) },
+    {
+      title: "name",
+      kind: "main",
+      render: ({ username, email }) => [
+        userLink(context, username),
+        email && make("span", { class: "secondary" }, email),
+      ],
+    },
+    {
+      title: "status",
+      render: ({ username, status }) => [statusBadge(status), " ", pendingBadge(context, username)],
+    },
+    { title: "in_the_game", render: ({ plugin }) => playerBadge(plugin) },
+    { title: "registered", render: ({ regTime }) => timeElement(regTime) },
+    { title: "last_login", render: ({ lastLogin }) => timeElement(lastLogin) },
   ];
-  return office.config.authme.enabled ? columns : columns.filter(({ title }) => title !== "in_the_game");
+  return context.config.authme.enabled ? columns : columns.filter(({ title }) => title !== "in_the_game");
 }

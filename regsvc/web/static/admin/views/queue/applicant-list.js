@@ -1,42 +1,62 @@
-// The list of who waits: one line each, with what one needs to know before looking.
+// The list of applicants: one line each, with what an operator wants to know before opening it.
 
-import { fillWith, make } from "../../../shared/dom.js";
-import { word } from "../../../shared/i18n.js";
-import { ago } from "../../phrases.js";
+import { make, replaceContent } from "../../../shared/dom.js";
+import { t } from "../../../shared/i18n.js";
+import { badge } from "../../badges.js";
+import { timeAgo } from "../../phrases.js";
 
-export class PeopleList {
-  /** `open(person)` shows somebody; `choose(person, isChosen)` puts him among those who are decided about together. */
-  constructor({ open, choose }) {
-    Object.assign(this, { open, choose });
-    this.rows = new Map(); // by person
-    this.element = make("ol", { class: "people" });
+/**
+ * @typedef {object} ListActions
+ * @property {(applicant: ListedUser) => unknown} open
+ * @property {(applicant: ListedUser, isSelected: boolean) => unknown} select
+ */
+
+export class ApplicantList {
+  /** @type {Map<ListedUser, ApplicantRow>} */
+  #rows = new Map();
+
+  /** @param {ListActions} actions */
+  constructor(actions) {
+    this.actions = actions;
+    this.element = make("ol", { class: "applicants" });
   }
 
-  /** Rows that are there stay the same elements, so that nobody loses his place. */
-  draw(people, current, chosen) {
-    const rows = people.map((person) => this.rows.get(person) ?? new Line(person, this));
-    const elements = rows.map(({ element }) => element);
-    if (elements.length !== this.element.children.length || elements.some((element, place) => element !== this.element.children[place])) {
-      this.replace(elements);
+  /**
+   * Render the list; rows that stay keep their elements, and with them the focus and the scroll position.
+   *
+   * @param {ListedUser[]} applicants
+   * @param {ListedUser | null} current
+   * @param {Set<ListedUser>} selected
+   */
+  render(applicants, current, selected) {
+    const rows = applicants.map((applicant) => this.#rows.get(applicant) ?? new ApplicantRow(applicant, this.actions));
+    this.#rows = new Map(rows.map((row) => [row.applicant, row]));
+    this.replaceRows(rows.map(({ element }) => element));
+    rows.forEach((row) => row.update(row.applicant === current, selected.has(row.applicant)));
+  }
+
+  /** @param {Element[]} elements */
+  replaceRows(elements) {
+    const { children } = this.element;
+    if (elements.length === children.length && elements.every((element, index) => element === children[index])) {
+      return;
     }
-    this.rows = new Map(rows.map((row) => [row.person, row]));
-    rows.forEach((row) => row.mark(row.person === current, chosen.has(row.person)));
-  }
-
-  /** Only what differs is touched: the focus, and where the list was scrolled to, stay. */
-  replace(elements) {
     const kept = new Set(elements);
-    [...this.element.children].filter((element) => !kept.has(element)).forEach((element) => element.remove());
-    elements.forEach((element, place) => {
-      if (this.element.children[place] !== element) {
-        this.element.insertBefore(element, this.element.children[place] ?? null);
+    [...children].filter((element) => !kept.has(element)).forEach((element) => element.remove());
+    elements.forEach((element, index) => {
+      if (children[index] !== element) {
+        this.element.insertBefore(element, children[index] ?? null);
       }
     });
   }
 
-  /** Go to somebody. Comes back with whether that was possible: on a phone the list is not always shown. */
-  focus(person) {
-    const button = this.rows.get(person)?.button;
+  /**
+   * Move the focus to an applicant; returns whether that was possible, as a phone does not always show the list.
+   *
+   * @param {ListedUser | null} applicant
+   */
+  focus(applicant) {
+    const button = applicant === null ? undefined : this.#rows.get(applicant)?.button;
     if (!button?.checkVisibility()) {
       return false;
     }
@@ -45,29 +65,42 @@ export class PeopleList {
     return true;
   }
 
-  /** The waiting times go on. */
-  tick() {
-    this.rows.forEach((row) => row.tick());
+  updateTimes() {
+    this.#rows.forEach((row) => row.updateTime());
   }
 }
 
-class Line {
-  constructor(person, list) {
-    this.person = person;
-    this.since = make("span", { class: "since" });
-    this.box = make("input", {
+class ApplicantRow {
+  /**
+   * @param {ListedUser} applicant
+   * @param {ListActions} actions
+   */
+  constructor(applicant, { open, select }) {
+    const { username } = applicant;
+    this.applicant = applicant;
+    this.time = make("span", { class: "since" });
+    this.checkbox = make("input", {
       type: "checkbox",
-      "aria-label": word("choose_person", { name: person.username }),
-      onchange: ({ target }) => list.choose(person, target.checked),
+      "aria-label": t("choose_person", { name: username }),
+      onchange: (/** @type {{ target: HTMLInputElement }} */ { target }) => select(applicant, target.checked),
     });
-    const name = make("span", { class: "name" }, person.username);
-    this.button = make("button", { type: "button", class: "line", onclick: () => list.open(person) }, name, this.since, make("span", { class: "marks" }, marksOf(person)));
-    this.element = make("li", {}, make("label", { class: "tick" }, this.box), this.button);
-    this.tick();
+    this.button = make(
+      "button",
+      { type: "button", class: "line", onclick: () => open(applicant) },
+      make("span", { class: "name" }, username),
+      this.time,
+      make("span", { class: "marks" }, renderBadges(applicant)),
+    );
+    this.element = make("li", {}, make("label", { class: "tick" }, this.checkbox), this.button);
+    this.updateTime();
   }
 
-  mark(isCurrent, isChosen) {
-    this.box.checked = isChosen;
+  /**
+   * @param {boolean} isCurrent
+   * @param {boolean} isSelected
+   */
+  update(isCurrent, isSelected) {
+    this.checkbox.checked = isSelected;
     if (isCurrent) {
       this.button.setAttribute("aria-current", "true");
     } else {
@@ -75,17 +108,22 @@ class Line {
     }
   }
 
-  tick() {
-    fillWith(this.since, ago(this.person.regTime));
+  updateTime() {
+    replaceContent(this.time, timeAgo(this.applicant.regTime));
   }
 }
 
-/** The score and what was rejected before, in a word each. */
-export function marksOf({ questionnaireScore, questionnairePassed, rejections, platform }) {
+/**
+ * Render the score, earlier rejections and the edition as badges.
+ *
+ * @param {ListedUser} applicant
+ */
+function renderBadges({ questionnaireScore, questionnairePassed, rejections, platform }) {
+  const rejected = rejections?.count ?? 0;
   return [
     questionnaireScore !== null &&
-      make("span", { class: "badge", "data-kind": questionnairePassed ? "good" : "bad" }, word("points", { score: questionnaireScore })),
-    rejections?.count > 0 && make("span", { class: "badge", "data-kind": "bad" }, word("rejected_times", { count: rejections.count })),
-    platform === "bedrock" && make("span", { class: "badge" }, word("bedrock")),
+      badge(t("points", { score: questionnaireScore }), questionnairePassed ? "good" : "bad"),
+    rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
+    platform === "bedrock" && badge(t("bedrock")),
   ];
 }

@@ -1,107 +1,162 @@
-// Everything about one person who waits: answers, score, and the history of the name and the address.
+// The parts of an applicant's card: summary, answers, and the history of the name and the address.
 
-import { button, link, make } from "../../../shared/dom.js";
-import { facts } from "../../../shared/notice.js";
-import { hasWord, moment, nameOf, word } from "../../../shared/i18n.js";
-import { ago } from "../../phrases.js";
+import { button, definitionList, link, make } from "../../../shared/dom.js";
+import { formatTime, hasText, languageName, t } from "../../../shared/i18n.js";
+import { badge } from "../../badges.js";
+import { timeAgo } from "../../phrases.js";
 
-/** What the list knows already. */
-export function summaryOf(person) {
-  const { email, regTime, language, platform, chat, rejections } = person;
+/** @typedef {"approve" | "reject" | "approve_words"} ActionName "approve_words" is an approval with a message */
+/** @typedef {NonNullable<UserDetails["questionnaire"]>} QuestionnaireResult */
+/** @typedef {QuestionnaireResult["answers"][number]} Answer */
+/** @typedef {UserDetails["history"][number]} Review */
+
+/**
+ * Render what the list knows already.
+ *
+ * @param {ListedUser} applicant
+ */
+export function renderSummary(applicant) {
+  const { email, regTime, language, platform, chat, rejections } = applicant;
   return [
-    facts([
-      [word("email"), email],
-      [word("registered"), `${moment(regTime)} · ${ago(regTime)}`],
-      [word("language"), language && nameOf(language)],
-      [word("platform"), hasWord(platform) ? word(platform) : platform],
-      [word("chat"), chat && `${chat.username ?? ""} (${chat.id})`],
+    definitionList([
+      [t("email"), email],
+      [t("registered"), `${formatTime(regTime)} · ${timeAgo(regTime)}`],
+      [t("language"), language && languageName(language)],
+      [t("platform"), hasText(platform) ? t(platform) : platform],
+      [t("chat"), chat && `${chat.username ?? ""} (${chat.id})`],
     ]),
-    rejections?.count > 0 && warningOf(rejections),
+    rejections !== null && rejections.count > 0 && renderRejections(rejections),
   ];
 }
 
-function warningOf({ count, lastAt, lastReason }) {
+/** @param {NonNullable<ListedUser["rejections"]>} rejections */
+function renderRejections({ count, lastAt, lastReason }) {
   return make(
     "p",
     { class: "notice", "data-kind": "bad" },
-    word("rejected_before", { count, last: moment(lastAt) }),
+    t("rejected_before", { count, last: formatTime(lastAt) }),
     lastReason && [" ", make("q", {}, lastReason)],
   );
 }
 
-/** What `GET /api/admin/user` adds. */
-export function detailsOf(user) {
+/**
+ * Render what `GET /api/admin/user` adds.
+ *
+ * @param {UserDetails} user
+ */
+export function renderDetails(user) {
   return [
-    user.questionnaire && questionnaireOf(user.questionnaire),
-    make("h4", {}, word("history")),
-    user.history.length ? historyOf(user.history) : make("p", { class: "quiet-text" }, word("history_none")),
-    facts([
-      [word("ip"), user.registrationIp],
-      [word("email_proven"), user.isEmailVerified ? null : word("email_unproven")],
+    user.questionnaire && renderQuestionnaire(user.questionnaire),
+    make("h4", {}, t("history")),
+    user.history.length ? renderHistory(user.history) : make("p", { class: "quiet-text" }, t("history_none")),
+    definitionList([
+      [t("ip"), user.registrationIp],
+      [t("email_proven"), user.isEmailVerified ? null : t("email_unproven")],
     ]),
   ];
 }
 
-function questionnaireOf({ score, maxScore, passScore, isPassed, requiresReview, summary, answers }) {
-  const verdict = word(requiresReview ? "to_be_read" : isPassed ? "passed" : "failed");
+/** @param {QuestionnaireResult} result */
+function renderQuestionnaire({ score, maxScore, passScore, isPassed, requiresReview, summary, answers }) {
+  const verdict = t(requiresReview ? "to_be_read" : isPassed ? "passed" : "failed");
+  const kind = requiresReview ? "wait" : isPassed ? "good" : "bad";
+  const notes = summary.split("\n").slice(1).join("\n"); // the first line repeats the score
   return [
-    make("h4", {}, word("answers")),
+    make("h4", {}, t("answers")),
     make(
       "p",
       { class: "score" },
-      make("strong", {}, word("score", { score, maxScore })),
-      ` ${word("score_needed", { passScore })} `,
-      make("span", { class: "badge", "data-kind": requiresReview ? "wait" : isPassed ? "good" : "bad" }, verdict),
+      make("strong", {}, t("score", { score, maxScore })),
+      ` ${t("score_needed", { passScore })} `,
+      badge(verdict, kind),
     ),
-    summary.includes("\n") && make("p", { class: "quiet-text" }, summary.split("\n").slice(1).join("\n")), // it begins with the points
-    make("ol", { class: "answers" }, answers.map(answerOf)),
+    notes && make("p", { class: "quiet-text" }, notes),
+    make("ol", { class: "answers" }, answers.map(renderAnswer)),
   ];
 }
 
-function answerOf({ question, type, answers, points, maxPoints, note }) {
-  const worth = points === null ? word("unread", { maxPoints }) : word("worth", { points, maxPoints });
-  const given = answers.map((answer) => make(type === "text" ? "blockquote" : "li", {}, answer));
+/** @param {Answer} answer */
+function renderAnswer({ question, type, answers, points, maxPoints, note }) {
+  const isText = type === "text";
+  const text = points === null ? t("unread", { maxPoints }) : t("worth", { points, maxPoints });
+  const score = make("span", { class: "worth", "data-is": points === null ? "unread" : null }, text);
+  const given = answers.map((answer) => make(isText ? "blockquote" : "li", {}, answer));
+  const none = make("p", { class: "quiet-text" }, t("not_answered"));
   return make(
     "li",
     {},
-    make("p", { class: "question" }, question, make("span", { class: "worth", "data-is": points === null ? "unread" : null }, worth)),
-    given.length === 0 ? make("p", { class: "quiet-text" }, word("not_answered")) : type === "text" ? given : make("ul", {}, given),
-    note && make("p", { class: "quiet-text" }, word("note", { note })),
+    make("p", { class: "question" }, question, score),
+    given.length === 0 ? none : isText ? given : make("ul", {}, given),
+    note && make("p", { class: "quiet-text" }, t("note", { note })),
   );
 }
 
-/** Newest first; a decision about somebody else is here because of the same name or address. */
-export function historyOf(history) {
-  return make("ol", { class: "history" }, history.map(reviewOf));
+/**
+ * Render the history, newest first; decisions about other users are in it because of the same name or address.
+ *
+ * @param {Review[]} history
+ */
+function renderHistory(history) {
+  return make("ol", { class: "history" }, history.map(renderReview));
 }
 
-function reviewOf({ username, transition, reason, banExpiresAt, operator, reviewedAt, isSameUser, isSameName, isSameEmail }) {
-  const same = isSameUser ? null : isSameName && isSameEmail ? "same_both" : isSameName ? "same_name" : "same_email";
+/** @param {Review} review */
+function renderReview(review) {
+  const { username, transition, reason, banExpiresAt, operator, reviewedAt } = review;
+  const same = sameKey(review);
+  const kind = ["approve", "unban"].includes(transition) ? "good" : "bad";
   return make(
     "li",
     {},
-    make("span", { class: "badge", "data-kind": ["approve", "unban"].includes(transition) ? "good" : "bad" }, word(`done_${transition}`)),
-    ` ${word("done_by", { operator, at: moment(reviewedAt) })}`,
-    banExpiresAt && ` · ${word("ban_until", { until: moment(banExpiresAt) })}`,
-    same && make("span", { class: "quiet-text" }, ` · ${word(same, { name: username })}`),
+    badge(t(`done_${transition}`), kind),
+    ` ${t("done_by", { operator, at: formatTime(reviewedAt) })}`,
+    banExpiresAt && ` · ${t("ban_until", { until: formatTime(banExpiresAt) })}`,
+    same && make("span", { class: "quiet-text" }, ` · ${t(same, { name: username })}`),
     reason && make("blockquote", {}, reason),
   );
 }
 
-/** What can be done at once. `act(name)`: "approve" or "reject". */
-export function actionsFor(act) {
-  const key = (name) => make("kbd", { "aria-hidden": "true" }, name);
-  const choice = (name, letter, kind) => make("button", { type: "button", class: kind, "data-act": name, onclick: () => act(name) }, word(`do_${name}`), key(letter));
-  return make(
-    "div",
-    { class: "actions" },
-    choice("reject", "r", "danger"),
-    choice("approve", "a", null),
-  );
+/** @param {Review} review */
+function sameKey({ isSameUser, isSameName, isSameEmail }) {
+  if (isSameUser) {
+    return null;
+  }
+  if (isSameName) {
+    return isSameEmail ? "same_both" : "same_name";
+  }
+  return "same_email";
 }
 
-/** What is rarer: a message with the approval, and everything else that is known. */
-export function furtherFor(office, username, act) {
-  const all = link(office.address("user", { name: username }), word("all_about"));
-  return make("p", { class: "further" }, button(word("approve_words"), () => act("approve_words"), "plain"), all);
+/**
+ * Render the two common decisions.
+ *
+ * @param {(name: ActionName) => unknown} act
+ */
+export function renderActions(act) {
+  /** @type {(name: "approve" | "reject", key: string, kind: string | null) => HTMLElement} */
+  const choice = (name, key, kind) =>
+    make(
+      "button",
+      { type: "button", class: kind, "data-act": name, onclick: () => act(name) },
+      t(`do_${name}`),
+      make("kbd", { "aria-hidden": "true" }, key),
+    );
+  return make("div", { class: "actions" }, choice("reject", "r", "danger"), choice("approve", "a", null));
+}
+
+/**
+ * Render what is needed less often: an approval with a message, and the page of the user.
+ *
+ * @param {import("../../view-context.js").ViewContext} context
+ * @param {string} username
+ * @param {(name: ActionName) => unknown} act
+ */
+export function renderMoreActions(context, username, act) {
+  const profile = link(context.hashFor("user", { name: username }), t("all_about"));
+  return make(
+    "p",
+    { class: "further" },
+    button(t("approve_words"), () => act("approve_words"), "plain"),
+    profile,
+  );
 }

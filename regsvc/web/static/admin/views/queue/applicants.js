@@ -1,102 +1,154 @@
-// Who waits, oldest first: asked for page by page, kept true by events, and with everything about who is looked at.
+// The applicants, oldest first: loaded page by page, kept up to date by events, with the details of those looked at.
 
-import { Refusal } from "../../../shared/api.js";
+import { asRefusal } from "../../../shared/api.js";
+import { batch, Signal } from "../../../shared/signal.js";
 
-const PAGE = 100; // people
-const MOST_NEW = 100; // in one question; of more the list is asked for from its beginning
-const KEPT_DETAILS = 50; // people about whom everything is remembered
+const PAGE_SIZE = 100;
+const MAX_NEW = 100; // in one request; for more of them the list is loaded again
+const MAX_CACHED = 50; // applicants whose details are remembered
 
-export class People {
+export class Applicants {
+  /** @type {Signal<ListedUser[]>} */
+  #list = new Signal([]);
+  #total = new Signal(0);
+  /** @type {Map<string, Promise<UserDetails>>} by name */
+  #details = new Map();
+  /** @type {string | null} null: the list is complete */
+  #cursor = null;
+  #isLoading = false;
+
+  /** @param {import("../../../shared/api.js").Api} api */
   constructor(api) {
     this.api = api;
-    this.list = [];
-    this.cursor = null; // null: the list is whole
-    this.total = 0;
-    this.details = new Map(); // by name, promises
-    this.loading = null;
   }
 
-  /** The first page. Throws a Refusal. */
-  async load() {
-    const { users, nextCursor, pagination } = await this.api.get("admin/users", { status: "pending", size: PAGE });
-    Object.assign(this, { list: users, cursor: nextCursor, total: pagination.totalCount });
-    this.details.clear();
+  /** Those loaded so far. Effects follow it, and the total. */
+  get list() {
+    return this.#list.value;
   }
 
-  /** The next page, if there is one and it is not on its way. Comes back with whether something came. Throws a Refusal. */
+  get total() {
+    return this.#total.value;
+  }
+
+  /**
+   * Load the first page; `onLoaded` runs before effects see it. Throws a Refusal.
+   *
+   * @param {() => void} onLoaded
+   */
+  async load(onLoaded = () => {}) {
+    const { users, nextCursor, pagination } = await this.api.get("admin/users", { status: "pending", size: PAGE_SIZE });
+    batch(() => {
+      this.#list.value = users;
+      this.#cursor = nextCursor;
+      this.#total.value = pagination.totalCount ?? 0;
+      this.#details.clear();
+      onLoaded();
+    });
+  }
+
+  /** Load the next page, if there is one and it is not being loaded; returns whether it was. Throws a Refusal. */
   async loadMore() {
-    if (this.cursor === null || this.loading !== null) {
+    if (this.#cursor === null || this.#isLoading) {
       return false;
     }
-    this.loading = this.api.get("admin/users", { status: "pending", size: PAGE, after: this.cursor });
+    this.#isLoading = true;
     try {
-      const { users, nextCursor, pagination } = await this.loading;
-      this.add(users);
-      Object.assign(this, { cursor: nextCursor, total: pagination.totalCount });
+      const query = { status: "pending", size: PAGE_SIZE, after: this.#cursor };
+      const { users, nextCursor, pagination } = await this.api.get("admin/users", query);
+      batch(() => {
+        this.add(users);
+        this.#cursor = nextCursor;
+        this.#total.value = pagination.totalCount ?? 0;
+      });
     } finally {
-      this.loading = null;
+      this.#isLoading = false;
     }
     return true;
   }
 
-  /** These have registered just now; they come last. Comes back with those who are new here. Throws a Refusal. */
+  /**
+   * Load users who have just registered; they come last. Throws a Refusal.
+   *
+   * @param {string[]} names
+   */
   async loadNew(names) {
-    if (this.cursor !== null) {
-      this.total += names.length; // they are on a page that was not asked for yet
-      return [];
+    if (this.#cursor !== null) {
+      this.#total.value += names.length; // they are on a page that is not loaded yet
+      return;
     }
-    if (names.length > MOST_NEW) {
+    if (names.length > MAX_NEW) {
       await this.load();
-      return [];
+      return;
     }
-    const { users } = await this.api.get("admin/users", { status: "pending", size: names.length, sort: "newest" });
-    return this.add(users.reverse());
+    const query = { status: "pending", size: names.length, sort: "newest" };
+    const { users } = await this.api.get("admin/users", query);
+    this.add(users.reverse());
   }
 
+  /** @param {ListedUser[]} users */
   add(users) {
-    const news = users.filter(({ username }) => this.find(username) === null);
-    this.list.push(...news);
-    this.total += this.cursor === null ? news.length : 0;
-    return news;
+    const added = users.filter(({ username }) => this.find(username) === null);
+    batch(() => {
+      this.#list.value = [...this.list, ...added];
+      this.#total.value += this.#cursor === null ? added.length : 0;
+    });
   }
 
+  /** @param {string} username */
   find(username) {
     const key = username.toLowerCase();
-    return this.list.find((person) => person.username.toLowerCase() === key) ?? null;
+    return this.list.find((applicant) => applicant.username.toLowerCase() === key) ?? null;
   }
 
-  /** This person waits no more, or is another one by now. */
+  /**
+   * Remove an applicant who was decided about, or whose name now belongs to another one.
+   *
+   * @param {string} username
+   */
   remove(username) {
-    const person = this.find(username);
-    this.details.delete(username.toLowerCase());
-    if (person !== null) {
-      this.list = this.list.filter((other) => other !== person);
-      this.total = Math.max(0, this.total - 1);
+    const applicant = this.find(username);
+    this.#details.delete(username.toLowerCase());
+    if (applicant !== null) {
+      batch(() => {
+        this.#list.value = this.list.filter((other) => other !== applicant);
+        this.#total.value = Math.max(0, this.total - 1);
+      });
     }
   }
 
-  /** Everything about a person, asked for once. Throws a Refusal. */
-  lookAt(username) {
+  /**
+   * Return the details of an applicant, loaded once. Throws a Refusal.
+   *
+   * @param {string} username
+   * @returns {Promise<UserDetails>}
+   */
+  details(username) {
     const key = username.toLowerCase();
-    if (!this.details.has(key)) {
-      const asked = this.api.get("admin/user", { username }).then(({ user }) => user);
-      asked.catch(() => this.details.delete(key)); // it can be asked for again
-      this.details.set(key, asked);
-      if (this.details.size > KEPT_DETAILS) {
-        this.details.delete(this.details.keys().next().value);
-      }
+    const known = this.#details.get(key);
+    if (known !== undefined) {
+      return known;
     }
-    return this.details.get(key);
+    const loading = this.api.get("admin/user", { username }).then(({ user }) => user);
+    loading.catch(() => this.#details.delete(key)); // it can be loaded again
+    this.#details.set(key, loading);
+    if (this.#details.size > MAX_CACHED) {
+      const [oldest] = this.#details.keys();
+      this.#details.delete(oldest);
+    }
+    return loading;
   }
 
-  /** Ask already for whom one will look at next; whether it succeeds is told when he is looked at. */
-  async lookAhead(username) {
+  /**
+   * Load the details of the applicant who is likely to be opened next; if that fails, opening them reports it.
+   *
+   * @param {string} username
+   */
+  async prefetch(username) {
     try {
-      await this.lookAt(username);
-    } catch (refusal) {
-      if (!(refusal instanceof Refusal)) {
-        throw refusal;
-      }
+      await this.details(username);
+    } catch (error) {
+      asRefusal(error);
     }
   }
 }

@@ -1,57 +1,76 @@
-// What a run of the sync did, or would do, in words.
+// The report of a sync run or of a preview.
 
-import { make } from "../../../shared/dom.js";
-import { facts } from "../../../shared/notice.js";
-import { word } from "../../../shared/i18n.js";
-import { badge, named, numeral, userLink } from "../../badges.js";
+import { definitionList, make } from "../../../shared/dom.js";
+import { t } from "../../../shared/i18n.js";
+import { describeCounts } from "../../audit-entries.js";
+import { badge, userLink } from "../../badges.js";
+import { formatNumber, labelFor } from "../../phrases.js";
 
-const COUNTS = ["adopted", "provisioned", "updated", "locked", "restored", "removed", "edited"];
-const MOST = 100; // lines; of more conflicts or errors the rest is counted
+const MAX_LINES = 100; // of more conflicts or errors the rest is counted
 
-/** The numbers that are not nothing: "12 adopted, 1 locked". */
-export function tellCounts(counts) {
-  const told = COUNTS.filter((name) => counts[name] > 0).map((name) => word(`count_${name}`, { count: numeral(counts[name]) }));
-  return told.join(word("between_names"));
-}
-
-export function reportOf(office, { message, report, isPlan }) {
+/**
+ * @param {import("../../view-context.js").ViewContext} context
+ * @param {{ message: string, report: SyncReport, isPreview: boolean }} result
+ */
+export function renderReport(context, { message, report, isPreview }) {
   const { scanned, durationMs, conflicts, errors, braked } = report;
-  const changes = tellCounts(report);
+  const changes = describeCounts(report);
   return [
-    make("h3", {}, word(isPlan ? "sync_would" : "sync_did")),
+    make("h3", {}, t(isPreview ? "sync_would" : "sync_did")),
     make("p", { class: "notice", "data-kind": braked || errors.length ? "bad" : "good" }, message),
-    facts([
-      [word("sync_changes"), changes || word("sync_nothing")],
-      [word("sync_scanned"), numeral(scanned)],
-      [word("sync_took"), word("milliseconds", { count: numeral(durationMs) })],
+    definitionList([
+      [t("sync_changes"), changes || t("sync_nothing")],
+      [t("sync_scanned"), formatNumber(scanned)],
+      [t("sync_took"), t("milliseconds", { count: formatNumber(durationMs) })],
     ]),
-    braked !== null && brakeOf(braked),
-    listOf("sync_errors", errors, ({ username, error }) => [username === null ? word("sync_everything") : userLink(office, username), ": ", error]),
-    listOf("sync_conflicts", conflicts, ({ username, field, kept }) => [userLink(office, username), ": ", named("field", field), " ", badge(named("kept", kept))]),
+    braked !== null && renderHeldBack(braked),
+    renderList("sync_errors", errors, ({ username, error }) => [
+      username === null ? t("sync_everything") : userLink(context, username),
+      ": ",
+      error,
+    ]),
+    renderList("sync_conflicts", conflicts, ({ username, field, kept }) => [
+      userLink(context, username),
+      ": ",
+      labelFor("field", field),
+      " ",
+      badge(labelFor("kept", kept)),
+    ]),
   ];
 }
 
-/** What was left out, why, and how to let it happen. */
-function brakeOf({ limit, ...counts }) {
+/**
+ * Render what the mass-change guard held back, and how to allow it.
+ *
+ * @param {NonNullable<SyncReport["braked"]>} heldBack
+ */
+function renderHeldBack({ limit, ...counts }) {
   return make(
     "div",
-    { class: "brake" },
-    make("h4", {}, word("brake_title")),
-    make("p", {}, word("brake_left_out", { what: tellCounts(counts), limit })),
-    make("p", {}, word("brake_means")),
-    make("p", {}, word("brake_allow")),
+    { class: "held-back" },
+    make("h4", {}, t("brake_title")),
+    make("p", {}, t("brake_left_out", { what: describeCounts(counts), limit })),
+    make("p", {}, t("brake_means")),
+    make("p", {}, t("brake_allow")),
     make("p", {}, make("code", {}, "companion sync --allow-mass-changes")),
-    make("p", { class: "quiet-text" }, word("brake_limit")),
+    make("p", { class: "quiet-text" }, t("brake_limit")),
   );
 }
 
-function listOf(title, entries, tell) {
-  const rest = entries.length - MOST;
+/**
+ * @template Entry
+ * @param {string} title
+ * @param {Entry[]} entries
+ * @param {(entry: Entry) => Child} render
+ */
+function renderList(title, entries, render) {
+  const rest = entries.length - MAX_LINES;
+  const lines = entries.slice(0, MAX_LINES).map((entry) => make("li", {}, render(entry)));
   return (
     entries.length > 0 && [
-      make("h4", {}, word(title, { count: numeral(entries.length) })),
-      make("ul", { class: "lines" }, entries.slice(0, MOST).map((entry) => make("li", {}, tell(entry)))),
-      rest > 0 && make("p", { class: "quiet-text" }, word("and_more", { count: numeral(rest) })),
+      make("h4", {}, t(title, { count: formatNumber(entries.length) })),
+      make("ul", { class: "lines" }, lines),
+      rest > 0 && make("p", { class: "quiet-text" }, t("and_more", { count: formatNumber(rest) })),
     ]
   );
 }

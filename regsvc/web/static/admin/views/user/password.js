@@ -1,53 +1,79 @@
-// Another password for somebody: an operator sets one, or a link is mailed to do so. It happens at once.
+// A new password for a user: an operator sets one, or has a link mailed to the user. It takes effect at once.
 
-import { Refusal } from "../../../shared/api.js";
+import { asRefusal } from "../../../shared/api.js";
+import { confirm } from "../../../shared/dialog.js";
 import { button, make } from "../../../shared/dom.js";
 import { Form } from "../../../shared/form.js";
+import { t } from "../../../shared/i18n.js";
+import { notice } from "../../../shared/notice.js";
 import { passwordField } from "../../../shared/password-fields.js";
-import { confirm, notice } from "../../../shared/notice.js";
-import { named } from "../../badges.js";
-import { word } from "../../../shared/i18n.js";
+import { labelFor } from "../../phrases.js";
 
-/** `{element, show(user)}`: `show` is told the user as he is by now, or null. */
-export function passwordPart(office, name) {
-  const password = passwordField("password", word("password_new"), office.config, { autocomplete: "off" });
+/** @typedef {import("../../view-context.js").ViewContext} ViewContext */
+
+/**
+ * @param {ViewContext} context
+ * @param {string} name
+ */
+export function passwordSection(context, name) {
+  const password = passwordField("password", t("password_new"), context.config, { autocomplete: "off" });
   const form = new Form({
     fields: [password],
-    submit: word("password_set_now"),
+    submit: t("password_set_now"),
     send: async (values) => {
-      await send(office, { username: name, password: values.password });
+      await send(context, { username: name, password: values.password });
       password.value = "";
     },
   });
-  const mail = button(word("password_mail"), () => mailLink(office, name), "quiet");
-  const noMail = make("p", { class: "quiet-text" }, word("password_no_mail"));
-  const element = make("details", { class: "password-part" }, make("summary", {}, word("password_part")), make("p", {}, word("password_about")), mail, noMail, form.element);
+  const mail = button(t("password_mail"), () => mailLink(context, name), "quiet");
+  const noMail = make("p", { class: "quiet-text" }, t("password_no_mail"));
+  const element = make(
+    "details",
+    { class: "password-part" },
+    make("summary", {}, t("password_part")),
+    make("p", {}, t("password_about")),
+    mail,
+    noMail,
+    form.element,
+  );
   return {
     element,
-    show(user) {
+
+    /** @param {UserDetails | null} user */
+    update(user) {
+      const hasEmail = typeof user?.email === "string";
       element.hidden = user === null;
-      mail.hidden = user?.email == null;
-      noMail.hidden = user?.email != null;
+      mail.hidden = !hasEmail;
+      noMail.hidden = hasEmail;
     },
   };
 }
 
-async function mailLink(office, username) {
-  if (!(await confirm(word("password_mail"), word("password_mail_sure", { name: username }), { agree: word("password_mail"), kind: "" }))) {
+/**
+ * @param {ViewContext} context
+ * @param {string} username
+ */
+async function mailLink(context, username) {
+  const options = { confirmText: t("password_mail"), kind: "" };
+  if (!(await confirm(t("password_mail"), t("password_mail_sure", { name: username }), options))) {
     return;
   }
   try {
-    await send(office, { username });
-  } catch (refusal) {
-    if (!(refusal instanceof Refusal)) {
-      throw refusal;
-    }
-    notice.refuse(refusal);
+    await send(context, { username });
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
   }
 }
 
-/** Throws a Refusal. */
-async function send(office, body) {
-  const { message, warnings = [] } = await office.api.post("admin/user/password", body);
-  notice.tell([message, ...warnings.map((code) => named("warning", code))].join("\n"), warnings.length ? "bad" : "good");
+/**
+ * Throws a Refusal.
+ *
+ * @param {ViewContext} context
+ * @param {PostBody<"admin/user/password">} body
+ */
+async function send(context, body) {
+  const reply = await context.api.post("admin/user/password", body);
+  const warnings = "warnings" in reply ? (reply.warnings ?? []) : [];
+  const lines = [reply.message, ...warnings.map((code) => labelFor("warning", code))];
+  notice.announce(lines.join("\n"), warnings.length ? "bad" : "good");
 }

@@ -1,71 +1,99 @@
-// What the page of one user shows, part by part.
+// The sections of the page of one user.
 
-import { make } from "../../../shared/dom.js";
-import { facts } from "../../../shared/notice.js";
-import { hasWord, nameOf, word } from "../../../shared/i18n.js";
-import { badge, named, when } from "../../badges.js";
-import { fateOf, whatMail } from "../../mail-badges.js";
+import { definitionList, make } from "../../../shared/dom.js";
+import { hasText, languageName, t } from "../../../shared/i18n.js";
+import { badge, mailBadge, mailName, timeElement } from "../../badges.js";
+import { labelFor } from "../../phrases.js";
 
-export function factsOf(user) {
+/** @param {UserDetails} user */
+export function renderFacts(user) {
   const { chat } = user;
-  const end = user.status === "banned" ? when(user.banExpiresAt, word("end_never")) : null;
-  return facts([
-    [word("email"), user.email],
-    [word("reason"), user.reason && make("span", { class: "words" }, user.reason)],
-    [word("decided"), user.reviewedAt && [when(user.reviewedAt), user.reviewedBy && ` · ${user.reviewedBy}`]],
-    [word("end"), end],
-    [word("registered"), [when(user.regTime), ` · ${named("origin", user.origin)}`]],
-    [word("last_login"), when(user.lastLogin, word("never"))],
-    [word("password_set"), when(user.passwordSetAt, word("never"))],
-    [word("language"), user.language && nameOf(user.language)],
-    [word("platform"), hasWord(user.platform) ? word(user.platform) : user.platform],
-    [word("chat"), chat && `${chat.username ?? ""} (${chat.id})`],
+  const end = user.status === "banned" ? timeElement(user.banExpiresAt, t("end_never")) : null;
+  return definitionList([
+    [t("email"), user.email],
+    [t("reason"), user.reason && make("span", { class: "user-text" }, user.reason)],
+    [t("decided"), user.reviewedAt && [timeElement(user.reviewedAt), user.reviewedBy && ` · ${user.reviewedBy}`]],
+    [t("end"), end],
+    [t("registered"), [timeElement(user.regTime), ` · ${labelFor("origin", user.origin)}`]],
+    [t("last_login"), timeElement(user.lastLogin, t("never"))],
+    [t("password_set"), timeElement(user.passwordSetAt, t("never"))],
+    [t("language"), user.language && languageName(user.language)],
+    [t("platform"), hasText(user.platform) ? t(user.platform) : user.platform],
+    [t("chat"), chat && `${chat.username ?? ""} (${chat.id})`],
   ]);
 }
 
-/** What is known of the player in the game, and what is about to be done there. */
-export function playerOf({ plugin, player }) {
+/**
+ * Render the state of the player in the game, and what the sync is about to do; null where the sync is off.
+ *
+ * @param {UserDetails} user
+ */
+export function renderPlayer({ plugin, player }) {
   if (plugin === "off") {
     return null;
   }
-  const told = player ?? {};
-  return [
-    make("h4", {}, word("in_the_game")),
-    make("p", {}, named("player_about", plugin)),
-    facts([
-      [word("since"), when(told.since)],
-      [word("game_name"), told.realname],
-      [word("game_email"), told.email],
-      [word("game_registered"), when(told.registeredAt)],
-      [word("game_wish"), told.wish && named("wish", told.wish)],
-      [word("game_lock"), told.lockReason && [named("status", told.lockReason), told.lockedAt ? " · " : "", when(told.lockedAt)]],
-      [word("game_premium"), told.premiumUuid],
-      [word("game_conflicts"), told.conflicts?.map((field) => named("field", field)).join(word("between_names"))],
-    ]),
-  ];
+  return [make("h4", {}, t("in_the_game")), make("p", {}, labelFor("player_about", plugin)), renderPlayerFacts(player)];
 }
 
-export function mailsOf({ mails }) {
-  return part("mails", mails.length, mails, (mail) => [
-    make("span", { class: "first" }, whatMail(mail), " ", fateOf(mail)),
-    make("span", { class: "beside" }, `${mail.to} · `, when(mail.doneAt ?? mail.createdAt)),
-    mail.lastError && mail.state !== "sent" && make("span", { class: "words bad" }, mail.lastError),
+/** @param {UserDetails["player"]} player */
+function renderPlayerFacts(player) {
+  if (!player) {
+    return definitionList([]);
+  }
+  const { lockReason, lockedAt, wish } = player;
+  return definitionList([
+    [t("since"), timeElement(player.since)],
+    [t("game_name"), player.realname],
+    [t("game_email"), player.email],
+    [t("game_registered"), timeElement(player.registeredAt)],
+    [t("game_wish"), wish && labelFor("wish", wish)],
+    [t("game_lock"), lockReason && [labelFor("status", lockReason), lockedAt ? " · " : "", timeElement(lockedAt)]],
+    [t("game_premium"), player.premiumUuid],
+    [t("game_conflicts"), player.conflicts?.map((field) => labelFor("field", field)).join(t("between_names"))],
   ]);
 }
 
-export function sessionsOf({ sessions }) {
-  return part("sessions", sessions.length, sessions, ({ audience, ip, startedAt, lastSeenAt, isCurrent }) => [
-    make("span", { class: "first" }, named("audience", audience), " ", isCurrent && badge(word("session_yours"), "good")),
-    make("span", { class: "beside" }, ip && `${ip} · `, word("session_from"), " ", when(startedAt), " · ", word("session_seen"), " ", when(lastSeenAt)),
+/** @param {UserDetails} user */
+export function renderMails({ mails }) {
+  return renderSection("mails", mails, (mail) => [
+    make("span", { class: "first" }, mailName(mail), " ", mailBadge(mail)),
+    make("span", { class: "secondary" }, `${mail.to} · `, timeElement(mail.doneAt ?? mail.createdAt)),
+    mail.lastError && mail.state !== "sent" && make("span", { class: "user-text bad" }, mail.lastError),
   ]);
 }
 
-export function clientsOf({ clients }) {
-  return part("clients", clients.length, clients, ({ client, lastLoginAt }) => [make("span", { class: "first" }, client), make("span", { class: "beside" }, when(lastLoginAt))]);
+/** @param {UserDetails} user */
+export function renderSessions({ sessions }) {
+  return renderSection("sessions", sessions, ({ audience, ip, startedAt, lastSeenAt, isCurrent }) => {
+    const started = [t("session_from"), " ", timeElement(startedAt)];
+    const seen = [t("session_seen"), " ", timeElement(lastSeenAt)];
+    const own = isCurrent && badge(t("session_yours"), "good");
+    return [
+      make("span", { class: "first" }, labelFor("audience", audience), " ", own),
+      make("span", { class: "secondary" }, ip && `${ip} · `, started, " · ", seen),
+    ];
+  });
 }
 
-/** A heading and a list, folded away where it is long; without entries that there are none. */
-function part(name, count, entries, tell) {
-  const list = make("ul", { class: "lines" }, entries.map((entry) => make("li", {}, tell(entry))));
-  return [make("h4", {}, word(`${name}_count`, { count })), count === 0 ? make("p", { class: "quiet-text" }, word("none")) : list];
+/** @param {UserDetails} user */
+export function renderClients({ clients }) {
+  return renderSection("clients", clients, ({ client, lastLoginAt }) => [
+    make("span", { class: "first" }, client),
+    make("span", { class: "secondary" }, timeElement(lastLoginAt)),
+  ]);
+}
+
+/**
+ * Render a heading and a list, or that it is empty.
+ *
+ * @template Entry
+ * @param {string} name
+ * @param {Entry[]} entries
+ * @param {(entry: Entry) => Child} render
+ */
+function renderSection(name, entries, render) {
+  const count = entries.length;
+  const lines = entries.map((entry) => make("li", {}, render(entry)));
+  const list = count === 0 ? make("p", { class: "quiet-text" }, t("none")) : make("ul", { class: "lines" }, lines);
+  return [make("h4", {}, t(`${name}_count`, { count })), list];
 }

@@ -1,0 +1,59 @@
+// The statuses of users, and the decisions that change them.
+
+/** @type {Status[]} */
+export const STATUSES = ["pending", "approved", "rejected", "banned"];
+
+/** @type {DecisionName[]} */
+export const DECISIONS = ["approve", "reject", "ban", "unban", "delete"];
+
+/**
+ * The status after each decision.
+ *
+ * @type {Record<DecisionName, Status | "deleted">}
+ */
+export const OUTCOMES = {
+  approve: "approved",
+  reject: "rejected",
+  ban: "banned",
+  unban: "approved",
+  delete: "deleted",
+};
+
+/**
+ * The key for each decision.
+ *
+ * @type {Record<DecisionName, string>}
+ */
+export const DECISION_KEYS = { approve: "a", reject: "r", ban: "b", unban: "e", delete: "d" };
+
+/** The events after which a user has changed. */
+export const USER_EVENTS = [
+  "user_registered",
+  "user_approved",
+  "user_rejected",
+  "user_banned",
+  "user_unbanned",
+  "user_deleted",
+];
+
+const REOPENED = ["absent", "returned"]; // states of a player whom an approval adds to the game (again)
+
+/** @type {Record<DecisionName, (user: ListedUser) => boolean>} */
+const APPLIES_TO = {
+  approve: ({ status, plugin }) =>
+    status === "pending" || status === "rejected" || (status === "approved" && REOPENED.includes(plugin)),
+  reject: ({ status }) => status === "pending",
+  ban: ({ status }) => status !== "banned",
+  unban: ({ status }) => status === "banned",
+  delete: () => true,
+};
+
+/**
+ * Return whether a decision can be made about a user.
+ *
+ * @param {DecisionName} decision
+ * @param {ListedUser} user
+ */
+export function applies(decision, user) {
+  return APPLIES_TO[decision](user);
+}

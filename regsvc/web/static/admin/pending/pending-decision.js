@@ -1,0 +1,79 @@
+// One decision that has been made but not sent yet.
+
+const UNDO_TIME = 10_000; // milliseconds
+
+/**
+ * @typedef {object} DecisionFields what is undefined is not sent
+ * @property {DecisionName} decision
+ * @property {string[]} usernames
+ * @property {string} [reason]
+ * @property {boolean} [silent]
+ * @property {number | null} [expiresAt]
+ */
+
+/**
+ * "waiting": it can be undone; "sending": queued or under way; "unsent": it could not be sent (`message` says why) and
+ * can be sent again; "refused": the API refused it for `refusals`.
+ *
+ * @typedef {"waiting" | "sending" | "unsent" | "refused"} PendingState
+ */
+
+export class PendingDecision {
+  /** @param {DecisionFields} fields */
+  constructor({ decision, usernames, reason = "", silent = false, expiresAt = undefined }) {
+    this.decision = decision;
+    this.usernames = usernames;
+    this.reason = reason;
+    this.silent = silent;
+    this.expiresAt = expiresAt;
+    /** @type {PendingState} */
+    this.state = "waiting";
+    this.dueAt = Date.now() + UNDO_TIME;
+    this.message = "";
+    /** @type {DecisionOutcome[]} */
+    this.refusals = [];
+    this.isUnderWay = false;
+    this.isUnsure = false; // whether it may have arrived although there was no answer
+  }
+
+  /**
+   * Return the part of the decision that the API refused.
+   *
+   * @param {DecisionOutcome[]} refusals
+   */
+  refusedPart(refusals) {
+    const refused = new PendingDecision({ ...this, usernames: refusals.map(({ username }) => username) });
+    refused.state = "refused";
+    refused.refusals = refusals;
+    return refused;
+  }
+
+  get canUndo() {
+    return this.state === "waiting" || this.state === "unsent";
+  }
+
+  get secondsLeft() {
+    return Math.max(0, Math.ceil((this.dueAt - Date.now()) / 1000));
+  }
+
+  /** The fields of a request, beside its usernames. */
+  get body() {
+    const { reason, silent, expiresAt } = this;
+    return {
+      ...(reason ? { reason } : {}),
+      ...(silent ? { silent } : {}),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+    };
+  }
+
+  /** Equal for decisions that can share a request. */
+  get kind() {
+    return JSON.stringify([this.decision, this.body]);
+  }
+
+  /** What is stored in the tab. */
+  get stored() {
+    const { decision, usernames, reason, silent, expiresAt } = this;
+    return { decision, usernames, reason, silent, expiresAt };
+  }
+}

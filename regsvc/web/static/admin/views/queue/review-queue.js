@@ -1,0 +1,151 @@
+// The state of the review queue: who is shown, who is open, and who is selected. It draws nothing.
+
+import { batch, Signal } from "../../../shared/signal.js";
+
+export class ReviewQueue {
+  /** @type {Signal<ListedUser | null>} */
+  #current = new Signal(null);
+  /** @type {Signal<Set<ListedUser>>} */
+  #selected = new Signal(new Set());
+
+  /**
+   * @param {import("./applicants.js").Applicants} applicants
+   * @param {(username: string) => boolean} isDecided whether a decision about this user is pending
+   */
+  constructor(applicants, isDecided) {
+    this.applicants = applicants;
+    this.isDecided = isDecided;
+  }
+
+  /** The applicants without a pending decision. */
+  get shown() {
+    return this.applicants.list.filter(({ username }) => !this.isDecided(username));
+  }
+
+  /** How many are left to review, including those that are not loaded yet. */
+  get left() {
+    const { shown } = this;
+    const decided = this.applicants.list.length - shown.length;
+    return Math.max(shown.length, this.applicants.total - decided);
+  }
+
+  /** The applicant who is open, or null. */
+  get current() {
+    return this.#current.value;
+  }
+
+  set current(applicant) {
+    this.#current.value = applicant;
+  }
+
+  /** The position of the current applicant, from 1; 0 for none. */
+  get position() {
+    return this.current === null ? 0 : this.shown.indexOf(this.current) + 1;
+  }
+
+  get selected() {
+    return this.#selected.value;
+  }
+
+  /** Those a decision is about: the selected applicants, or else the current one. */
+  get targets() {
+    if (this.selected.size > 0) {
+      return this.shown.filter((applicant) => this.selected.has(applicant));
+    }
+    return this.current === null ? [] : [this.current];
+  }
+
+  /** Load the queue again: the current applicant and the selection stay. Throws a Refusal. */
+  async load() {
+    const name = this.current?.username ?? null;
+    const names = [...this.selected].map(({ username }) => username);
+    await this.applicants.load(() => {
+      const selected = names.map((username) => this.applicants.find(username)).filter((found) => found !== null);
+      this.#selected.value = new Set(selected);
+      this.#current.value = (name === null ? null : this.applicants.find(name)) ?? this.shown[0] ?? null;
+    });
+  }
+
+  /** Open the first applicant if none is open. */
+  openFirst() {
+    if (this.current === null) {
+      this.current = this.shown[0] ?? null;
+    }
+  }
+
+  /**
+   * Return the applicant so many positions further, or null at the end.
+   *
+   * @param {number} positions
+   */
+  neighbour(positions) {
+    const { shown } = this;
+    const index = this.current === null ? -1 : shown.indexOf(this.current);
+    const target = shown[Math.min(Math.max(index + positions, 0), shown.length - 1)] ?? null;
+    return target === this.current ? null : target;
+  }
+
+  /**
+   * Take users who were decided about out of the selection; returns whether the current one is among them.
+   *
+   * @param {string[]} usernames
+   */
+  deselect(usernames) {
+    const gone = new Set(usernames.map((name) => name.toLowerCase()));
+    const isGone = (/** @type {ListedUser} */ { username }) => gone.has(username.toLowerCase());
+    this.#selected.value = new Set([...this.selected].filter((applicant) => !isGone(applicant)));
+    return this.current === null || isGone(this.current);
+  }
+
+  /** Return the applicant to open after the current one was decided about: the next one, or else the last; or null. */
+  nextAfterDecision() {
+    const { list } = this.applicants;
+    const behind = new Set(list.slice(this.current === null ? 0 : list.indexOf(this.current) + 1));
+    const { shown } = this;
+    return shown.find((applicant) => behind.has(applicant)) ?? shown.at(-1) ?? null;
+  }
+
+  /**
+   * Remove an applicant; if they were open, a neighbour is opened. Returns whether they were in the queue.
+   *
+   * @param {string} username
+   */
+  remove(username) {
+    const applicant = this.applicants.find(username);
+    if (applicant === null) {
+      return false;
+    }
+    batch(() => {
+      if (applicant === this.current) {
+        const { shown } = this;
+        const index = shown.indexOf(applicant);
+        this.current = shown[index + 1] ?? shown[index - 1] ?? null;
+      }
+      this.applicants.remove(username);
+      this.select(applicant, false);
+    });
+    return true;
+  }
+
+  /**
+   * @param {ListedUser} applicant
+   * @param {boolean} isSelected
+   */
+  select(applicant, isSelected) {
+    const selected = new Set(this.selected);
+    if (isSelected) {
+      selected.add(applicant);
+    } else {
+      selected.delete(applicant);
+    }
+    this.#selected.value = selected;
+  }
+
+  selectAll() {
+    this.#selected.value = new Set(this.shown);
+  }
+
+  selectNone() {
+    this.#selected.value = new Set();
+  }
+}

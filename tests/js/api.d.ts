@@ -1,0 +1,266 @@
+// Written by `make sample` from the API's OpenAPI document.
+
+export type AnswerFields = { type?: string | null; selectedOptionIds?: Array<number> | null; textAnswer?: string | null };
+
+export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
+
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: string | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+
+export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
+
+export type AuthMeConfigFields = { enabled: boolean; requirePassword: boolean; passwordRegex: string };
+
+export type BanRequest = { language?: string | null; username?: string | null; uuid?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; expiresAt?: number | null };
+
+export type BedrockConfigFields = { enabled: boolean; prefix: string; usernameRegex: string };
+
+export type BeginChatLinkQuery = { language?: string | null; username?: string | null };
+
+export type BeginChatLinkReply = { success: true; message?: string; authUrl: string; linkToken: string };
+
+export type BulkDecisionReply = { success: true; message?: string; results: Array<BulkDecisionResult> };
+
+export type BulkDecisionResult = { success: boolean; message: string; username: string; status?: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string>; code?: string; field?: string };
+
+export type BulkResendReply = { success: true; message?: string; results: Array<BulkResendResult> };
+
+export type BulkResendResult = { success: boolean; message: string; id: number; state?: "waiting" | "sent" | "failed" | "dropped"; code?: string };
+
+export type CaptchaConfigFields = { enabled: boolean; emailEnabled: boolean; type: "math" | "text"; requiredFor: Array<string> };
+
+export type CaptchaReply = { success: true; message?: string; token: string; image: string; expiresAt: number };
+
+export type ChangePasswordReply = { success: true; message?: string; warnings: Array<string> };
+
+export type ChangePasswordRequest = { language?: string | null; currentPassword: string; newPassword: string };
+
+export type ChatAccountFields = { id: string; username: string; discriminator: string; avatar: string | null; globalName: string | null };
+
+export type ChatCallbackQuery = { language?: string | null; state?: string | null; code?: string | null; error?: string | null };
+
+export type ChatCallbackReply = { success: true; message?: string; linked: boolean; claimed: boolean; user: ChatAccountFields };
+
+export type ChatClaimFields = { linked: boolean; user?: ChatAccountFields; code?: string; message?: string };
+
+export type ChatConfigFields = { enabled: boolean; required: boolean; platform: string | null };
+
+export type ChatStatusQuery = { language?: string | null; username: string };
+
+export type ChatStatusReply = { success: true; message?: string; linked: boolean; user?: ChatAccountFields };
+
+export type CheckupReply = { success: true; message?: string; verdict: "broken" | "fine" | "risky"; findings: Array<FindingFields>; notExamined: Array<string>; checkedAt: number };
+
+export type ClientFields = { client: string; lastLoginAt: number };
+
+export type ConfigReply = { success: true; message?: string; config: PublicConfigFields };
+
+export type DecisionReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
+
+export type DeleteUserReply = { success: true; message?: string; username: string; warnings: Array<string> };
+
+export type DeleteUserRequest = { language?: string | null; currentPassword?: string | null; password?: string | null; totp?: string | null };
+
+export type DoctorQuery = { language?: string | null; fresh?: boolean };
+
+export type DownloadFields = { id: string; name: string; description: string; version: string; size: string; url: string; icon: string };
+
+export type DownloadsReply = { success: true; message?: string; resources: Array<DownloadFields> };
+
+export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; truncated: Array<string> };
+
+export type ExportedAnswer = { question: string; answers: Array<string> };
+
+export type ExportedAudit = { action: string; by: "you" | "operator" | "system" | "nobody"; timestamp: number; ip: string | null; occurrences: number; detail: Record<string, unknown> | null };
+
+export type ExportedChat = { platform: string; id: string; username: string; discriminator: string; avatar: string | null; globalName: string | null };
+
+export type ExportedMail = { template: string; to: string; language: string; createdAt: number; state: "waiting" | "sent" | "failed" | "dropped"; doneAt: number | null };
+
+export type ExportedQuestionnaire = { score: number; maxScore: number; passScore: number; isPassed: boolean; submittedAt: number; answers: Array<ExportedAnswer> };
+
+export type ExportedReview = { transition: "approve" | "reject" | "ban" | "unban" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; reviewedAt: number };
+
+export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null };
+
+export type FindingFields = { id: string; severity: "broken" | "risky"; title: string; why: string; do: string; where: string };
+
+export type ForgotPasswordRequest = { language?: string | null; email: string };
+
+export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null };
+
+export type HistoryFields = { username: string; transition: "approve" | "reject" | "ban" | "unban" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; operator: string; reviewedAt: number; isSameUser: boolean; isSameName: boolean; isSameEmail: boolean };
+
+export type InvalidTokenReply = { success: false; message: string; valid: false; code: string };
+
+export type LinkedChatFields = { id: string; username: string | null };
+
+export type LoginReply = { success: true; message?: string; token: string; expiresAt: number; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; isAdmin: boolean; chat?: ChatClaimFields };
+
+export type LoginRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; password: string; totp?: string | null; linkToken?: string | null };
+
+export type MailFields = { id: number; template: string; to: string; username: string | null; language: string; state: "waiting" | "sent" | "failed" | "dropped"; attempts: number; createdAt: number; nextAttemptAt: number | null; doneAt: number | null; lastError: string | null };
+
+export type MailsQuery = { language?: string | null; page?: number; size?: number; to?: string | null; state?: "dropped" | "failed" | "sent" | "waiting" | null };
+
+export type MailsReply = { success: true; message?: string; mails: Array<MailFields>; pagination: Pagination };
+
+export type MessageReply = { success: true; message: string };
+
+export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; registered: boolean };
+
+export type OnlinePlayersFields = { online: number | null; max: number | null; list?: Array<string> };
+
+export type OptionFields = { id: number; text: string };
+
+export type Pagination = { currentPage: number | null; pageSize: number; totalCount: number | null; totalPages: number | null; hasNext: boolean; hasPrev: boolean };
+
+export type PlayerFields = { presence: "unasked" | "absent" | "present" | "gone"; plugin: string; since: number; realname: string | null; email: string | null; registeredAt: number | null; wish: string | null; lockReason: string | null; lockedAt: number | null; premiumUuid: string | null; conflicts: Array<string> };
+
+export type PluginVersionFields = { name: string; currentVersion: string | null; latestVersion: string | null; updateAvailable: boolean };
+
+export type PublicConfigFields = { theme: string; logoUrl: string; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeConfigFields; enableEmailDomainWhitelist: boolean; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; discord: ChatConfigFields; bedrock: BedrockConfigFields; wsPort: null };
+
+export type QuestionFields = { id: number; question: string; type: "single_choice" | "multiple_choice" | "text"; required: boolean; input: QuestionInputFields; options: Array<OptionFields> };
+
+export type QuestionInputFields = { minSelections?: number; maxSelections?: number; minLength?: number; maxLength?: number; multiline?: boolean; placeholder?: string };
+
+export type QuestionnaireConfigFields = { enabled: boolean; passScore: number; hasTextQuestions: boolean };
+
+export type QuestionnaireConfigReply = { success: true; message?: string; data: QuestionnaireFields };
+
+export type QuestionnaireFields = { enabled: boolean; passScore: number; questions: Array<QuestionFields> };
+
+export type QuestionnaireProof = { token: string };
+
+export type QuestionnaireQuery = { language?: string | null };
+
+export type QuestionnaireResultFields = { score: number; maxScore: number; passScore: number; isPassed: boolean; requiresReview: boolean; summary: string; submittedAt: number; answers: Array<ScoredAnswerFields> };
+
+export type Refusal = { success: false; code: string; message: string; field?: string; fault?: string; remainingSeconds?: number };
+
+export type RegisterReply = { success: true; message?: string; username: string; email: string; status: "pending" | "approved" | "rejected" | "banned" };
+
+export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email: string; code: string; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
+
+export type RegistrationConfigFields = { open: boolean; approval: boolean; password: "off" | "optional" | "required"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
+
+export type RejectionFields = { count: number; lastAt: number | null; lastReason: string | null };
+
+export type ResendReply = { success: true; message?: string; id: number; state: "waiting" | "sent" | "failed" | "dropped" };
+
+export type ResendRequest = { language?: string | null; id?: number | null; ids?: Array<number> | null };
+
+export type ResetPasswordReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; warnings: Array<string> };
+
+export type ResetPasswordRequest = { language?: string | null; token: string; newPassword: string };
+
+export type ReviewRequest = { language?: string | null; username?: string | null; uuid?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean };
+
+export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null };
+
+export type ScoredAnswerFields = { questionId: number; type: "single_choice" | "multiple_choice" | "text"; question: string; answers: Array<string>; points: number | null; maxPoints: number; note: string };
+
+export type SendCodeReply = { success: true; message?: string; remainingSeconds: number; expiresInSeconds: number };
+
+export type SendCodeRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string; purpose?: "change_email" | "register" | "unlink" };
+
+export type ServerStatusReply = { success: true; message?: string; data: GameServerFields };
+
+export type SessionFields = { audience: "user" | "admin"; ip: string | null; startedAt: number; lastSeenAt: number; expiresAt: number; isCurrent: boolean };
+
+export type SetPasswordRequest = { language?: string | null; username?: string | null; uuid?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: string | null };
+
+export type StatusQuery = { language?: string | null; username: string };
+
+export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number };
+
+export type SubmitQuestionnaireRequest = { language?: string | null; answers: Record<string, AnswerFields> };
+
+export type SyncConflictFields = { username: string; field: string; kept: string };
+
+export type SyncErrorFields = { username: string | null; error: string };
+
+export type SyncHeldBackFields = { removed: number; locked: number; edited: number; limit: string };
+
+export type SyncReply = { success: true; message?: string; enabled: boolean; report: SyncReportFields };
+
+export type SyncReportFields = { startedAt: number; durationMs: number; scanned: number; adopted: number; provisioned: number; updated: number; locked: number; restored: number; removed: number; conflicts: Array<SyncConflictFields>; errors: Array<SyncErrorFields>; braked: SyncHeldBackFields | null };
+
+export type SyncRequest = { language?: string | null; plan?: boolean };
+
+export type UnlinkChatRequest = { language?: string | null; username: string; password?: string | null; totp?: string | null; code?: string | null; linkToken?: string | null };
+
+export type UpdateUserReply = { success: true; message?: string; email: string; warnings: Array<string> };
+
+export type UpdateUserRequest = { language?: string | null; email: string; code: string; currentPassword: string };
+
+export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null };
+
+export type UserDetailsQuery = { language?: string | null; username: string };
+
+export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
+
+export type UserFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null };
+
+export type UserStatusReply = { success: true; message?: string; data: NameStatusFields };
+
+export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; sort?: "name" | "newest" | "oldest" | null; after?: string | null };
+
+export type UsersReply = { success: true; message?: string; users: Array<UserFields>; nextCursor: string | null; pagination: Pagination };
+
+export type ValidTokenReply = { success: true; message?: string; valid: true; username: string; expiresAt: number };
+
+export type VerifyTokenRequest = { language?: string | null; token: string };
+
+export type VersionReply = { success: true; message?: string; currentVersion: string; latestVersion: string | null; updateAvailable: boolean; releasesUrl: string | null; checkedAt: number | null; plugin: PluginVersionFields };
+
+export interface GetRoutes {
+  "openapi.json": { reply: Record<string, unknown>; body: {} };
+  "config": { reply: ConfigReply; body: {} };
+  "captcha/generate": { reply: CaptchaReply; body: {} };
+  "captcha": { reply: CaptchaReply; body: {} };
+  "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
+  "review/status": { reply: ReviewStatusReply; body: {} };
+  "user/status": { reply: UserStatusReply; body: {} };
+  "user/export": { reply: ExportUserReply; body: {} };
+  "chat/auth": { reply: BeginChatLinkReply; body: {} };
+  "chat/callback": { reply: ChatCallbackReply; body: {} };
+  "chat/status": { reply: ChatStatusReply; body: {} };
+  "discord/auth": { reply: BeginChatLinkReply; body: {} };
+  "discord/callback": { reply: ChatCallbackReply; body: {} };
+  "discord/status": { reply: ChatStatusReply; body: {} };
+  "version": { reply: VersionReply; body: {} };
+  "server/status": { reply: ServerStatusReply; body: {} };
+  "downloads": { reply: DownloadsReply; body: {} };
+  "admin/verify": { reply: ValidTokenReply; body: {} };
+  "admin/users": { reply: UsersReply; body: {} };
+  "admin/user": { reply: UserDetailsReply; body: {} };
+  "admin/audits": { reply: AuditsReply; body: {} };
+  "admin/mails": { reply: MailsReply; body: {} };
+  "admin/doctor": { reply: CheckupReply; body: {} };
+}
+
+export interface PostRoutes {
+  "verify/send": { reply: SendCodeReply; body: SendCodeRequest };
+  "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };
+  "register": { reply: RegisterReply; body: RegisterRequest };
+  "login": { reply: LoginReply; body: LoginRequest };
+  "logout": { reply: MessageReply; body: {} };
+  "user/password": { reply: ChangePasswordReply; body: ChangePasswordRequest };
+  "user/update": { reply: UpdateUserReply; body: UpdateUserRequest };
+  "user/delete": { reply: DeleteUserReply; body: DeleteUserRequest };
+  "password/forgot": { reply: MessageReply; body: ForgotPasswordRequest };
+  "password/reset": { reply: ResetPasswordReply; body: ResetPasswordRequest };
+  "chat/unlink": { reply: MessageReply; body: UnlinkChatRequest };
+  "discord/unlink": { reply: MessageReply; body: UnlinkChatRequest };
+  "admin/login": { reply: LoginReply; body: LoginRequest };
+  "admin/verify": { reply: ValidTokenReply | InvalidTokenReply; body: VerifyTokenRequest };
+  "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
+  "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
+  "admin/user/ban": { reply: DecisionReply | BulkDecisionReply; body: BanRequest };
+  "admin/user/unban": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
+  "admin/user/delete": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
+  "admin/user/password": { reply: DecisionReply | BulkDecisionReply; body: SetPasswordRequest };
+  "admin/sync": { reply: SyncReply; body: SyncRequest };
+  "admin/mails/resend": { reply: ResendReply | BulkResendReply; body: ResendRequest };
+}

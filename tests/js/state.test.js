@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+
+import { recall, store } from "../../regsvc/web/static/admin/browser-storage.js";
+import {
+  rememberReason,
+  removeReason,
+  savedReasons,
+  saveReason,
+} from "../../regsvc/web/static/admin/decisions/saved-reasons.js";
+import { hashFor, parseHash } from "../../regsvc/web/static/admin/view-context.js";
+import { Draft } from "../../regsvc/web/static/register/draft.js";
+import { Session } from "../../regsvc/web/static/shared/session.js";
+
+beforeEach(() => {
+  sessionStorage.clear();
+  localStorage.clear();
+});
+
+test("a view and its query make an address, and back", () => {
+  assert.equal(hashFor("users", { status: "banned", search: "", page: null }), "#users?status=banned");
+  assert.equal(hashFor("queue"), "#queue");
+  assert.deepEqual(parseHash("#users?search=a%26b&page=2"), { id: "users", query: { search: "a&b", page: "2" } });
+  assert.deepEqual(parseHash(""), { id: "", query: {} });
+});
+
+test("a draft outlives a reload without its password", () => {
+  new Draft().update({ username: "Alice", password: "sesame", repeat: "sesame" });
+  const reloaded = new Draft();
+  assert.equal(reloaded.get("username"), "Alice");
+  assert.equal(reloaded.get("password"), undefined);
+  assert.equal(reloaded.get("repeat"), undefined);
+});
+
+test("a draft older than an hour is forgotten", () => {
+  sessionStorage.setItem(
+    "companion.registration",
+    JSON.stringify({ username: "Alice", keptAt: Date.now() - 3_600_001 }),
+  );
+  assert.equal(new Draft().get("username"), undefined);
+});
+
+test("a cleared draft leaves nothing", () => {
+  const draft = new Draft();
+  draft.update({ username: "Alice" });
+  draft.clear();
+  assert.equal(new Draft().get("username"), undefined);
+});
+
+test("a session is for one tab and one kind of page", () => {
+  const session = new Session("admin");
+  assert.equal(session.current, null);
+  session.begin({ token: "t", username: "Olivia", isAdmin: true, message: "hello" });
+  assert.deepEqual(new Session("admin").current, { token: "t", username: "Olivia", isAdmin: true });
+  assert.equal(new Session("user").current, null);
+  session.end();
+  assert.equal(session.current, null);
+});
+
+test("what cannot be stored is remembered until the page is left", () => {
+  const { setItem, getItem } = localStorage;
+  localStorage.setItem = localStorage.getItem = () => {
+    throw new Error("forbidden");
+  };
+  store("keys", false);
+  assert.equal(recall("keys", true), false);
+  Object.assign(localStorage, { setItem, getItem });
+});
+
+test("saved reasons keep their order, without doubles", () => {
+  localStorage.setItem("companion.texts", JSON.stringify({ reject: ["one", "two"] }));
+  saveReason("reject", "three");
+  saveReason("reject", "one");
+  assert.deepEqual(savedReasons("reject"), ["two", "three", "one"]);
+  removeReason("reject", "three");
+  assert.deepEqual(savedReasons("reject"), ["two", "one"]);
+  rememberReason("ban", "spam");
+  assert.deepEqual(JSON.parse(localStorage.getItem("companion.last_texts")), { ban: "spam" });
+});
