@@ -1,6 +1,6 @@
-"""R50: half a day by the clock, in which everything happens again and again: nothing grows but the tables.
+"""R50: half a day of simulated use, over and over the same: nothing grows but the tables.
 
-`make torture` lives through a hundred and twenty hours.
+`make torture` simulates a hundred and twenty hours.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path)
 
 
 def live_an_hour(services: ServiceHarness, hour: int) -> None:
-    """People come, are let in, are banned and forgiven, change their minds in the game, and go."""
+    """Users register, are approved, banned and unbanned, change their password in the game, and leave."""
     names = [f"Player{number}" for number in range(PLAYERS)]
     for name in names:
         services.register(name)
@@ -60,33 +60,34 @@ def live_an_hour(services: ServiceHarness, hour: int) -> None:
 
 
 def in_use() -> int:
-    """Blocks of memory that the interpreter has given out and not got back."""
+    """Return the number of memory blocks that the interpreter has allocated."""
     gc.collect()
     return sys.getallocatedblocks()
 
 
 def kinds_of_objects() -> Counter[str]:
-    """What the collector knows of, by type: what says more than a figure when the figure is too high."""
+    """Count the collector's objects by type, to explain a figure that is too high."""
     return Counter(type(thing).__name__ for thing in gc.get_objects())
 
 
 def count_open_files() -> int:
-    """Without those of SQLite: it keeps the file of a closed connection while another one holds a lock on it, and
-    gives it to the next one that is opened. Its connections are counted instead.
+    """Count open files without those of SQLite, whose connections are counted instead.
+
+    SQLite keeps the file of a closed connection while another one holds a lock on it, and reuses it.
     """
     targets = [os.path.realpath(file) for file in Path("/proc/self/fd").iterdir()]
     return sum(not target.removesuffix("-wal").removesuffix("-shm").endswith(".db") for target in targets)
 
 
 def count_connections() -> int:
-    """To databases, in this process."""
+    """Count the database connections of this process."""
     gc.collect()
     kinds = (sqlite3.Connection, pymysql.connections.Connection)
     return sum(isinstance(thing, kinds) for thing in gc.get_objects())
 
 
 def open_every_connection(services: ServiceHarness) -> None:
-    """Threads begin, and connect, when they are first needed: all of them now, so that none does so later."""
+    """Start and connect all threads now, because they otherwise start when they are first needed."""
     count = services.app.context.config.database.threads
     meeting = threading.Barrier(count)
 

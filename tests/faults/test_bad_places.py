@@ -1,4 +1,4 @@
-"""R46: a disk, a file or a table that is not as it should be: a clear message, nothing lost, no crash loop."""
+"""R46: a bad disk, file or table causes a clear message, no loss and no crash loop."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ ANSWERS_THE_SAME = "/api/config"
 
 @pytest.fixture
 def database_kind() -> str:
-    """Places are files; `test_outages.py` has a MariaDB that cannot write."""
+    """These tests are about files; `test_outages.py` has a MariaDB that cannot write."""
     return "sqlite"
 
 
@@ -33,7 +33,7 @@ def words_of(daemon: Daemon) -> str:
 
 
 def start_in_vain(daemon: Daemon) -> str:
-    """It ends with 78, which systemd does not restart; comes back with what it said."""
+    """Assert that the daemon exits with 78, which systemd does not restart; return its output."""
     daemon.spawn()
     assert daemon.wait_for_end() == EX_CONFIG
     assert not any(READY in line for line in daemon.output)
@@ -93,7 +93,7 @@ def test_a_full_disk_is_answered_with_503_until_there_is_room(small: Daemon, smt
 
 
 def fill(filler: Path) -> None:
-    """Whatever room there is."""
+    """Fill the remaining space."""
     with filler.open("wb", buffering=0) as file:
         try:
             while True:

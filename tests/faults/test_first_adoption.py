@@ -1,4 +1,4 @@
-"""SIGKILL in the middle of the first adoption of many players: the next run goes on where this one was."""
+"""SIGKILL during the first adoption of many players: the next run continues where the first one was killed."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ from tests.support.our_tables import our_database
 from tests.support.stack import Stack
 
 MANY = {"sqlite": 3_000, "mariadb": 25_000}
-"""Several batches of either."""
+"""Several batches with either database."""
 
 
 def test_an_adoption_that_was_killed_goes_on_where_it_was(stack: Stack, tmp_path: Path) -> None:

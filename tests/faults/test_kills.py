@@ -1,7 +1,7 @@
-"""SIGKILL in the middle: after a restart and a run of the sync all is as if nobody had been killed.
+"""SIGKILL in the middle of a story: after a restart and a sync run, the state is as if there had been no kill.
 
-Each kill is told apart by where it strikes. On SQLite somebody plays all the while, and never finds AuthMe's file
-locked; after each kill it is whole for a reader who cannot see our files. `make torture` does this far longer.
+The kills differ in where they strike. On SQLite a player walks about all the while and never finds AuthMe's file
+locked; after each kill it is valid for a reader that cannot see our files. `make torture` does this far longer.
 """
 
 import pytest

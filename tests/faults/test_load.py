@@ -1,4 +1,4 @@
-"""Connections that dawdle, and a stop in the rush: nobody pays for the first, nothing is lost in the second."""
+"""Slow connections, which must not affect other clients, and a stop under load, which must lose nothing."""
 
 import http.client
 import json
@@ -20,9 +20,9 @@ from tests.support.watching import ask_until, scrape
 DAWDLERS = 500
 REQUESTS = 100
 IN_LINE = 8
-"""Passwords that wait for one another."""
+"""Passwords hashed one after the other."""
 IN_A_ROW = 16
-"""Clients in the rush, each with one request after the other on a connection it keeps."""
+"""Clients under load, each with one request after the other on a persistent connection."""
 WARM = 5
 
 
@@ -40,7 +40,7 @@ def ask(connection: http.client.HTTPConnection, path: str) -> int:
 
 
 def work_for_a_neighbour(daemon: Daemon) -> float:
-    """Seconds of processor time that the event loop spends on a hundred small requests, all of them answered."""
+    """Return the processor seconds that the event loop spends on answering a hundred small requests."""
     connection = http.client.HTTPConnection(HOST, daemon.port, timeout=30)
     before = loop_seconds(daemon.pid)
     for _request in range(REQUESTS):
@@ -50,12 +50,12 @@ def work_for_a_neighbour(daemon: Daemon) -> float:
 
 
 def loop_seconds(pid: int) -> float:
-    """Processor time of the daemon's main thread, on which its loop runs: other processes do not lengthen it."""
+    """Return the processor time of the daemon's main thread, which runs the loop; other processes do not affect it."""
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text("ascii").split()[0]) / 1e9
 
 
 def dawdle(exit_stack: ExitStack, port: int) -> list[socket.socket]:
-    """Connections that have sent half a request, and go on a byte at a time."""
+    """Open connections that have sent half a request."""
     half = b"POST /api/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
     sockets = []
     for number in range(DAWDLERS):
@@ -78,7 +78,7 @@ def test_five_hundred_dawdlers_cost_nobody_else_anything(stack: Stack) -> None:
 
 @dataclass
 class Client:
-    """Asks until the server says that it closes, or does not answer a new connection any more."""
+    """Sends requests until the server announces that it closes, or refuses a new connection."""
 
     port: int
     number: int
@@ -96,7 +96,7 @@ class Client:
         connection.close()
 
     def _is_answered(self, connection: http.client.HTTPConnection) -> bool:
-        """False: nobody took the request, so it may be sent again elsewhere. One that was taken has to be answered."""
+        """Return False if the server did not accept the request; an accepted request must be answered."""
         body = json.dumps({"username": f"nobody_{self.number}_{self.answered}", "password": "a-secret"})
         try:
             connection.request("POST", "/api/login", body, {"Content-Type": "application/json"})
@@ -106,7 +106,7 @@ class Client:
             response = connection.getresponse()
             text = response.read()
         except (http.client.RemoteDisconnected, ConnectionError):
-            return False  # closed between two requests, as any kept connection may be
+            return False  # closed between two requests, as any persistent connection may be
         except (OSError, http.client.HTTPException) as error:
             self.lost.append(repr(error))
             return False
@@ -116,7 +116,7 @@ class Client:
 
 
 def test_a_stop_waits_for_every_password_that_is_being_checked(tmp_path: Path) -> None:
-    """All of them were taken when the stop comes: none may find its connection closed instead of an answer."""
+    """All were accepted before the stop: each must get a reply instead of a closed connection."""
     slow = {"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 9}
     one_by_one = {"auth": {"max_concurrent_hashes": 1}}
     with Stack("sqlite", tmp_path, authme=slow, config=one_by_one) as stack, ExitStack() as exit_stack:

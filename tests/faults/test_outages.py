@@ -1,4 +1,4 @@
-"""The database goes away while people use us: told with 503, over by itself, and nothing that was answered is lost."""
+"""Database outages under traffic: clients get 503, the daemon recovers by itself, and nothing confirmed is lost."""
 
 import time
 from collections import Counter
@@ -24,7 +24,7 @@ APPLICANTS_EACH = 6
 
 @pytest.fixture
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServer]:
-    """A server that may be stopped: the session's has other guests."""
+    """A server that may be stopped, unlike the session's, which other tests use."""
     server = MariaDBServer(tmp_path_factory.mktemp("own-mariadb"))
     server.start()
     yield server
@@ -32,7 +32,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServ
 
 
 class Client:
-    """Registers one applicant after the other, and asks again while it is told to."""
+    """Registers one applicant after the other, and repeats a request while the reply says to retry."""
 
     def __init__(self, stack: Stack, applicants: list[tuple[Person, str]]) -> None:
         self._stack = stack
@@ -94,7 +94,7 @@ def test_a_database_that_ends_under_traffic_costs_nothing(own_server: MariaDBSer
 
 
 def test_connections_that_the_server_ended_are_replaced_unseen(own_server: MariaDBServer, tmp_path: Path) -> None:
-    """R43: `wait_timeout` ends what idles; whoever comes next notices nothing."""
+    """R43: `wait_timeout` closes idle connections; the next client notices nothing."""
     with Stack("mariadb", tmp_path, own_server) as stack:
         bob, token = stack.approved("bob"), stack.olivia()
         for _round in range(5):
@@ -127,7 +127,7 @@ def test_a_server_that_may_only_be_read_is_answered_with_503_until_it_may_be_wri
 
 
 def test_a_busy_file_of_authmes_holds_up_nobody_but_those_who_need_it(tmp_path: Path) -> None:
-    """R45: what waits does so on threads and not for long, the loop answers all the while, and nothing is lost."""
+    """R45: waiting happens on threads and is short, the loop keeps answering, and nothing is lost."""
     with Stack("sqlite", tmp_path, config={"database": {"busy_timeout": "3 s"}}) as stack:
         alices = [stack.pending("alice") for _number in range(4)]
         token = stack.olivia()

@@ -1,4 +1,4 @@
-"""A hundred at the same moment, on everything that may happen once: one effect, one audit entry, nobody sees a bug."""
+"""A hundred requests at once for what may happen once: one effect, one audit entry, no internal error."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def count(stack: Stack, table: str, **columns: str) -> int:
 
 
 def test_one_name_goes_to_one(stack: Stack, many: int) -> None:
-    """R48: of people with an address and a code of their own each."""
+    """R48: each applicant has their own address and code."""
     name = stack.newcomer("name").name
     people = [stack.newcomer("rival") for _person in range(many)]
     codes = at_once([partial(stack.code_for, person.email) for person in people])
@@ -46,7 +46,7 @@ def test_one_name_goes_to_one(stack: Stack, many: int) -> None:
 
 
 def test_one_address_and_its_code_make_one_user(stack: Stack, many: int) -> None:
-    """R7 and R48: of people who chose a name of their own each."""
+    """R7 and R48: each applicant has chosen another name."""
     alice = stack.newcomer("alice")
     code = stack.code_for(alice.email)
     rivals = [Person(f"{alice.name}_{number}", alice.email, alice.password) for number in range(many)]
@@ -85,7 +85,7 @@ def test_one_link_sets_one_password(stack: Stack, many: int) -> None:
 
 
 def test_one_run_answers_all_who_ask_for_it(stack: Stack, many: int) -> None:
-    """Whoever asks before a run begins shares it, so there are the one in flight and the one after it."""
+    """Calls before a run begins share it, so there are the one in progress and the one after it."""
     bob, token = stack.approved("bob"), stack.olivia()
     our_database(stack).execute("UPDATE regsvc_user SET status = 'banned' WHERE username = ?", (bob.name,))
     replies = at_once([partial(stack.post, "/api/admin/sync", {}, token=token)] * many)

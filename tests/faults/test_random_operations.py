@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order: AuthMe's table changes only where it may, and one password opens each door.
+"""Random operations in random order: AuthMe's table changes only where it may, and one password logs in.
 
 Eight sequences of fifty operations on each kind of database; `make torture` runs two hundred.
 """
@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.authme_database import DatabaseKind
 from tests.support.random_services import services_opener
-from tests.support.random_stack import live_through
+from tests.support.random_stack import run_sequences
 
 SEQUENCES = 8
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
@@ -20,6 +20,6 @@ def test_the_players_table_changes_only_where_it_may(
     request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path
 ) -> None:
     server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
-    operations = live_through(services_opener(tmp_path, server), SEQUENCES, SEED)
+    operations = run_sequences(services_opener(tmp_path, server), SEQUENCES, SEED)
     print(f"{operations} operations, COMPANION_TEST_SEED={SEED}")
     assert operations >= 400

@@ -1,4 +1,4 @@
-"""Two daemons on one MariaDB: one run at a time, and what one of them leaves undone the other one ends."""
+"""Two daemons on one MariaDB: one sync run at a time, and each finishes what the other one left undone."""
 
 import time
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def stack(mariadb: MariaDBServer, tmp_path: Path) -> Iterator[Stack]:
 
 @pytest.fixture
 def second(stack: Stack, tmp_path: Path) -> Iterator[Daemon]:
-    """Beside the stack's own, with a state directory of its own."""
+    """A second daemon beside the stack's, with its own state directory."""
     daemon = Daemon(tmp_path / "second", stack._sections())
     daemon.start()
     yield daemon
@@ -39,7 +39,7 @@ def second(stack: Stack, tmp_path: Path) -> Iterator[Daemon]:
 
 @contextmanager
 def row_held(stack: Stack, person: Person) -> Iterator[None]:
-    """Somebody else's transaction holds the player's row: whoever wants to write it waits."""
+    """Lock the player's row in another transaction, so that writes to it wait."""
     place = stack.table.database
     assert isinstance(place, MariaDBSchema)
     with closing(place.database.connect()) as connection, connection.cursor() as cursor:
@@ -49,18 +49,18 @@ def row_held(stack: Stack, person: Person) -> Iterator[None]:
         cursor.execute("ROLLBACK")
 
 
-def type_ban(stack: Stack, person: Person) -> None:
+def ban_in_sql(stack: Stack, person: Person) -> None:
     our_database(stack).execute("UPDATE regsvc_user SET status = 'banned' WHERE username = ?", (person.name,))
 
 
 def somebody_waits_for_a_row(mariadb: MariaDBServer) -> bool:
-    """Not by INNODB_TRX: who asks that one more often than ten times a second gets the first answer again."""
+    """Return whether a transaction waits; INNODB_TRX would repeat its last result if asked ten times a second."""
     [[_name, waiting]] = mariadb.ask_as_root("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
     return int(str(waiting)) > 0
 
 
 def lease(stack: Stack) -> dict[str, Any]:
-    """Who has it, and for how many more seconds by the database's clock."""
+    """Return the lease's holder and its remaining seconds by the database's clock."""
     [row] = our_database(stack).query(
         "SELECT holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), expires_at) / 1000000 AS seconds FROM regsvc_lease"
     )
@@ -79,8 +79,8 @@ def test_the_second_ends_what_the_first_was_killed_in(stack: Stack, second: Daem
     bob, carol = stack.approved("bob"), stack.approved("carol")
     token, seconds_token = stack.olivia(), admin_token(second)
     assert second.post("/api/admin/sync", {}, token=seconds_token).status == 200  # its first run is over
-    type_ban(stack, bob)
-    type_ban(stack, carol)
+    ban_in_sql(stack, bob)
+    ban_in_sql(stack, carol)
     with ThreadPoolExecutor(2) as pool:
         with row_held(stack, carol):
             first_run = pool.submit(stack.post, "/api/admin/sync", {}, token=token)
@@ -106,7 +106,7 @@ def test_the_second_ends_what_the_first_was_killed_in(stack: Stack, second: Daem
 def test_a_restarted_daemon_waits_for_nobody(stack: Stack) -> None:
     bob = stack.approved("bob")
     token = stack.olivia()
-    type_ban(stack, bob)
+    ban_in_sql(stack, bob)
     with ThreadPoolExecutor(1) as pool, row_held(stack, bob):
         run = pool.submit(stack.post, "/api/admin/sync", {}, token=token)
         ask_until(lambda: count_bans(stack, bob), lambda bans: bans == 1)
@@ -124,7 +124,7 @@ def test_both_may_run_and_mail_and_each_thing_is_done_once(stack: Stack, second:
     people = [stack.approved("bob") for _number in range(6)]
     token, seconds_token = stack.olivia(), admin_token(second)
     for person in people:
-        type_ban(stack, person)
+        ban_in_sql(stack, person)
     with ThreadPoolExecutor(8) as pool:
         runs = [
             pool.submit(daemon.post, "/api/admin/sync", {}, token=its)

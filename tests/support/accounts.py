@@ -1,4 +1,4 @@
-"""Records for the tests of the plan: Alice, what we know of her player, and her row; a test says what is otherwise."""
+"""Records of Alice for tests of the plan: her user, sync record and row; a test names the fields that differ."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,13 +16,13 @@ REGDATE = epoch_ms(REGISTERED) + 60_000
 """When Alice's row was made: a minute after she registered with us."""
 
 WEB = StoredPassword("$SHA$web$0", None, "SHA256")
-"""The password she chose with her proven e-mail."""
+"""The password she chose with her verified e-mail."""
 GAME = "$SHA$game$0"
 """A hash that AuthMe made."""
 
 
 def user(**changes: Any) -> UserRecord:
-    """Alice, approved, with a proven e-mail and a password; `status` is applied unless it is said otherwise."""
+    """Alice, approved, with a verified e-mail and a password; `status` is applied unless `applied_status` is given."""
     status = changes.setdefault("status", APPROVED)
     usual: dict[str, Any] = {
         "id": 7,
@@ -58,7 +58,7 @@ def locked_row(hash_: str = WEB.hash, **changes: Any) -> PlayerRow:
 
 
 def synced(**changes: Any) -> SyncRecord:
-    """The last agreement, on `row()`."""
+    """Her sync record, last synced with `row()`."""
     usual: dict[str, Any] = {
         "username_key": "alice",
         "user_id": 7,
@@ -73,13 +73,13 @@ def synced(**changes: Any) -> SyncRecord:
 
 
 def locked(hash_: str = WEB.hash, **changes: Any) -> SyncRecord:
-    """The last agreement, on a row that we then locked."""
+    """Her sync record, last synced with a row that we then locked."""
     usual = {"lock_reason": "banned", "locked_at": NOW, "kept_hash": hash_, "kept_origin": VERIFIED}
     return synced(**usual | {"plugin_state": "locked"} | changes)
 
 
 def never_seen(presence: str = "absent", **changes: Any) -> SyncRecord:
-    """What a registration writes: there was no row then (or nobody could ask)."""
+    """Her sync record as a registration creates it: there was no row then, or AuthMe could not be asked."""
     usual: dict[str, Any] = {"user_id": 7, "presence": presence, "plugin_state": "absent"}
     return SyncRecord("alice", **usual | changes)
 
@@ -95,7 +95,7 @@ def account(
 
 
 def policy(**changes: Any) -> Policy:
-    """The default config's, on an AuthMe with SHA256."""
+    """The policy of the default config, on an AuthMe with SHA256."""
     usual: dict[str, Any] = {
         "existing_players": "approved",
         "new_players": "pending",

@@ -1,4 +1,4 @@
-"""A adopted_players of three hundred adopted players, for what a run of the sync looks at and what it does not."""
+"""Services with three hundred adopted players, for tests of what a sync run looks at."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ MANY = 300
 
 
 def synced_players(make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock) -> ServiceHarness:
-    """Everybody is adopted, and the last run had nothing to do."""
+    """Return services whose players are all adopted, and whose last run had nothing to do."""
     insert_crowd(authme_table, crowd(MANY, clock))
     services = make_services()
     reconcile(services)
@@ -21,7 +21,7 @@ def synced_players(make_services: MakeServices, authme_table: AuthMeTable, clock
 
 
 def reconcile(services: ServiceHarness) -> None:
-    """What a run wrote itself, the next one looks at once more."""
+    """Run the sync until nothing is left; a run looks once more at what the previous one wrote."""
     for _run in range(2):
         services.sync()
     services.clock.advance(minutes=1)
@@ -30,7 +30,7 @@ def reconcile(services: ServiceHarness) -> None:
 
 @contextmanager
 def watched(services: ServiceHarness) -> Iterator[set[str]]:
-    """The names whose rows were brought over."""
+    """Collect the names whose rows are fetched in the meantime."""
     players = services.app.context.location.players
     find_many, pages, looked_at = players.find_many, players.pages, set[str]()
 

@@ -1,4 +1,4 @@
-"""Where AuthMe keeps its table, spoken to as the plugin does: one statement, one commit, `?` for a value."""
+"""Databases of AuthMe's table, used as the plugin does: one statement, one commit, `?` for a value."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -17,21 +17,21 @@ SQLITE_BUSY_TIMEOUT = 3.0
 
 
 class AuthMeDatabase(Protocol):
-    """Both kinds answer alike, so that a story is told once."""
+    """Interface of both kinds, so that a test is written once."""
 
     @property
     def kind(self) -> DatabaseKind: ...
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> int:
-        """Runs and commits one statement; comes back with the number of rows it matched."""
+        """Run and commit one statement; return the number of rows it matched."""
 
     def query(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        """All rows by column name; an empty list when there are none."""
+        """Return all rows by column name; an empty list when there are none."""
 
 
 @dataclass(frozen=True)
 class SqliteFile:
-    """The plugin's own file. A connection per statement: nothing stays open that could hold a lock."""
+    """The plugin's SQLite file. Each statement has a connection of its own, so that none stays open with a lock."""
 
     path: Path
     kind: DatabaseKind = "sqlite"
@@ -46,7 +46,7 @@ class SqliteFile:
             return [dict(row) for row in connection.execute(sql, values)]
 
     def connect(self) -> sqlite3.Connection:
-        """A connection in autocommit; the caller closes it. Bytes that are no UTF-8 come as lone surrogates."""
+        """Return a connection in autocommit, which the caller closes. Invalid UTF-8 becomes lone surrogates."""
         connection = sqlite3.connect(self.path, timeout=SQLITE_BUSY_TIMEOUT, isolation_level=None)
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         return connection

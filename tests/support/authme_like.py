@@ -31,7 +31,7 @@ class StoredPassword:
     salt: str | None = None
 
     def is_made_from(self, password: str) -> bool:
-        """Tells the algorithm by the look of the hash, which is enough for the three made here."""
+        """Verify the password; the form of the hash identifies the algorithm among the three created here."""
         if self.hash.startswith("$2a$"):
             return bcrypt.checkpw(password.encode(), self.hash.encode())
         if self.hash.startswith("$SHA$"):
@@ -49,7 +49,7 @@ def salted_sha512(password: str, salt: str) -> StoredPassword:
 
 
 def store_password(algorithm: Algorithm, password: str) -> StoredPassword:
-    """A new random salt each time; bcrypt at the lowest cost, for the tests' patience."""
+    """A new random salt each time; bcrypt at the lowest cost, to keep the tests fast."""
     if algorithm == "SHA256":
         return sha256(password, secrets.token_hex(8))
     if algorithm == "SALTEDSHA512":
@@ -68,7 +68,7 @@ def system_now() -> datetime:
 
 
 class AuthMeLike:
-    """The plugin on one table. Every time it writes is `now()` in epoch milliseconds."""
+    """The plugin on one table. It writes every time as `now()` in epoch milliseconds."""
 
     def __init__(
         self, table: AuthMeTable, algorithm: Algorithm = "SHA256", now: Callable[[], datetime] = system_now

@@ -1,4 +1,4 @@
-"""AuthMe's table in the shapes that real servers have, and every byte of it for a look before and after.
+"""AuthMe's table in the shapes that real servers have, and exact dumps of it for comparisons.
 
 Columns, types and defaults are those AuthMe 6.0 makes; an old table is one that a 5.3 made and later versions
 opened: they add what is missing and leave the rest as it was.
@@ -12,7 +12,7 @@ from tests.support.authme_database import AuthMeDatabase, Row
 
 
 class TableShape(Enum):
-    """What a host may have."""
+    """Shapes that a host's table may have."""
 
     FRESH = "fresh"  # default config.yml
     FULL = "full"  # with the two columns a default leaves out: salt and uuid
@@ -107,13 +107,13 @@ def column_types(table: AuthMeTable) -> dict[str, str]:
         types["email"] = OLD_EMAIL
         if table.database.kind == "mariadb":
             types["password"] = OLD_MARIADB_PASSWORD
-        # What a 5.3 did not have stands at the end, in the order in which it was added.
+        # Columns that 5.3 did not have are at the end, in the order in which it was added.
         types |= {name: types.pop(name) for name in OLD_LAST}
     return types
 
 
 def create_table(table: AuthMeTable) -> None:
-    """What AuthMe does at its first start."""
+    """Create the table as AuthMe does at its first start."""
     columns = [f"{table.column(name)} {kind}" for name, kind in column_types(table).items()]
     end = ""
     if table.database.kind == "mariadb":
@@ -125,14 +125,14 @@ def create_table(table: AuthMeTable) -> None:
 
 
 def insert_player(table: AuthMeTable, **values: object) -> None:
-    """Writes one row as it is given, by default column names; what is left out takes the column's default."""
+    """Insert one row, given by default column names; other columns take their default."""
     columns = ", ".join(table.column(name) for name in values)
     marks = ", ".join("?" for _ in values)
     table.database.execute(f"INSERT INTO {table.name} ({columns}) VALUES ({marks})", tuple(values.values()))
 
 
 def find_player(table: AuthMeTable, username: str) -> Row | None:
-    """The row whose stored name is exactly `username`, by default column names, or None."""
+    """Return the row whose stored name is exactly `username`, by default column names, or None."""
     columns = ", ".join(f"{table.column(name)} AS {name}" for name in column_types(table))
     condition = f"{table.column('username')} = ?"
     if table.database.kind == "mariadb":
@@ -142,7 +142,7 @@ def find_player(table: AuthMeTable, username: str) -> Row | None:
 
 
 def dump_table(table: AuthMeTable) -> list[Row]:
-    """Every row, each value as its exact bytes (and, on SQLite, its storage class).
+    """Return every row, each value as its exact bytes (and, on SQLite, its storage class).
 
     Ordered by insertion on SQLite and by id on MariaDB. Equal dumps mean equal tables.
     """

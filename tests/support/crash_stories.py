@@ -1,7 +1,7 @@
-"""What is being done when the daemon is killed, and a picture of one person that shows whether it is done.
+"""Stories during which the daemon is killed, and snapshots of one person that show whether a story is done.
 
-Pictures of two people compare: names, addresses, moments and ids are left out or put in general terms, passwords and
-hashes are called by what they open.
+Snapshots of two people are comparable: names, addresses, moments and ids are left out or replaced by placeholders,
+passwords and hashes by what they log in to.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,15 +16,15 @@ from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack, find_code, has_code
 
 IN_GAME = "typed-in-the-game"
-Picture = Mapping[str, object]
+Snapshot = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Story:
-    """`act` is what the kill interrupts.
+    """A story: `act` is what the kill interrupts.
 
-    `is_asked`: somebody asked for it, and asks again if there was no answer and nothing has happened. Otherwise the
-    sync was to do it, and does it in any case.
+    `is_asked`: a client requested it, and repeats the request if there was no reply and nothing happened. Otherwise
+    the sync does it in any case.
     """
 
     prepare: Callable[[Stack], Person]
@@ -39,7 +39,7 @@ def with_code(stack: Stack) -> Person:
 
 
 def register(stack: Stack, person: Person) -> Reply:
-    """With the code that was mailed, as often as it takes."""
+    """Register with the mailed code; may be repeated."""
     [letter] = [letter for letter in stack.smtp.letters_to(person.email) if has_code(letter)]
     return stack.register(person, code=find_code(letter.text))
 
@@ -83,7 +83,7 @@ def only_a_player(stack: Stack) -> Person:
 
 
 class Owner:
-    """Does something about the account of one's own, with a token that was there before; `act` is what."""
+    """Story of users who change their own account (`act`), with a token issued before."""
 
     def __init__(self, act: Callable[[Stack, Person, str], Reply]) -> None:
         self._act = act
@@ -109,7 +109,7 @@ def leave(stack: Stack, person: Person, token: str) -> Reply:
 
 
 def change_address(stack: Stack, person: Person, token: str) -> Reply:
-    """With the code that was mailed, as often as it takes."""
+    """Change the address with the mailed code; may be repeated."""
     [letter] = [letter for letter in stack.smtp.letters_to(new_address(person)) if has_code(letter)]
     body = {"email": new_address(person), "code": find_code(letter.text), "currentPassword": person.password}
     return stack.post("/api/user/update", body, token=token)
@@ -132,8 +132,8 @@ STORIES: Mapping[str, Story] = {
 }
 
 
-def take_picture(stack: Stack, person: Person) -> Picture:
-    """Everything that is kept of this person, on both sides."""
+def take_snapshot(stack: Stack, person: Person) -> Snapshot:
+    """Read everything stored about this person, on both sides."""
     ours = our_database(stack)
     users = ours.query("SELECT * FROM regsvc_user WHERE username_key = ?", (person.key,))
     players = ours.query("SELECT * FROM regsvc_player WHERE username_key = ?", (person.key,))
@@ -155,19 +155,19 @@ def take_picture(stack: Stack, person: Person) -> Picture:
 
 
 def subjects_mailed(stack: Stack, person: Person) -> set[str]:
-    """What the letters to this person are about, the person being `NAME`; all but the code."""
+    """Return the subjects of the mails to this person, who is called `NAME` in them, except those with a code."""
     letters = stack.smtp.letters_to(person.email)
     return {letter.subject.replace(person.name, "NAME") for letter in letters if not has_code(letter)}
 
 
 def wait_for_letter(stack: Stack, person: Person, subject: str) -> None:
-    """Until one about this has come; AssertionError if none does."""
+    """Wait for a mail with this subject; AssertionError if none comes."""
     wanted = subject.replace("NAME", person.name)
     stack.smtp.wait_for(person.email, counts=lambda letter: letter.subject == wanted)
 
 
-def doors(stack: Stack, person: Person) -> dict[str, int]:
-    """How the web answers a login, by password."""
+def logins(stack: Stack, person: Person) -> dict[str, int]:
+    """Return the status code of a web login with each password."""
     return {
         "the web's": stack.login(person).status,
         "the game's": stack.login(person, IN_GAME).status,

@@ -1,4 +1,4 @@
-"""Kills a stack's daemon in the middle of a story, starts it again, and looks whether anything was lost."""
+"""Kills of a stack's daemon in the middle of a story, and checks after the restart that nothing was lost."""
 
 import random
 import sys
@@ -15,7 +15,15 @@ from pathlib import Path
 from regsvc.database.failpoints import VARIABLE, Point
 from tests.support.authme_database import DatabaseKind, SqliteFile
 from tests.support.authme_tables import dump_table
-from tests.support.crash_stories import STORIES, Picture, Story, doors, subjects_mailed, take_picture, wait_for_letter
+from tests.support.crash_stories import (
+    STORIES,
+    Snapshot,
+    Story,
+    logins,
+    subjects_mailed,
+    take_snapshot,
+    wait_for_letter,
+)
 from tests.support.daemon import Reply
 from tests.support.mariadb import MariaDBServer
 from tests.support.other_user import Walker, can_be_another, check, give_away
@@ -24,22 +32,22 @@ from tests.support.smtp import WAIT
 from tests.support.stack import OPERATOR, Person, Stack
 from tests.support.together import at_once
 
-_LATEST_KILL = 0.5  # seconds after everybody has begun; about as long as it takes all of them
+_LATEST_KILL = 0.5  # seconds after all stories have begun; about as long as they take
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a story goes when nobody is killed."""
+    """How a story ends when the process is not killed."""
 
-    before: Picture
-    after: Picture
+    before: Snapshot
+    after: Snapshot
     subjects: set[str]
-    doors: dict[str, int]
+    logins: dict[str, int]
 
 
 @dataclass(frozen=True)
 class Case:
-    """Somebody's story under way."""
+    """A story in progress, with its person."""
 
     name: str
     person: Person
@@ -51,7 +59,7 @@ class Case:
 
 
 class CrashTester:
-    """Make it with `open_crash_tester`."""
+    """Runs stories, kills the daemon and checks the state afterwards. Create it with `open_crash_tester`."""
 
     def __init__(self, stack: Stack, order: Path, walker: Walker | None) -> None:
         self.stack = stack
@@ -60,53 +68,53 @@ class CrashTester:
         self._usual: dict[str, Outcome] = {}
 
     def kill_at(self, point: Point, number: int, name: str) -> bool:
-        """The process dies when the story passes this point for the `number`th time.
+        """Kill the process when the story reaches this failpoint for the `number`th time.
 
-        False: it was done before, and the process died after its answer.
+        Returns False if the story was done before, and the process was killed after its reply.
         """
         [case] = self._prepare([name])
         self._order.write_text(f"{point}:{number}", "utf-8")
         [reply] = self._act([case])
-        self._bury(case.name, f"{point}:{number}")
+        self._finish_kill(case.name, f"{point}:{number}")
         self._resume([case], [reply])
         return reply is None
 
     def kill_at_random(self, seed: int) -> None:
-        """All stories at once, and the process dies at some moment."""
+        """Run all stories at once, and kill the process at some moment."""
         dice = random.Random(seed)
         cases = self._prepare(dice.sample(list(STORIES), len(STORIES)))
         replies = self._act(cases, dice.uniform(0, _LATEST_KILL))
-        self._bury("all at once", f"seed {seed}")
+        self._finish_kill("all at once", f"seed {seed}")
         self._resume(cases, replies)
 
     def _prepare(self, names: Sequence[str]) -> list[Case]:
-        if not self.stack.daemon.is_running:  # the round before this one failed
+        if not self.stack.daemon.is_running:  # the previous round failed
             self.stack.daemon.start()
-        usual = [self._rehearse(name) for name in names]
+        usual = [self._run_undisturbed(name) for name in names]
         self.stack.sync()
         people = [STORIES[name].prepare(self.stack) for name in names]
         self.stack.olivia()
         self._wait_for_mails()
         return [Case(*given) for given in zip(names, people, usual, strict=True)]
 
-    def _rehearse(self, name: str) -> Outcome:
+    def _run_undisturbed(self, name: str) -> Outcome:
         if name not in self._usual:
             stack, story = self.stack, STORIES[name]
             person = story.prepare(stack)
             if story.is_asked:
                 stack.sync()  # as after a restart
-            before = take_picture(stack, person)
+            before = take_snapshot(stack, person)
             reply = story.act(stack, person)
             assert 200 <= reply.status < 300, reply.text
             stack.sync()
-            after = take_picture(stack, person)
+            after = take_snapshot(stack, person)
             if letters := _number_of_mails(after):
                 stack.smtp.wait_for(person.email, letters)
-            self._usual[name] = Outcome(before, after, subjects_mailed(stack, person), doors(stack, person))
+            self._usual[name] = Outcome(before, after, subjects_mailed(stack, person), logins(stack, person))
         return self._usual[name]
 
     def _act(self, cases: Sequence[Case], kill_after: float | None = None) -> list[Reply | None]:
-        """Everybody's answer; None for who got none."""
+        """Return the reply of each case, or None where there was none."""
         calls: list[Callable[[], Reply | None]] = [partial(self._try, case) for case in cases]
         if kill_after is not None:
             calls.append(partial(self._wait_and_kill, kill_after))
@@ -124,8 +132,8 @@ class CrashTester:
         threading.Event().wait(seconds)
         self.stack.daemon.kill()
 
-    def _bury(self, *what: str) -> None:
-        """The process is dead at the end of this, wherever it was; AuthMe's file is whole for everybody else."""
+    def _finish_kill(self, *what: str) -> None:
+        """Make sure that the process is dead, and that AuthMe's file is valid for other readers."""
         self.stack.daemon.kill()
         self._order.unlink(missing_ok=True)
         place = self.stack.table.database
@@ -143,21 +151,21 @@ class CrashTester:
             self._ask_again(case, reply)
         assert stack.sync()["errors"] == []
         for case in cases:
-            assert take_picture(stack, case.person) == case.usual.after, case.name
-        self._assert_it_rests()
+            assert take_snapshot(stack, case.person) == case.usual.after, case.name
+        self._assert_in_sync()
         for case in cases:
             self._assert_mailed(case)
-            assert doors(stack, case.person) == case.usual.doors, case.name
+            assert logins(stack, case.person) == case.usual.logins, case.name
 
     def _ask_again(self, case: Case, reply: Reply | None) -> None:
-        """Whoever got no answer, and sees that nothing has happened; what was answered has happened."""
-        if case.story.is_asked and reply is None and take_picture(self.stack, case.person) == case.usual.before:
+        """Repeat a request without a reply if nothing happened; a request with a reply must have taken effect."""
+        if case.story.is_asked and reply is None and take_snapshot(self.stack, case.person) == case.usual.before:
             assert self._try(case) is not None, case.name
         else:
-            assert take_picture(self.stack, case.person) == case.usual.after, case.name
+            assert take_snapshot(self.stack, case.person) == case.usual.after, case.name
 
-    def _assert_it_rests(self) -> None:
-        """Another run of the sync changes nothing."""
+    def _assert_in_sync(self) -> None:
+        """Assert that another sync run changes nothing."""
         rows = self._rows()
         report = self.stack.sync()
         counts = ("adopted", "provisioned", "updated", "locked", "restored", "removed")
@@ -165,7 +173,7 @@ class CrashTester:
         assert self._rows() == rows
 
     def _rows(self) -> list[dict[str, object]]:
-        """AuthMe's table, but for who walks about in it."""
+        """Dump AuthMe's table without the player who walks about all the while."""
         operator = OPERATOR.lower()
         hexed = operator.encode().hex().upper()
         return [row for row in dump_table(self.stack.table) if row["username"] not in (f"text '{operator}'", hexed)]
@@ -175,14 +183,14 @@ class CrashTester:
             wait_for_letter(self.stack, case.person, subject)
 
     def _wait_for_mails(self) -> None:
-        """Until none is under way: its commits are not the story's."""
+        """Wait until no mail is being delivered, because those commits do not belong to the story."""
         under_way = "SELECT 1 FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL"
         deadline = time.monotonic() + WAIT
         while our_database(self.stack).query(under_way):
             assert time.monotonic() < deadline, "mails are still under way"
 
     def _let_claims_run_out(self) -> None:
-        """Some minutes pass in which the dead process says nothing of the mails it was delivering."""
+        """Let the claims of the dead process on mails expire, as they would after some minutes."""
         our_database(self.stack).execute(
             "UPDATE regsvc_outbox SET next_attempt_at = ? WHERE next_attempt_at IS NOT NULL", (ago(seconds=1),)
         )
@@ -190,7 +198,7 @@ class CrashTester:
 
 @contextmanager
 def open_crash_tester(kind: DatabaseKind, mariadb: MariaDBServer | None) -> Iterator[CrashTester]:
-    """With a stack of its own. On SQLite somebody plays all the while, under another user where we may be one."""
+    """Open a tester with its own stack. On SQLite a player walks about meanwhile, under another user if possible."""
     with ExitStack() as exit_stack:
         home = Path(
             exit_stack.enter_context(tempfile.TemporaryDirectory())
@@ -202,18 +210,18 @@ def open_crash_tester(kind: DatabaseKind, mariadb: MariaDBServer | None) -> Iter
         walker = None
         if isinstance(stack.table.database, SqliteFile):
             if not can_be_another():
-                _say("NOT ROOT: whoever plays and checks AuthMe's file does so under our own user.")
+                _say("NOT ROOT: the processes that play and check AuthMe's file run under our own user.")
             give_away(stack.game.authme_directory)
             walker = exit_stack.enter_context(Walker(stack.table.database.path, OPERATOR))
         yield CrashTester(stack, order, walker)
 
 
-def _number_of_mails(picture: Picture) -> int:
-    mails = picture["mails"]
+def _number_of_mails(snapshot: Snapshot) -> int:
+    mails = snapshot["mails"]
     assert isinstance(mails, list)
     return len(mails)
 
 
 def _say(sentence: str) -> None:
-    """Past pytest's capture."""
+    """Print past pytest's capture."""
     print(sentence, file=sys.__stderr__, flush=True)

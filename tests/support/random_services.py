@@ -1,4 +1,4 @@
-"""One new services after the other, each with an empty table of AuthMe's; made for tests that need many."""
+"""Fresh services, each with an empty AuthMe table, for tests that need many of them in a row."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ OpenServices = Callable[[], AbstractContextManager[ServiceHarness]]
 
 
 def services_opener(directory: Path, mariadb: MariaDBServer | None) -> OpenServices:
-    """Each in a folder of its own below `directory`, on SQLite where there is no `mariadb`."""
+    """Return a function that opens services in a new folder below `directory`, on SQLite where `mariadb` is None."""
     numbers = itertools.count(1)
 
     @contextmanager

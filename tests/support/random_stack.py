@@ -1,7 +1,6 @@
-"""A stack in which things happen in random order: on the web, in the game, in SQL, and processes that are killed.
+"""Hypothesis state machine of random operations: on the web, in the game, in SQL, and kills of the process.
 
-A hypothesis state machine. After everything that we did, AuthMe's table is judged by `table_judge`; after each run of
-the sync a second one changes nothing.
+After each operation of ours, `row_audit` checks AuthMe's table; after each sync run a second one changes nothing.
 """
 
 import re
@@ -21,10 +20,10 @@ from regsvc.database.failpoints import POINTS, Point
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, User
 from tests.support.authme_database import Row
 from tests.support.random_services import OpenServices
-from tests.support.row_audit import Known, Picture, is_locked, judge, judge_rest, take_picture
+from tests.support.row_audit import Known, Snapshot, audit_changes, audit_state, is_locked, take_snapshot
 
 NAMES = ("Alice", "Bob", "Carol", "Dave")
-STEPS = 66  # operations in a sequence at most: hypothesis ends some of them earlier
+STEPS = 66  # most operations in a sequence: hypothesis ends some of them earlier
 LIKELY = {
     PENDING: ("approve", "approve", "approve", "reject", "ban", "delete"),
     APPROVED: ("approve", "approve", "ban", "ban", "delete"),
@@ -32,25 +31,25 @@ LIKELY = {
     BANNED: ("unban", "unban", "ban", "delete"),
 }
 NEVER_PURGED = 10**14  # epoch milliseconds, long after everything
-UNKNOWN_POINTS = 6  # a kill is drawn among the first so many commit points of its kind
+UNKNOWN_POINTS = 6  # a kill strikes at one of the first so many failpoints of its kind
 
 some_name = st.sampled_from(NAMES)
 some_emails = st.sampled_from(["", "your@email.com", "bob@example.org", "carol@example.org", "new@game.example.org"])
 
 
 class Killed(BaseException):
-    """Nothing of ours catches it."""
+    """Ends the process: no code of ours catches it."""
 
 
-class Reaper:
-    """Ends the process at a commit point, once, when told; replaces `failpoints.reach` in this process."""
+class KillSwitch:
+    """Ends the process once, at a chosen failpoint; replaces `failpoints.reach` in this process."""
 
     def __init__(self) -> None:
         self._point: Point | None = None
         self._left = 0
 
     def aim(self, point: Point, number: int) -> None:
-        """At the `number`th time this point is passed from now on."""
+        """Kill when this point is reached for the `number`th time from now on."""
         self._point, self._left = point, number
 
     def rest(self) -> None:
@@ -65,18 +64,18 @@ class Reaper:
             raise Killed
 
     @contextmanager
-    def at_large(self) -> Iterator[None]:
+    def armed(self) -> Iterator[None]:
         with mock.patch("regsvc.database.failpoints.reach", self.reach):
             yield
 
 
-def is_approval_typed(user: User) -> bool:
-    """Whether somebody let him in by SQL, and nothing has followed from it yet."""
+def is_approval_pending(user: User) -> bool:
+    """Whether the user was approved in SQL, and that was not applied yet."""
     return bool(user.status == APPROVED) and user.applied_status in (PENDING, REJECTED)
 
 
 def operation(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
-    """A rule of the machine that is counted."""
+    """Decorator for a counted rule of the machine."""
 
     def made(act: Callable[..., None]) -> Any:
         @wraps(act)
@@ -90,32 +89,32 @@ def operation(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
 
 
 class RandomStack(RuleBasedStateMachine):
-    """One sequence. `count` counts the operations of all of them."""
+    """One sequence of operations. `count` counts the operations of all sequences."""
 
     def __init__(self, open_services: OpenServices, count: Callable[[], None]) -> None:
         super().__init__()
-        self.reaper = Reaper()
+        self.kill_switch = KillSwitch()
         self._opened = open_services()
-        self._at_large = self.reaper.at_large()
+        self._armed = self.kill_switch.armed()
         self.services = self._opened.__enter__()
-        self._at_large.__enter__()
+        self._armed.__enter__()
         self.count = count
         self.people = {name.lower(): Known(name) for name in (*NAMES, "Olivia")}
         self.passwords = 0
         self.schema = self._schema()
 
     def teardown(self) -> None:
-        self.reaper.rest()
+        self.kill_switch.rest()
         try:
             self._sync()
             assert self._schema() == self.schema
         finally:
-            self._at_large.__exit__(None, None, None)
+            self._armed.__exit__(None, None, None)
             self._opened.__exit__(None, None, None)
 
     @initialize()
     def some_are_there(self) -> None:
-        """Olivia keeps the table from ever being empty, Alice plays, Bob waits, Carol is known in the game alone."""
+        """Olivia keeps the table from ever being empty, Alice plays, Bob waits, Carol is known only in the game."""
         self._register_there("Olivia")
         self._write_there("Olivia", lastlogin=NEVER_PURGED)
         self._register_here("Alice", True)
@@ -123,7 +122,7 @@ class RandomStack(RuleBasedStateMachine):
         self._register_here("Bob", True)
         self._register_there("Carol")
 
-    # --- here ---
+    # --- on the web and in our database ---
 
     @operation(name=some_name, has_password=st.booleans())
     def register_here(self, name: str, has_password: bool) -> None:
@@ -158,7 +157,7 @@ class RandomStack(RuleBasedStateMachine):
             person.has_left = person.has_left and not is_done
             person.is_unsure = person.is_unsure or not is_done
             row = self._row(name)
-            person.is_promised = is_done and row is not None and is_locked(row)
+            person.is_recorded = is_done and row is not None and is_locked(row)
 
         self._do(lambda: self.services.set_password(name, password), note)
 
@@ -177,7 +176,7 @@ class RandomStack(RuleBasedStateMachine):
         self._do(log_in)
 
     @operation(name=some_name, status=st.sampled_from(sorted(STATUSES)))
-    def type_status_in_sql(self, name: str, status: str) -> None:
+    def edit_status_in_sql(self, name: str, status: str) -> None:
         user = self.services.find_user(name)
         if user is None:
             return
@@ -194,13 +193,13 @@ class RandomStack(RuleBasedStateMachine):
 
     @operation(point=st.sampled_from(POINTS), number=st.integers(1, UNKNOWN_POINTS))
     def kill_soon(self, point: Point, number: int) -> None:
-        self.reaper.aim(point, number)
+        self.kill_switch.aim(point, number)
 
     @operation(hours=st.integers(1, 200))
     def wait(self, hours: int) -> None:
         self.services.clock.advance(hours=hours)
 
-    # --- there ---
+    # --- in the game ---
 
     @operation(name=some_name)
     def register_there(self, name: str) -> None:
@@ -227,7 +226,7 @@ class RandomStack(RuleBasedStateMachine):
 
     @operation(name=some_name)
     def recover_password_there(self, name: str) -> None:
-        """Also where the row is locked."""
+        """Recover the password, also where the row is locked."""
         if self._row(name) is not None:
             self._change_password_there(
                 self.people[name.lower()], lambda new: self.services.authme.set_password(name, new)
@@ -263,10 +262,10 @@ class RandomStack(RuleBasedStateMachine):
         if row is None or is_locked(row):
             return
         self._write_there(name, premiumUUID=f"premium-{name.lower()}")
-        if not person.is_strangers:
+        if not person.is_foreign:
             person.premium = f"premium-{name.lower()}"
 
-    # --- how it is done ---
+    # --- implementation ---
 
     def _register_here(self, name: str, has_password: bool) -> None:
         person, password = self.people[name.lower()], self._new_password() if has_password else None
@@ -279,7 +278,7 @@ class RandomStack(RuleBasedStateMachine):
                 return
             person.forget()
             person.own = [password] if password is not None else []
-            person.is_strangers = row_was_there
+            person.is_foreign = row_was_there
 
         self._do(lambda: self.services.register(name, password), note)
 
@@ -292,9 +291,9 @@ class RandomStack(RuleBasedStateMachine):
         assert self.services.authme.register(name, password)
         if is_taken:
             person.others.add(password)
-            person.is_strangers = True
+            person.is_foreign = True
         else:
-            person.own, person.is_strangers, person.has_left = [password], False, False
+            person.own, person.is_foreign, person.has_left = [password], False, False
         self._moment()
 
     def _decide(self, name: str, transition: str, **decree: Any) -> None:
@@ -310,17 +309,17 @@ class RandomStack(RuleBasedStateMachine):
 
     def _sync(self) -> None:
         self._do(self.services.sync)
-        self.reaper.rest()
-        picture, report = take_picture(self.services.table), self.services.sync()
+        self.kill_switch.rest()
+        snapshot, report = take_snapshot(self.services.table), self.services.sync()
         assert (report.errors, report.has_effects) == ([], False), report
-        assert take_picture(self.services.table).exact == picture.exact
-        judge_rest(picture, self.people, self._users())
+        assert take_snapshot(self.services.table).exact == snapshot.exact
+        audit_state(snapshot, self.people, self._users())
 
     def _do(self, act: Callable[[], object], note: Callable[[bool], None] = lambda is_done: None) -> None:
-        """Something of ours: what it made of AuthMe's table is judged. A killed process comes back and syncs."""
+        """Run an operation of ours and audit its changes to AuthMe's table. A killed process is restarted and syncs."""
         self._moment()
-        before, is_done, is_killed = take_picture(self.services.table), False, False
-        typed = [key for key, user in self._users().items() if is_approval_typed(user)]
+        before, is_done, is_killed = take_snapshot(self.services.table), False, False
+        typed = [key for key, user in self._users().items() if is_approval_pending(user)]
         try:
             act()
             is_done = True
@@ -334,34 +333,34 @@ class RandomStack(RuleBasedStateMachine):
             note(is_done)
         for key, user in self._users().items():
             if key in typed and user.status == user.applied_status == APPROVED:
-                self.people[key].has_left = False  # the row was asked for, as by an approval through us
-        self._judge(before)
+                self.people[key].has_left = False  # the row was requested, as by an approval through us
+        self._audit(before)
 
-    def _judge(self, before: Picture) -> None:
-        users, after = self._users(), take_picture(self.services.table)
-        judge(before, after, self.people, users)
+    def _audit(self, before: Snapshot) -> None:
+        users, after = self._users(), take_snapshot(self.services.table)
+        audit_changes(before, after, self.people, users)
         for person in self.people.values():
             person.is_asked_back = False
             if person.key not in users and person.key not in after.rows:
                 person.forget()
-                person.is_strangers = False
+                person.is_foreign = False
 
     def _leave(self, act: Callable[[], object]) -> None:
-        before = set(take_picture(self.services.table).rows)
+        before = set(take_snapshot(self.services.table).rows)
         act()
-        for key in before - set(take_picture(self.services.table).rows):
+        for key in before - set(take_snapshot(self.services.table).rows):
             person, user = self.people[key], self.services.find_user(key)
             if user is None:
                 person.forget()
-            elif not person.is_strangers:
-                person.has_left = not person.is_promised
+            elif not person.is_foreign:
+                person.has_left = not person.is_recorded
                 person.is_unsure = True
-            person.is_strangers = False
+            person.is_foreign = False
 
     def _change_password_there(self, person: Known, change: Callable[[str], bool]) -> None:
         password = self._new_password()
         assert change(password)
-        if person.is_strangers or person.is_promised:
+        if person.is_foreign or person.is_recorded:
             person.others.add(password)
         else:
             person.own.append(password)
@@ -398,8 +397,8 @@ class RandomStack(RuleBasedStateMachine):
         return re.sub(r" AUTO_INCREMENT=\d+", "", str(made["Create Table"]))
 
 
-def live_through(open_services: OpenServices, sequences: int, first_seed: int) -> int:
-    """So many random sequences; the number of operations in all of them. A failure shows the shortest like it."""
+def run_sequences(open_services: OpenServices, sequences: int, first_seed: int) -> int:
+    """Run so many random sequences and return the number of operations in all of them."""
     operations = 0
 
     def count() -> None:
@@ -415,7 +414,7 @@ def live_through(open_services: OpenServices, sequences: int, first_seed: int) -
             max_examples=sequences,
             stateful_step_count=STEPS,
             deadline=None,
-            derandomize=False,  # where a CI is noticed it would be, and the seed would mean nothing
+            derandomize=False,  # on a detected CI it would default to True, and the seed would have no effect
             database=None,
             print_blob=True,
             report_multiple_bugs=False,

@@ -227,7 +227,7 @@ NO_UTF8 = b"\xff\xfeA"
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_bytes_that_are_no_text_stop_nobody(make_services: MakeServices, authme_table: AuthMeTable) -> None:
-    """As a website that writes Latin-1 leaves them, or one that writes blobs."""
+    """Such bytes come from websites that write Latin-1, or blobs."""
     authme_table.database.execute(
         "INSERT INTO authme (username, realname, password, email, regdate) VALUES "
         "(CAST(x'6AFC7267656E' AS TEXT), CAST(x'4AFC7267656E' AS TEXT), 'x', NULL, 1), "  # jürgen
@@ -271,7 +271,7 @@ def test_a_name_that_nobody_can_write_is_nobodys(
 def test_a_time_in_seconds_is_understood(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
-    """As old versions wrote it, and other programs do; and the doctor advises to multiply them."""
+    """Old versions and other programs write seconds; the doctor advises hosts to multiply them."""
     long_ago = 1_400_000_000
     insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=long_ago, lastlogin=long_ago)
     insert_player(authme_table, username="bob!", realname="Bob!", password="x", regdate=long_ago)  # not adopted in SQL
@@ -298,7 +298,7 @@ def test_a_time_in_seconds_is_understood(
 def test_adoption_ends_where_somebody_was_faster(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
-    """Two processes, or a login in the middle of a run: each name gets one user."""
+    """Two processes, or a login during a run: each name gets one user."""
     insert_crowd(authme_table, crowd(40, clock))
     services = make_services()
     for name in ("player0003", "player0017"):

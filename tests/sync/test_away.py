@@ -1,4 +1,4 @@
-"""AuthMe's table is away: what needs no player goes on, and the row follows when the table is there again."""
+"""AuthMe's table is unavailable: what needs no row goes on, and the row follows later."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from tests.support.services import PASSWORD, ServiceHarness
 
 @contextmanager
 def authme_away(services: ServiceHarness) -> Iterator[None]:
-    """The table has another name meanwhile."""
+    """Rename the table for the duration."""
     table = services.table
     table.database.execute(f"ALTER TABLE {table.name} RENAME TO elsewhere")
     try:
@@ -22,15 +22,15 @@ def authme_away(services: ServiceHarness) -> Iterator[None]:
         table.database.execute(f"ALTER TABLE elsewhere RENAME TO {table.name}")
 
 
-def type_status(services: ServiceHarness, name: str, status: str) -> None:
+def edit_status(services: ServiceHarness, name: str, status: str) -> None:
     services.ours.execute("UPDATE regsvc_user SET status = ? WHERE username = ?", (status, name))
 
 
-def test_a_typed_ban_is_carried_out_and_the_row_is_locked_later(services: ServiceHarness) -> None:
+def test_a_ban_in_sql_is_applied_and_the_row_is_locked_later(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.login("Alice", PASSWORD)
     with authme_away(services):
-        type_status(services, "Alice", "banned")
+        edit_status(services, "Alice", "banned")
         report = services.sync()
         assert report.unavailable is not None
         assert (report.locked, len(report.errors)) == (0, 1)
@@ -45,23 +45,23 @@ def test_a_typed_ban_is_carried_out_and_the_row_is_locked_later(services: Servic
     assert len(services.audits("user.banned", "Alice")) == 1
 
 
-def test_a_typed_approval_is_carried_out_and_the_row_is_made_later(services: ServiceHarness) -> None:
+def test_an_approval_in_sql_is_applied_and_the_row_is_made_later(services: ServiceHarness) -> None:
     services.register("Alice")
     with authme_away(services):
-        type_status(services, "Alice", "approved")
+        edit_status(services, "Alice", "approved")
         services.sync()
         assert (services.user("Alice").applied_status, services.mails("Alice")[-1]) == ("approved", "approved")
     assert services.sync().provisioned == 1
     assert services.authme.login("Alice", PASSWORD)
 
 
-def test_a_typed_approval_takes_no_strangers_row_for_the_users(services: ServiceHarness) -> None:
-    """R52: who registered the name in the game meanwhile does not keep the password he chose."""
+def test_an_approval_in_sql_takes_no_strangers_row_for_the_users(services: ServiceHarness) -> None:
+    """R52: a player who registered the name in the game in the meantime does not keep the chosen password."""
     services.register("Alice")
     services.authme.register("Alice", "the-strangers")
     services.sync()
     with authme_away(services):
-        type_status(services, "Alice", "approved")
+        edit_status(services, "Alice", "approved")
         services.sync()
     services.sync()
     assert not services.authme.login("Alice", "the-strangers")
@@ -71,7 +71,7 @@ def test_a_typed_approval_takes_no_strangers_row_for_the_users(services: Service
 def test_an_illegal_edit_is_put_back(services: ServiceHarness) -> None:
     services.approved("Alice")
     with authme_away(services):
-        type_status(services, "Alice", "pending")
+        edit_status(services, "Alice", "pending")
         services.sync()
         assert services.user("Alice").status == "approved"
         assert len(services.audits("sync.edit_refused", "Alice")) == 1
@@ -89,7 +89,7 @@ def test_a_ban_ends_and_the_row_is_opened_later(services: ServiceHarness) -> Non
     assert services.authme.login("Alice", PASSWORD)
 
 
-def test_the_brake_holds_for_what_was_typed(services: ServiceHarness) -> None:
+def test_the_mass_change_guard_covers_sql_edits(services: ServiceHarness) -> None:
     """R54"""
     for number in range(30):
         services.register(f"Player{number}", password=None)
@@ -105,11 +105,11 @@ def test_the_brake_holds_for_what_was_typed(services: ServiceHarness) -> None:
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_one_user_with_a_date_that_is_none_stops_nobody_else(services: ServiceHarness) -> None:
-    """MariaDB refuses such a statement; SQLite stores whatever is typed."""
+    """MariaDB refuses such a statement; SQLite stores any value."""
     assert isinstance(services.ours, SqliteFile)
     for name in ("Alice", "Bob"):
         services.approved(name)
-    type_status(services, "Bob", "banned")
+    edit_status(services, "Bob", "banned")
     services.ours.execute("UPDATE regsvc_user SET ban_expires_at = 'tomorrow' WHERE username = 'Alice'", ())
     report = services.sync()
     assert [error["username"] for error in report.errors] == ["alice"]
@@ -119,10 +119,10 @@ def test_one_user_with_a_date_that_is_none_stops_nobody_else(services: ServiceHa
 def test_a_name_somebody_else_decided_first_stops_nobody_else(
     services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rule met another decision and refused: told for this name, and the next one is looked at."""
+    """The transition is refused because of another decision: reported for this name, and the run goes on."""
     for name in ("Alice", "Bob"):
         services.approved(name)
-        type_status(services, name, "banned")
+        edit_status(services, name, "banned")
     carry_out = type(services.app.reconciler._context.transitions).apply_sql_edit
 
     def too_late_for_alice(transitions: object, user: User, *args: object) -> str | None:

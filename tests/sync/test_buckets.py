@@ -1,4 +1,4 @@
-"""Into which buckets AuthMe's rows fall, and who is missed by counting them."""
+"""Division of AuthMe's rows into buckets, and detection of lost rows by counting them."""
 
 from collections.abc import Sequence
 
@@ -93,7 +93,9 @@ def test_ids_that_are_too_far_apart_divide_nothing(adopted_players: ServiceHarne
     adopted_players.table.database.execute(
         f"UPDATE {adopted_players.table.name} SET id = ? WHERE username = 'player0003'", (1 << 60,)
     )
-    adopted_players.authme.set_password("Player0002", "changed-in-game")  # else nobody asks how the table is divided
+    adopted_players.authme.set_password(
+        "Player0002", "changed-in-game"
+    )  # else the division of the table is not queried
     reconcile(adopted_players)
     players = adopted_players.app.context.location.players
     assert len(set(players.buckets_of(["player0001", "player0002", "player0003"]).values())) == 3
@@ -122,12 +124,12 @@ def test_no_statement_grows_with_what_it_asks_for(
     assert max(sizes) <= 500
 
 
-# --- who is missed ---
+# --- lost rows ---
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_who_leaves_as_another_is_provisioned_is_missed(adopted_players: ServiceHarness, is_restarted: bool) -> None:
+def test_a_row_lost_while_another_is_provisioned_is_found(adopted_players: ServiceHarness, is_restarted: bool) -> None:
     adopted_players.approved("Bob")
     reconcile(adopted_players)
     adopted_players.approved("Alice")
@@ -139,7 +141,7 @@ def test_who_leaves_as_another_is_provisioned_is_missed(adopted_players: Service
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_who_leaves_as_another_is_adopted_by_name_is_missed(adopted_players: ServiceHarness) -> None:
+def test_a_row_lost_while_another_is_adopted_by_name_is_found(adopted_players: ServiceHarness) -> None:
     insert_player(adopted_players.table, username="bob", realname="Bob", password="x", regdate=REGISTERED_LONG_AGO)
     reconcile(adopted_players)
     adopted_players.authme.register("Carol", "carols-password")
@@ -148,7 +150,7 @@ def test_who_leaves_as_another_is_adopted_by_name_is_missed(adopted_players: Ser
     assert adopted_players.sync().removed == 1
 
 
-def test_a_row_that_was_only_told_of_is_missed_too(make_services: MakeServices) -> None:
+def test_a_lost_row_that_was_only_reported_is_found_too(make_services: MakeServices) -> None:
     services = make_services(sync__unapproved_players="report")
     services.register("Alice")
     reconcile(services)
@@ -161,7 +163,7 @@ def test_a_row_that_was_only_told_of_is_missed_too(make_services: MakeServices) 
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_a_bucket_that_goes_with_an_unsettled_one_is_missed(adopted_players: ServiceHarness) -> None:
+def test_a_bucket_that_goes_with_an_unfinished_one_is_found(adopted_players: ServiceHarness) -> None:
     for number, name in ((4_000, "lonely"), (8_000, "unsettled")):
         insert_player(
             adopted_players.table, username=name, realname=name, password="x", regdate=REGISTERED_LONG_AGO, id=number

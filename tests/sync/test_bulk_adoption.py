@@ -1,4 +1,4 @@
-"""Adoption in SQL makes of every row what the look at each name makes of it."""
+"""Adoption in SQL has the same result for every row as adoption one by one."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -20,7 +20,7 @@ OLD, MINUTE = 1_500_000_000_000, 60_000
 
 @pytest.fixture
 def database_kind() -> DatabaseKind:
-    """Where the table is on the server that has ours."""
+    """AuthMe's table is on the server that has ours."""
     return "mariadb"
 
 
@@ -30,7 +30,7 @@ def few_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def odd_rows(clock: ManualClock, shape: TableShape) -> list[dict[str, Any]]:
-    """What real tables hold, by what is odd about it."""
+    """Rows as real tables hold them, each named after what is odd about it."""
     now = int(clock().timestamp() * 1000)
     emails = [
         "alice@example.org",
@@ -128,7 +128,7 @@ def test_sql_decides_as_the_plan_does(
 
 
 def restore(table: AuthMeTable, dumped: dict[str, object]) -> None:
-    """The password column as it was dumped, in hexadecimal digits."""
+    """Write the password column back from its dump in hexadecimal digits."""
     table.database.execute(
         f"UPDATE {table.name} SET password = CONVERT(UNHEX(?) USING ascii), hasSession = 0 WHERE HEX(username) = ?",
         (dumped["password"], dumped["username"]),
@@ -172,11 +172,11 @@ def test_a_server_that_cannot_do_it_gets_it_done_name_by_name(
     assert services.sync().adopted == 1
 
 
-# --- who comes in between ---
+# --- changes in between ---
 
 
 class Meanwhile:
-    """Lets somebody do something after the agreements of a range were made, and before its users are."""
+    """Runs statements after the sync records of a range were inserted, and before its users are."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, table: AuthMeTable, *statements: str) -> None:
         make_users = BulkAdoption._insert_users
@@ -233,9 +233,7 @@ def test_who_takes_a_name_meanwhile_keeps_it(
     assert not Player.select().where(Player.user_id.not_in(User.select(User.id))).exists()
 
 
-def test_what_was_agreed_on_with_others_of_the_range_stays(
-    make_services: MakeServices, authme_table: AuthMeTable
-) -> None:
+def test_sync_records_of_others_in_the_range_stay(make_services: MakeServices, authme_table: AuthMeTable) -> None:
     insert_player(authme_table, username="alice", realname="Alice", password="x", regdate=OLD)
     services = make_services()
     services.sync()

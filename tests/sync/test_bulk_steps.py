@@ -1,4 +1,4 @@
-"""What is done for a page of names at once is what is done for each of them alone."""
+"""Bulk steps have the same effect as the steps for each name alone."""
 
 import json
 from collections.abc import Callable, Collection
@@ -23,7 +23,7 @@ OF_THE_MOMENT = {"id", "user_id", "row_id", "changed_at", "review_id"}
 
 @pytest.fixture
 def database_kind() -> DatabaseKind:
-    """Where one transaction holds both sides."""
+    """One transaction holds both sides."""
     return "mariadb"
 
 
@@ -32,10 +32,10 @@ def services(make_services: MakeServices) -> ServiceHarness:
     return make_services(sync__max_changes="100 and 100%")
 
 
-def move_in(services: ServiceHarness, table: AuthMeTable, street: str) -> None:
-    """Twelve players of each street, alike but for their names."""
+def adopt_group(services: ServiceHarness, table: AuthMeTable, group: str) -> None:
+    """Adopt twelve players of a group, alike except for their names."""
     for number in range(12):
-        name = f"{street}{number:02}"
+        name = f"{group}{number:02}"
         premium = PREMIUM if number % 3 == 0 else None
         email = f"{name}@example.org" if number % 2 else None
         values = {"username": name, "realname": name.capitalize(), "password": f"$SHA$x${number}", "regdate": OLD}
@@ -44,39 +44,39 @@ def move_in(services: ServiceHarness, table: AuthMeTable, street: str) -> None:
     services.sync()
 
 
-def live(services: ServiceHarness, street: str) -> None:
-    """What happens in a street before the sync looks."""
-    type_sql = services.ours.execute
+def change_group(services: ServiceHarness, group: str) -> None:
+    """Change the accounts of a group, and run the sync."""
+    run_sql = services.ours.execute
     banned = "UPDATE regsvc_user SET status = 'banned'{} WHERE username_key IN ({})"
-    type_sql(banned.format("", names(street, 0, 1, 2)), ())
-    type_sql(banned.format(", reason = 'griefing', ban_expires_at = '2033-01-01'", names(street, 3, 4)), ())
-    type_sql(banned.format(", reason = 'long ago', ban_expires_at = '2020-01-01'", names(street, 5)), ())
-    type_sql(f"UPDATE regsvc_user SET status = 'pending' WHERE username_key IN ({names(street, 6)})", ())
+    run_sql(banned.format("", names(group, 0, 1, 2)), ())
+    run_sql(banned.format(", reason = 'griefing', ban_expires_at = '2033-01-01'", names(group, 3, 4)), ())
+    run_sql(banned.format(", reason = 'long ago', ban_expires_at = '2020-01-01'", names(group, 5)), ())
+    run_sql(f"UPDATE regsvc_user SET status = 'pending' WHERE username_key IN ({names(group, 6)})", ())
     for number in (7, 8):
         services.table.database.execute(
-            f"UPDATE {services.table.name} SET password = ? WHERE username = ?", ("$SHA$y$new", f"{street}{number:02}")
+            f"UPDATE {services.table.name} SET password = ? WHERE username = ?", ("$SHA$y$new", f"{group}{number:02}")
         )
-    left = names(street, 8, 9, 10)
+    left = names(group, 8, 9, 10)
     services.table.database.execute(f"DELETE FROM {services.table.name} WHERE username IN ({left})")
     services.sync(allow_mass_changes=True)
-    type_sql(f"UPDATE regsvc_user SET status = 'approved' WHERE username_key IN ({names(street, 0, 3)})", ())
+    run_sql(f"UPDATE regsvc_user SET status = 'approved' WHERE username_key IN ({names(group, 0, 3)})", ())
     services.sync(allow_mass_changes=True)
 
 
-def names(street: str, *numbers: int) -> str:
-    return ", ".join(f"'{street}{number:02}'" for number in numbers)
+def names(group: str, *numbers: int) -> str:
+    return ", ".join(f"'{group}{number:02}'" for number in numbers)
 
 
-def what_is(services: ServiceHarness, street: str, since: int) -> Any:
-    """All of a street that lasts, under the name of no street."""
-    keys = [f"{street}{number:02}" for number in range(12)]
+def read_group(services: ServiceHarness, group: str, since: int) -> Any:
+    """Return everything lasting about a group, with the group's name replaced."""
+    keys = [f"{group}{number:02}" for number in range(12)]
     tables: list[Any] = [
         User.select().where(User.username_key.in_(keys)).order_by(User.username_key),
         Player.select().where(Player.username_key.in_(keys)).order_by(Player.username_key),
         Review.select().where(Review.username_key.in_(keys)).order_by(Review.username_key, Review.id),
     ]
     told = AuditEntry.select().where((AuditEntry.id > since) & AuditEntry.target.is_null(False))
-    mails = OutboxEntry.select().where(OutboxEntry.recipient_key.startswith(street))
+    mails = OutboxEntry.select().where(OutboxEntry.recipient_key.startswith(group))
     lasting: list[Any] = [
         [{n: v for n, v in row.items() if n not in OF_THE_MOMENT} for row in query.dicts()] for query in tables
     ]
@@ -84,7 +84,7 @@ def what_is(services: ServiceHarness, street: str, since: int) -> Any:
     lasting.append(sorted((entry.template, entry.recipient, entry.row_id is None) for entry in mails))
     lasting.append([row for key in keys if (row := find(services, key))])
     text = json.dumps(lasting, default=str)
-    return json.loads(text.replace(street, "street").replace(street.capitalize(), "Street"))
+    return json.loads(text.replace(group, "group").replace(group.capitalize(), "Group"))
 
 
 def find(services: ServiceHarness, key: str) -> dict[str, Any] | None:
@@ -99,22 +99,22 @@ def newest_entry() -> int:
 def test_together_is_as_one_by_one(
     services: ServiceHarness, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for street in ("elm", "oak"):
-        move_in(services, authme_table, street)
+    for group in ("elm", "oak"):
+        adopt_group(services, authme_table, group)
     before = newest_entry()
-    live(services, "elm")
-    together = what_is(services, "elm", before)
+    change_group(services, "elm")
+    together = read_group(services, "elm", before)
     monkeypatch.setattr(BulkSteps, "apply", lambda *given: BulkResult())
     before = newest_entry()
-    live(services, "oak")
-    assert together == what_is(services, "oak", before)
+    change_group(services, "oak")
+    assert together == read_group(services, "oak", before)
     assert services.plugin("elm01") == "locked"
     assert not services.is_locked("elm00")
     assert not services.sync().has_effects
 
 
 def test_what_was_done_together_is_not_looked_at_again(services: ServiceHarness, authme_table: AuthMeTable) -> None:
-    move_in(services, authme_table, "elm")
+    adopt_group(services, authme_table, "elm")
     services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE LEFT(username_key, 3) = 'elm'", ())
     assert services.sync().locked == 12
     for table in (User, Player):
@@ -125,8 +125,8 @@ def test_what_was_done_together_is_not_looked_at_again(services: ServiceHarness,
 def test_one_that_is_another_by_now_keeps_nobody_waiting(
     services: ServiceHarness, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    """Somebody writes between the look at the page and the write."""
-    move_in(services, authme_table, "elm")
+    """A row changes between loading the page and writing it."""
+    adopt_group(services, authme_table, "elm")
     services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE LEFT(username_key, 3) = 'elm'", ())
     with monkeypatch.context() as patched:
         if at == "row":
@@ -145,7 +145,7 @@ def refuse(*given: object) -> None:
 
 
 def not_as_seen(services: ServiceHarness, key: str) -> Callable[..., bool]:
-    """The first write of this name's row finds another one."""
+    """The first write of this name's row finds it changed."""
     update, met = services.app.context.location.players.update, set()
 
     def updating(seen: PlayerRow, changes: Any) -> bool:
@@ -160,8 +160,8 @@ def not_as_seen(services: ServiceHarness, key: str) -> Callable[..., bool]:
 def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
     services: ServiceHarness, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Set after the run decided to take over the game's, and before it holds the page."""
-    move_in(services, authme_table, "elm")
+    """The password is set after the run decided to merge the game's, and before it locks the page."""
+    adopt_group(services, authme_table, "elm")
     for name in ("elm07", "elm08"):
         services.authme.set_password(name, "changed-in-game")
     find_users, is_late = SyncRecords.find_users, [True]

@@ -1,7 +1,7 @@
-"""Killed around the moment in which AuthMe's row is written: the next run ends where the story was going.
+"""Kills around the write of AuthMe's row: the next run ends in the state that the story was to reach.
 
-On SQLite our side has promised, and the next run keeps it. On MariaDB one transaction holds both sides, so that
-nothing has happened at all.
+On SQLite the intent was recorded, and the next run carries it out. On MariaDB one transaction holds both sides, so
+nothing has happened.
 """
 
 from collections.abc import Callable
@@ -15,16 +15,16 @@ from tests.support.services import PASSWORD, ServiceHarness
 
 
 class Killed(BaseException):
-    """Nothing of ours catches it."""
+    """Ends the process: no code of ours catches it."""
 
 
 def nothing(services: ServiceHarness) -> None:
-    """Nobody did anything before."""
+    """Prepare nothing."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """What was before, what is being done when we are killed, and how one sees that it is done."""
+    """A story: the state before, the operation that the kill interrupts, and the check that it was done."""
 
     act: Callable[[ServiceHarness], object]
     is_done: Callable[[ServiceHarness], bool]
@@ -124,7 +124,7 @@ def test_a_kill_leaves_nothing_half_done(
 
 
 def kill_at(moment: str, services: ServiceHarness, patched: pytest.MonkeyPatch) -> None:
-    """The next write of a row ends the process, before or after it."""
+    """Kill the process before or after the next write of a row."""
     players = services.app.context.location.players
 
     def dying(write: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""A run looks at what may have something to do, and at nothing else; and nothing escapes it for that."""
+"""A run looks only at names that may need something, and misses none of them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -23,7 +23,7 @@ def adopted_players(make_services: MakeServices, authme_table: AuthMeTable, cloc
 
 
 def change(services: ServiceHarness, username: str, column: str, value: object) -> None:
-    """Past AuthMe's own functions, byte for byte."""
+    """Change a column past AuthMe's own functions, byte for byte."""
     sql = f"UPDATE {services.table.name} SET {column} = ? WHERE username = ?"
     assert services.table.database.execute(sql, (value, username)) == 1
 
@@ -73,7 +73,7 @@ def test_of_a_file_with_the_same_players_nothing_is_taken_apart(
     assert adopted_players.sync().updated == 1
 
 
-# --- their side ---
+# --- changes in the game ---
 
 
 def test_of_many_players_only_those_who_changed_are_looked_at(adopted_players: ServiceHarness) -> None:
@@ -88,7 +88,7 @@ def test_of_many_players_only_those_who_changed_are_looked_at(adopted_players: S
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_nobody_asks_who_is_gone_while_every_row_is_accounted_for(
+def test_lost_rows_are_not_searched_while_every_row_is_accounted_for(
     adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
@@ -112,7 +112,7 @@ def test_nobody_asks_who_is_gone_while_every_row_is_accounted_for(
     assert asked == 1
 
 
-def test_who_leaves_a_bucket_as_another_comes_into_it_is_missed(adopted_players: ServiceHarness) -> None:
+def test_a_row_lost_while_another_comes_into_its_bucket_is_found(adopted_players: ServiceHarness) -> None:
     stranger = "stranger"
     if adopted_players.table.database.kind == "sqlite":
         mates = (f"mate{number}" for number in range(1_000_000))
@@ -177,7 +177,7 @@ def test_a_column_that_authme_adds_is_no_alarm(adopted_players: ServiceHarness) 
     assert adopted_players.sync().counts() == {"scanned": MANY}
 
 
-# --- what is left ---
+# --- unfinished work ---
 
 
 def test_what_a_run_could_not_finish_the_next_one_takes_up(
@@ -191,7 +191,7 @@ def test_what_a_run_could_not_finish_the_next_one_takes_up(
     assert adopted_players.sync().updated == 1
 
 
-def test_what_the_brake_holds_is_found_again_and_the_rest_is_not_looked_at_twice(
+def test_what_is_held_back_is_found_again_and_the_rest_is_not_looked_at_twice(
     adopted_players: ServiceHarness,
 ) -> None:
     adopted_players.table.database.execute(
@@ -209,7 +209,7 @@ def test_what_the_brake_holds_is_found_again_and_the_rest_is_not_looked_at_twice
     assert adopted_players.sync(allow_mass_changes=True).removed == 30
 
 
-# --- our side ---
+# --- changes on our side ---
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_marks_go_away_once_their_rows_have_been_looked_at(services: ServiceHarn
     assert User.select().where(User.changed_at.is_null(False)).count() == 1
 
 
-def test_who_is_deleted_in_sql_while_somebody_registers_is_missed(adopted_players: ServiceHarness) -> None:
+def test_a_deletion_in_sql_during_a_registration_is_found(adopted_players: ServiceHarness) -> None:
     adopted_players.register("Alice")
     adopted_players.ours.execute("DELETE FROM regsvc_user WHERE username_key IN ('player0001', 'alice')", ())
     report = adopted_players.sync()
@@ -242,7 +242,7 @@ def test_who_is_deleted_in_sql_while_somebody_registers_is_missed(adopted_player
     assert {entry.target for entry in adopted_players.audits("user.deleted")} == {"player0001", "alice"}
 
 
-def test_a_user_typed_in_sql_is_met(adopted_players: ServiceHarness) -> None:
+def test_a_user_inserted_in_sql_is_found(adopted_players: ServiceHarness) -> None:
     adopted_players.ours.execute(
         "INSERT INTO regsvc_user (username, username_key, status, applied_status, origin, created_at)"
         " VALUES ('Zoe', 'zoe', 'approved', 'approved', 'created', '2031-05-04 12:00:00.000')",
@@ -252,7 +252,7 @@ def test_a_user_typed_in_sql_is_met(adopted_players: ServiceHarness) -> None:
     assert adopted_players.plugin("zoe") == "absent"
 
 
-# --- other circumstances ---
+# --- other inputs ---
 
 
 def test_who_is_no_operator_any_more_is_locked_like_anybody(services: ServiceHarness) -> None:
@@ -301,7 +301,7 @@ def test_a_plan_leaves_the_digest_alone(adopted_players: ServiceHarness) -> None
     assert adopted_players.sync().updated == 1
 
 
-def test_passwords_changed_by_the_dozen_are_all_taken_over(adopted_players: ServiceHarness) -> None:
+def test_passwords_changed_by_the_dozen_are_all_merged(adopted_players: ServiceHarness) -> None:
     adopted_players.login("Player0001", "Player0001")
     for number in range(40):
         adopted_players.authme.set_password(f"Player{number:04}", "changed-in-game")

@@ -1,4 +1,4 @@
-"""An e-mail address changed on the web, and what becomes of AuthMe's column."""
+"""E-mail addresses changed on the web, and their effect on AuthMe's column."""
 
 import asyncio
 
@@ -69,7 +69,7 @@ def test_a_proven_address_outlives_what_the_game_says_later(services: ServiceHar
     assert services.plugin("alice") == "conflict"
 
 
-def test_a_disagreement_about_the_old_address_is_over(services: ServiceHarness) -> None:
+def test_a_conflict_about_the_old_address_is_over(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.authme.set_email("Alice", "typed@example.org")
     services.sync()
@@ -81,7 +81,7 @@ def test_a_disagreement_about_the_old_address_is_over(services: ServiceHarness) 
 
 def test_a_row_that_a_stranger_registered_gets_no_address(services: ServiceHarness) -> None:
     services.approved("Alice")
-    services.authme.register("Olivia", "olivias-secret")  # an empty table would be believed to be the wrong one
+    services.authme.register("Olivia", "olivias-secret")  # an empty table would be taken for the wrong one
     services.authme.unregister_from_console("Alice")
     services.sync()
     services.authme.register("Alice", "strangers-password", email="stranger@example.org")
@@ -95,7 +95,7 @@ def test_a_row_that_a_stranger_registered_gets_no_address(services: ServiceHarne
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 @pytest.mark.parametrize("authme_shape", [TableShape.OLD])
 def test_an_address_that_the_table_cannot_hold_is_a_conflict_told_once(services: ServiceHarness) -> None:
-    """latin1: the rest of the row goes on, and no look at it fails from now on."""
+    """latin1: the rest of the row stays in sync, and no later run fails."""
     services.approved("Alice")
     before = services.row("alice")["email"]
     assert change(services, "Alice", "用户@example.org").warnings == ()
@@ -117,7 +117,7 @@ def test_an_address_that_the_table_cannot_hold_is_a_conflict_told_once(services:
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 @pytest.mark.parametrize("authme_shape", [TableShape.OLD])
 def test_one_after_another_that_it_cannot_hold(services: ServiceHarness) -> None:
-    """The row has no address at all, so that each look would want to write ours."""
+    """The row has no address at all, so each run might try to write ours."""
     services.register("Alice", email="用户@example.org")
     services.decide("approve", "Alice")
     assert change(services, "Alice", "另一个@example.org").warnings == ()
@@ -132,7 +132,7 @@ def test_one_after_another_that_it_cannot_hold(services: ServiceHarness) -> None
 @pytest.mark.parametrize("authme_shape", [TableShape.OLD])
 def test_nor_does_it_keep_a_row_that_came_back_closed(services: ServiceHarness) -> None:
     services.approved("Alice")
-    services.authme.register("Olivia", "olivias-secret")  # an empty table would be believed to be the wrong one
+    services.authme.register("Olivia", "olivias-secret")  # an empty table would be taken for the wrong one
     services.authme.unregister_from_console("Alice")
     services.sync()
     change(services, "Alice", "用户@example.org")
@@ -161,7 +161,7 @@ def test_links_end_and_what_ended_the_sessions_is_the_newer_word(services: Servi
 def test_the_index_decides_when_two_prove_one_address(
     services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bob's change commits between Alice's look and her write: the look is left out here."""
+    """Bob's change is committed between Alice's check and her write: the check is left out here."""
     services.approved("Alice")
     bob = services.approved("Bob")
     User.update(email=NEW, email_key=NEW, is_email_verified=True).where(User.id == bob.id).execute()

@@ -1,4 +1,4 @@
-"""Which of the processes that share a database may run the sync."""
+"""The lease that lets one of the processes sharing a database run the sync."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.services import ServiceHarness
 
 
 def pass_lease_time(services: ServiceHarness, seconds: int) -> None:
-    """As if it had been taken so long ago."""
+    """Age the lease by so many seconds."""
     lease = Lease.get_by_id("sync")
     Lease.update(expires_at=lease.expires_at - timedelta(seconds=seconds)).where(Lease.name == "sync").execute()
 
@@ -31,7 +31,7 @@ def test_one_process_at_a_time_has_the_lease(services: ServiceHarness) -> None:
 
 
 def test_the_lease_goes_by_the_clock_of_the_database(services: ServiceHarness) -> None:
-    """Two machines need not agree on the time, and the clock of this one is years ahead."""
+    """The clocks of two machines may differ, and that of this one is years ahead."""
     lease = SyncLease(services.app.context.location.database, "here", 1)
     assert lease.acquire()
     left = Lease.get_by_id("sync").expires_at - datetime.now(UTC)
@@ -46,7 +46,7 @@ def test_a_restarted_daemon_takes_the_lease_of_its_own_dead_predecessor(services
     assert SyncLease(database, "here", 1).acquire()
 
 
-def test_a_state_directory_is_a_place_of_its_own(tmp_path: Path) -> None:
+def test_a_state_directory_is_an_instance_of_its_own(tmp_path: Path) -> None:
     assert instance_id(tmp_path) == instance_id(tmp_path / "x" / "..")
     assert instance_id(tmp_path) != instance_id(tmp_path / "x")
     assert len(f"{instance_id(tmp_path)}:{2**64}") <= 80

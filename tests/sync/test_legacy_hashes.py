@@ -1,6 +1,6 @@
-"""The host changed AuthMe's algorithm: whoever logs in with a hash of the old one gets a new one, as in AuthMe itself.
+"""The host changed AuthMe's algorithm: a login with a hash of the old one replaces it, as in AuthMe itself.
 
-In the game and on the web, in any order, and at once; it is the same password, so that nobody is logged out by it.
+In the game and on the web, in any order, and at once; the password stays the same, so no session ends.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ NEW = StoredPassword("$SHA$0123456789abcdef$new", None, "SHA256")
 
 @pytest.fixture
 def configure(game_server: GameServer, services: ServiceHarness) -> Callable[..., None]:
-    """`configure("BCRYPT", "SHA256")`: what the host writes into AuthMe's config, and starts both programs again."""
+    """`configure("BCRYPT", "SHA256")` writes AuthMe's config and restarts both programs."""
 
     def write(algorithm: str, *legacy: str) -> None:
         game_server.change_authme(
@@ -175,7 +175,7 @@ def test_a_salt_column_that_authme_has_not_made_yet_keeps_the_legacy_hash(
 def test_authme_was_first(services: ServiceHarness, configure: Callable[..., None]) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
-    services.authme.set_password("Alice", PASSWORD)  # what it does at a login of hers
+    services.authme.set_password("Alice", PASSWORD)  # as it does when she logs in
     dumped = dump_table(services.table)
     services.login("Alice", PASSWORD)
     assert dump_table(services.table) == dumped
@@ -221,7 +221,7 @@ def test_authme_is_there_between_our_look_and_our_write(
 # --- what can go wrong ---
 
 
-def test_only_the_row_agreed_on_is_rehashed(services: ServiceHarness) -> None:
+def test_only_the_last_synced_row_is_rehashed(services: ServiceHarness) -> None:
     services.approved("Alice")
     reconciler, stored = (
         services.app.reconciler,
@@ -283,7 +283,7 @@ def test_killed_between_the_row_and_our_side_it_looks_like_authmes_own(
     configure("BCRYPT", "SHA256")
 
     class Killed(BaseException):
-        """Nothing of ours catches it."""
+        """Ends the process: no code of ours catches it."""
 
     def killed(point: str) -> None:
         if point == "after player write":
@@ -362,6 +362,6 @@ def test_who_registered_at_the_forum_logs_in_and_changes_the_password(
 
 
 def test_the_stand_in_makes_what_authme_makes() -> None:
-    """The tests above lean on it."""
+    """The tests above depend on the stand-in."""
     stored = store_password("BCRYPT", PASSWORD)
     assert FORMULAS["BCRYPT"](PASSWORD, HashedPassword(stored.hash), "alice")

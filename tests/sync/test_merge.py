@@ -1,4 +1,4 @@
-"""The three-way merge of an approved user with the row of the last agreement, without a database."""
+"""The three-way merge of an approved user with the last synced row, without a database."""
 
 from dataclasses import replace
 from typing import Any

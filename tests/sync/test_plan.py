@@ -1,4 +1,4 @@
-"""What should be for one name: each row of the table that the sync follows, without a database."""
+"""The rules of the plan, one case after the other, without a database."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ from tests.support.accounts import (
 )
 
 LATER = REGDATE + 1
-"""The regdate of another row than the one agreed on."""
+"""The regdate of another row than the last synced one."""
 
 
 def decided(of: Account, **wanted: Any) -> Any:
@@ -97,7 +97,7 @@ def test_a_new_password_or_a_new_approval_provisions_again(intent: str) -> None:
     assert decided(account(user(), synced(presence="gone", plugin_state="absent", intent=intent))) == Provision(WEB)
 
 
-# --- approved, a row that appeared ---
+# --- approved, a foreign row ---
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_row_that_appeared_under_an_approved_name_is_locked_and_never_merged(
     assert decided(account(user(), before, there)) == Lock(there, "returned", "stranger", "returned")
 
 
-def test_our_own_row_that_a_crash_kept_us_from_confirming_is_agreed_on() -> None:
+def test_our_own_row_that_a_crash_kept_us_from_confirming_is_recorded() -> None:
     intent = never_seen(intent="provision", intent_hash=WEB.hash, intent_regdate=REGDATE)
     assert decided(account(user(), intent, row())) == RecordSynced(row())
     assert isinstance(decided(account(user(), intent, row(regdate=LATER))), Lock)
@@ -148,7 +148,7 @@ def test_a_returned_row_stays_locked_until_somebody_opens_it() -> None:
     assert decided(account(user(password=None), replace(returned, intent="password"), there)) is None
 
 
-def test_an_adopted_player_whose_row_came_back_is_opened_with_the_password_of_the_last_agreement() -> None:
+def test_a_row_that_came_back_is_reclaimed_with_the_last_synced_password() -> None:
     there = locked_row(GAME, regdate=LATER)
     of = account(user(password=None), synced(base_hash="theirs", intent="open", plugin_state="returned"), there)
     assert decided(of) == ReclaimRow(there, StoredPassword("theirs", None, None))
@@ -187,7 +187,7 @@ def test_a_lock_that_only_marks_its_hash_is_restored_from_what_we_kept() -> None
     assert decided(of) == RestorePassword(locked_row(long), StoredPassword(long, None, None))
 
 
-# --- approved, the row agreed on ---
+# --- approved, the last synced row ---
 
 
 def test_nothing_is_done_when_nothing_differs() -> None:
@@ -395,16 +395,16 @@ def test_what_follows_from_the_status_a_player_is_adopted_with() -> None:
     assert lock("pending", unapproved_players="report") is None
 
 
-# --- somebody typed SQL ---
+# --- edits in SQL ---
 
 
 @pytest.mark.parametrize("is_bridge_on", [True, False])
-def test_a_typed_status_is_carried_out_before_anything_else(is_bridge_on: bool) -> None:
+def test_a_status_edited_in_sql_is_applied_before_anything_else(is_bridge_on: bool) -> None:
     of = account(user(status="banned", applied_status="approved", ban_expires_at=ago(days=1)), synced(), row())
     assert decided(of, is_bridge_on=is_bridge_on) == ApplySqlEdit()
 
 
-def test_a_typed_approval_asks_for_the_row_as_an_operators_does() -> None:
+def test_an_approval_in_sql_requests_the_row_as_an_operators_does() -> None:
     typed = user(status="approved", applied_status="pending")
     assert decided(account(typed, never_seen())) == ApplySqlEdit("provision")
     assert decided(account(typed, never_seen(), locked_row(GAME))) == ApplySqlEdit("open")
@@ -414,7 +414,7 @@ def test_a_typed_approval_asks_for_the_row_as_an_operators_does() -> None:
     assert decided(account(typed, never_seen()), is_bridge_on=False) == ApplySqlEdit()
 
 
-def test_a_typed_name_is_put_back() -> None:
+def test_a_name_edited_in_sql_is_reverted() -> None:
     renamed = user(username="Alicia", username_key="alicia")
     assert decided(account(None, synced(), row(), renamed=renamed)) == RevertRename(renamed, "alice")
     of = account(renamed, None, None, key="alicia", known_as="alice")

@@ -1,4 +1,4 @@
-"""A plan tells of the same e-mails as the run does: who would not get the one that the game has."""
+"""A plan reports the same e-mail conflicts as the run does."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ OLD = 1_500_000_000_000
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four rows in a range, and two on a page of a table that has none."""
+    """Four rows in a range, and two on a page of a table without ranges."""
     monkeypatch.setattr("regsvc.sync.run.PAGE", 2)
     for module in ("bulk.in_sync_rows", "bulk.adoption", "run"):
         monkeypatch.setattr(f"regsvc.sync.{module}.BATCH", 4)
@@ -29,7 +29,7 @@ def everything() -> list[Any]:
 
 
 def planned_and_done(services: ServiceHarness) -> SyncReport:
-    """The plan, which changes nothing, and which the run is like."""
+    """Plan and run: the plan changes nothing, and the reports are the same."""
     before = everything()
     planned = services.plan()
     assert everything() == before

@@ -1,4 +1,4 @@
-"""Who is online is kicked before the row is there, and when it closes; a ban does in the game what the host wants."""
+"""Players online are kicked before their row is inserted or locked; a ban does in the game what the config says."""
 
 import asyncio
 import json
@@ -28,14 +28,14 @@ sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 @pytest.fixture
 def console(game_server: GameServer) -> Iterator[RconServer]:
-    """The game's own, on."""
+    """The game's console, switched on."""
     with rcon_server() as running:
         game_server.write_properties(**running.properties)
         yield running
 
 
 class ManualDelivery:
-    """Carries orders out by hand, one after the other."""
+    """Delivers RCON messages one after the other, when the test says so."""
 
     def __init__(self, services: ServiceHarness) -> None:
         self._services = services
@@ -50,7 +50,7 @@ class ManualDelivery:
         self._store = RconStore(services.app.context.location.database, outbox, reconcile, lambda outcome: None)
 
     def deliver_due(self) -> list[str]:
-        """Everything due now, once; how each went."""
+        """Deliver everything due now, once; return how each delivery ended."""
         return [self._deliver(message) for message in self._store.claim_due(100)]
 
     def _deliver(self, message: OutboxMessage) -> str:
@@ -67,7 +67,7 @@ class ManualDelivery:
 
 
 def orders() -> list[tuple[str, str, str | None]]:
-    """What was asked of the game, of whom, and how it ended (None: not yet), oldest first."""
+    """Return command, player and end (None: not yet) of each message, oldest first."""
     rows = OutboxEntry.select().where(OutboxEntry.kind == KIND).order_by(OutboxEntry.id)
     return [(row.template, row.recipient, row.outcome) for row in rows]
 
@@ -76,7 +76,7 @@ def last_order() -> Any:
     return OutboxEntry.select().where(OutboxEntry.kind == KIND).order_by(OutboxEntry.id.desc()).get()
 
 
-# --- a row for somebody who is approved ---
+# --- rows of approved users ---
 
 
 def test_whoever_is_online_is_kicked_before_the_row_is_there(
@@ -197,7 +197,7 @@ def test_who_was_banned_meanwhile_gets_no_row(services_with_console: ServiceHarn
 def test_a_stranger_who_is_faster_than_the_row_is_locked_out(
     services_with_console: ServiceHarness, console: RconServer
 ) -> None:
-    """He joined again at once and registered in the game: the name is not his."""
+    """They joined again at once and registered in the game: the name belongs to another user."""
     services, delivery = services_with_console, ManualDelivery(services_with_console)
     services.approved("Alice")
     console.online = {"Alice"}

@@ -1,4 +1,4 @@
-"""Single names, told as stories: what the web decides reaches the game, and what the game does reaches us."""
+"""Stories of single names: decisions on the web reach the game, and changes in the game reach us."""
 
 from datetime import timedelta
 
@@ -94,7 +94,7 @@ def test_a_password_set_while_banned_is_the_one_to_play_with_later(services: Ser
     assert services.authme.login("Alice", "newer-password")
 
 
-# --- names that somebody else registers in the game ---
+# --- names that another player registers in the game ---
 
 
 def test_a_stranger_in_the_queue_is_locked_and_approval_gives_the_name_to_the_applicant(
@@ -179,7 +179,7 @@ def test_a_row_that_was_swapped_between_two_looks_came_back_too(services: Servic
     assert services.plugin("Alice") == "returned"
 
 
-def test_an_adopted_player_who_came_back_gets_the_password_of_the_last_agreement(services: ServiceHarness) -> None:
+def test_an_adopted_player_who_came_back_gets_the_last_synced_password(services: ServiceHarness) -> None:
     services.authme.register("Alice", "her-first-password")
     services.sync()
     services.decide("approve", "Alice")
@@ -250,7 +250,7 @@ def test_a_registration_ends_the_tombstone(services: ServiceHarness) -> None:
     assert services.player("Alice").tombstone_at is None
 
 
-# --- players who are only AuthMe's yet ---
+# --- players without a user ---
 
 
 def test_a_player_is_adopted_at_login_after_the_right_password(services: ServiceHarness) -> None:
@@ -265,7 +265,7 @@ def test_a_player_is_adopted_at_login_after_the_right_password(services: Service
     assert services.authme.login("Bob", "bobs-password")
 
 
-def test_a_player_is_adopted_when_an_admin_names_him(services: ServiceHarness) -> None:
+def test_a_player_is_adopted_when_an_admin_names_them(services: ServiceHarness) -> None:
     services.authme.register("Bob", "bobs-password")
     assert services.decide("ban", "bob").status == "banned"
     assert services.is_locked("bob")
@@ -337,13 +337,13 @@ def test_the_case_of_a_name_is_learnt_from_the_game(services: ServiceHarness) ->
     assert services.user("alice").username == "ALICE"
 
 
-# --- AuthMe away (SQLite), and refusing ---
+# --- AuthMe's table unavailable (SQLite), and refusing ---
 
 sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 
 @sqlite_only
-def test_a_busy_file_makes_a_wish_that_the_next_look_fulfils(services: ServiceHarness) -> None:
+def test_a_busy_file_leaves_an_intent_that_the_next_run_carries_out(services: ServiceHarness) -> None:
     services.register("Alice")
     with Away(services.table):
         assert services.decide("approve", "Alice").warnings == (PLAYER_PENDING,)
@@ -430,10 +430,10 @@ def test_an_email_that_authmes_table_cannot_hold_is_told_once_and_the_player_pla
     assert (report.updated, report.conflicts, report.errors) == (0, [], [])
 
 
-# --- leaving us ---
+# --- unlocking everything ---
 
 
-def test_a_release_unlocks_everything_we_locked(services: ServiceHarness) -> None:
+def test_unlock_all_unlocks_everything_we_locked(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.register("Carol")
     services.authme.register("Carol", "strangers-password")

@@ -1,4 +1,4 @@
-"""Whole runs: the brakes, what was typed in SQL, what a run tells, and who may run."""
+"""Whole runs: the mass-change guard, SQL edits, reports, and one run at a time."""
 
 import asyncio
 import logging
@@ -27,12 +27,12 @@ def adopted_players(make_services: MakeServices, authme_table: AuthMeTable, cloc
     return services
 
 
-def type_sql(services: ServiceHarness, statement: str, *values: object) -> None:
+def run_sql(services: ServiceHarness, statement: str, *values: object) -> None:
     services.ours.execute(statement, values)
 
 
 def remove_rows(services: ServiceHarness, *digits: int) -> int:
-    """Of the hundred, those whose number ends so; how many."""
+    """Remove the rows whose number ends in one of these digits; return how many."""
     return sum(
         services.table.database.execute(
             f"DELETE FROM {services.table.name} WHERE username LIKE ?", (f"player%{digit}",)
@@ -41,7 +41,7 @@ def remove_rows(services: ServiceHarness, *digits: int) -> int:
     )
 
 
-# --- the brakes ---
+# --- the mass-change guard ---
 
 
 def test_a_crowd_adopted_as_pending_is_not_locked_before_somebody_says_so(
@@ -117,7 +117,7 @@ def test_a_limit_of_a_share_grows_with_the_server(
     assert services.sync().removed == 30
 
 
-def test_a_backup_that_brings_back_the_deleted_is_braked_too(adopted_players: ServiceHarness) -> None:
+def test_a_backup_that_brings_back_the_deleted_is_held_back_too(adopted_players: ServiceHarness) -> None:
     names = [f"player{number:04}" for number in range(25)]
     rows = [
         tuple(adopted_players.row(name)[column] for column in ("username", "realname", "password")) for name in names
@@ -134,8 +134,8 @@ def test_a_backup_that_brings_back_the_deleted_is_braked_too(adopted_players: Se
     assert adopted_players.sync(allow_mass_changes=True).removed == 25
 
 
-def test_typed_bans_by_the_dozen_are_braked(adopted_players: ServiceHarness) -> None:
-    type_sql(adopted_players, "UPDATE regsvc_user SET status = 'banned' WHERE id <= 30")
+def test_sql_bans_by_the_dozen_are_held_back(adopted_players: ServiceHarness) -> None:
+    run_sql(adopted_players, "UPDATE regsvc_user SET status = 'banned' WHERE id <= 30")
     report = adopted_players.sync()
     assert report.held_back is not None
     assert (report.held_back.edited, report.held_back.locked) == (30, 0)
@@ -143,8 +143,8 @@ def test_typed_bans_by_the_dozen_are_braked(adopted_players: ServiceHarness) -> 
     assert adopted_players.sync(allow_mass_changes=True).locked == 30
 
 
-def test_typed_approvals_are_measured_by_all_who_wait(make_services: MakeServices) -> None:
-    """Nobody of them has a row yet, and thirty of a thousand are not many."""
+def test_approvals_in_sql_are_compared_with_all_users(make_services: MakeServices) -> None:
+    """None of them has a row yet, and thirty of a thousand are not many."""
     services = make_services()
     services.register("Alice", password=None)
     for number in range(1_000):
@@ -158,13 +158,13 @@ def test_typed_approvals_are_measured_by_all_who_wait(make_services: MakeService
             created_at=services.clock(),
         ).execute()
         services.app.reconciler.record_registration(name, number + 2)
-    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE id <= 30")
+    run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE id <= 30")
     assert services.sync().held_back is None
     assert User.select().where(User.applied_status == APPROVED).count() == 30
 
 
-def test_a_deletion_of_everything_in_sql_is_braked(adopted_players: ServiceHarness) -> None:
-    type_sql(adopted_players, "DELETE FROM regsvc_user")
+def test_a_deletion_of_everything_in_sql_is_held_back(adopted_players: ServiceHarness) -> None:
+    run_sql(adopted_players, "DELETE FROM regsvc_user")
     report = adopted_players.sync()
     assert report.held_back is not None
     assert (report.held_back.removed, report.removed, report.adopted) == (100, 0, 0)
@@ -174,13 +174,13 @@ def test_a_deletion_of_everything_in_sql_is_braked(adopted_players: ServiceHarne
     assert adopted_players.sync().counts() == {}
 
 
-# --- what operators type ---
+# --- edits in SQL ---
 
 
-def test_a_typed_ban_is_carried_out_as_the_api_would(services: ServiceHarness) -> None:
+def test_a_ban_in_sql_is_applied_as_the_api_would(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.login("Alice", PASSWORD)
-    type_sql(services, "UPDATE regsvc_user SET status = 'banned', reason = 'griefing' WHERE username_key = 'alice'")
+    run_sql(services, "UPDATE regsvc_user SET status = 'banned', reason = 'griefing' WHERE username_key = 'alice'")
     assert services.sync().locked == 1
     user = services.user("Alice")
     assert (user.applied_status, user.banned_from, user.reason, user.reviewed_by) == (
@@ -195,15 +195,15 @@ def test_a_typed_ban_is_carried_out_as_the_api_would(services: ServiceHarness) -
     assert [entry.operator for entry in services.audits("user.banned", "Alice")] == ["sql"]
     assert services.sync().counts() == {"scanned": 1}
     assert len(services.audits("user.banned", "Alice")) == 1
-    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
+    run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
     assert services.sync().restored == 1
     assert services.authme.login("Alice", PASSWORD)
 
 
-def test_a_typed_ban_ends_when_it_says(services: ServiceHarness) -> None:
+def test_a_ban_in_sql_ends_at_its_time(services: ServiceHarness) -> None:
     services.approved("Alice")
     until = (services.clock() + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S.000")
-    type_sql(services, "UPDATE regsvc_user SET status = 'banned', ban_expires_at = ? WHERE id = 1", until)
+    run_sql(services, "UPDATE regsvc_user SET status = 'banned', ban_expires_at = ? WHERE id = 1", until)
     services.sync()
     services.clock.advance(hours=2)
     services.sync()
@@ -211,20 +211,20 @@ def test_a_typed_ban_ends_when_it_says(services: ServiceHarness) -> None:
     assert services.authme.login("Alice", PASSWORD)
 
 
-def test_a_typed_approval_provisions_and_mails(services: ServiceHarness) -> None:
+def test_an_approval_in_sql_provisions_and_mails(services: ServiceHarness) -> None:
     services.register("Alice")
-    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
+    run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
     assert services.sync().provisioned == 1
     assert services.authme.login("Alice", PASSWORD)
     assert services.mails("Alice") == ["approved"]
     assert [entry.operator for entry in services.audits("user.approved", "Alice")] == ["sql"]
 
 
-def test_a_typed_approval_opens_a_strangers_row(services: ServiceHarness) -> None:
+def test_an_approval_in_sql_reclaims_a_strangers_row(services: ServiceHarness) -> None:
     services.register("Alice")
     services.authme.register("Alice", "strangers-password")
     services.sync()
-    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
+    run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
     assert services.sync().restored == 1
     assert services.authme.login("Alice", PASSWORD)
 
@@ -232,7 +232,7 @@ def test_a_typed_approval_opens_a_strangers_row(services: ServiceHarness) -> Non
 @pytest.mark.parametrize("typed", ["pending", "rejected"])
 def test_an_illegal_status_is_put_back_and_told(services: ServiceHarness, typed: str) -> None:
     services.approved("Alice")
-    type_sql(services, "UPDATE regsvc_user SET status = ? WHERE username_key = 'alice'", typed)
+    run_sql(services, "UPDATE regsvc_user SET status = ? WHERE username_key = 'alice'", typed)
     assert services.sync().counts() == {"scanned": 1}
     assert services.user("Alice").status == services.user("Alice").applied_status == "approved"
     assert services.details("sync.edit_refused", "Alice") == [{"status": typed, "appliedStatus": "approved"}]
@@ -245,7 +245,7 @@ def test_a_user_deleted_in_sql_is_deleted_everywhere(services: ServiceHarness, i
     services.login("Alice", PASSWORD)
     if is_locked:
         services.decide("ban", "Alice")
-    type_sql(services, "DELETE FROM regsvc_user WHERE username_key = 'alice'")
+    run_sql(services, "DELETE FROM regsvc_user WHERE username_key = 'alice'")
     assert services.sync().removed == 1
     assert find_player(services.table, "alice") is None
     assert [(entry.operator, entry.target) for entry in services.audits("user.deleted")] == [("sql", "alice")]
@@ -259,28 +259,28 @@ def test_a_user_renamed_in_sql_is_put_back_and_keeps_the_row(services: ServiceHa
     if has_row:
         services.decide("approve", "Alice")
     before = dump_table(services.table)
-    type_sql(services, "UPDATE regsvc_user SET username = 'Bob', username_key = 'bob' WHERE username_key = 'alice'")
+    run_sql(services, "UPDATE regsvc_user SET username = 'Bob', username_key = 'bob' WHERE username_key = 'alice'")
     services.sync()
     assert services.find_user("Bob") is None
     assert services.user("Alice").username == ("Alice" if has_row else "alice")
     assert dump_table(services.table) == before
     assert [entry.operator for entry in services.audits("sync.edit_refused")] == ["sql"]
     assert services.audits("user.deleted") == []
-    type_sql(services, "UPDATE regsvc_user SET username = 'Robert'")
+    run_sql(services, "UPDATE regsvc_user SET username = 'Robert'")
     services.sync()
     assert services.user("Alice").username == ("Alice" if has_row else "alice")
 
 
 def test_a_rename_is_put_back_before_an_admin_meets_it(services: ServiceHarness) -> None:
     services.approved("Alice")
-    type_sql(services, "UPDATE regsvc_user SET username = 'Bob', username_key = 'bob' WHERE username_key = 'alice'")
+    run_sql(services, "UPDATE regsvc_user SET username = 'Bob', username_key = 'bob' WHERE username_key = 'alice'")
     with pytest.raises(errors.UserNotFound):
         services.decide("ban", "Bob")
     assert services.decide("ban", "Alice").username == "Alice"
     assert services.is_locked("alice")
 
 
-# --- what the host wants ---
+# --- the host's choices ---
 
 
 def test_unapproved_players_are_only_reported_where_the_host_wants_that(make_services: MakeServices) -> None:
@@ -356,7 +356,7 @@ def test_a_player_who_was_first_keeps_the_name(make_services: MakeServices, auth
     assert services.plugin("Alice") == services.plugin("Bob") == "conflict"
 
 
-# --- telling ---
+# --- reports ---
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
@@ -389,7 +389,7 @@ def test_a_plan_changes_nothing(services: ServiceHarness) -> None:
     services.authme.unregister_from_console("Carol")
     services.authme.register("Dave", "daves-password")
     services.register("Eve")
-    type_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'eve'")
+    run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'eve'")
     rows = dump_table(services.table)
     players = list(Player.select().order_by(Player.username_key).dicts())
     users = list(User.select().order_by(User.id).dicts())

@@ -1,4 +1,4 @@
-"""Accounts are not given to strangers: what Mallory tried, and what came of it."""
+"""Attempts of Mallory to take over accounts of others."""
 
 import asyncio
 
@@ -15,21 +15,21 @@ from tests.support.authme_tables import insert_player
 from tests.support.services import CALLER, MakeServices, ServiceHarness
 
 
-def desk(services: ServiceHarness) -> MailStore:
+def mail_store(services: ServiceHarness) -> MailStore:
     room = services.app.mail_parts
     return MailStore(services.app.context.location.database, room.outbox, room.codes, room.renderer)
 
 
 def forgot(services: ServiceHarness, email: str) -> str | None:
-    """The token of the link that is mailed; None: nothing is."""
+    """Request a reset link and return the token that is mailed, or None if none is."""
     asyncio.run(services.app.services.password_mails.forgot(email, CALLER))
-    for mail in iter(lambda: desk(services).claim_due(1), []):
+    for mail in iter(lambda: mail_store(services).claim_due(1), []):
         try:
-            desk(services).render(mail[0])
+            mail_store(services).render(mail[0])
         except NothingToSend as reason:
-            desk(services).drop(mail[0], str(reason))
+            mail_store(services).drop(mail[0], str(reason))
         else:
-            desk(services).record_sent(mail[0])
+            mail_store(services).record_sent(mail[0])
     link = Link.select().order_by(Link.id.desc()).first()
     return services.app.mail_parts.links.token_of(link) if link else None
 
@@ -61,7 +61,7 @@ def test_a_link_for_an_address_that_is_not_the_users_any_more_is_not_mailed(serv
     services.sync()
     [mail] = services.app.mail_parts.outbox.claim_due(1)
     with pytest.raises(NothingToSend):
-        desk(services).render(mail)
+        mail_store(services).render(mail)
     assert Link.select().count() == 0
 
 
@@ -111,7 +111,7 @@ def test_an_admins_password_ends_the_links_that_were_mailed_before(services: Ser
 
 # R51
 def test_every_name_in_ops_json_is_reserved(make_services: MakeServices) -> None:
-    """An operator too low for the web is one in the game all the same."""
+    """The name of an operator whose level is too low for the web is reserved too."""
     services = make_services(auth__min_operator_level=3)
     services.game.write_operators("Olivia", "Oscar", levels={"Oscar": 2})
     with pytest.raises(errors.ReservedUsername):
@@ -125,7 +125,7 @@ def test_an_operator_is_not_reached_by_an_address_nobody_proved(services: Servic
     assert forgot(services, "somebody@example.org") is None
 
 
-def test_wrong_logins_do_not_release_the_brake(services: ServiceHarness) -> None:
+def test_wrong_logins_do_not_bypass_the_mass_change_guard(services: ServiceHarness) -> None:
     names = [f"Player{number}" for number in range(40)]
     for name in names:
         insert_player(services.table, username=name.lower(), realname=name, password="$SHA$x$y", regdate=1)
@@ -139,7 +139,7 @@ def test_wrong_logins_do_not_release_the_brake(services: ServiceHarness) -> None
 
 
 def test_the_name_changes_hands_while_the_password_is_checked(services: ServiceHarness) -> None:
-    """Mallory's row was there when she began to log in; when her turn came, the name was Victor's."""
+    """Mallory's row existed when her login began; when it was checked, the name was Victor's."""
     services.authme.register("Victor", "mallorys-secret")
     logins, checker = services.app.services.logins, services.app.account_parts.checker
     candidate = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
@@ -151,7 +151,7 @@ def test_the_name_changes_hands_while_the_password_is_checked(services: ServiceH
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_deadlock_inside_a_savepoint_repeats_the_whole_rule(services: ServiceHarness) -> None:
-    """MySQL rolls back everything, and peewee's way back to the savepoint fails: that is what comes out."""
+    """MySQL rolls back everything, and peewee's rollback to the savepoint fails: that error is raised."""
     database, attempts = services.app.context.location.database, []
 
     def rule() -> int:

@@ -1,4 +1,4 @@
-"""The UUID in AuthMe's table, where its config names a column for it and the server makes it of the name."""
+"""The UUID in AuthMe's table, where its config names a column for it and the server derives it from the name."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 """The long form of `tests/faults/test_kills.py`: at least 200 kills on each kind of database, by `make torture`.
 
-Every commit point of every story, one after the other, and then moments drawn from a seed, with all stories at once.
-`COMPANION_TEST_SEED` is the first of the seeds; the name of a failed test says which one it was. The file is no
-`test_` file, so that only who names it runs it.
+Every failpoint of every story, one after the other, and then random moments from a seed, with all stories at once.
+`COMPANION_TEST_SEED` is the first of the seeds; the name of a failed test says which one it was. The file is not
+called `test_`, so that it runs only when it is named.
 """
 
 import os

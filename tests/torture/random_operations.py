@@ -1,7 +1,7 @@
 """The long form of `tests/faults/test_random_operations.py`: two hundred sequences on each kind of database.
 
-`COMPANION_TEST_SEED` is the first of the seeds; the name of a failed test says which one it was. The file is no
-`test_` file, so that only who names it runs it.
+`COMPANION_TEST_SEED` is the first of the seeds; the name of a failed test says which one it was. The file is not
+called `test_`, so that it runs only when it is named.
 """
 
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.authme_database import DatabaseKind
 from tests.support.random_services import services_opener
-from tests.support.random_stack import live_through
+from tests.support.random_stack import run_sequences
 
 FIRST_SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 SEQUENCES = 20  # for each seed
@@ -22,4 +22,4 @@ def test_the_players_table_changes_only_where_it_may(
     request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path, seed: int
 ) -> None:
     server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
-    print(f"{live_through(services_opener(tmp_path, server), SEQUENCES, seed)} operations")
+    print(f"{run_sequences(services_opener(tmp_path, server), SEQUENCES, seed)} operations")
