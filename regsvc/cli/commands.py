@@ -89,7 +89,7 @@ def run(
     open_context: Callable[[Config], AppContext],
     make_app: Callable[[AppContext, str], App],
 ) -> int:
-    """Run any command but `serve` and `doctor`; return the exit status. Raises the errors of `CANNOT_START`."""
+    """Run any command but `serve` and `doctor`; return the exit status. Raises the errors of `STARTUP_ERRORS`."""
     if args.command == "version":
         print(f"companion {__version__}")
         return 0

@@ -76,7 +76,7 @@ def is_offline_command(args: argparse.Namespace) -> bool:
 
 
 def run_offline_command(args: argparse.Namespace, config: Config) -> int:
-    """Run `migrate --to` or `restore`; return the exit status. Raises the errors of `CANNOT_START`."""
+    """Run `migrate --to` or `restore`; return the exit status. Raises the errors of `STARTUP_ERRORS`."""
     try:
         return _restore(args, config) if args.command == "restore" else _move(args, config)
     except (TransferProblem, StateInUse) as problem:

@@ -15,10 +15,8 @@ from regsvc.app.app import App
 from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import STATUSES
-from regsvc.users.transitions import DecisionDetails
+from regsvc.users.transitions import TRANSITIONS, DecisionDetails
 from regsvc.users.user_list import UserListItem, UserQuery
-
-_TRANSITIONS = ("approve", "reject", "ban", "unban", "delete")
 
 
 def add_user_commands(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -39,7 +37,7 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
     create.add_argument("username")
     create.add_argument("--email", metavar="ADDRESS")
     _add_password_source(create)
-    for name in _TRANSITIONS:
+    for name in TRANSITIONS:
         decide = add(name, f"{name} a user")
         decide.add_argument("username")
         decide.add_argument("--reason", metavar="TEXT")
