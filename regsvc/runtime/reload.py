@@ -30,7 +30,7 @@ RELOADABLE: Final = frozenset(
         "log.format",
     }
 )
-"""Keys that are read at every use, or that `App.apply_config` passes on."""
+"""Keys that services read from `LiveConfig` at every use."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ in_parallel   runs a function on many threads at once, each with its own connect
 alice         a pending user; `make_user` makes others
 olivia        an approved user; `operators` has her name, and those that a test adds
 caller        the client of requests
-sessions      access tokens as app.py wires them; `make_sessions` makes them with other keys
+sessions      sessions as the app wires them; `make_sessions` makes them with other keys
 services      the services on `authme_table`, at their first start; `make_services` makes them with another config
 """
 
