@@ -1,4 +1,4 @@
-"""Reading the config: values arrive typed, and every mistake is told with its place and its cure."""
+"""Loading the config: typed values, and a sentence with source and remedy for every mistake."""
 
 import ipaddress
 import re
@@ -23,7 +23,7 @@ def load(tmp_path: Path) -> Load:
     return loader(tmp_path)
 
 
-# --- what is read ---
+# --- values ---
 
 
 def test_without_a_file_everything_is_at_its_default() -> None:
@@ -79,7 +79,7 @@ def test_downloads_are_a_table_of_tables(load: Load) -> None:
     assert config.downloads["client"].url == "/files/client.zip"
 
 
-def test_a_byte_order_mark_is_no_mistake(load: Load) -> None:
+def test_a_byte_order_mark_is_accepted(load: Load) -> None:
     assert load("\ufeff[server]\nport = 9000\n").server.port == 9000
 
 
@@ -90,7 +90,7 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(tmp_p
     assert (server.port, server.name, server.host) == (3, "environment", "::1")
 
 
-def test_the_environment_writes_every_kind_of_value() -> None:
+def test_the_environment_sets_every_kind_of_value() -> None:
     config = load_config(
         None,
         {
@@ -132,16 +132,16 @@ def test_every_key_can_be_given_by_the_environment() -> None:
                 assert load_config(None, environ) == Config(), environ
 
 
-# --- where things belong ---
+# --- layers and places ---
 
 
-def test_systemd_tells_the_state_directory_and_mail_moves_along() -> None:
+def test_systemd_sets_the_state_directory_and_the_mail_folder_follows() -> None:
     config = load_config(None, {"STATE_DIRECTORY": "/var/lib/companion:/var/lib/other"})
     assert config.server.state_dir == Path("/var/lib/companion")
     assert config.mail.folder == Path("/var/lib/companion/mail")
 
 
-def test_a_written_state_directory_wins_over_systemds(tmp_path: Path) -> None:
+def test_a_configured_state_directory_wins_over_systemds(tmp_path: Path) -> None:
     file = write(tmp_path / "companion.toml", '[server]\nstate_dir = "/srv/state"\n[mail]\nfolder = "/srv/mail"\n')
     config = load_config(file, {"STATE_DIRECTORY": "/var/lib/companion"})
     assert (config.server.state_dir, config.mail.folder) == (Path("/srv/state"), Path("/srv/mail"))
@@ -187,11 +187,11 @@ def test_the_config_file_is_looked_for_where_it_was_named(tmp_path: Path, monkey
     assert "no such file" in problems(lambda: find_config_file("missing.toml"))
 
 
-# --- what is wrong ---
+# --- invalid values ---
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("[server]\nport = 70000", "[server] port = 70000: this must be a whole number from 0 to 65535."),
         ('[server]\nport = "80"', '[server] port = "80": this must be a whole number without quotes'),
@@ -239,16 +239,16 @@ def test_the_config_file_is_looked_for_where_it_was_named(tmp_path: Path, monkey
         ('[log]\nlevel = "loud"', 'this must be "debug", "info", "warning" or "error"'),
     ],
 )
-def test_a_bad_value_is_refused_with_its_place_and_what_to_do(load: Load, text: str, told: str) -> None:
-    told_all = problems(lambda: load(text))
-    assert told in told_all
+def test_a_bad_value_is_refused_with_its_place_and_what_to_do(load: Load, text: str, expected: str) -> None:
+    message = problems(lambda: load(text))
+    assert expected in message
     section = re.findall(r"\w+", text)[0]
-    assert f"companion.toml: [{section}] " in told_all
-    assert told_all.endswith(".")
+    assert f"companion.toml: [{section}] " in message
+    assert message.endswith(".")
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("[sever]\n", 'there is no section [sever]; did you mean "server"?'),
         ("[server]\nprot = 80", '[server] has no key "prot"; did you mean "port"?'),
@@ -260,11 +260,11 @@ def test_a_bad_value_is_refused_with_its_place_and_what_to_do(load: Load, text: 
         ('[downloads."a b"]\nname = "x"', "the id of a download consists of letters"),
     ],
 )
-def test_what_does_not_belong_is_refused(load: Load, text: str, told: str) -> None:
-    assert told in problems(lambda: load(text))
+def test_unknown_sections_and_keys_are_refused(load: Load, text: str, expected: str) -> None:
+    assert expected in problems(lambda: load(text))
 
 
-def test_a_toml_mistake_is_told_with_its_line(load: Load) -> None:
+def test_a_toml_mistake_is_reported_with_its_line(load: Load) -> None:
     assert "line 2" in problems(lambda: load("[server]\nhost = 127.0.0.1\n"))
 
 
@@ -275,20 +275,20 @@ def test_a_file_that_is_no_text_or_no_file_is_refused(tmp_path: Path) -> None:
     assert "cannot be read (Is a directory)" in problems(lambda: load_config(tmp_path, {}))
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     file = write(tmp_path / "companion.toml", '[server]\nport = -1\n[mail]\nbackend = "smtp"\n[http]\nnonsense = 1\n')
-    told = problems(lambda: load_config(file, {"COMPANION_LOG_LEVEL": "loud"})).splitlines()
-    assert len(told) == 4
-    assert 'environment variable COMPANION_LOG_LEVEL: [log] level = "loud": ' in "\n".join(told)
+    expected = problems(lambda: load_config(file, {"COMPANION_LOG_LEVEL": "loud"})).splitlines()
+    assert len(expected) == 4
+    assert 'environment variable COMPANION_LOG_LEVEL: [log] level = "loud": ' in "\n".join(expected)
 
 
 @pytest.mark.parametrize(
     "variable", ["COMPANION_FOO", "COMPANION_MAIL_HOSTT", "COMPANION_SERVER", "COMPANION_DOWNLOADS_X"]
 )
 def test_an_unknown_variable_is_refused_without_its_value(variable: str) -> None:
-    told = problems(lambda: load_config(None, {variable: "hunter2"}))
-    assert told.startswith(f"environment variable {variable}")
-    assert "hunter2" not in told
+    expected = problems(lambda: load_config(None, {variable: "hunter2"}))
+    assert expected.startswith(f"environment variable {variable}")
+    assert "hunter2" not in expected
 
 
 def test_an_unknown_override_is_refused() -> None:
@@ -299,7 +299,7 @@ def test_an_unknown_override_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ('[database]\nurl = "postgresql://a@b/c"', "[database] url: write"),
         ('[database]\nurl = "mysql://a:b@host:port/name"', "[database] url: write"),
@@ -329,8 +329,8 @@ def test_an_unknown_override_is_refused() -> None:
         ('[downloads.client]\nname = "Client"', "[downloads.client] url"),
     ],
 )
-def test_keys_that_do_not_go_together_are_refused(load: Load, text: str, told: str) -> None:
-    assert told in problems(lambda: load(text))
+def test_keys_that_do_not_go_together_are_refused(load: Load, text: str, expected: str) -> None:
+    assert expected in problems(lambda: load(text))
 
 
 @pytest.mark.parametrize(
@@ -367,5 +367,5 @@ def test_certificate_and_key_come_together_and_the_key_is_private(tmp_path: Path
 
 
 def test_a_bad_value_is_not_followed_by_rules_about_its_default(load: Load) -> None:
-    told = problems(lambda: load('[auth]\nadmin_token = "soon"\nadmin_idle = "20 hours"\n'))
-    assert len(told.splitlines()) == 1
+    expected = problems(lambda: load('[auth]\nadmin_token = "soon"\nadmin_idle = "20 hours"\n'))
+    assert len(expected.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Secrets in the config: where they may stand, and that nothing shows them."""
+"""Secrets in the config: where they may be set, and that nothing shows them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ def load(tmp_path: Path) -> Load:
     return loader(tmp_path)
 
 
-def test_a_secret_may_stand_in_a_file_of_its_own(tmp_path: Path, load: Load) -> None:
+def test_a_secret_may_be_in_a_file_of_its_own(tmp_path: Path, load: Load) -> None:
     secret = write(tmp_path / "password", " s3cret \n")
     assert load(f'[mail]\npassword_file = "{secret}"').mail.password == " s3cret "
     keys = write(tmp_path / "keys", f"{LONG_KEY}\n{LONG_KEY[::-1]}\n")
@@ -33,15 +33,17 @@ def test_the_environment_may_name_the_secrets_file_and_wins(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "told"),
+    ("content", "mode", "expected"),
     [("s3cret", 0o644, "run: chmod 600"), ("", 0o600, "is empty"), (None, 0o600, "there is no file")],
 )
-def test_a_bad_secrets_file_is_refused(tmp_path: Path, load: Load, content: str | None, mode: int, told: str) -> None:
+def test_a_bad_secrets_file_is_refused(
+    tmp_path: Path, load: Load, content: str | None, mode: int, expected: str
+) -> None:
     secret = tmp_path / "password"
     if content is not None:
         write(secret, content, mode)
     text = problems(lambda: load(f'[mail]\npassword_file = "{secret}"'))
-    assert told in text
+    assert expected in text
     assert "[mail] password_file" in text
     assert "s3cret" not in text
 
@@ -60,17 +62,17 @@ def test_only_secrets_have_files(load: Load) -> None:
     "secret", ["changeme", "CHANGE_ME", "change-me-123", "changeme" * 5, "<your password>", "your-token-here"]
 )
 def test_placeholders_are_refused(load: Load, secret: str) -> None:
-    told = problems(lambda: load(f'[mail]\npassword = "{secret}"'))
-    assert "[mail] password: this is a well-known placeholder" in told
-    assert secret not in told
+    expected = problems(lambda: load(f'[mail]\npassword = "{secret}"'))
+    assert "[mail] password: this is a well-known placeholder" in expected
+    assert secret not in expected
 
 
 def test_short_keys_are_refused_without_being_shown(load: Load) -> None:
-    told = problems(
+    expected = problems(
         lambda: load('[auth]\nsigning_key = "hunter2"\nprevious_keys = ["hunter3"]\ninstallation_key = "hunter4"')
     )
-    assert told.count("at least 32 characters") == 3
-    assert "hunter" not in told
+    assert expected.count("at least 32 characters") == 3
+    assert "hunter" not in expected
     assert load(f'[auth]\nsigning_key = "{LONG_KEY}"').auth.signing_key == LONG_KEY
 
 
@@ -78,9 +80,9 @@ def test_no_secret_is_shown_by_a_message_or_a_repr() -> None:
     for section, declaring in SECTIONS.items():
         for name, key in keys_of(declaring).items():
             if key.is_secret:
-                told = problems(lambda: load_config(None, {}, {f"{section}.{name}": {"hunter2": "hunter2"}}))  # noqa: B023
-                assert f"[{section}] {name}: " in told
-                assert "hunter2" not in told
+                expected = problems(lambda: load_config(None, {}, {f"{section}.{name}": {"hunter2": "hunter2"}}))  # noqa: B023
+                assert f"[{section}] {name}: " in expected
+                assert "hunter2" not in expected
                 shown = repr(replace(Config(), **{section: replace(getattr(Config(), section), **{name: "hunter2"})}))
                 assert "hunter2" not in shown
 
@@ -94,7 +96,7 @@ def test_a_config_that_shows_its_secrets_is_warned_about(tmp_path: Path) -> None
     assert load_config(file, {}).warnings == ()
 
 
-def test_mail_to_the_log_and_passwords_in_clear_are_warned_about(load: Load) -> None:
+def test_mail_to_the_log_and_unencrypted_passwords_are_warned_about(load: Load) -> None:
     assert "printed to the log" in load('[mail]\nbackend = "log"').warnings[0]
     clear = '[mail]\nbackend = "smtp"\nhost = "mail.test"\nsecurity = "none"\nusername = "a"\npassword = "b"'
     assert "unencrypted" in load(clear).warnings[0]

@@ -8,7 +8,7 @@ from regsvc.core.backoff import Backoff, backoff_delay
 
 
 class Seconds:
-    """A clock of seconds that a test sets."""
+    """A clock in seconds, set by the test."""
 
     def __init__(self) -> None:
         self.now = 100.0

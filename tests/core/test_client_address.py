@@ -1,4 +1,4 @@
-"""Who the client is, behind proxies that are trusted and callers who are not."""
+"""Client addresses: trusted networks, forwarded hops and the keys of rate limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_proxy_on_this_machine_is_trusted_while_only_it_can_reach_us(host: str
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
-def test_nobody_is_trusted_when_everybody_can_reach_us(host: str) -> None:
+def test_no_proxy_is_trusted_while_any_client_can_reach_us(host: str) -> None:
     assert trusted_networks("auto", host) == ()
 
 
@@ -32,7 +32,7 @@ def test_without_proxies_the_socket_decides() -> None:
     assert client_address("127.0.0.1", ["192.0.2.7"], ()) == "127.0.0.1"
 
 
-def test_a_stranger_cannot_choose_an_address() -> None:
+def test_a_client_cannot_choose_its_address() -> None:
     seen = {client_address("198.51.100.9", [f"192.0.2.{n}"], TRUSTED) for n in range(256)}
     assert seen == {"198.51.100.9"}
 

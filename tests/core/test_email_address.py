@@ -1,4 +1,4 @@
-"""How e-mail addresses are read, compared and judged."""
+"""E-mail addresses: parsing, comparing and the host's policy."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def test_the_owners_way_of_writing_is_kept() -> None:
     assert parse_email("Alice.B@Bücher.Example").display == "Alice.B@bücher.example"
 
 
-def test_a_mail_server_is_told_the_domain_in_ascii() -> None:
+def test_a_mail_server_gets_the_domain_in_ascii() -> None:
     assert parse_email("Alice@Bücher.example").envelope == "Alice@xn--bcher-kva.example"
     assert parse_email('"A@b"@example.org').envelope == '"A@b"@example.org'
 
@@ -64,13 +64,13 @@ def test_a_mail_server_is_told_the_domain_in_ascii() -> None:
         "\ud800@example.org",
     ],
 )
-def test_it_refuses_what_is_no_address(written: str) -> None:
+def test_text_that_is_not_an_address_is_refused(written: str) -> None:
     with pytest.raises(InvalidEmail):
         parse_email(written)
 
 
 @pytest.mark.parametrize("written", ["alice@[192.0.2.7]", "alice@[IPv6:2001:db8::7]"])
-def test_it_refuses_machines_in_brackets(written: str) -> None:
+def test_ip_addresses_in_brackets_are_refused(written: str) -> None:
     with pytest.raises(DomainNotAllowed):
         parse_email(written)
 

@@ -15,25 +15,25 @@ def test_two_refusals_cannot_share_a_code() -> None:
     assert REFUSALS["username_taken"] is errors.UsernameTaken
 
 
-def test_facts_are_told_in_camel_case_and_only_if_known() -> None:
+def test_facts_are_in_camel_case_and_only_if_known() -> None:
     assert errors.Banned("griefing").facts == {"fault": "for_a_reason", "reason": "griefing"}
     assert errors.Banned(expires_at=5).facts == {"banExpiresAt": 5}
     assert errors.WrongStatus("banned").facts == {"status": "banned"}
 
 
-def test_a_limit_is_at_least_a_second_away() -> None:
+def test_a_retry_is_at_least_a_second_away() -> None:
     refusal = errors.RateLimited(remaining_seconds=0)
     assert refusal.facts == {"remainingSeconds": 1}
     assert refusal.retry_after == 1
 
 
-def test_a_field_may_be_named_by_who_raises() -> None:
+def test_the_raiser_may_name_the_field() -> None:
     assert errors.InvalidPassword("unsafe", field="newPassword").field == "newPassword"
     assert errors.InvalidPassword("unsafe").field == "password"
 
 
 @pytest.mark.parametrize("refusal", [kind for kind in REFUSALS.values() if kind.category is Category.UNAVAILABLE])
-def test_whatever_is_away_tells_when_to_come_back(refusal: type[Refusal]) -> None:
+def test_every_unavailability_says_when_to_retry(refusal: type[Refusal]) -> None:
     assert refusal.retry_after is not None
 
 

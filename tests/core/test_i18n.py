@@ -1,4 +1,4 @@
-"""Words for people: complete in every language, chosen by what the caller asks for."""
+"""Translations: complete in every language, which is negotiated with the client."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_language_says_the_same() -> None:
     assert_each(sorted(BUILT_IN.keys("en")), check)
 
 
-def test_every_refusal_has_words_and_no_words_are_idle() -> None:
+def test_every_refusal_has_a_text_and_no_text_is_unused() -> None:
     worded = {key.removeprefix("refusal.") for key in BUILT_IN.keys("en") if key.startswith("refusal.")}
     assert worded == set(REFUSALS)
 
@@ -48,22 +48,22 @@ def test_every_fault_belongs_to_a_refusal() -> None:
     assert codes <= set(REFUSALS)
 
 
-def test_facts_stand_in_the_words() -> None:
+def test_facts_are_filled_into_the_text() -> None:
     assert BUILT_IN.refusal(RateLimited(42), "en") == "Too many tries. Please try again in 42 seconds."
     assert BUILT_IN.refusal(RateLimited(42), "zh") == "操作过于频繁，请在 42 秒后重试。"
 
 
-def test_a_status_is_told_in_the_language() -> None:
+def test_a_status_is_translated() -> None:
     assert BUILT_IN.refusal(WrongStatus("banned"), "en") == "This cannot be done while the user's status is banned."
     assert BUILT_IN.refusal(WrongStatus("banned"), "zh") == "用户当前状态为“已封禁”，无法执行此操作。"
 
 
-def test_a_fault_is_told_exactly() -> None:
+def test_a_fault_has_its_own_text() -> None:
     refusal = InvalidPassword("too_short", min_length=5)
     assert BUILT_IN.refusal(refusal, "en") == "The password is too short; it needs at least 5 characters."
 
 
-def test_a_fault_without_words_of_its_own_is_told_in_general() -> None:
+def test_a_fault_without_a_text_gets_that_of_its_refusal() -> None:
     assert BUILT_IN.refusal(InvalidEmail("new"), "en") == "This is not a valid e-mail address."
 
 
@@ -116,11 +116,11 @@ def test_a_long_tag_costs_no_more_than_a_short_one(piece: str) -> None:
 
 
 @pytest.mark.parametrize(("default", "language"), [("zh", "zh"), ("zh-CN", "zh"), ("fr", "en")])
-def test_the_hosts_language_is_for_those_who_name_none(default: str, language: str) -> None:
+def test_the_hosts_language_is_the_default(default: str, language: str) -> None:
     assert BUILT_IN.pick(None, "fr", default) == language
 
 
-def test_a_host_adds_a_language_and_changes_words(tmp_path: Path) -> None:
+def test_a_host_adds_a_language_and_changes_texts(tmp_path: Path) -> None:
     (tmp_path / "fr.toml").write_text('[refusal]\nusername_taken = "Ce nom est pris."\n', encoding="utf-8")
     (tmp_path / "en.toml").write_text('[refusal]\nemail_taken = "Taken!"\n', encoding="utf-8")
     (tmp_path / "notes.txt").write_text("not words", encoding="utf-8")
@@ -131,6 +131,6 @@ def test_a_host_adds_a_language_and_changes_words(tmp_path: Path) -> None:
     assert translations.pick("fr-CA", None, "en") == "fr"
 
 
-def test_english_must_be_there() -> None:
+def test_english_is_required() -> None:
     with pytest.raises(ValueError, match="without 'en'"):
         Translations({"zh": {}})

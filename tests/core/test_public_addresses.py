@@ -1,4 +1,4 @@
-"""Which addresses are of the open Internet, and which of somebody's own network."""
+"""Public and private IP addresses."""
 
 import asyncio
 
@@ -53,7 +53,7 @@ def test_these_are_not(address: str) -> None:
     assert not is_public(address)
 
 
-def test_a_name_that_leads_to_this_machine_leads_nowhere() -> None:
+def test_a_host_name_of_this_machine_is_refused() -> None:
     async def look_up() -> None:
         await PublicResolver().resolve("localhost", 80)
 

@@ -1,4 +1,4 @@
-"""Words that a host brings: what is wrong with a file is told in a sentence before anybody reads it."""
+"""Words that a host brings: what is wrong with a file is message in a sentence before anybody reads it."""
 
 import logging
 from pathlib import Path
@@ -24,7 +24,7 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     return file
 
 
-def test_a_language_more(tmp_path: Path) -> None:
+def test_an_added_language(tmp_path: Path) -> None:
     write(tmp_path, "fr.toml", FRENCH)
     translations = load_translations(tmp_path)
     assert translations.languages == ["en", "fr", "zh"]
@@ -33,19 +33,19 @@ def test_a_language_more(tmp_path: Path) -> None:
     assert translations.text("fault.invalid_password.too_short", "fr", minLength=5).endswith("{au moins}.")
 
 
-def test_what_it_does_not_say_is_said_in_english(tmp_path: Path) -> None:
+def test_missing_texts_are_in_english(tmp_path: Path) -> None:
     write(tmp_path, "fr.toml", FRENCH)
     assert load_translations(tmp_path).text("refusal.username_taken", "fr") == "This name is already taken."
 
 
-def test_an_empty_language_is_one_in_english_words(tmp_path: Path) -> None:
+def test_an_empty_language_is_all_english(tmp_path: Path) -> None:
     write(tmp_path, "de.toml", "")
     translations = load_translations(tmp_path)
     assert "de" in translations.languages
     assert translations.text("refusal.username_taken", "de") == "This name is already taken."
 
 
-def test_other_words_for_a_language_there_is(tmp_path: Path) -> None:
+def test_other_texts_for_a_built_in_language(tmp_path: Path) -> None:
     write(tmp_path, "zh.toml", '[refusal]\nusername_taken = "没了"\n')
     translations = load_translations(tmp_path)
     assert translations.text("refusal.username_taken", "zh") == "没了"
@@ -77,18 +77,18 @@ def test_a_language_of_one_country(tmp_path: Path, name: str, language: str) -> 
         ("fr.v2.toml", FRENCH, "name it after its language"),
     ],
 )
-def test_a_broken_file_is_told_in_a_sentence(tmp_path: Path, name: str, content: str | bytes, why: str) -> None:
+def test_a_broken_file_is_reported_in_a_sentence(tmp_path: Path, name: str, content: str | bytes, why: str) -> None:
     file = write(tmp_path, name, content)
     with pytest.raises(BrokenTranslation) as broken:
         load_translations(tmp_path)
-    told = str(broken.value)
-    assert told.startswith(f"{file}: ")
-    assert told.endswith(".")
-    assert why in told
+    message = str(broken.value)
+    assert message.startswith(f"{file}: ")
+    assert message.endswith(".")
+    assert why in message
 
 
-def test_words_that_nothing_says_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A key of an older version, or a slip: neither stops the start."""
+def test_keys_without_effect_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A key of an older version, or a typo: neither prevents the start."""
     write(tmp_path, "fr.toml", '[refusal]\nusername_token = "{what}"\nusername_taken = "Pris."\n')
     with caplog.at_level(logging.WARNING):
         translations = load_translations(tmp_path)

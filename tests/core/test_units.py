@@ -29,7 +29,7 @@ from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_dur
         ("0 seconds", 0),
     ],
 )
-def test_durations_are_read_as_people_write_them(written: str, seconds: float) -> None:
+def test_durations_are_parsed_as_people_write_them(written: str, seconds: float) -> None:
     assert parse_duration(written) == timedelta(seconds=seconds)
 
 
@@ -37,7 +37,7 @@ def test_durations_are_read_as_people_write_them(written: str, seconds: float) -
     "written",
     ["", "5", "minutes", "-5 minutes", "5 fortnights", "five minutes", "5 minutes ago", "1e9 days", "٥ days"],
 )
-def test_what_is_no_duration_is_refused_with_an_example(written: str) -> None:
+def test_anything_else_than_a_duration_is_refused_with_an_example(written: str) -> None:
     with pytest.raises(ValueError, match='such as "30 seconds"'):
         parse_duration(written)
 
@@ -64,7 +64,7 @@ def test_a_duration_is_written_in_its_largest_unit(seconds: float, written: str)
 
 
 @given(st.integers(min_value=0, max_value=365_000 * 86_400_000))
-def test_a_duration_that_was_written_is_read_again(milliseconds: int) -> None:
+def test_a_formatted_duration_is_parsed_again(milliseconds: int) -> None:
     duration = timedelta(milliseconds=milliseconds)
     assert parse_duration(format_duration(duration)) == duration
 
@@ -85,7 +85,7 @@ def test_sizes_are_read_as_people_write_them(written: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "64", "KiB", "-1 KiB", "0 KiB", "64 KiBi", "64 minutes", "2000 GiB"])
-def test_what_is_no_size_is_refused_with_an_example(written: str) -> None:
+def test_anything_else_than_a_size_is_refused_with_an_example(written: str) -> None:
     with pytest.raises(ValueError, match='such as "64 KiB"'):
         parse_size(written)
 
@@ -100,7 +100,7 @@ def test_what_is_no_size_is_refused_with_an_example(written: str) -> None:
         ("3 / 10s", 3, timedelta(seconds=10)),
     ],
 )
-def test_rate_limits_are_read_and_given_back_as_written(written: str, hits: int, period: timedelta) -> None:
+def test_rate_limits_are_parsed_and_shown_as_written(written: str, hits: int, period: timedelta) -> None:
     limit = RateLimit.parse(written)
     assert limit == RateLimit(hits, period)
     assert str(limit) == written
@@ -110,7 +110,7 @@ def test_rate_limits_are_read_and_given_back_as_written(written: str, hits: int,
     "written",
     ["", "10", "per day", "0 per day", "10 per 0 days", "-1 per day", "10 per moon", "10 per", "often"],
 )
-def test_what_is_no_rate_limit_is_refused_with_an_example(written: str) -> None:
+def test_anything_else_than_a_rate_limit_is_refused_with_an_example(written: str) -> None:
     with pytest.raises(ValueError, match='such as "10 per day"'):
         RateLimit.parse(written)
 
@@ -121,22 +121,22 @@ def test_limits_made_in_code_are_written_in_words() -> None:
     assert str(ChangeLimit(20, 5)) == "20 and 5%"
 
 
-def test_the_brake_needs_more_rows_and_a_larger_share() -> None:
-    brake = ChangeLimit.parse("20 and 5%")
-    assert (brake.rows, brake.percent, str(brake)) == (20, 5.0, "20 and 5%")
-    assert brake.is_exceeded_by(21, 100)
-    assert not brake.is_exceeded_by(20, 100), "not more than 20 rows"
-    assert not brake.is_exceeded_by(50, 1000), "exactly 5 %"
-    assert brake.is_exceeded_by(51, 1000)
-    assert not brake.is_exceeded_by(0, 0)
-    assert brake.is_exceeded_by(21, 0), "any share of an empty table is too much"
-    assert brake.min_rows_for(20) == 1, "so few never are"
+def test_a_change_limit_is_exceeded_by_rows_and_share_together() -> None:
+    limit = ChangeLimit.parse("20 and 5%")
+    assert (limit.rows, limit.percent, str(limit)) == (20, 5.0, "20 and 5%")
+    assert limit.is_exceeded_by(21, 100)
+    assert not limit.is_exceeded_by(20, 100), "not more than 20 rows"
+    assert not limit.is_exceeded_by(50, 1000), "exactly 5 %"
+    assert limit.is_exceeded_by(51, 1000)
+    assert not limit.is_exceeded_by(0, 0)
+    assert limit.is_exceeded_by(21, 0), "any share of an empty table is too large"
+    assert limit.min_rows_for(20) == 1, "so few never exceed it"
     for changes in (21, 1_000, 33_333):
-        assert not brake.is_exceeded_by(changes, brake.min_rows_for(changes)), "of so many it is no longer"
-        assert brake.is_exceeded_by(changes, brake.min_rows_for(changes) - 2)
+        assert not limit.is_exceeded_by(changes, limit.min_rows_for(changes)), "in a table this large"
+        assert limit.is_exceeded_by(changes, limit.min_rows_for(changes) - 2)
 
 
-def test_a_brake_may_be_of_rows_alone_or_never_hold() -> None:
+def test_a_change_limit_may_be_of_rows_alone_or_never_exceeded() -> None:
     assert ChangeLimit.parse("0 rows and 0%").is_exceeded_by(1, 1_000_000)
     assert ChangeLimit.parse("0 rows and 0%").min_rows_for(1) > 1_000_000_000, (
         "however many there are, they are counted"
@@ -145,6 +145,6 @@ def test_a_brake_may_be_of_rows_alone_or_never_hold() -> None:
 
 
 @pytest.mark.parametrize("written", ["", "20", "5%", "20 and 5", "20 or 5%", "-1 and 5%", "20 and 101%"])
-def test_what_is_no_brake_is_refused_with_an_example(written: str) -> None:
+def test_anything_else_than_a_change_limit_is_refused_with_an_example(written: str) -> None:
     with pytest.raises(ValueError, match='such as "20 and 5%"'):
         ChangeLimit.parse(written)

@@ -1,4 +1,4 @@
-"""Which of two versions is newer."""
+"""Comparing versions."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_neither_is_newer(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     "written", ["", "latest", "release-1.2", "1.2.", "1..2", "9" * 65, "1" + "0" * 10, "１.２ beta"]
 )
-def test_what_is_no_version_is_never_newer_nor_older(written: str) -> None:
+def test_text_that_is_not_a_version_is_neither_newer_nor_older(written: str) -> None:
     assert not is_newer(written, "1.0")
     assert not is_newer("999", written)
 
@@ -57,5 +57,5 @@ def test_an_unknown_version_says_nothing() -> None:
     assert not is_newer(None, "1.0")
 
 
-def test_long_junk_is_looked_at_once() -> None:
+def test_long_junk_is_parsed_in_linear_time() -> None:
     assert find_version("1." * 100_000) is None
