@@ -288,7 +288,7 @@ class WebhookSection:
 
 @dataclass(frozen=True)
 class RetentionSection:
-    """How long records are kept before `companion purge` deletes them."""
+    """Retention: how long records are kept before `companion purge` deletes them."""
 
     audit: timedelta = key.duration("2 years", "Audit entries.", at_least="1 hour")
     addresses: timedelta = key.duration("90 days", "IP addresses of clients.", at_least="1 hour")

@@ -1,1 +1,1 @@
-"""What every package may use: errors, clock, translations, units, addresses, HTTP client."""
+"""Building blocks for every package: errors, clock, translations, units, addresses, HTTP client."""

@@ -11,11 +11,10 @@ Audience = Literal["user", "admin"]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent the request, as far as the wire tells.
+    """The client of a request, as far as the connection and its headers say.
 
-    `address` is the client's address as text (see `client_address`), `limit_key` the form of it that rate
-    limits count, `language` one that has translations, `request_id` what stands in the reply and in the
-    log.
+    `address` is the client's address as text (see `client_address`), `limit_key` the key under which rate limits
+    count it, `language` one that has translations, `request_id` the id in the reply and in the log.
     """
 
     address: str

@@ -1,4 +1,4 @@
-"""The one HTTP client for outgoing requests: bounded in time and size, and following no redirect unless told to.
+"""HTTP client for all outgoing requests: bounded in time and size, and following redirects only on demand.
 
 Nothing here logs, and no error repeats an address, a header or a body: some of them are secrets.
 """
@@ -55,9 +55,9 @@ class HttpClient:
     """
 
     def __init__(self, timeout: timedelta, *, max_body: int = _MAX_BODY, public_only: bool = False) -> None:
-        """`timeout` is for all requests together, from now on. `max_body`: bytes of a response.
+        """`timeout` is for all requests together, from now on; `max_body` is in bytes, for each response.
 
-        `public_only`: connect to public addresses alone.
+        `public_only`: connect to public addresses only.
         """
         self._ends_at = monotonic() + timeout.total_seconds()
         self._max_body = max_body
@@ -177,7 +177,7 @@ def _redirect_target(url: str, location: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, without the address, which the messages of exceptions may carry."""
+    """Return a description of the error without the address, which exception messages may contain."""
     if isinstance(error, HTTPTimeoutError):
         return "it took too long to answer"
     if isinstance(error, HTTPStreamClosedError):

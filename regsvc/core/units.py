@@ -103,7 +103,7 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class ChangeLimit:
-    """How much one run may change; too much is more than `rows` rows *and* more than `percent`."""
+    """Limit of changes per run; exceeded by more than `rows` rows *and* more than `percent` of all rows."""
 
     rows: int
     percent: float
