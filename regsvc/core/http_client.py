@@ -12,8 +12,9 @@ from time import monotonic
 from typing import Any, Final, Self
 from urllib.parse import urljoin, urlsplit
 
-from tornado.httpclient import HTTPRequest
-from tornado.httputil import HTTPHeaders, parse_response_start_line
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.httputil import HTTPHeaders, HTTPInputError, parse_response_start_line
+from tornado.iostream import StreamBufferFullError, UnsatisfiableReadError
 from tornado.netutil import DefaultLoopResolver
 from tornado.simple_httpclient import HTTPStreamClosedError, HTTPTimeoutError, SimpleAsyncHTTPClient
 
@@ -26,6 +27,15 @@ _MAX_BODY: Final = 64 * 1024  # bytes
 _MAX_HEADERS: Final = 16 * 1024
 _SHORTEST_TIMEOUT: Final = 0.001  # seconds; Tornado takes 0 for "no limit"
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+# of sockets, names and certificates; of HTTP; of responses that are too large; of an address that cannot be used
+_NETWORK_ERRORS: Final = (
+    OSError,
+    HTTPClientError,
+    HTTPInputError,
+    UnsatisfiableReadError,
+    StreamBufferFullError,
+    ValueError,
+)
 
 
 class NoResponse(Exception):
@@ -127,9 +137,7 @@ class HttpClient:
     async def _fetch(self, request: HTTPRequest) -> Response:
         try:
             response = await self._client.fetch(request, raise_error=False)
-        except NoResponse:
-            raise
-        except Exception as error:  # sockets, names, certificates, HTTP: each has errors of its own
+        except _NETWORK_ERRORS as error:
             raise NoResponse(_reason(error)) from None
         return Response(response.code, response.headers, response.body)
 
@@ -168,7 +176,8 @@ class _Head:
 def _redirect_target(url: str, location: str) -> str:
     try:
         target = urljoin(url, location)
-        is_https = urlsplit(target).scheme == "https"
+        parts = urlsplit(target)
+        is_https = parts.scheme == "https" and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_https = False
     if not is_https:
