@@ -1,19 +1,19 @@
-"""What every test may ask for.
+"""Fixtures that every test may use.
 
-mariadb         a private MariaDB server (session); its tests are skipped, loudly, where there is none
+mariadb         a private MariaDB server (session); its tests are skipped, with a message, where there is none
 database        a fresh MariaDB schema and AuthMe's login on it
 database_kind   "sqlite" and "mariadb": a test that uses it, or anything built on it, runs once on each
-authme_shape    the shape of AuthMe's table: FRESH; parametrize this name to meet the others
-game_server     a made-up game server folder; `game_dir` is its path
+authme_shape    the shape of AuthMe's table: FRESH; parametrize this name to cover the others
+game_server     the folder of a made-up game server; `game_dir` is its path
 authme_table    AuthMe's empty table on `database_kind`, and AuthMe's config.yml for it in the folder
-authme          the plugin as players see it, on that table
-smtp            a real mail server on loopback that keeps the letters
+authme          a stand-in for the plugin, on that table
+smtp            a real mail server on loopback that keeps the mails
 certificate     a certificate for 127.0.0.1
-stack         all of these at once, on each kind of database, kept for a whole test file
-crash_tester          a stack whose daemon is killed again and again; on SQLite somebody plays there all the while
-daemon          a function that makes a `companion serve`: `daemon({"http": {...}}).start()`
+stack           all of these together, on each kind of database, kept for a whole test file
+crash_tester    a stack whose daemon is killed again and again; on SQLite a player is online all the while
+daemon          a function that creates a `companion serve`: `daemon({"http": {...}}).start()`
 
-A module whose stories are about HTTP alone says `pytestmark = pytest.mark.one_database("sqlite")` (or "mariadb");
+A module whose tests are about HTTP alone says `pytestmark = pytest.mark.one_database("sqlite")` (or "mariadb");
 `COMPANION_TEST_ALL_DATABASES=1` runs those on both, too.
 
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
@@ -76,7 +76,7 @@ def authme_shape() -> TableShape:
 
 @pytest.fixture
 def game_server(tmp_path: Path) -> GameServer:
-    """With Olivia as its only operator and without plugins."""
+    """A game server with Olivia as its only operator and without plugins."""
     return write_game_server(tmp_path / "game")
 
 
@@ -124,9 +124,9 @@ def smtp() -> Iterator[MailServer]:
 
 @pytest.fixture
 def daemon(tmp_path: Path, game_dir: Path, smtp: MailServer) -> Iterator[MakeDaemon]:
-    """Makes daemons on `game_dir` and `smtp`; a section given replaces these defaults key by key.
+    """Create daemons on `game_dir` and `smtp`; a given section replaces these defaults key by key.
 
-    Whatever still runs at the end is stopped, and must stop in good order.
+    Daemons that still run at the end are stopped, and must exit with status 0.
     """
     with ExitStack() as running:
 
@@ -181,7 +181,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_on_another_database(item: pytest.Item) -> bool:
-    """Whether the test is marked `one_database` and this case of it uses the other one."""
+    """Return whether the test is marked `one_database` and this case of it uses the other one."""
     mark = item.get_closest_marker("one_database")
     if mark is None:
         return False
@@ -192,7 +192,7 @@ def is_on_another_database(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Where skips are forbidden, a green run with a skip turns red."""
+    """Turn a green run with a skipped test red where skips are forbidden."""
     yield
     if os.environ.get(FORBID_SKIPS) == "1" and skipped_tests(session.config) and session.exitstatus == 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -206,6 +206,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def skipped_tests(config: pytest.Config) -> int:
-    """How many tests were skipped; 0 in a worker of a parallel run, whose controller counts."""
+    """Return how many tests were skipped; 0 in a worker of a parallel run, since the controller counts them."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     return len(reporter.stats.get("skipped", ())) if reporter is not None else 0

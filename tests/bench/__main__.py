@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def measure(exit_stack: ExitStack, directory: Path, server: MariaDBServer) -> list[tuple[str, str]]:
-    """The lines of the table."""
+    """Return the rows of the table: what was measured, and the result."""
     stack = exit_stack.enter_context(Stack("mariadb", directory / "stack", server, config=CONFIG, is_quick=False))
     stack.daemon.stop()
     names = add_players(stack)
@@ -67,21 +67,21 @@ def measure(exit_stack: ExitStack, directory: Path, server: MariaDBServer) -> li
     made = captchas.measure_captchas(stack.daemon.port, RUNS)
     limit = statistics.median(bare)
     return [
-        ("bare Tornado handler, same JSON, no database (the limit)", f"{limit:,.0f} requests/s"),
+        ("bare Tornado handler, same JSON, no database (the upper limit)", f"{limit:,.0f} requests/s"),
         ("`GET /api/config`", share(statistics.median(config), limit)),
         (f"`GET /api/user/status`, MariaDB, {PLAYERS:,} users, random names", share(statistics.median(status), limit)),
-        (f"start to ready, {PLAYERS:,} users", f"{ready:.2f} s"),
+        (f"time from start to ready, {PLAYERS:,} users", f"{ready:.2f} s"),
         (f"memory (RSS) after the start, {PLAYERS:,} users", f"{memory:.0f} MiB"),
         (f"memory (RSS) after {RUNS} runs of load", f"{loaded:.0f} MiB"),
         (f"{captchas.CAPTCHAS:,} captchas over HTTP, {captchas.CONNECTIONS} connections", f"{made.per_second:,.0f}/s"),
-        ("`GET /health/alive` on another connection meanwhile, 99th percentile", f"{made.p99:.1f} ms"),
+        ("`GET /health/alive` on another connection under that load, 99th percentile", f"{made.p99:.1f} ms"),
         (f"first adoption of {PLAYERS:,} players", f"{adoption['durationMs'] / 1000:.1f} s"),
-        (f"sync over {PLAYERS:,} players, nothing changed", f"{idle_tick:.1f} s"),
+        (f"sync over {PLAYERS:,} players without changes", f"{idle_tick:.1f} s"),
     ]
 
 
 def add_players(stack: Stack) -> list[str]:
-    """Players who registered in the game long ago, in an order that no index has."""
+    """Insert players who registered in the game long ago, in an order that no index has; return their names."""
     names = [f"Player_{number}" for number in range(PLAYERS)]
     random.Random(1).shuffle(names)
     for start in range(0, PLAYERS, 1000):
@@ -92,7 +92,7 @@ def add_players(stack: Stack) -> list[str]:
 
 
 def sync_from_the_shell(stack: Stack) -> dict[str, Any]:
-    """The report of one run."""
+    """Return the report of one `companion sync`."""
     command = [sys.executable, "companion.py", "sync", "--config", str(stack.daemon.config_file)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     report: dict[str, Any] = json.loads(done.stdout)
@@ -138,7 +138,7 @@ def bare_handler() -> Iterator[int]:
 
 
 def share(rate: float, limit: float) -> str:
-    return f"{rate:,.0f} requests/s, {rate / limit:.2f} of the limit"
+    return f"{rate:,.0f} requests/s, {rate / limit:.2f} of the upper limit"
 
 
 def write_report(rows: list[tuple[str, str]]) -> str:
@@ -147,12 +147,12 @@ def write_report(rows: list[tuple[str, str]]) -> str:
         "",
         f"Written by `make bench` on {date.today().isoformat()}: Python {platform.python_version()}, "  # noqa: DTZ011
         f"Tornado {tornado.version}, peewee {version('peewee')}, {platform.machine()}, "
-        f"medians of {RUNS} runs. The load comes from another process on the same machine, so only ratios of one run "
-        "mean something elsewhere.",
+        f"medians of {RUNS} runs. The load comes from another process on the same machine, so only the ratios within "
+        "one run apply to other machines.",
         "",
-        "| what | measured |",
+        "| measurement | result |",
         "|---|---|",
-        *(f"| {what} | {measured} |" for what, measured in rows),
+        *(f"| {measurement} | {result} |" for measurement, result in rows),
         "",
     ]
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""Captchas made over HTTP, and how long a trivial request on another connection takes meanwhile.
+"""Captchas served over HTTP, and the latency of a trivial request on another connection meanwhile.
 
-`python -m tests.bench.captchas PORT COUNT` is the load, in a process of its own; it prints captchas per second.
+`python -m tests.bench.captchas PORT COUNT` is the load, in its own process; it prints captchas per second.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ CAPTCHAS = 1000
 CONNECTIONS = 8
 PAUSE = 0.002  # seconds between two probes
 CONFIG: dict[str, dict[str, Any]] = {"captcha": {"pictures_per_client": []}}
-"""What the daemon needs: one client asks for them all."""
+"""The config the daemon needs: one client requests all captchas."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class CaptchaFigures:
 
 
 def measure_captchas(port: int, runs: int) -> CaptchaFigures:
-    """Medians of the runs."""
+    """Return the medians of the runs."""
     found = [_measure_once(port) for _run in range(runs)]
     return CaptchaFigures(
         statistics.median(figures.per_second for figures in found),
@@ -44,7 +44,7 @@ def _measure_once(port: int) -> CaptchaFigures:
     command = [sys.executable, "-m", "tests.bench.captchas", str(port), str(CAPTCHAS)]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        process.stdout.readline()  # from here on it asks
+        process.stdout.readline()  # printed when the load begins
         latencies = list(_probe(port, process))
         per_second = float(process.stdout.read())
     assert process.returncode == 0
@@ -52,7 +52,7 @@ def _measure_once(port: int) -> CaptchaFigures:
 
 
 def _probe(port: int, load: "subprocess.Popen[str]") -> Iterator[float]:
-    """Milliseconds of one trivial request after the other, until the load is done."""
+    """Send one trivial request after the other until the load is done, and yield the milliseconds of each."""
     connection = HTTPConnection(HOST, port, timeout=10)
     while load.poll() is None:
         began = time.perf_counter()
@@ -64,7 +64,7 @@ def _probe(port: int, load: "subprocess.Popen[str]") -> Iterator[float]:
 
 
 async def _ask(port: int, count: int) -> None:
-    """Captchas one after the other, on one connection that is kept alive."""
+    """Request captchas one after the other, on one connection that is kept alive."""
     reader, writer = await asyncio.open_connection(HOST, port)
     for _captcha in range(count):
         writer.write(b"GET /api/captcha/generate HTTP/1.1\r\nHost: bench\r\n\r\n")
@@ -75,7 +75,7 @@ async def _ask(port: int, count: int) -> None:
 
 
 async def _main(port: int, count: int) -> float:
-    """Captchas per second over all connections. The first one, for which Pillow is loaded, does not count."""
+    """Return captchas per second over all connections, without the first one, for which Pillow is imported."""
     await _ask(port, 1)
     print("asking", flush=True)
     began = time.perf_counter()

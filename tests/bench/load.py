@@ -1,6 +1,6 @@
-"""A bounded load on loopback from a process of its own: `python -m tests.bench.load PORT PATHS_FILE SECONDS`.
+"""A bounded load on loopback from its own process: `python -m tests.bench.load PORT PATHS_FILE SECONDS`.
 
-Prints requests per second. It ends by itself.
+Prints requests per second, then exits.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ CONNECTIONS = 16
 
 
 async def ask(port: int, paths: "itertools.cycle[str]", ends_at: float) -> int:
-    """One connection, kept alive; how many replies came with status 200."""
+    """Send requests on one connection that is kept alive; return the number of replies, all with status 200."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     answered = 0
     while time.monotonic() < ends_at:
@@ -28,7 +28,7 @@ async def ask(port: int, paths: "itertools.cycle[str]", ends_at: float) -> int:
 
 
 async def main(port: int, paths: list[str], seconds: float) -> float:
-    """Requests per second over all connections."""
+    """Return requests per second over all connections."""
     started = time.monotonic()
     ends_at = started + seconds
     shared = itertools.cycle(paths)

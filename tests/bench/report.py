@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: each command writes its own section and leaves the others."""
+"""docs/benchmarks.md: each command rewrites its own section and leaves the others."""
 
 import platform
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ FILE = REPOSITORY / "docs" / "benchmarks.md"
 
 
 def write_section(title: str, lines: Sequence[tuple[str, str, str]]) -> str:
-    """A section with (what, the bar, what was measured) in each line, in the place of the one before of its kind."""
+    """Replace the section of this kind and return its text; each line is (measurement, target, result)."""
     text = "\n".join(
         [
             f"## {title}",
             "",
             f"Written by `make bench-sync` on {date.today().isoformat()}: Python {platform.python_version()}, "  # noqa: DTZ011
-            f"MariaDB, {platform.machine()}. Only the ratios mean something elsewhere.",
+            f"MariaDB, {platform.machine()}. Only the ratios apply to other machines.",
             "",
-            "| what | bar | measured |",
+            "| measurement | target | result |",
             "|---|---|---|",
-            *(f"| {what} | {bar} | {measured} |" for what, bar, measured in lines),
+            *(f"| {measurement} | {target} | {result} |" for measurement, target, result in lines),
             "",
         ]
     )
@@ -31,7 +31,7 @@ def write_section(title: str, lines: Sequence[tuple[str, str, str]]) -> str:
 
 
 def sections() -> list[str]:
-    """The file's text in parts: what stands before the first section, and each section."""
+    """Return the file's text in parts: everything before the first section, then each section."""
     if not FILE.exists():
         return []
     head, *rest = FILE.read_text(encoding="utf-8").split("\n## ")

@@ -1,6 +1,6 @@
-"""`make bench-sync`: the sync over a million players, side by side with the plain SQL; writes docs/benchmarks.md.
+"""`make bench-sync`: the sync over a million players, compared with the plain SQL; writes docs/benchmarks.md.
 
-`python -m tests.bench.sync 200000` is for fewer of them.
+`python -m tests.bench.sync 200000` runs it with fewer players.
 """
 
 import json
@@ -32,9 +32,9 @@ CHANGES = 1_000
 RUNS = 5
 COPIES = 3
 PROBE_PAUSE = 0.002  # seconds between two probes of the event loop
-PROBED, PRESSED = 3.0, 2.0  # seconds: in turn, since a queue of requests is no stall
-# As a host has who keeps a million players; the usual 128 MiB would measure the disk.
-ROOM = ("--innodb-buffer-pool-size=2G", "--loose-innodb-log-file-size=512M")
+PROBED, LOADED = 3.0, 2.0  # seconds: in turn, since a queue of requests is not a blocked loop
+# What a host with a million players has; the default of 128 MiB would measure the disk.
+SERVER_OPTIONS = ("--innodb-buffer-pool-size=2G", "--loose-innodb-log-file-size=512M")
 PLAIN_SCAN = (
     "SELECT COUNT(*), SUM(CRC32(CONCAT_WS('#', username, realname, password, COALESCE(email, '-'), regdate))) "
     "FROM authme"
@@ -42,12 +42,12 @@ PLAIN_SCAN = (
 CONFIG: dict[str, dict[str, Any]] = {"log": {"level": "warning"}}
 
 Line = tuple[str, str, str]
-"""What, the bar, and what was measured."""
+"""Measurement, target, and result."""
 
 
 @dataclass
 class Watch:
-    """What the event loop did while something else was going on."""
+    """Figures of the daemon while something else was going on."""
 
     latencies: list[float] = field(default_factory=list)  # ms
     rates: list[float] = field(default_factory=list)  # requests a second
@@ -58,7 +58,7 @@ def main() -> None:
     players = int(sys.argv[1]) if len(sys.argv) > 1 else PLAYERS
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = MariaDBServer(directory / "mariadb", options=ROOM)
+        server = MariaDBServer(directory / "mariadb", options=SERVER_OPTIONS)
         server.start()
         stack.callback(server.stop)
         lines = [
@@ -70,32 +70,32 @@ def main() -> None:
 
 
 def measure_undisturbed(directory: Path, server: MariaDBServer, players: int) -> list[Line]:
-    """First adoption and ticks, with nobody asking for anything."""
+    """Measure first adoption and ticks while no requests are made."""
     with Stack("mariadb", directory, server, config=CONFIG, is_quick=False) as stack:
         insert_players(stack, players)
         plain_copy = statistics.median(seconds_of_copy(stack, "authme") for _copy in range(COPIES))
         adoption = sync(stack)
         assert adoption["adopted"] == players, adoption
         bare = sum(seconds_of_copy(stack, table) for table in ("regsvc_user", "regsvc_player"))
-        sync(stack)  # what it wrote itself is looked at once more
+        sync(stack)  # examines what the first run wrote
         scan = median(lambda: seconds(lambda: stack.table.database.query(PLAIN_SCAN)))
         idle = median(lambda: sync(stack)["durationMs"] / 1000)
         theirs = median(lambda: tick_after(stack, change_theirs))
         ours = median(lambda: tick_after(stack, change_ours), runs=3)
     adopted = adoption["durationMs"] / 1000
     return [
-        ("one plain checksum scan of the table", "", f"{scan:.2f} s"),
-        ("tick, nothing changed", "<= 2 x the scan", f"{idle:.2f} s, {idle / scan:.2f} x"),
+        ("one plain checksum scan of AuthMe's table", "", f"{scan:.2f} s"),
+        ("tick without changes", "<= 2 x the scan", f"{idle:.2f} s, {idle / scan:.2f} x"),
         (f"tick after {CHANGES:,} passwords changed in the game", "<= idle + 1.5 s", gain(theirs, idle)),
         (f"tick after {CHANGES:,} bans typed in SQL", "<= idle + 1.5 s", gain(ours, idle)),
-        ("`INSERT ... SELECT` of the same rows", "", f"{plain_copy:.1f} s"),
+        ("`INSERT ... SELECT` of AuthMe's rows", "", f"{plain_copy:.1f} s"),
         ("first adoption", "<= 4 x that", f"{adopted:.1f} s, {adopted / plain_copy:.2f} x"),
-        ("of which bare `INSERT ... SELECT` of the users and players it makes", "", f"{bare:.1f} s"),
+        ("for comparison: bare `INSERT ... SELECT` of the users and players it creates", "", f"{bare:.1f} s"),
     ]
 
 
 def measure_under_load(directory: Path, server: MariaDBServer, players: int) -> list[Line]:
-    """What requests feel of a first adoption, and how much the process grows by it."""
+    """Measure how a first adoption affects requests, and how much the process grows."""
     with Stack("mariadb", directory, server, config=CONFIG, is_quick=False) as stack:
         stack.olivia()
         idle = statistics.median(load(stack.daemon.port) for _run in range(RUNS))
@@ -106,9 +106,13 @@ def measure_under_load(directory: Path, server: MariaDBServer, players: int) -> 
     latencies = statistics.quantiles(watch.latencies, n=100)
     rate = statistics.median(watch.rates) if watch.rates else float("nan")
     return [
-        ("the event loop meanwhile, 99th percentile", "<= 20 ms", f"{latencies[-1]:.1f} ms"),
-        ("`GET /api/config` meanwhile", ">= 0.7 of its idle rate", f"{rate / idle:.2f} of {idle:,.0f} requests/s"),
-        ("growth of the process", "<= 64 MiB", f"{watch.growth:.0f} MiB"),
+        ("latency of the event loop during the first adoption, 99th percentile", "<= 20 ms", f"{latencies[-1]:.1f} ms"),
+        (
+            "`GET /api/config` during the first adoption",
+            ">= 0.7 of its idle rate",
+            f"{rate / idle:.2f} of {idle:,.0f} requests/s",
+        ),
+        ("memory growth of the process during the first adoption", "<= 64 MiB", f"{watch.growth:.0f} MiB"),
     ]
 
 
@@ -122,8 +126,8 @@ def measure_sqlite(directory: Path, players: int) -> list[Line]:
         touched = median(lambda: tick_after(stack, touch))
     return [
         (f"SQLite, {players:,} players: first adoption", "", f"{adoption['durationMs'] / 1000:.1f} s"),
-        ("tick, somebody wrote, nothing changed", "<= 0.3 s", f"{touched:.2f} s"),
-        ("tick, nobody wrote", "<= 2 ms", f"{idle * 1000:.1f} ms"),
+        ("SQLite: tick after a write that changed nothing relevant", "<= 0.3 s", f"{touched:.2f} s"),
+        ("SQLite: tick without a write", "<= 2 ms", f"{idle * 1000:.1f} ms"),
     ]
 
 
@@ -131,8 +135,8 @@ def measure_sqlite(directory: Path, players: int) -> list[Line]:
 
 
 def insert_players(stack: Stack, count: int) -> None:
-    """Players who registered long ago, in an order that no index has."""
-    sync(stack)  # the daemon's first run is over, and does not meet half of them
+    """Insert players who registered long ago, in an order that no index has."""
+    sync(stack)  # so that the daemon's first run is over and does not find half of them
     digits = list(range(count))
     random.Random(1).shuffle(digits)
     rows = (
@@ -154,7 +158,7 @@ def insert_players(stack: Stack, count: int) -> None:
 
 
 def seconds_of_copy(stack: Stack, table: str) -> float:
-    """What the database alone takes to write these rows, with their indexes."""
+    """Return the seconds the database alone takes to write these rows, with their indexes."""
     place = stack.table.database
     rows = place.query(f"SHOW COLUMNS FROM {table} WHERE Extra NOT LIKE 'VIRTUAL%%'")
     columns = ", ".join(row["Field"] for row in rows)
@@ -165,7 +169,7 @@ def seconds_of_copy(stack: Stack, table: str) -> float:
 
 
 def change_theirs(stack: Stack) -> None:
-    """As many people changed their passwords in the game."""
+    """Change as many passwords in the game."""
     for page in paged(iter(some_names(stack)), 500):
         names = ", ".join(f"'{name}'" for name in page)
         stack.table.database.execute(
@@ -174,7 +178,7 @@ def change_theirs(stack: Stack) -> None:
 
 
 def change_ours(stack: Stack) -> None:
-    """An operator types SQL; those who were banned before have their mails, which are not the tick's work."""
+    """Ban users by SQL, once the mails of the previous bans are sent: they are not part of the tick."""
     ask_until(lambda: waiting_mails(stack), lambda count: count == 0)
     names = ", ".join(f"'{name}'" for name in some_names(stack))
     stack.table.database.execute(
@@ -188,7 +192,7 @@ def waiting_mails(stack: Stack) -> int:
 
 
 def touch(stack: Stack) -> None:
-    """Somebody logs in to the game, which is nothing to us."""
+    """Log a player in to the game, which does not concern us."""
     stack.table.database.execute(
         "UPDATE authme SET lastlogin = COALESCE(lastlogin, 0) + 1 WHERE username = 'player_0000000'"
     )
@@ -203,7 +207,7 @@ def some_names(stack: Stack) -> list[str]:
 
 
 def sync(stack: Stack) -> dict[str, Any]:
-    """The report of a run of the daemon, however long it takes."""
+    """Run the sync in the daemon, however long it takes; return its report."""
     connection = HTTPConnection(HOST, stack.daemon.port, timeout=3600)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {stack.olivia()}"}
     with closing(connection):
@@ -214,12 +218,12 @@ def sync(stack: Stack) -> dict[str, Any]:
 
 
 def sync_exactly(stack: Stack) -> float:
-    """Seconds of a run; the report rounds to milliseconds."""
+    """Return the seconds of a run with nothing to do."""
     return float(sync(stack)["durationMs"]) / 1000
 
 
 def tick_after(stack: Stack, change: Callable[[Stack], None]) -> float:
-    """Seconds of the tick that finds the change; the one after it finds what that one wrote."""
+    """Return the seconds of the tick that finds the change; the next one finds what that one wrote."""
     change(stack)
     found = sync(stack)
     assert found["braked"] is None, found
@@ -230,7 +234,7 @@ def tick_after(stack: Stack, change: Callable[[Stack], None]) -> float:
 
 @contextmanager
 def watching(stack: Stack, watch: Watch) -> Iterator[None]:
-    """Asks all the while: one probe after the other for some seconds, then a load, and so on."""
+    """Send requests all the while: one probe after the other for some seconds, then a load, and so on."""
     is_over, before = threading.Event(), resident_mib(stack.daemon.pid)
     peak = [before]
 
@@ -262,8 +266,8 @@ def watching(stack: Stack, watch: Watch) -> Iterator[None]:
 
 
 def load(port: int) -> float:
-    """Requests per second of `/api/config`."""
-    command = [sys.executable, "-m", "tests.bench.sync_load", str(port), "/api/config", str(PRESSED)]
+    """Return requests per second of `/api/config`."""
+    command = [sys.executable, "-m", "tests.bench.sync_load", str(port), "/api/config", str(LOADED)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 

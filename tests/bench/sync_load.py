@@ -1,7 +1,7 @@
-"""A load that takes little of the machine itself: `python -m tests.bench.sync_load PORT PATH SECONDS`.
+"""A load that needs little CPU time itself: `python -m tests.bench.sync_load PORT PATH SECONDS`.
 
-Sixteen connections on loopback, each with one request under way, spoken to without a framework: on two cores the
-database has one, and the load is not to take the other from the daemon. Prints requests per second; ends by itself.
+Sixteen connections on loopback, each with one open request, handled without a framework: on two cores the database
+uses one, and the load must not take the other from the daemon. Prints requests per second, then exits.
 """
 
 import selectors
@@ -13,7 +13,7 @@ CONNECTIONS = 16
 
 
 def main(port: int, path: str, seconds: float) -> float:
-    """Requests per second over all connections; AssertionError for a reply that is not 200."""
+    """Return requests per second over all connections; AssertionError for a reply that is not 200."""
     request = f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
     selector = selectors.EpollSelector()
     for _connection in range(CONNECTIONS):

@@ -1,1 +1,1 @@
-"""The real neighbours the tests talk to: MariaDB, AuthMe's table, a game server's folder, a mail server."""
+"""The real peers that the tests use: MariaDB, AuthMe's table, a game server's folder, a mail server."""

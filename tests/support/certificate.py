@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1, made on the spot and valid for a day."""
+"""A certificate for 127.0.0.1, created on demand and valid for a day."""
 
 import ipaddress
 import ssl
@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True)
 class Certificate:
-    """Two PEM files. A client that should trust the server is given `certificate_file` as its CA."""
+    """Two PEM files. A client that should trust the server gets `certificate_file` as its CA."""
 
     certificate_file: Path
     key_file: Path
@@ -26,7 +26,7 @@ class Certificate:
 
 
 def make_certificate(directory: Path) -> Certificate:
-    """Self-signed, for 127.0.0.1 and localhost; the files are written to `directory`."""
+    """Create a self-signed certificate for 127.0.0.1 and localhost, in files in `directory`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]

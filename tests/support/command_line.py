@@ -1,4 +1,4 @@
-"""The real command line: `companion COMMAND …` as a process of its own, on a daemon's config."""
+"""The real command line: `companion COMMAND …` in its own process, with a daemon's config."""
 
 import io
 import logging
@@ -21,7 +21,7 @@ TIMEOUT = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended."""
+    """Result of a command."""
 
     status: int
     output: str
@@ -35,7 +35,7 @@ def companion(
     directory: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Finished:
-    """Run a command to its end. `typed` comes on standard input; `config` is passed as --config."""
+    """Run a command to its end. `typed` is its standard input; `config` is passed as --config."""
     given = [*arguments, *(("--config", str(config)) if config is not None else ())]
     place = directory or (config.parent if config else Path.cwd())
     with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
@@ -59,7 +59,7 @@ def _read(file: IO[bytes]) -> str:
 
 
 def companion_here(*arguments: str, config: Path, typed: str = "") -> Finished:
-    """The same in our own process, which saves the time it takes to start one. The config's paths are whole."""
+    """Run a command in this process, which saves the start of one. The config's paths must be absolute."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     with (

@@ -1,4 +1,4 @@
-"""Config files as the tests write them, and what is wrong with them."""
+"""Config files as the tests write them, and the errors in them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ Load = Callable[[str], Config]
 
 
 def loader(directory: Path) -> Load:
-    """Loads a config file with this text, mode 0600, without any environment."""
+    """Return a function that loads a config file with the given text, mode 0600, without any environment."""
 
     def load_text(text: str) -> Config:
         return load_config(write(directory / "companion.toml", text), {})

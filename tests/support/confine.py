@@ -1,9 +1,9 @@
-"""Gives up, for itself and what it then becomes, what the unit's filters take away: a program, not a module.
+"""Applies the unit's filters to itself, then executes a command: a program, not a module.
 
     python confine.py SYSCALLS FAMILIES COMMAND…
 
-SYSCALLS is a file with the names of the calls that stay allowed, FAMILIES the numbers of the address families,
-parted by commas. Everything else is answered with EPERM. Memory never becomes executable.
+SYSCALLS is a file with the names of the allowed calls, FAMILIES the numbers of the allowed address families, separated
+by commas. Everything else fails with EPERM. Memory never becomes executable.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ IS_EQUAL = 4
 
 
 class Comparison(ctypes.Structure):
-    """libseccomp's scmp_arg_cmp: the call's argument `number` compared with `value`."""
+    """libseccomp's scmp_arg_cmp: the call's argument `number`, compared with `value`."""
 
     _fields_ = (
         ("number", ctypes.c_uint),
@@ -44,7 +44,7 @@ def allow_only(syscalls: Iterable[str], families: Iterable[int]) -> None:
     rules = ctypes.c_void_p(seccomp.seccomp_init(REFUSE))
     for name in syscalls:
         number = seccomp.seccomp_syscall_resolve_name(name.encode())
-        # Negative: a call this processor does not have.
+        # Negative: a call that this processor does not have.
         if number >= 0 and name != "socket":
             seccomp.seccomp_rule_add(rules, ALLOW, number, 0)
     socket_call = seccomp.seccomp_syscall_resolve_name(b"socket")

@@ -1,4 +1,4 @@
-"""Thousands of AuthMe's players at once, as a server that has been in use for years has them."""
+"""Thousands of AuthMe's players at once, as on a server that has been in use for years."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,10 +14,10 @@ Crowd = Sequence[tuple[object, ...]]
 
 
 def crowd(number: int, clock: Clock, prefix: str = "Player") -> Crowd:
-    """Rows for `insert_crowd`, all registered in the past: `Player0000`, `Player0001`, …
+    """Return rows for `insert_crowd`, all registered in the past: `Player0000`, `Player0001`, …
 
-    Of each ten, one has not joined since its row was made by hand (realname `Player`), one has an e-mail that is none,
-    one says that it has none, one shares its neighbour's; the others have one of their own.
+    Of each ten, one has not joined since its row was created by hand (realname `Player`), one has an invalid e-mail
+    address, one the placeholder, one none, one the address of another row; the others have their own.
     """
     registered = epoch_ms(clock() - timedelta(days=400))
     rows = []
@@ -32,7 +32,7 @@ def crowd(number: int, clock: Clock, prefix: str = "Player") -> Crowd:
 
 
 def insert_crowd(table: AuthMeTable, rows: Crowd) -> None:
-    """All in one transaction."""
+    """Insert all rows in one transaction."""
     columns = ", ".join(table.column(column) for column in COLUMNS)
     statement = f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(COLUMNS))})"
     place = table.database

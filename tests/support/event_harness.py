@@ -1,4 +1,4 @@
-"""Where admins sit and listen to what happens, without HTTP: the streams, the log behind them, and who hears what."""
+"""Event streams without HTTP: the streams, the audit log behind them, and their listeners."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def session_of(name: str = "Olivia", user_id: int = 1) -> VerifiedSession:
 
 @dataclass
 class EventHarness:
-    """`banned` are the names of those whose session has ended."""
+    """The streams and what they depend on; `banned` are the names whose sessions have ended."""
 
     streams: EventStreams
     worker: Worker
@@ -37,14 +37,14 @@ class EventHarness:
     banned: set[str]
 
     async def happens(self, action: str = "user.approved", target: str = "Alice", *, is_told: bool = True) -> None:
-        """Something, committed; `is_told` as handlers do, else as somebody in another process."""
+        """Record a change; `is_told`: wake the streams as handlers do, else act like another process."""
         await self.worker.run(self.audit.record, action, "Olivia", target)
         if is_told:
             self.streams.wake()
 
 
 def open_streams(worker: Worker, audit: Audit, **options: Any) -> EventHarness:
-    """With streams that look often, and neither check nor beat unless `options` say so."""
+    """Open streams that poll often, and neither check sessions nor send heartbeats unless `options` say so."""
     banned: set[str] = set()
     patient = {"heartbeat_interval": NEVER, "poll_interval": SOON, "session_check_interval": NEVER}
     streams = EventStreams(worker, EventLog(), lambda session: session.username not in banned, **{**patient, **options})
@@ -52,13 +52,13 @@ def open_streams(worker: Worker, audit: Audit, **options: Any) -> EventHarness:
 
 
 class Listener:
-    """Somebody with a stream open, who reads it piece by piece."""
+    """A client with an open stream, who reads it chunk by chunk."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
 
     async def hears(self, count: int) -> list[tuple[str, Any]]:
-        """The next events, by name and whom they are about; AssertionError when they do not come."""
+        """Return the next events as pairs of name and username; AssertionError if there are others."""
         heard: list[tuple[str, Any]] = []
         while len(heard) < count:
             heard += events_in(await self.chunk())
@@ -69,13 +69,13 @@ class Listener:
         return await asyncio.wait_for(anext(self._chunks), TIMEOUT)
 
     async def hears_no_more(self) -> None:
-        """The stream ends, and nothing comes before that."""
+        """Expect the end of the stream, with nothing before it."""
         with pytest.raises(StopAsyncIteration):
             await self.chunk()
 
 
 def events_in(chunk: bytes) -> list[tuple[str, Any]]:
-    """Names, and whom they are about."""
+    """Return pairs of event name and username."""
     parts = [dict(line.split(": ", 1) for line in part.split("\n")) for part in chunk.decode().split("\n\n") if part]
     return [(part["event"], json.loads(part["data"]).get("username")) for part in parts if "event" in part]
 
@@ -87,7 +87,7 @@ async def start_listening(event_harness: EventHarness, stream: EventStream) -> L
 
 
 def play(story: Callable[[], Awaitable[None]]) -> None:
-    """Run a story to its end; TimeoutError when it has none."""
+    """Run a story to its end; TimeoutError if it has none."""
 
     async def told() -> None:
         await asyncio.wait_for(story(), 30)
@@ -96,7 +96,7 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
 
 
 def add_many(count: int, clock: ManualClock) -> None:
-    """So many approvals at once."""
+    """Insert so many approvals at once."""
     entry = {"action": "user.approved", "operator": "Olivia", "target": "Alice", "created_at": clock()}
     for start in range(0, count, 100):
         AuditEntry.insert_many([entry] * min(100, count - start)).execute()

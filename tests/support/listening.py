@@ -1,4 +1,4 @@
-"""Somebody who listens to a daemon's events, over real HTTP."""
+"""A client of a daemon's event stream, over real HTTP."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ PATIENCE = 15.0  # seconds
 
 @dataclass(frozen=True)
 class Heard:
-    """One event. `id` None: it came without one."""
+    """One event. `id` is None if it came without one."""
 
     name: str
     data: dict[str, Any]
@@ -23,12 +23,12 @@ class Heard:
 
 
 class Listening:
-    """A context manager: a stream that is open, and read on a thread as it comes."""
+    """A context manager: an open event stream, read on a thread as it arrives."""
 
     def __init__(
         self, daemon: Daemon, token: str, headers: Mapping[str, str] | None = None, method: str = "GET"
     ) -> None:
-        """AssertionError unless it is answered with 200."""
+        """Open the stream; AssertionError unless the status is 200."""
         self._connection = http.client.HTTPConnection(HOST, daemon.port, timeout=60)
         self._connection.request(method, "/events", headers={"Authorization": f"Bearer {token}", **(headers or {})})
         self._socket = self._connection.sock
@@ -47,12 +47,12 @@ class Listening:
 
     def __exit__(self, *exc_info: object) -> None:
         if not self.is_over:
-            self._socket.shutdown(socket.SHUT_RDWR)  # the thread wakes, and lets go of what is closed next
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread before the connection is closed
         self._thread.join(PATIENCE)
         self._connection.close()
 
     def hears(self, *names: str) -> list[Heard]:
-        """These events came, in this order and nothing else; comes back with them. AssertionError after a while."""
+        """Wait for exactly these events, in this order, and return them. AssertionError after a while."""
         with self._news:
             self._news.wait_for(lambda: len(self.heard) >= len(names) or self.is_over, PATIENCE)
             assert [event.name for event in self.heard] == list(names), self.heard
@@ -60,12 +60,12 @@ class Listening:
             return heard
 
     def wait_for_end(self) -> None:
-        """The stream ended by itself, properly; AssertionError when it does not."""
+        """Wait until the server ends the stream properly; AssertionError if it does not."""
         with self._news:
             assert self._news.wait_for(lambda: self.is_over, PATIENCE), f"it goes on: {self.heard}"
 
     def wait_for_comment(self) -> str:
-        """What is said when nothing happens."""
+        """Wait for a comment, which is sent when nothing happens, and return it."""
         with self._news:
             assert self._news.wait_for(lambda: bool(self.comments), PATIENCE)
             return self.comments.pop()
@@ -82,7 +82,7 @@ class Listening:
                     self._take(fields)
                     fields = {}
         except (OSError, http.client.HTTPException):
-            """The listener has left, or the daemon has."""
+            """The client or the daemon has closed the connection."""
         with self._news:
             self.is_over = True
             self._news.notify_all()

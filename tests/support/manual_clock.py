@@ -1,10 +1,10 @@
-"""A clock that moves when a test says so."""
+"""A clock that advances only when a test says so."""
 
 from datetime import UTC, datetime, timedelta
 
 
 class ManualClock:
-    """Called, it tells the time: an aware UTC moment in whole milliseconds."""
+    """Returns the time when called: an aware UTC datetime in whole milliseconds."""
 
     def __init__(self) -> None:
         self._moment = datetime(2031, 5, 4, 12, 0, 0, 123000, tzinfo=UTC)
@@ -13,5 +13,5 @@ class ManualClock:
         return self._moment
 
     def advance(self, **amount: float) -> None:
-        """By `seconds=`, `minutes=`, `hours=` or `days=`; negative amounts set it back."""
+        """Move the clock by `seconds=`, `minutes=`, `hours=` or `days=`; negative amounts move it back."""
         self._moment += timedelta(**amount)

@@ -1,4 +1,4 @@
-"""A daemon whose state directory is a disk of its own: a small one, or one that cannot be written."""
+"""A daemon whose state directory is on its own file system: a small one, or a read-only one."""
 
 import os
 import shlex
@@ -9,7 +9,7 @@ from tests.support.quick_start import REPOSITORY
 
 
 def serve_with_state_on(state_dir: Path, options: str) -> list[str]:
-    """For `Daemon(command=…)`: a tmpfs with these mount options stands at `state_dir`, for this process alone."""
+    """Return a `Daemon(command=…)` that mounts a tmpfs with these options at `state_dir`, for its process alone."""
     directory = shlex.quote(str(state_dir))
     serve = shlex.join([sys.executable, str(REPOSITORY / "companion.py"), "serve", "--config"])
     script = f'mkdir -p {directory}; mount -t tmpfs -o mode=700,{options} tmpfs {directory}; exec {serve} "$0"'
@@ -18,5 +18,5 @@ def serve_with_state_on(state_dir: Path, options: str) -> list[str]:
 
 
 def seen_by(process_id: int, path: Path) -> Path:
-    """A path as a process sees it that has mounts of its own."""
+    """Return the path of a file as seen by a process with its own mounts."""
     return Path(f"/proc/{process_id}/root{path}")

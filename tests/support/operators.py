@@ -1,28 +1,28 @@
-"""Who is in a stack's ops.json beside Olivia, and who gets in and out of it."""
+"""The operators in a stack's ops.json beside Olivia, and how they are added and removed."""
 
 from tests.support.command_line import companion
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
 
 
 class Operators:
-    """The list of one stack. Every change replaces the file, as the game does."""
+    """The operators of one stack. Every change replaces ops.json, as the game does."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self._levels = {OPERATOR: 4}
 
     def appoint(self, person: Person, level: int = 4) -> None:
-        """From now on in the list, at this level."""
+        """Add the person at this level."""
         self._levels[person.name] = level
         self._write()
 
     def dismiss(self, person: Person) -> None:
-        """Not in the list any more."""
+        """Remove the person."""
         del self._levels[person.name]
         self._write()
 
     def new(self, name: str = "oscar", level: int = 4) -> Person:
-        """A newcomer who registered, was approved and then appointed."""
+        """Return a new person who registered, was approved and then appointed."""
         person = self._stack.approved(name)
         self.appoint(person, level)
         return person
@@ -32,7 +32,7 @@ class Operators:
 
 
 def create_olivia(stack: Stack) -> None:
-    """An operator where there is no AuthMe to have her from: by the command line, as a host does it."""
+    """Create the operator where there is no AuthMe to adopt her from: on the command line, as a host does."""
     given = ("users", "create", OPERATOR, "--password-stdin")
     created = companion(*given, config=stack.daemon.config_file, typed=f"{OPERATORS_PASSWORD}\n")
     assert created.status == 0, created

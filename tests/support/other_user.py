@@ -1,9 +1,9 @@
-"""Another program on AuthMe's SQLite file, under a user of its own: what a game server is to the daemon.
+"""Another program on AuthMe's SQLite file, under its own user, like a game server beside the daemon.
 
-`other_user.py play FILE NAME` moves a player about until its input is closed, and prints how often; it fails where
-AuthMe's driver would have given up. `other_user.py check FILE STATE_DIR` prints what `integrity_check` says to
-somebody who cannot look into the state directory. It changes its user itself: where the interpreter lies, the other
-one may have no right to be.
+`other_user.py play FILE NAME` updates a player's row until its input is closed, and prints how often; it fails where
+AuthMe's driver would have given up. `other_user.py check FILE STATE_DIR` prints the result of `integrity_check` for a
+user who cannot read the state directory. The program changes its user itself, because the other user may have no
+access to the interpreter's folder.
 """
 
 import os
@@ -15,32 +15,32 @@ from contextlib import closing
 from pathlib import Path
 
 USER_ID = 61234
-"""A number nobody has."""
-_BUSY_TIMEOUT = 3.0  # seconds, the SQLite driver's that AuthMe ships
+"""A user id that does not exist."""
+_BUSY_TIMEOUT = 3.0  # seconds, as in the SQLite driver that AuthMe ships
 _PAUSE = 0.02  # seconds between two of the player's moves
 
 
 def can_be_another() -> bool:
-    """Whether we may change the user. If not, everything here is done under our own."""
+    """Return whether we may change the user. If not, everything here runs under our own."""
     return os.geteuid() == 0
 
 
 def give_away(folder: Path) -> None:
-    """The folder and what is in it belong to the other user."""
+    """Make the other user the owner of the folder and everything in it."""
     if can_be_another():
         for path in (folder, *folder.rglob("*")):
             os.chown(path, USER_ID, USER_ID)
 
 
 def check(file: Path, state_dir: Path) -> str:
-    """What the other user's `integrity_check` says; "ok" where all is well."""
+    """Return the result of the other user's `integrity_check`, "ok" if all is well."""
     command = [sys.executable, __file__, "check", str(file), str(state_dir)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).strip()
 
 
 class Walker:
-    """A context manager: meanwhile somebody plays, and every move is written into AuthMe's table."""
+    """A context manager: meanwhile a player is online, and every move is written to AuthMe's table."""
 
     def __init__(self, file: Path, name: str) -> None:
         self._command = [sys.executable, __file__, "play", str(file), name.lower()]
@@ -56,7 +56,7 @@ class Walker:
         assert int(moves) > 0
 
     def is_walking(self) -> bool:
-        """False: the file was locked for too long."""
+        """Return False once the file was locked for too long."""
         return self._process.poll() is None
 
 

@@ -1,14 +1,14 @@
-"""A free TCP port for a server of our own."""
+"""A free TCP port for a server of the tests."""
 
 import random
 import socket
 
-# Below those that the kernel gives to outgoing connections: one of these is not taken between looking and listening.
+# Below the range the kernel uses for outgoing connections, so that none of those takes the port before we listen.
 _PORTS = range(15_000, 32_000)
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port nobody listens on now, drawn at random so that two callers rarely meet. RuntimeError if there is none."""
+    """Return an unused port, chosen at random so that two callers rarely collide. RuntimeError if there is none."""
     for port in random.SystemRandom().sample(_PORTS, 500):
         with socket.socket() as probe:
             try:

@@ -1,4 +1,4 @@
-"""A feed of releases on loopback, over real HTTP, that answers what a test wants it to."""
+"""A feed of releases on loopback, over real HTTP, with replies that the test chooses."""
 
 import json
 import threading
@@ -12,24 +12,24 @@ PATIENCE = 10.0  # seconds
 
 @dataclass(frozen=True)
 class Answer:
-    """What the feed says. `length` is announced instead of the true one; a `pause` comes before the body."""
+    """A reply of the feed. `length` is announced instead of the true one."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     length: int | None = None
     is_silent: bool = False
-    """Never answer, but keep the connection until the feed is closed."""
+    """Send no reply, but keep the connection open until the feed is closed."""
 
 
 def release(version: str, page: str | None = None, **more: object) -> Answer:
-    """As GitHub tells of the latest release."""
+    """Return a reply like GitHub's about the latest release."""
     told = {"tag_name": version, "html_url": page, "name": f"Release {version}", "draft": False, **more}
     return Answer(body=json.dumps(told).encode(), headers={"Etag": f'"{version}"'})
 
 
 class ReleaseFeed:
-    """A context manager: it answers while it is open. `asked` are the headers of each request, oldest first."""
+    """A context manager: it replies while it is open. `asked` are the headers of each request, oldest first."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -55,12 +55,12 @@ class ReleaseFeed:
         self._server.server_close()
 
     def wait_for_requests(self, count: int) -> None:
-        """Come back when it was asked so often; AssertionError after some seconds."""
+        """Wait until there were so many requests; AssertionError after some seconds."""
         with self._news:
             assert self._news.wait_for(lambda: len(self.asked) >= count, PATIENCE), f"asked {len(self.asked)} times"
 
     def note(self, handler: BaseHTTPRequestHandler) -> None:
-        """Remember a request."""
+        """Record a request."""
         with self._news:
             self.asked.append({name.lower(): value for name, value in handler.headers.items()})
             self._news.notify_all()
@@ -81,7 +81,7 @@ class ReleaseFeed:
         return Handler
 
     def reply(self, handler: BaseHTTPRequestHandler) -> None:
-        """Say what `answer` says."""
+        """Send `answer`."""
         answer = self.answer
         if answer.is_silent:
             self._is_over.wait(30)
@@ -97,5 +97,5 @@ class ReleaseFeed:
         handler.end_headers()
         try:
             handler.wfile.write(body)
-        except OSError:  # whoever asked has had enough
+        except OSError:  # the client has closed the connection
             handler.close_connection = True

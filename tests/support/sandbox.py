@@ -1,8 +1,8 @@
 """Runs a program as `companion.service` would: its user, files, rights, filters and limits, without systemd.
 
-Everything is taken from the unit file and done with the kernel's own means, in a mount namespace of its own
-that leaves no trace on the machine: an overlay of the root in which the folders of a real host are made. It
-needs root. Not done: CPUWeight, IOWeight, TasksMax, and the filters on clone, personality and setuid bits.
+Everything is taken from the unit file and done with kernel features, in its own mount namespace that leaves no trace
+on the machine: an overlay of the root directory with the folders of a real host. It needs root. Not applied: CPUWeight,
+IOWeight, TasksMax, and the filters on clone, personality and setuid bits.
 """
 
 import os
@@ -28,25 +28,25 @@ STATE = "/var/lib/companion"
 CREDENTIALS = "/run/credentials/companion.service"
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 
-# A number nobody has; in the sandbox it belongs to the user that the unit names.
+# A user id that does not exist; in the sandbox it belongs to the user that the unit names.
 USER_ID = 61234
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 @dataclass(frozen=True)
 class Host:
-    """Folders of the test that the program sees where the unit has them. All are made over to its user."""
+    """Folders of the test, which the program sees at the unit's paths. The unit's user becomes their owner."""
 
     game: Path  # → the folder after --game-dir
     config: Path  # → the folder of the file after --config
     state: Path  # → /var/lib/companion
     secrets: Path  # → the folder of LoadCredential=, copied as systemd does
     scratch: Path  # empty; holds the overlay while it runs
-    notify_address: str = ""  # NOTIFY_SOCKET; an abstract one, for the file system is another
+    notify_address: str = ""  # NOTIFY_SOCKET; an abstract one, since the file system is another
 
 
 def missing_means() -> str | None:
-    """Why no sandbox can be made here, or None."""
+    """Return why no sandbox can be created here, or None."""
     if os.geteuid() != 0:
         return "root is needed"
     for tool in ("unshare", "setpriv", "choom", "prlimit", "chroot", "systemd-analyze"):
@@ -57,9 +57,9 @@ def missing_means() -> str | None:
 
 
 def as_the_unit(unit: UnitFile, host: Host, program: Sequence[str] | None = None) -> list[str]:
-    """The command that runs `program` (absolute; None: the unit's own ExecStart from this checkout).
+    """Return the command that runs `program` (absolute; None: the unit's own ExecStart from this checkout).
 
-    It ignores one argument, the config file that `Daemon` appends: in the sandbox that stands in ExecStart.
+    It ignores one argument, the config file that `Daemon` appends, because ExecStart already names it.
     """
     for folder in (host.game, host.config, host.state, host.secrets, host.scratch):
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,12 +71,12 @@ def as_the_unit(unit: UnitFile, host: Host, program: Sequence[str] | None = None
 
 
 def start_command(unit: UnitFile) -> list[str]:
-    """ExecStart, run from this checkout instead of from where a host has installed it."""
+    """Return ExecStart, run from this checkout instead of the installation."""
     return [sys.executable, str(REPOSITORY / "companion.py"), *unit.words("ExecStart")[1:]]
 
 
 def program_folders() -> list[Path]:
-    """The interpreter, wherever it is installed, and what it runs; none lies within another."""
+    """Return the folders of the interpreter and of what it runs; none is inside another."""
     folders = (REPOSITORY, Path(sys.prefix), Path(sys.base_prefix))
     return [
         folder for folder in folders if not any(folder != other and folder.is_relative_to(other) for other in folders)
@@ -84,7 +84,7 @@ def program_folders() -> list[Path]:
 
 
 def allowed_syscalls(unit: UnitFile) -> set[str]:
-    """What SystemCallFilter= leaves, by systemd's own groups."""
+    """Return the calls that SystemCallFilter= allows, expanded with systemd's own groups."""
     listing = subprocess.run(["systemd-analyze", "syscall-filter"], capture_output=True, text=True, check=True)
     groups: dict[str, list[str]] = {}
     for line in listing.stdout.splitlines():
@@ -104,9 +104,9 @@ def allowed_syscalls(unit: UnitFile) -> set[str]:
 
 @contextmanager
 def memory_group(unit: UnitFile, pid: int) -> Iterator[bool]:
-    """Puts a running process, which ends before the block does, under MemoryMax=.
+    """Put a running process, which must end before the block does, under MemoryMax=.
 
-    False where the kernel offers no such group to us. What it has so far is not counted, so call it early.
+    Yields False where we cannot create such a group. Memory used so far is not counted, so call it early.
     """
     group = MEMORY_GROUPS / f"companion-test-{pid}"
     try:
@@ -125,14 +125,14 @@ def memory_group(unit: UnitFile, pid: int) -> Iterator[bool]:
 
 
 def _is_removed(group: Path) -> bool:
-    """The kernel holds on to a group for a moment after the last process in it has ended."""
+    """Remove the group; the kernel keeps it for a moment after the last process in it has ended."""
     with suppress(OSError):
         group.rmdir()
     return not group.exists()
 
 
 def _give_away(host: Host) -> None:
-    """The game's folder and our state belong to the unit's user, as on a real host."""
+    """Make the unit's user the owner of the game's folder and our state, as on a real host."""
     for folder in (host.game, host.state):
         for path in (folder, *folder.rglob("*")):
             os.chown(path, USER_ID, USER_ID)
@@ -140,7 +140,7 @@ def _give_away(host: Host) -> None:
 
 
 def _build_root(unit: UnitFile, host: Host, allowed: Path) -> list[str]:
-    """Shell lines that make the host's root under `$root`; nothing is protected yet."""
+    """Return shell lines that build the host's root under `$root`; nothing is protected yet."""
     root = shlex.quote(f"{host.scratch}/root")
     scratch = shlex.quote(str(host.scratch))
     user = unit.value("User")
@@ -165,19 +165,19 @@ def _build_root(unit: UnitFile, host: Host, allowed: Path) -> list[str]:
 
 
 def _show_program(scratch: str) -> Iterator[str]:
-    """Overlays, not binds: what is changed below is changed for the sandbox alone."""
+    """Mount overlays, not binds, so that changes below affect the sandbox alone."""
     for number, folder in enumerate(program_folders()):
         place = shlex.quote(str(folder))
         upper, work = f"{scratch}/upper{number}", f"{scratch}/work{number}"
         yield f"mkdir -p $root{place} {upper} {work}"
         yield f"mount -t overlay -o lowerdir={place},upperdir={upper},workdir={work} overlay $root{place}"
-        # A developer's checkout may lie where others cannot enter; an installation does not.
+        # A developer's checkout may be in a folder that others cannot enter; an installation is not.
         for entered in (folder, *list(folder.parents)[:-1]):
             yield f"chmod a+rx $root{shlex.quote(str(entered))}"
 
 
 def _close_root(unit: UnitFile, host: Host) -> Iterator[str]:
-    """Shell lines that make everything read-only but what the unit opens, and take the devices away."""
+    """Return shell lines that make everything read-only except what the unit opens, and remove the devices."""
     for path in unit.words("ReadWritePaths"):
         target = path.lstrip("-")
         yield f"if [ -e $root{target} ]; then mount --bind $root{target} $root{target}; fi"
@@ -191,7 +191,7 @@ def _close_root(unit: UnitFile, host: Host) -> Iterator[str]:
 
 
 def _become(unit: UnitFile, host: Host, program: Sequence[str] | None) -> str:
-    """The last shell line: one process all the way, so that its id stays the one that was started."""
+    """Return the last shell line: one process throughout, so that the id of the started process stays valid."""
     environment = {
         "PATH": SEARCH_PATH,
         "LANG": "C.UTF-8",
@@ -224,7 +224,7 @@ def _folders(unit: UnitFile, host: Host) -> list[tuple[Path, str]]:
 
 
 def _credentials(unit: UnitFile, host: Host) -> Iterator[tuple[str, Path]]:
-    """A folder named in LoadCredential= gives each of its files, called `<id>_<file>`."""
+    """Yield names and files: a folder in LoadCredential= provides each of its files, as `<id>_<file>`."""
     for word in unit.words("LoadCredential"):
         identifier = word.split(":", 1)[0]
         yield from ((f"{identifier}_{file.name}", file) for file in sorted(host.secrets.iterdir()))

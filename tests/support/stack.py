@@ -1,7 +1,7 @@
-"""A stack to tell stories in: a game server with AuthMe, a mail server, and the daemon beside them, all real.
+"""A stack for the tests: a game server with AuthMe, a mail server, and the daemon beside them, all real.
 
-One serves a whole test file, so every story has people of its own: `stack.newcomer("alice")` is a person whose name
-nobody else has. Olivia is the operator; `stack.olivia()` is her admin token.
+One stack serves a whole test file, so every test has its own people: `stack.newcomer("alice")` returns a person whose
+name no other test uses. Olivia is the operator; `stack.olivia()` returns her admin token.
 """
 
 import itertools
@@ -25,7 +25,7 @@ OPERATOR = "Olivia"
 OPERATORS_PASSWORD = "olivias-secret"
 NO_LIMIT = ["100000 per minute"]
 GENEROUS: dict[str, dict[str, Any]] = {
-    "sync": {"every": "1 hour"},  # stories ask for it
+    "sync": {"every": "1 hour"},  # tests run it themselves
     "verification": {
         "limits_per_address": NO_LIMIT,
         "limits_per_client": NO_LIMIT,
@@ -36,14 +36,14 @@ GENEROUS: dict[str, dict[str, Any]] = {
     "updates": {"enabled": False},
     "log": {"level": "debug"},
 }
-"""A config whose limits no story meets by accident."""
+"""A config whose limits no test reaches by accident."""
 
 _CODE = re.compile(r"^\s+(\d{6,10})\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a name, an address and a password."""
+    """A person with a name, an e-mail address and a password."""
 
     name: str
     email: str
@@ -51,12 +51,12 @@ class Person:
 
     @property
     def key(self) -> str:
-        """The name as AuthMe looks it up."""
+        """The name as AuthMe stores it."""
         return self.name.lower()
 
 
 class Stack:
-    """Use it as a context manager; `config` replaces `GENEROUS` section by section, key by key."""
+    """A context manager; `config` replaces `GENEROUS` section by section, key by key."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Stack:
         environment: Mapping[str, str] | None = None,
         is_quick: bool = True,
     ) -> None:
-        """`authme` changes keys of AuthMe's config.yml, by their paths; `properties` are for server.properties."""
+        """Take `authme` as changes of AuthMe's config.yml, by path, and `properties` for server.properties."""
         self.kind = kind
         self._directory = directory
         self._mariadb = mariadb
@@ -83,7 +83,7 @@ class Stack:
         self._is_quick = is_quick
         self._numbers = itertools.count(1)
         self._olivias_token: str | None = None
-        self._olivias_test: str | None = None  # in which the token was last seen to hold
+        self._olivias_test: str | None = None  # in which the token was last known to be valid
         self.game: GameServer
         self.table: AuthMeTable
         self.authme: AuthMeLike
@@ -115,7 +115,7 @@ class Stack:
         self._open.close()
 
     def restart_with(self, config: Mapping[str, Mapping[str, Any]]) -> None:
-        """The daemon stops and starts again on the same data, its config changed key by key."""
+        """Restart the daemon on the same data, with its config changed key by key."""
         sections = {*self._config, *config}
         self._config = {name: {**self._config.get(name, {}), **config.get(name, {})} for name in sections}
         self.daemon.stop()
@@ -125,12 +125,12 @@ class Stack:
     # --- people ---
 
     def newcomer(self, name: str = "alice") -> Person:
-        """A person nobody has met yet."""
+        """Return a person with an unused name."""
         number = next(self._numbers)
         return Person(f"{name.capitalize()}_{number}", f"{name}.{number}@example.org", f"{name}-secret-{number}")
 
     def olivia(self) -> str:
-        """The operator's admin token, which held at the beginning of the test; a new one after a 401."""
+        """Return the operator's admin token, checked once per test; a new one after a 401."""
         test = os.environ.get("PYTEST_CURRENT_TEST")
         if self._olivias_token is not None and (test is None or test != self._olivias_test):
             self.get("/api/admin/verify", token=self._olivias_token)
@@ -154,14 +154,14 @@ class Stack:
     # --- what people do ---
 
     def code_for(self, email: str) -> str:
-        """Ask for a code and read it in the mail."""
+        """Request a code and read it from the mail."""
         letters = sum(map(has_code, self.smtp.letters_to(email)))
         reply = self.post("/api/verify/send", {"email": email})
         assert reply.status == 200, reply.text
         return find_code(self.smtp.wait_for(email, letters + 1, counts=has_code).text)
 
     def register(self, person: Person, **fields: object) -> Reply:
-        """The whole registration, with a fresh code. A field that is None is left out."""
+        """Register with a new code. A field that is None is left out."""
         body = {
             "username": person.name,
             "email": person.email,
@@ -172,26 +172,26 @@ class Stack:
         return self.post("/api/register", {name: value for name, value in body.items() if value is not None})
 
     def pending(self, name: str = "alice", **fields: object) -> Person:
-        """A newcomer who has registered and waits."""
+        """Return a new person who has registered and is pending."""
         person = self.newcomer(name)
         reply = self.register(person, **fields)
         assert reply.status == 201, reply.text
         return person
 
     def approved(self, name: str = "bob", **fields: object) -> Person:
-        """A newcomer who has registered and was approved."""
+        """Return a new person who has registered and was approved."""
         person = self.pending(name, **fields)
         self.decides("approve", person)
         return person
 
     def decides(self, transition: str, person: Person, **fields: object) -> Reply:
-        """Olivia's decision, which succeeds."""
+        """Make a decision as Olivia; it must succeed."""
         reply = self.decide(transition, person, **fields)
         assert reply.status == 200, reply.text
         return reply
 
     def decide(self, transition: str, person: Person, **fields: object) -> Reply:
-        """Olivia's decision, whatever comes of it."""
+        """Make a decision as Olivia, whatever the reply."""
         body = {"username": person.name, **fields}
         return self.post(f"/api/admin/user/{transition}", body, token=self.olivia())
 
@@ -199,27 +199,27 @@ class Stack:
         return self.post("/api/login", {"username": person.name, "password": password or person.password})
 
     def sync(self, **fields: object) -> dict[str, Any]:
-        """A run of the sync, and its report."""
+        """Run the sync and return its report."""
         reply = self.post("/api/admin/sync", fields, token=self.olivia())
         assert reply.status == 200, reply.text
         report: dict[str, Any] = reply.json["report"]
         return report
 
     def status(self, person: Person) -> str | None:
-        """What the status route says; None: nobody has this name."""
+        """Return the status that the status route reports, or None if the name is unknown."""
         reply = self.get("/api/user/status", {"username": person.name})
         status: str | None = reply.json["data"].get("status")
         return status
 
     def user(self, person: Person) -> dict[str, Any]:
-        """The user as the admin's list shows it."""
+        """Return the user as the admin's list shows it."""
         reply = self.get("/api/admin/users", {"search": person.name}, token=self.olivia())
         [user] = [user for user in reply.json["users"] if user["username"].lower() == person.key]
         assert isinstance(user, dict)
         return user
 
     def audits(self, person: Person, action: str | None = None) -> list[dict[str, Any]]:
-        """The audit entries about a person, newest first."""
+        """Return the audit entries about a person, newest first."""
         query = {"target": person.name, "size": "100"} | ({"action": action} if action else {})
         reply = self.get("/api/admin/audits", query, token=self.olivia())
         audits: list[dict[str, Any]] = reply.json["audits"]
@@ -234,7 +234,7 @@ class Stack:
         return self._met(self.daemon.post(path, body, **options), options)
 
     def _met(self, reply: Reply, options: Mapping[str, Any]) -> Reply:
-        """A token of Olivia's that is refused is forgotten."""
+        """Forget Olivia's token if it was refused."""
         if reply.status == 401 and options.get("token") == self._olivias_token:
             self._olivias_token = None
         return reply
@@ -246,7 +246,7 @@ class Stack:
         return MariaDBSchema(stack.enter_context(self._mariadb.fresh_database()))
 
     def _algorithm(self) -> Algorithm:
-        """What AuthMe's config says, as far as the stand-in knows it."""
+        """Return the algorithm of AuthMe's config, as far as the stand-in knows it."""
         algorithm: Algorithm = (self._authme_changes or {}).get("settings.security.passwordHash", "SHA256")  # type: ignore[assignment]
         return algorithm
 
@@ -266,23 +266,23 @@ class Stack:
 
 
 MakeStack = Callable[..., Stack]
-"""Kind of database and the options of `Stack`, to one that stands until the end of the test file."""
+"""Creates a stack, from a kind of database and the options of `Stack`, that is kept until the end of the test file."""
 
 
 def has_code(letter: Letter) -> bool:
-    """Whether this mail brings a verification code."""
+    """Return whether this mail contains a verification code."""
     return _CODE.search(letter.text) is not None
 
 
 def find_code(text: str) -> str:
-    """The digits in such a mail."""
+    """Return the code in such a mail."""
     match = _CODE.search(text)
     assert match is not None, text
     return match[1]
 
 
 def find_link_token(text: str) -> str:
-    """The token in a mailed link."""
+    """Return the token in a mailed link."""
     match = re.search(r"/set-password#token=(\S+)", text)
     assert match is not None, text
     return match[1]

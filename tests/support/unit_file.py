@@ -1,4 +1,4 @@
-"""A systemd unit file as far as our sandbox acts on it."""
+"""A systemd unit file, as far as the tests' sandbox applies it."""
 
 import re
 import shlex
@@ -11,13 +11,13 @@ SECONDS = {"": 1, "s": 1, "min": 60, "h": 3600}
 
 @dataclass(frozen=True)
 class UnitFile:
-    """Key → its values, in order, over all sections (no key of ours stands in two)."""
+    """Values by key, in order, over all sections (no key of ours occurs in two)."""
 
     keys: dict[str, list[str]]
 
     @classmethod
     def read(cls, file: Path) -> "UnitFile":
-        """An assignment of nothing forgets the values before it, as systemd does."""
+        """Read a unit; an empty assignment discards the values before it, as systemd does."""
         keys: dict[str, list[str]] = {}
         for line in file.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
             if "=" not in line or line.startswith(("#", ";", "[")):
@@ -27,23 +27,23 @@ class UnitFile:
         return cls(keys)
 
     def value(self, key: str) -> str:
-        """The last value; KeyError when the unit does not set it."""
+        """Return the last value; raises KeyError if the unit does not set the key."""
         return self.keys[key][-1]
 
     def is_on(self, key: str) -> bool:
         return self.keys.get(key, ["no"])[-1] in ("yes", "true", "on", "1")
 
     def words(self, key: str) -> list[str]:
-        """All values, split as a command line; empty when there are none."""
+        """Return all values, split like a command line; empty if there are none."""
         return [word for value in self.keys.get(key, []) for word in shlex.split(value)]
 
     def size(self, key: str) -> int:
-        """Bytes, from `256M`."""
+        """Return bytes, from `256M`."""
         number, unit = _number_and_unit(self.value(key))
         return number * SIZES[unit]
 
     def seconds(self, key: str) -> int:
-        """From `30` or `5min`."""
+        """Return seconds, from `30` or `5min`."""
         number, unit = _number_and_unit(self.value(key))
         return number * SECONDS[unit]
 
