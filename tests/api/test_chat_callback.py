@@ -23,7 +23,7 @@ def is_linked(chat_stack: ChatStack, browser: Browser) -> bool:
 def assert_no_half_link(chat_stack: ChatStack, browser: Browser, callback: str) -> None:
     """Nothing is linked, and the state is used up."""
     assert not is_linked(chat_stack, browser)
-    assert_refused(browser.come_back(callback), 422, "invalid_state", field="state")
+    assert_refused(browser.open_callback(callback), 422, "invalid_state", field="state")
 
 
 # --- What comes of it ---
@@ -31,7 +31,7 @@ def assert_no_half_link(chat_stack: ChatStack, browser: Browser, callback: str) 
 
 def test_the_account_waits_to_be_claimed(chat_stack: ChatStack) -> None:
     alice = chat_stack.browser(chat_stack.person("alice.chat", global_name="Alice ✿", avatar="8342729096ea"))
-    reply = alice.come_back(alice.consent(alice.begin("Alice").auth_url))
+    reply = alice.open_callback(alice.consent(alice.begin("Alice").auth_url))
     assert reply.status == 200
     assert reply.json == {
         "success": True,
@@ -54,7 +54,7 @@ def test_begun_by_the_owner_it_is_hers_at_once(chat_stack: ChatStack) -> None:
     stack, alice = chat_stack.stack, chat_stack.browser()
     person = stack.pending("alice")
     token = stack.user_token(person)
-    reply = alice.come_back(alice.consent(alice.begin(person.name.upper(), token).auth_url))
+    reply = alice.open_callback(alice.consent(alice.begin(person.name.upper(), token).auth_url))
     assert (reply.status, reply.json["claimed"]) == (200, True)
     assert reply.json["message"] == "Your chat account alice is linked."
     assert alice.person is not None
@@ -95,7 +95,7 @@ def test_nothing_that_the_platform_gave_is_kept(chat_stack: ChatStack) -> None:
     alice = chat_stack.browser()
     begun = alice.begin()
     callback = alice.consent(begun.auth_url)
-    assert alice.come_back(callback).status == 200
+    assert alice.open_callback(callback).status == 200
     platform = chat_stack.provider.platform
     payload = "\n".join(chat_stack.stack.daemon.log) + everything_stored(chat_stack.stack)
     given = [*platform.tokens, query_of(callback)["code"], begun.query["state"], begun.link_token]
@@ -106,8 +106,8 @@ def test_nothing_that_the_platform_gave_is_kept(chat_stack: ChatStack) -> None:
 def test_two_tabs_of_one_browser_may_finish_in_any_order(chat_stack: ChatStack) -> None:
     alice = chat_stack.browser()
     first, second = alice.begin(), alice.begin()
-    assert alice.come_back(alice.consent(first.auth_url)).status == 200
-    assert alice.come_back(alice.consent(second.auth_url)).status == 200
+    assert alice.open_callback(alice.consent(first.auth_url)).status == 200
+    assert alice.open_callback(alice.consent(second.auth_url)).status == 200
 
 
 def test_a_front_end_elsewhere_finishes_with_what_it_was_given(chat_stack: ChatStack) -> None:
@@ -115,11 +115,11 @@ def test_a_front_end_elsewhere_finishes_with_what_it_was_given(chat_stack: ChatS
     stack, alice = chat_stack.stack, chat_stack.browser()
     begun = alice.begin()
     alice.cookies.clear()
-    assert alice.come_back(alice.consent(begun.auth_url), link_token=begun.link_token).status == 200
+    assert alice.open_callback(alice.consent(begun.auth_url), link_token=begun.link_token).status == 200
     token = stack.user_token(stack.pending("alice"))
     begun = alice.begin(token=token)
     alice.cookies.clear()
-    assert alice.come_back(alice.consent(begun.auth_url), token=token).json["claimed"] is True
+    assert alice.open_callback(alice.consent(begun.auth_url), token=token).json["claimed"] is True
 
 
 @pytest.mark.parametrize("auth_method", ["client_secret_basic", "client_secret_post"])
@@ -133,7 +133,7 @@ def test_a_custom_platform(make_stack: MakeStack, auth_method: str) -> None:
         }
         custom = make_chat_stack(make_stack, provider, platform="custom", chat=keys)
         alice = custom.browser(custom.person("alice", global_name="Alice \u202e\r\n the  Great" + "!" * 300))
-        reply = alice.come_back(alice.consent(alice.begin().auth_url))
+        reply = alice.open_callback(alice.consent(alice.begin().auth_url))
         assert reply.status == 200, reply.text
         assert reply.json["user"]["username"].startswith("Alice the Great!!!")
         assert len(reply.json["user"]["username"]) == 255
@@ -160,15 +160,15 @@ def test_no_state(chat_stack: ChatStack) -> None:
 def test_a_state_is_good_once(chat_stack: ChatStack) -> None:
     alice = chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
-    assert alice.come_back(callback).status == 200
-    assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
+    assert alice.open_callback(callback).status == 200
+    assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")
     assert len(chat_stack.links(alice)) == 1
 
 
 def test_a_state_is_good_once_when_it_comes_many_times_at_once(chat_stack: ChatStack) -> None:
     alice = chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
-    replies = at_once([partial(alice.come_back, callback)] * 8)
+    replies = at_once([partial(alice.open_callback, callback)] * 8)
     assert sorted(reply.status for reply in replies) == [200] + [422] * 7
     assert len(chat_stack.links(alice)) == 1
 
@@ -178,7 +178,7 @@ def test_a_state_lives_ten_minutes(chat_stack: ChatStack, minutes: float, status
     alice = chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
     chat_stack.age_requests(minutes=minutes)
-    assert alice.come_back(callback).status == status
+    assert alice.open_callback(callback).status == status
     assert is_linked(chat_stack, alice) is (status == 200)
 
 
@@ -187,9 +187,9 @@ def test_mallory_sends_alice_her_own_address_of_the_platform(chat_stack: ChatSta
     mallory, alice = chat_stack.browser(), chat_stack.browser()
     trap = mallory.begin()
     callback = alice.consent(trap.auth_url)
-    assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
+    assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")
     alice.begin()  # a cookie of her own makes no difference
-    assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
+    assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")
     assert not is_linked(chat_stack, alice)
 
 
@@ -200,11 +200,11 @@ def test_mallory_sends_alice_a_prepared_callback(chat_stack: ChatStack) -> None:
     token = stack.user_token(person)
     trap = mallory.consent(mallory.begin().auth_url)
     alice.begin(token=token)
-    assert_refused(alice.come_back(trap), 422, "invalid_state", field="state")
-    assert_refused(alice.come_back(trap, token=token), 422, "invalid_state", field="state")
+    assert_refused(alice.open_callback(trap), 422, "invalid_state", field="state")
+    assert_refused(alice.open_callback(trap, token=token), 422, "invalid_state", field="state")
     assert not is_linked(chat_stack, mallory)
     assert alice.status(person.name, token).json == {"success": True, "linked": False}
-    assert mallory.come_back(trap).status == 200, "whoever cannot use a state cannot spoil it"
+    assert mallory.open_callback(trap).status == 200, "whoever cannot use a state cannot spoil it"
 
 
 def test_mallory_swaps_the_codes(chat_stack: ChatStack) -> None:
@@ -224,8 +224,8 @@ def test_another_users_session_finishes_nothing(chat_stack: ChatStack) -> None:
     begun = alice.begin(token=token)
     alice.cookies.clear()
     callback = alice.consent(begun.auth_url)
-    assert_refused(alice.come_back(callback, token=others), 422, "invalid_state", field="state")
-    assert alice.come_back(callback, token=token).status == 200
+    assert_refused(alice.open_callback(callback, token=others), 422, "invalid_state", field="state")
+    assert alice.open_callback(callback, token=token).status == 200
 
 
 def log_out(stack: Stack, name: str, token: str) -> None:
@@ -250,7 +250,7 @@ def test_a_session_that_has_ended_finishes_nothing(
     token = stack.user_token(person)
     callback = alice.consent(alice.begin(person.name, token).auth_url)
     end(stack, person.name, token)
-    assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
+    assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")
     assert not is_linked(chat_stack, alice)
 
 
@@ -262,10 +262,10 @@ def test_an_account_that_is_somebodys_is_refused_early(chat_stack: ChatStack) ->
     alice.link(token=stack.user_token(stack.pending("alice")))
     again = chat_stack.browser(alice.person)
     callback = again.consent(again.begin().auth_url)
-    assert_refused(again.come_back(callback), 409, "chat_account_taken")
+    assert_refused(again.open_callback(callback), 409, "chat_account_taken")
     bobs = stack.user_token(stack.pending("bob"))
     assert_refused(
-        again.come_back(again.consent(again.begin(token=bobs).auth_url)),
+        again.open_callback(again.consent(again.begin(token=bobs).auth_url)),
         409,
         "chat_account_taken",
     )
@@ -281,7 +281,7 @@ def test_two_users_race_for_one_account(chat_stack: ChatStack) -> None:
         callbacks = [
             racer.consent(racer.begin(token=token).auth_url) for racer, token in zip(racers, tokens, strict=True)
         ]
-        replies = at_once([partial(racer.come_back, url) for racer, url in zip(racers, callbacks, strict=True)])
+        replies = at_once([partial(racer.open_callback, url) for racer, url in zip(racers, callbacks, strict=True)])
         assert sorted(reply.status for reply in replies) == [200, 409]
         [loser] = [reply for reply in replies if reply.status == 409]
         assert_refused(loser, 409, "chat_account_taken")
@@ -312,21 +312,21 @@ def test_a_banned_record_keeps_it_and_a_deleted_one_does_not(chat_stack: ChatSta
     eve.link(token=stack.user_token(person))
     stack.decides("ban", person)
     callback = eve.consent(eve.begin().auth_url)
-    assert_refused(eve.come_back(callback), 409, "chat_account_taken")
+    assert_refused(eve.open_callback(callback), 409, "chat_account_taken")
     stack.decides("delete", person)
     assert not is_linked(chat_stack, eve)
-    assert eve.come_back(eve.consent(eve.begin().auth_url)).status == 200
+    assert eve.open_callback(eve.consent(eve.begin().auth_url)).status == 200
 
 
 # --- The platform says no ---
 
 
 def test_the_player_does_not_agree(chat_stack: ChatStack) -> None:
-    alice = chat_stack.stubborn_browser()
+    alice = chat_stack.refusing_browser()
     callback = alice.consent(alice.begin().auth_url)
     assert query_of(callback)["error"] == "access_denied"
-    assert_refused(alice.come_back(callback), 409, "chat_denied")
-    assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
+    assert_refused(alice.open_callback(callback), 409, "chat_denied")
+    assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")
 
 
 @pytest.mark.parametrize(
@@ -356,14 +356,14 @@ def test_an_answer_without_a_good_code(
 def test_a_browser_is_sent_on_to_our_page(chat_stack: ChatStack) -> None:
     stack, alice = chat_stack.stack, chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
-    reply = alice.come_back(callback, accept=BROWSERS_ACCEPT)
+    reply = alice.open_callback(callback, accept=BROWSERS_ACCEPT)
     assert (reply.status, reply.headers["Location"], reply.body) == (303, "/chat-linked?outcome=waiting", b"")
     assert "Content-Type" not in reply.headers
     assert "is confirmed" in stack.get(reply.headers["Location"]).text
-    again = alice.come_back(callback, accept=BROWSERS_ACCEPT)
+    again = alice.open_callback(callback, accept=BROWSERS_ACCEPT)
     assert (again.status, again.headers["Location"]) == (303, "/chat-linked?outcome=invalid_state")
     token = stack.user_token(stack.pending("alice"))
-    linked = alice.come_back(alice.consent(alice.begin(token=token).auth_url), accept=BROWSERS_ACCEPT)
+    linked = alice.open_callback(alice.consent(alice.begin(token=token).auth_url), accept=BROWSERS_ACCEPT)
     assert linked.headers["Location"] == "/chat-linked?outcome=linked"
 
 
@@ -396,5 +396,5 @@ def test_legacy_front_ends_get_every_refusal_as_200(make_stack: MakeStack, provi
     legacy = make_chat_stack(make_stack, provider, config={"http": {"legacy_status": True}})
     alice = legacy.browser()
     assert_refused_as_200(alice.get(CALLBACK_PATH, {"state": "a", "code": "b"}), "invalid_state")
-    stubborn = legacy.stubborn_browser()
-    assert_refused_as_200(stubborn.come_back(stubborn.consent(stubborn.begin().auth_url)), "chat_denied")
+    stubborn = legacy.refusing_browser()
+    assert_refused_as_200(stubborn.open_callback(stubborn.consent(stubborn.begin().auth_url)), "chat_denied")

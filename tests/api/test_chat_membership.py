@@ -17,7 +17,7 @@ def gated(make_stack: MakeStack, provider: OAuthServer) -> ChatStack:
 
 def come_with(gated: ChatStack, guilds: dict[str, list[str]]) -> tuple[Browser, Reply]:
     alice = gated.browser(gated.person(guilds=guilds))
-    return alice, alice.come_back(alice.consent(alice.begin().auth_url))
+    return alice, alice.open_callback(alice.consent(alice.begin().auth_url))
 
 
 def test_a_member_with_one_of_the_roles_is_let_in(gated: ChatStack) -> None:
@@ -51,5 +51,5 @@ def test_without_roles_every_member_is_let_in(make_stack: MakeStack, provider: O
 
 def test_a_browser_learns_what_lacks(gated: ChatStack) -> None:
     alice = gated.browser(gated.person(guilds={"900": []}))
-    reply = alice.come_back(alice.consent(alice.begin().auth_url), accept=BROWSERS_ACCEPT)
+    reply = alice.open_callback(alice.consent(alice.begin().auth_url), accept=BROWSERS_ACCEPT)
     assert reply.headers["Location"] == "/chat-linked?outcome=lacks_role"

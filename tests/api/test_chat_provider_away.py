@@ -33,8 +33,8 @@ def assert_nothing_stays(hasty: ChatStack, path: str, fault: Fault) -> None:
         alice = hasty.browser()
         callback = alice.consent(alice.begin(token=begun_by).auth_url)
         with hasty.provider.fault(path, fault):
-            assert_refused(alice.come_back(callback), 503, "provider_away")
-        assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
+            assert_refused(alice.open_callback(callback), 503, "provider_away")
+        assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")
         assert hasty.links(alice) == []
         assert hasty.count_requests() == 0
         alice.link(token=begun_by)
@@ -71,7 +71,7 @@ def test_a_platform_that_hangs_holds_nobody_else_up(hasty: ChatStack) -> None:
         return reply
 
     calls: list[Callable[[], Reply]] = [
-        *(partial(browser.come_back, url) for browser, url in zip(waiting, callbacks, strict=True)),
+        *(partial(browser.open_callback, url) for browser, url in zip(waiting, callbacks, strict=True)),
         partial(hasty.stack.get, "/api/config"),
     ]
     with hasty.provider.fault("/token", silence):

@@ -38,7 +38,7 @@ def is_linked(stack: Stack, person: Person) -> bool:
 
 
 def unlink_code(stack: Stack, person: Person) -> str:
-    """Asked for and read in the mail."""
+    """ScoringRequest for and read in the mail."""
     reply = stack.post("/api/verify/send", {"email": person.email, "purpose": "unlink"})
     assert reply.status == 200, reply.text
     letters = [letter for letter in stack.smtp.letters_to(person.email) if is_unlink_letter(letter.subject)]

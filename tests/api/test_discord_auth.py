@@ -27,7 +27,7 @@ def test_a_whole_registration_as_older_front_ends_do_it(make_stack: MakeStack, p
     assert (payload["success"], payload["discordRequired"]) == (False, True)
     begun = alice.begin(person.name)
     assert alice.status(person.name).json["linked"] is False
-    assert alice.come_back(alice.consent(begun.auth_url), accept="text/html").status == 303
+    assert alice.open_callback(alice.consent(begun.auth_url), accept="text/html").status == 303
     payload = alice.status(person.name).json
     assert payload["linked"] is True
     assert payload["user"]["username"] == "alice"

@@ -15,5 +15,5 @@ def test_an_application_that_was_registered_with_the_older_address(make_stack: M
         alice.name = "discord"
         callback = alice.consent(alice.begin().auth_url)
         assert callback.startswith(address)
-        assert alice.come_back(callback).status == 200
-        assert_refused(alice.come_back(callback), 422, "invalid_state", field="state")
+        assert alice.open_callback(callback).status == 200
+        assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")

@@ -11,7 +11,7 @@ import pytest
 from regsvc.runtime.event_streams import MAX_STREAMS_PER_ADMIN
 from tests.support.command_line import companion
 from tests.support.daemon import HOST
-from tests.support.listening import Listening
+from tests.support.event_listener import EventListener
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused, assert_refused_as_200
@@ -21,8 +21,8 @@ from tests.support.watching import ask_until
 pytestmark = pytest.mark.one_database("sqlite")
 
 
-def listen(stack: Stack, token: str | None = None, **headers: str) -> Listening:
-    return Listening(stack.daemon, token or stack.olivia(), headers)
+def listen(stack: Stack, token: str | None = None, **headers: str) -> EventListener:
+    return EventListener(stack.daemon, token or stack.olivia(), headers)
 
 
 def sql(stack: Stack, statement: str, *values: object) -> None:
@@ -42,7 +42,7 @@ def test_olivia_hears_of_every_step(stack: Stack) -> None:
     before = time.time() * 1000 - 1
     with listen(stack) as olivia:
         alice = stack.pending("alice")
-        [event] = olivia.hears("user_registered")
+        [event] = olivia.expect_events("user_registered")
         assert event.data["username"] == event.data["by"] == alice.name
         assert event.data["status"] == "pending"
         assert before <= event.data["at"] <= time.time() * 1000 + 1
@@ -55,7 +55,7 @@ def test_olivia_hears_of_every_step(stack: Stack) -> None:
             ("delete", "user_deleted", "deleted"),
         ):
             stack.decides(transition, alice, reason="a secret between us")
-            [event] = olivia.hears(name)
+            [event] = olivia.expect_events(name)
             assert (event.data["username"], event.data["status"], event.data["by"]) == (alice.name, status, "Olivia")
             assert set(event.data) == {"username", "status", "at", "by"}
             ids.append(event.id)
@@ -68,11 +68,11 @@ def test_olivia_hears_of_every_step(stack: Stack) -> None:
 def test_a_run_of_the_sync_is_heard(stack: Stack) -> None:
     with listen(stack) as olivia:
         stack.sync()
-        [event] = olivia.hears("sync_finished")
+        [event] = olivia.expect_events("sync_finished")
         assert event.data["adopted"] == 0
         stack.authme.register(stack.newcomer("bob").name, "bobs-secret")
         stack.sync()
-        [event] = olivia.hears("sync_finished")
+        [event] = olivia.expect_events("sync_finished")
         assert (event.data["adopted"], event.data["by"]) == (1, "sync")
         assert event.id is not None
 
@@ -82,7 +82,7 @@ def test_what_is_typed_in_sql_is_heard_when_the_sync_carries_it_out(stack: Stack
     with listen(stack) as olivia:
         sql(stack, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = ?", alice.key)
         stack.sync()
-        heard = olivia.hears("user_approved", "sync_finished")
+        heard = olivia.expect_events("user_approved", "sync_finished")
         assert (heard[0].data["username"], heard[0].data["by"]) == (alice.name, "sql")
 
 
@@ -91,7 +91,7 @@ def test_what_a_command_does_is_heard(stack: Stack) -> None:
     with listen(stack) as olivia:
         done = companion("users", "approve", alice.name, config=stack.daemon.config_file)
         assert done.status == 0, done.errors
-        [event] = olivia.hears("user_approved")
+        [event] = olivia.expect_events("user_approved")
         assert event.data["username"] == alice.name
         assert event.data["by"].startswith("cli:")
 
@@ -100,7 +100,7 @@ def test_what_happened_before_is_not_told(stack: Stack) -> None:
     stack.pending("alice")
     with listen(stack) as olivia:
         bob = stack.pending("bob")
-        [event] = olivia.hears("user_registered")
+        [event] = olivia.expect_events("user_registered")
         assert event.data["username"] == bob.name
 
 
@@ -108,21 +108,21 @@ def test_who_comes_back_is_told_what_was_missed(stack: Stack) -> None:
     alice = stack.pending("alice")
     with listen(stack) as olivia:
         stack.decides("approve", alice)
-        [last] = olivia.hears("user_approved")
+        [last] = olivia.expect_events("user_approved")
     stack.decides("ban", alice)
     stack.decides("unban", alice)
     with listen(stack, **{"Last-Event-ID": str(last.id)}) as olivia:
-        heard = olivia.hears("user_banned", "user_unbanned")
+        heard = olivia.expect_events("user_banned", "user_unbanned")
         assert {event.data["username"] for event in heard} == {alice.name}
         stack.decides("delete", alice)
-        olivia.hears("user_deleted")
+        olivia.expect_events("user_deleted")
 
 
 @pytest.mark.parametrize("last_id", ["", "junk", "-1", "1e3", "9" * 30, "0x10", "１"])
 def test_an_id_that_is_none_is_a_first_visit(stack: Stack, last_id: str) -> None:
     with listen(stack, **{"Last-Event-ID": last_id.encode().decode("latin-1")}) as olivia:
         bob = stack.pending("bob")
-        [event] = olivia.hears("user_registered")
+        [event] = olivia.expect_events("user_registered")
         assert event.data["username"] == bob.name
 
 
@@ -192,7 +192,7 @@ def test_a_session_that_ends_closes_the_stream(stack: Stack, operators: Operator
         for reason, stream in streams.items():
             stream.wait_for_end()
             assert time.monotonic() - began < 10, reason
-            assert not [event for event in stream.heard if event.data["username"] == people[reason].name], reason
+            assert not [event for event in stream.received if event.data["username"] == people[reason].name], reason
     for reason, token in tokens.items():
         assert stack.get("/events", token=token).status == (403 if reason == "no operator any more" else 401)
 
@@ -206,7 +206,7 @@ def test_listening_is_no_activity(stack: Stack, operators: Operators) -> None:
     for _time in range(3):
         with listen(stack, token) as stream:
             alice = stack.pending("alice")
-            assert stream.hears("user_registered")[0].data["username"] == alice.name
+            assert stream.expect_events("user_registered")[0].data["username"] == alice.name
     assert last_seen(stack, oscar) == seen_at[:19]
 
     assert stack.get("/api/admin/verify", token=token).status == 200

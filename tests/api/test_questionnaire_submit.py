@@ -14,7 +14,7 @@ from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored, our_database
 from tests.support.questions import BUILD, FIGHT, PASSING, SUBMIT, TALK, WORDS, asking, submit
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.scorer import KEY, Said, ScoringService, verdict
+from tests.support.scorer import KEY, ScoringReply, ScoringService, score_reply
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
@@ -209,7 +209,7 @@ def test_where_it_is_off_that_is_said(stack: Stack) -> None:
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[ScoringService]:
-    with ScoringService(verdict(25, "friendly")) as service:
+    with ScoringService(score_reply(25, "friendly")) as service:
         yield service
 
 
@@ -225,27 +225,34 @@ def scoring_stack(
     return make_stack(kind, config=asking(tmp_path_factory.mktemp("questions"), **scorer))
 
 
-def ask_the_service(stack: Stack, service: ScoringService, said: Said) -> Reply:
-    service.says = said
+def ask_the_service(stack: Stack, service: ScoringService, said: ScoringReply) -> Reply:
+    service.reply = said
     return submit(stack, TALK | WORDS, "192.0.2.77")
 
 
 def test_a_service_scores_answers_in_words(scoring_stack: Stack, service: ScoringService) -> None:
-    payload = ask_the_service(scoring_stack, service, verdict(25)).json
+    payload = ask_the_service(scoring_stack, service, score_reply(25)).json
     assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (75, True, False)
-    asked = service.asked[-1]
+    asked = service.requests[-1]
     assert asked.answer == "I like it."
     assert "the secret rule" in asked.instructions
     assert "friendly" not in str(payload)
 
 
-@pytest.mark.parametrize("said", [Said(500), Said(body=b"?"), verdict(1000), Said(302, headers={"Location": "/"})])
-def test_when_the_service_fails_a_person_reads(scoring_stack: Stack, service: ScoringService, said: Said) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [ScoringReply(500), ScoringReply(body=b"?"), score_reply(1000), ScoringReply(302, headers={"Location": "/"})],
+)
+def test_when_the_service_fails_a_person_reads(
+    scoring_stack: Stack, service: ScoringService, said: ScoringReply
+) -> None:
     payload = ask_the_service(scoring_stack, service, said).json
     assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (50, True, True)
 
 
 def test_the_key_is_told_to_nobody_else(scoring_stack: Stack, service: ScoringService) -> None:
-    replies = [ask_the_service(scoring_stack, service, said).text for said in (Said(401, KEY.encode()), verdict(1))]
+    replies = [
+        ask_the_service(scoring_stack, service, said).text for said in (ScoringReply(401, KEY.encode()), score_reply(1))
+    ]
     replies += [scoring_stack.get(path).text for path in ("/api/config", "/api/questionnaire/config")]
     assert KEY not in "\n".join([*replies, *scoring_stack.daemon.log, everything_stored(scoring_stack)])

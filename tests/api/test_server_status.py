@@ -14,7 +14,7 @@ from tests.support.ports import free_port
 from tests.support.stack import MakeStack, Stack
 from tests.support.watching import ask_until
 
-SILENCE = {
+NO_REPLY = {
     "online": False,
     "players": {"online": None, "max": None},
     "version": None,
@@ -88,7 +88,7 @@ def test_a_bad_game_server_is_offline_and_keeps_nobody_waiting(make_stack: MakeS
             payload = status(stack)
             assert time.monotonic() - began < 1
             del payload["checkedAt"]
-            assert payload == SILENCE
+            assert payload == NO_REPLY
         stack.daemon.stop()
 
 
@@ -111,7 +111,7 @@ def test_a_host_may_not_tell_where_the_game_is(make_stack: MakeStack) -> None:
     stack = make_stack(config={"game": {"directory": "", "operators": ["Olivia"]}, "authme": {"enabled": False}})
     payload = status_once_asked(stack)
     del payload["checkedAt"]
-    assert payload == SILENCE
+    assert payload == NO_REPLY
 
 
 def test_an_address_that_is_none_stops_the_start(make_stack: MakeStack) -> None:

@@ -13,7 +13,7 @@ from regsvc import __version__
 from regsvc.config.sections import Config
 from tests.support.live_api import LiveApi, make_services
 from tests.support.plugin_jars import AUTHME, write_jar
-from tests.support.release_feed import Answer, ReleaseFeed, release
+from tests.support.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.stack import MakeStack, Stack
 from tests.support.watching import ask_until
 
@@ -77,14 +77,14 @@ def test_it_tells_of_newer_ones(stack: Stack, feeds: tuple[ReleaseFeed, ReleaseF
 
 def test_however_many_ask_the_feed_is_asked_once(stack: Stack, feeds: tuple[ReleaseFeed, ReleaseFeed]) -> None:
     ask_until(lambda: version(stack), lambda payload: payload["checkedAt"] is not None)
-    before = [len(feed.asked) for feed in feeds]
+    before = [len(feed.requests) for feed in feeds]
     for _request in range(50):
         version(stack)
-    assert [len(feed.asked) for feed in feeds] == before
+    assert [len(feed.requests) for feed in feeds] == before
 
 
-@pytest.mark.parametrize("answer", [Answer(is_silent=True), Answer(500), Answer(body=b"<html>")])
-def test_a_bad_feed_keeps_nobody_waiting_and_is_not_told_of(make_stack: MakeStack, answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [FeedReply(is_silent=True), FeedReply(500), FeedReply(body=b"<html>")])
+def test_a_bad_feed_keeps_nobody_waiting_and_is_not_told_of(make_stack: MakeStack, answer: FeedReply) -> None:
     with ReleaseFeed(answer) as plugin, ReleaseFeed(answer) as own:
         stack = make_stack(config=config_of(plugin, own))
         plugin.wait_for_requests(1)
@@ -107,7 +107,7 @@ def test_it_can_be_switched_off(make_stack: MakeStack) -> None:
         stack = make_stack(config=config)
         assert version(stack)["latestVersion"] is None
         stack.daemon.stop()
-        assert plugin.asked == own.asked == []
+        assert plugin.requests == own.requests == []
 
 
 def test_a_jar_that_cannot_be_read_is_no_version(stack: Stack) -> None:

@@ -24,23 +24,23 @@ CONFIG: dict[str, dict[str, Any]] = {"captcha": {"pictures_per_client": []}}
 
 
 @dataclass(frozen=True)
-class CaptchaFigures:
+class CaptchaResult:
     """Captchas per second, and the 99th percentile of a trivial request meanwhile, in milliseconds."""
 
     per_second: float
     p99: float
 
 
-def measure_captchas(port: int, runs: int) -> CaptchaFigures:
+def measure_captchas(port: int, runs: int) -> CaptchaResult:
     """Return the medians of the runs."""
     found = [_measure_once(port) for _run in range(runs)]
-    return CaptchaFigures(
+    return CaptchaResult(
         statistics.median(figures.per_second for figures in found),
         statistics.median(figures.p99 for figures in found),
     )
 
 
-def _measure_once(port: int) -> CaptchaFigures:
+def _measure_once(port: int) -> CaptchaResult:
     command = [sys.executable, "-m", "tests.bench.captchas", str(port), str(CAPTCHAS)]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -48,7 +48,7 @@ def _measure_once(port: int) -> CaptchaFigures:
         latencies = list(_probe(port, process))
         per_second = float(process.stdout.read())
     assert process.returncode == 0
-    return CaptchaFigures(per_second, statistics.quantiles(latencies, n=100)[-1])
+    return CaptchaResult(per_second, statistics.quantiles(latencies, n=100)[-1])
 
 
 def _probe(port: int, load: "subprocess.Popen[str]") -> Iterator[float]:

@@ -15,10 +15,10 @@ PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 900}
 SIZES: Mapping[str, Mapping[str, int]] = {"phone": PHONE, "desktop": DESKTOP}
 
-PATIENCE = 10_000  # milliseconds
+TIMEOUT = 10_000  # milliseconds
 REFUSED = "Failed to load resource:"
 
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=TIMEOUT)
 
 OpenPage = Callable[..., Page]
 
@@ -99,7 +99,7 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
             reduced_motion="reduce",
             **options,
         )
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(TIMEOUT)
         address = at or stack.daemon.base_url
         expected = (may_complain,) if isinstance(may_complain, str) else (REFUSED,) if may_complain else ()
         contexts.append((context, Watch(context, address, may_leave_for, expected)))

@@ -11,7 +11,7 @@ from tests.support.game_server import GameServer
 from tests.support.minecraft_server import MinecraftServer, saying
 from tests.support.plugin_jars import write_jar
 from tests.support.ports import free_port
-from tests.support.release_feed import Answer, ReleaseFeed, release
+from tests.support.release_feed import FeedReply, ReleaseFeed, release
 
 PAGE = "https://example.org/authme/6.0.1"
 
@@ -33,7 +33,7 @@ def test_updates_tells_what_is_newer(daemon: MakeDaemon, game_server: GameServer
 
 
 def test_updates_tells_why_it_does_not_know(daemon: MakeDaemon) -> None:
-    with ReleaseFeed(Answer(404)) as plugin:
+    with ReleaseFeed(FeedReply(404)) as plugin:
         finished = run(daemon, "updates", {"updates": {"enabled": True, "plugin_url": plugin.address}})
     assert finished.status == 1
     assert f"companion: {__version__} installed, no update feed is configured\n" in finished.output
@@ -44,7 +44,7 @@ def test_updates_tells_why_it_does_not_know(daemon: MakeDaemon) -> None:
 def test_updates_asks_nobody_where_that_is_switched_off(daemon: MakeDaemon) -> None:
     with ReleaseFeed(release("6.0.1")) as feed:
         finished = run(daemon, "updates", {"updates": {"enabled": False, "plugin_url": feed.address}})
-        assert not feed.asked
+        assert not feed.requests
     assert (finished.status, finished.output) == (0, "update checks are off: updates.enabled is false\n")
 
 

@@ -9,7 +9,7 @@ import pytest
 from regsvc import __version__
 from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
 from tests.support.ports import free_port
-from tests.support.release_feed import Answer, ReleaseFeed
+from tests.support.release_feed import FeedReply, ReleaseFeed
 
 KIB = 1024
 
@@ -22,50 +22,50 @@ def get(url: str, *, seconds: float = 5, public_only: bool = False, max_redirect
     return asyncio.run(fetch())
 
 
-def reason(answer: Answer, **options: float) -> str:
+def reason(answer: FeedReply, **options: float) -> str:
     with ReleaseFeed(answer) as server, pytest.raises(NoResponse) as failure:
         get(server.address, **options)  # type: ignore[arg-type]
     return str(failure.value)
 
 
 def test_a_response_is_read_whole() -> None:
-    with ReleaseFeed(Answer(404, b"not here", {"X-Told": "something"})) as server:
+    with ReleaseFeed(FeedReply(404, b"not here", {"X-Told": "something"})) as server:
         response = get(server.address)
     assert (response.status, response.body, response.headers["x-told"]) == (404, b"not here", "something")
-    [asked] = server.asked
+    [asked] = server.requests
     assert (asked["user-agent"], asked["x-asked"]) == (f"companion/{__version__}", "yes")
     assert "accept-encoding" not in asked
 
 
 def test_a_body_is_bounded() -> None:
-    with ReleaseFeed(Answer(body=b"x" * 64 * KIB)) as server:
+    with ReleaseFeed(FeedReply(body=b"x" * 64 * KIB)) as server:
         assert len(get(server.address).body) == 64 * KIB
-    assert reason(Answer(body=b"x" * (64 * KIB + 1)))
+    assert reason(FeedReply(body=b"x" * (64 * KIB + 1)))
 
 
 def test_headers_are_bounded() -> None:
-    assert reason(Answer(headers={"X-Long": "x" * 17 * KIB}))
+    assert reason(FeedReply(headers={"X-Long": "x" * 17 * KIB}))
 
 
 def test_time_is_bounded_for_all_requests_together() -> None:
     started = time.monotonic()
-    assert reason(Answer(is_silent=True), seconds=0.1) == "it took too long to answer"
+    assert reason(FeedReply(is_silent=True), seconds=0.1) == "it took too long to answer"
     assert time.monotonic() - started < 5
 
 
 def test_redirects_are_not_followed_unless_told_to() -> None:
-    redirect = Answer(302, headers={"Location": "https://127.0.0.1:1/"})
+    redirect = FeedReply(302, headers={"Location": "https://127.0.0.1:1/"})
     with ReleaseFeed(redirect) as server:
         assert get(server.address).status == 302
     assert "ConnectionRefusedError" in reason(redirect, max_redirects=1)
-    assert "not https" in reason(Answer(302, headers={"Location": "/elsewhere"}), max_redirects=1)
-    assert "not https" in reason(Answer(302, headers={"Location": "https://[::1"}), max_redirects=1)
+    assert "not https" in reason(FeedReply(302, headers={"Location": "/elsewhere"}), max_redirects=1)
+    assert "not https" in reason(FeedReply(302, headers={"Location": "https://[::1"}), max_redirects=1)
 
 
 def test_a_private_address_is_refused_where_only_public_ones_may_be_asked() -> None:
-    with ReleaseFeed(Answer()) as server, pytest.raises(PrivateAddress):
+    with ReleaseFeed(FeedReply()) as server, pytest.raises(PrivateAddress):
         get(server.address, public_only=True)
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:{port}/secret-token", "gopher://127.0.0.1/secret-token"])

@@ -75,11 +75,11 @@ def test_messages_failed(doctor_case: DoctorCase) -> None:
     assert {finding.id for finding in findings} == {"outbox.failed"}
 
 
-@pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (20, True)])
-def test_messages_wait(doctor_case: DoctorCase, minutes: int, is_told: bool) -> None:
+@pytest.mark.parametrize(("minutes", "is_announced"), [(5, False), (20, True)])
+def test_messages_wait(doctor_case: DoctorCase, minutes: int, is_announced: bool) -> None:
     moment = (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000")
     doctor_case.our_database.execute(MESSAGE, ("mail", moment, moment, None))
-    if not is_told:
+    if not is_announced:
         assert doctor_case.findings() == []
         return
     assert "no companion is running here" in doctor_case.only_finding("outbox.stuck").title

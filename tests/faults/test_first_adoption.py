@@ -8,8 +8,8 @@ from regsvc.core.clock import now
 from regsvc.database.failpoints import VARIABLE
 from tests.support.authme_tables import dump_table
 from tests.support.command_line import companion
-from tests.support.crowd import crowd, insert_crowd
 from tests.support.our_tables import our_database
+from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.stack import Stack
 
 MANY = {"sqlite": 3_000, "mariadb": 25_000}
@@ -19,7 +19,7 @@ MANY = {"sqlite": 3_000, "mariadb": 25_000}
 def test_an_adoption_that_was_killed_goes_on_where_it_was(stack: Stack, tmp_path: Path) -> None:
     many = MANY[stack.kind]
     stack.daemon.stop()
-    insert_crowd(stack.table, crowd(many, now))
+    insert_player_rows(stack.table, make_player_rows(many, now))
     before = dump_table(stack.table)
     order = tmp_path / "kill-at"
     order.write_text("after commit:3", "utf-8")

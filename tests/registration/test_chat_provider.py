@@ -70,16 +70,16 @@ def fetch(
 
 
 def test_it_learns_who_somebody_is(server: OAuthServer, described: ProviderDescription) -> None:
-    server.asked.clear()
+    server.requests.clear()
     account = fetch(server, described)
     assert account == ChatAccount("discord", ALICE.id, "alice", "0", "8342729096ea", "Alice")
-    assert server.asked == [TOKEN_PATH, PROFILE_PATH, MEMBER_PATH]
+    assert server.requests == [TOKEN_PATH, PROFILE_PATH, MEMBER_PATH]
 
 
 def test_nobody_is_asked_for_more_than_is_needed(server: OAuthServer, described: ProviderDescription) -> None:
-    server.asked.clear()
+    server.requests.clear()
     fetch(server, replace(described, guild_id="", role_ids=()))
-    assert server.asked == [TOKEN_PATH, PROFILE_PATH]
+    assert server.requests == [TOKEN_PATH, PROFILE_PATH]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_no_credentials_follow_a_redirection(
 
     with OAuthServer() as elsewhere, server.fault(path, move), pytest.raises(ProviderUnavailable):
         fetch(server, described)
-    assert elsewhere.asked == []
+    assert elsewhere.requests == []
 
 
 def test_why_the_platform_says_no_is_told_to_the_host(

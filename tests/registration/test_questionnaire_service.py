@@ -26,7 +26,7 @@ from regsvc.users.user_details import AnsweredQuestion
 from tests.support.authme_tables import AuthMeTable
 from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.scorer import KEY, SILENCE, Said, ScoringService, verdict
+from tests.support.scorer import KEY, NO_REPLY, ScoringReply, ScoringService, score_reply
 from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness, open_services
 
 QUESTIONS = """
@@ -316,7 +316,7 @@ def test_who_could_not_pass_with_all_points_of_the_words_has_failed(make_service
 
 @pytest.fixture
 def service() -> Iterator[ScoringService]:
-    with ScoringService(verdict(20, "A good reason.")) as service:
+    with ScoringService(score_reply(20, "A good reason.")) as service:
         yield service
 
 
@@ -342,18 +342,18 @@ def test_a_service_that_scores_them_spares_the_reader(scoring_services: ServiceH
 
 
 def test_too_few_points_from_the_service_fail(scoring_services: ServiceHarness, service: ScoringService) -> None:
-    service.says = verdict(19)
+    service.reply = score_reply(19)
     failed = submit(scoring_services, NEARLY | WORDS)
     assert (failed.score, failed.is_passed, failed.requires_review) == (59, False, False)
     with pytest.raises(RateLimited):
         submit(scoring_services, RIGHT)
 
 
-@pytest.mark.parametrize("said", [Said(500), verdict(21), Said(body=b"?"), SILENCE])
+@pytest.mark.parametrize("said", [ScoringReply(500), score_reply(21), ScoringReply(body=b"?"), NO_REPLY])
 def test_a_service_that_fails_leaves_it_to_the_reader(
-    scoring_services: ServiceHarness, service: ScoringService, said: Said
+    scoring_services: ServiceHarness, service: ScoringService, said: ScoringReply
 ) -> None:
-    service.says = said
+    service.reply = said
     submitted = submit(scoring_services, NEARLY | WORDS)
     assert (submitted.score, submitted.is_passed, submitted.requires_review) == (40, True, True)
     assert register(scoring_services, "Alice", submitted.token) == "pending"
@@ -366,7 +366,7 @@ def test_the_service_is_not_paid_for_nothing(
     submit(scoring_services, WRONG | WORDS)  # all is lost
     with pytest.raises(RateLimited):
         submit(scoring_services, NEARLY | WORDS)  # too early
-    assert service.asked == []
+    assert service.requests == []
 
 
 def test_the_service_is_asked_no_more_often_than_a_client_may_submit(
@@ -382,13 +382,13 @@ def test_the_service_is_asked_no_more_often_than_a_client_may_submit(
 
     outcomes = asyncio.run(submit_many())
     assert sum(isinstance(outcome, RateLimited) for outcome in outcomes) == 7
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 def test_a_failure_while_others_of_the_client_are_being_scored_counts_for_them_too(
     scoring_services: ServiceHarness, service: ScoringService
 ) -> None:
-    service.says = SILENCE
+    service.reply = NO_REPLY
     submit = scoring_services.app.questionnaires.submit
 
     async def guess_while_waiting() -> None:

@@ -50,12 +50,12 @@ def test_a_listener_hears_what_happens_from_now_on(make_hall: MakeHall) -> None:
     event_harness = make_hall()
 
     async def story() -> None:
-        await event_harness.happens(target="Before")
+        await event_harness.record_change(target="Before")
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
-            await event_harness.happens()
-            await event_harness.happens("user.banned", "Bob")
-            assert await listener.hears(2) == [("user_approved", "Alice"), ("user_banned", "Bob")]
+            await event_harness.record_change()
+            await event_harness.record_change("user.banned", "Bob")
+            assert await listener.expect_events(2) == [("user_approved", "Alice"), ("user_banned", "Bob")]
 
     play(story)
 
@@ -66,8 +66,8 @@ def test_what_others_do_is_heard_without_being_told(make_hall: MakeHall) -> None
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
-            await event_harness.happens(is_told=False)
-            assert await listener.hears(1) == [("user_approved", "Alice")]
+            await event_harness.record_change(is_announced=False)
+            assert await listener.expect_events(1) == [("user_approved", "Alice")]
 
     play(story)
 
@@ -78,8 +78,8 @@ def test_a_change_here_is_heard_at_once(make_hall: MakeHall) -> None:
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
-            await event_harness.happens()
-            assert await listener.hears(1) == [("user_approved", "Alice")]
+            await event_harness.record_change()
+            assert await listener.expect_events(1) == [("user_approved", "Alice")]
 
     play(story)
 
@@ -90,12 +90,12 @@ def test_everybody_hears_it_and_latecomers_only_what_follows(make_hall: MakeHall
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as first:
             early = await start_listening(event_harness, first)
-            await event_harness.happens(target="Before", is_told=False)
+            await event_harness.record_change(target="Before", is_announced=False)
             async with event_harness.streams.listen(session_of("Oscar", 2), None) as second:
                 late = await start_listening(event_harness, second)
-                await event_harness.happens(target="After")
-                assert await early.hears(2) == [("user_approved", "Before"), ("user_approved", "After")]
-                assert await late.hears(1) == [("user_approved", "After")]
+                await event_harness.record_change(target="After")
+                assert await early.expect_events(2) == [("user_approved", "Before"), ("user_approved", "After")]
+                assert await late.expect_events(1) == [("user_approved", "After")]
 
     play(story)
 
@@ -107,9 +107,9 @@ def test_a_silence_between_two_listeners_is_history(make_hall: MakeHall) -> None
         for name in ("Alice", "Bob", "Carol"):
             async with event_harness.streams.listen(session_of(), None) as stream:
                 listener = await start_listening(event_harness, stream)
-                await event_harness.happens(target=name)
-                assert await listener.hears(1) == [("user_approved", name)]
-            await event_harness.happens(target="Nobody listens")
+                await event_harness.record_change(target=name)
+                assert await listener.expect_events(1) == [("user_approved", name)]
+            await event_harness.record_change(target="Nobody listens")
 
     play(story)
 
@@ -121,13 +121,13 @@ def test_many_may_start_listening_at_the_same_moment(make_hall: MakeHall) -> Non
         async with event_harness.streams.listen(session_of(f"Admin{number}", number), None) as stream:
             listener = await start_listening(event_harness, stream)
             await everybody.wait()
-            assert await listener.hears(1) == [("user_approved", "Alice")]
+            assert await listener.expect_events(1) == [("user_approved", "Alice")]
 
     async def story() -> None:
         everybody = asyncio.Barrier(21)
         listening = asyncio.gather(*(listen(number, everybody) for number in range(20)))
         await everybody.wait()
-        await event_harness.happens()
+        await event_harness.record_change()
         await listening
 
     play(story)
@@ -138,11 +138,11 @@ def test_who_comes_back_is_told_what_was_missed_once(make_hall: MakeHall) -> Non
 
     async def story() -> None:
         for name in ("Alice", "Bob", "Carol"):
-            await event_harness.happens(target=name)
+            await event_harness.record_change(target=name)
         async with event_harness.streams.listen(session_of(), 1) as stream:
             listener = await start_listening(event_harness, stream)
-            await event_harness.happens(target="Dave")
-            heard = [name for _event, name in await listener.hears(3)]
+            await event_harness.record_change(target="Dave")
+            heard = [name for _event, name in await listener.expect_events(3)]
             assert heard == ["Bob", "Carol", "Dave"]
 
     play(story)
@@ -156,12 +156,12 @@ def test_what_is_missed_and_happens_is_told_in_order(make_hall: MakeHall) -> Non
         async with event_harness.streams.listen(session_of("Oscar", 2), None) as other:
             oscar = await start_listening(event_harness, other)
             for name in ("Alice", "Bob"):
-                await event_harness.happens(target=name, is_told=False)
+                await event_harness.record_change(target=name, is_announced=False)
             async with event_harness.streams.listen(session_of(), 0) as stream:
                 listener = await start_listening(event_harness, stream)
-                await event_harness.happens(target="Carol")
-                assert [name for _event, name in await listener.hears(3)] == ["Alice", "Bob", "Carol"]
-                assert [name for _event, name in await oscar.hears(3)] == ["Alice", "Bob", "Carol"]
+                await event_harness.record_change(target="Carol")
+                assert [name for _event, name in await listener.expect_events(3)] == ["Alice", "Bob", "Carol"]
+                assert [name for _event, name in await oscar.expect_events(3)] == ["Alice", "Bob", "Carol"]
 
     play(story)
 
@@ -186,11 +186,11 @@ def test_an_id_of_another_log_misses_nothing(make_hall: MakeHall, last_event_id:
     event_harness = make_hall()
 
     async def story() -> None:
-        await event_harness.happens(target="Before")
+        await event_harness.record_change(target="Before")
         async with event_harness.streams.listen(session_of(), last_event_id) as stream:
             listener = await start_listening(event_harness, stream)
-            await event_harness.happens()
-            assert await listener.hears(1) == [("user_approved", "Alice")]
+            await event_harness.record_change()
+            assert await listener.expect_events(1) == [("user_approved", "Alice")]
 
     play(story)
 
@@ -212,13 +212,13 @@ def test_an_entry_that_commits_late_is_heard_late(make_hall: MakeHall, our_datab
             listener = await start_listening(event_harness, stream)
             dawdling = asyncio.create_task(asyncio.to_thread(dawdle))
             await asyncio.to_thread(has_taken_id.wait, TIMEOUT)
-            await event_harness.happens(target="Early")
-            assert await listener.hears(1) == [("user_approved", "Early")]
+            await event_harness.record_change(target="Early")
+            assert await listener.expect_events(1) == [("user_approved", "Early")]
             may_commit.set()
             await dawdling
-            assert await listener.hears(1) == [("user_approved", "Late")]
-            await event_harness.happens(target="Last")
-            assert await listener.hears(1) == [("user_approved", "Last")]
+            assert await listener.expect_events(1) == [("user_approved", "Late")]
+            await event_harness.record_change(target="Last")
+            assert await listener.expect_events(1) == [("user_approved", "Last")]
 
     play(story)
 
@@ -233,8 +233,8 @@ def test_what_is_long_over_is_not_looked_at_again(
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
             for name in ("Alice", "Bob", "Carol"):
-                await event_harness.happens(target=name)
-                assert await listener.hears(1) == [("user_approved", name)]
+                await event_harness.record_change(target=name)
+                assert await listener.expect_events(1) == [("user_approved", name)]
             assert event_harness.streams._tail.settled_id == 3
             assert not event_harness.streams._tail._published
 
@@ -268,8 +268,8 @@ def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: ManualClock
             report = SyncReport(clock(), scanned=3, adopted=1)
             await event_harness.worker.run(event_harness.audit.record, "sync.run", "sync", None, report.counts())
             event_harness.streams.publish_run(report)
-            await event_harness.happens()
-            assert await listener.hears(2) == [("sync_finished", None), ("user_approved", "Alice")]
+            await event_harness.record_change()
+            assert await listener.expect_events(2) == [("sync_finished", None), ("user_approved", "Alice")]
 
     play(story)
 
@@ -296,7 +296,7 @@ def test_an_ended_session_ends_the_stream(make_hall: MakeHall) -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
             event_harness.banned.add("Olivia")
-            await listener.hears_no_more()
+            await listener.expect_end()
 
     play(story)
 
@@ -308,8 +308,8 @@ def test_whose_session_has_ended_is_told_nothing_more(make_hall: MakeHall) -> No
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
             event_harness.banned.add("Olivia")
-            await event_harness.happens()
-            await listener.hears_no_more()
+            await event_harness.record_change()
+            await listener.expect_end()
 
     play(story)
 
@@ -327,12 +327,12 @@ def test_somebody_who_does_not_read_is_left_behind(make_hall: MakeHall) -> None:
                 await start_listening(event_harness, stream),
             )
             for number in range(6):
-                await event_harness.happens(target=f"User{number}")
-                await listener.hears(1)
+                await event_harness.record_change(target=f"User{number}")
+                await listener.expect_events(1)
             assert asleep.is_closed
-            await sleeper.hears_no_more()
-            await event_harness.happens()
-            await listener.hears(1)
+            await sleeper.expect_end()
+            await event_harness.record_change()
+            await listener.expect_events(1)
 
     play(story)
 
@@ -390,10 +390,10 @@ def test_a_stop_ends_every_stream(make_hall: MakeHall) -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
             event_harness.streams.close()
-            await listener.hears_no_more()
+            await listener.expect_end()
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
-            await listener.hears_no_more()
+            await listener.expect_end()
 
     play(story)
 
@@ -409,8 +409,8 @@ def test_without_a_database_nobody_sits_down(make_hall: MakeHall, worker: Worker
         worker.is_open = True
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
-            await event_harness.happens()
-            await listener.hears(1)
+            await event_harness.record_change()
+            await listener.expect_events(1)
 
     play(story)
 
@@ -421,12 +421,12 @@ def test_what_happened_while_the_database_was_away_is_told_when_it_is_back(make_
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
-            await event_harness.happens(is_told=False)
+            await event_harness.record_change(is_announced=False)
             worker.is_open = False
             event_harness.streams.wake()
             await asyncio.sleep(0)
             worker.is_open = True
-            assert await listener.hears(1) == [("user_approved", "Alice")]
+            assert await listener.expect_events(1) == [("user_approved", "Alice")]
 
     play(story)
 
@@ -438,7 +438,7 @@ def test_a_listener_goes_while_nobody_knows_whether_she_may_stay(make_hall: Make
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
             worker.is_open = False
-            await listener.hears_no_more()
+            await listener.expect_end()
         worker.is_open = True
 
     play(story)

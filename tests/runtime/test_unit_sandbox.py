@@ -16,7 +16,7 @@ from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable
 from tests.support.daemon import Daemon
 from tests.support.game_server import GameServer
-from tests.support.sandbox import UNIT, USER_ID, Host, as_the_unit, memory_group, missing_means
+from tests.support.sandbox import UNIT, USER_ID, Host, memory_group, missing_requirement, sandbox_command
 from tests.support.unit_file import UnitFile
 
 # Runs inside; each line tries one thing and tells what came of it.
@@ -59,7 +59,7 @@ print(json.dumps({
 
 @pytest.fixture
 def unit() -> UnitFile:
-    if reason := missing_means():
+    if reason := missing_requirement():
         pytest.skip(f"NO SANDBOX HERE: {reason}")
     return UnitFile.read(UNIT)
 
@@ -91,7 +91,7 @@ def host(tmp_path: Path, game_server: GameServer, systemd: socket.socket) -> Hos
 def probed(unit: UnitFile, host: Host, game_server: GameServer) -> dict[str, Any]:
     """What the probe found inside."""
     game_server.authme_directory.mkdir(parents=True)
-    command = as_the_unit(unit, host, [sys.executable, "-c", PROBE])
+    command = sandbox_command(unit, host, [sys.executable, "-c", PROBE])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -127,7 +127,7 @@ def test_the_companion_lives_in_its_unit(
     """Ready, told to systemd, players read from AuthMe's table, and gone in good order."""
     AuthMeLike(authme_table).register("Bob", "s3cret")
     config = {"server": {"state_dir": None}, "game": {"directory": None}}
-    companion = daemon(config, directory=host.config, command=as_the_unit(unit, host))
+    companion = daemon(config, directory=host.config, command=sandbox_command(unit, host))
     companion.spawn()
     with memory_group(unit, companion.pid):
         assert companion.wait_for_output("companion ready on ", 30), companion.log

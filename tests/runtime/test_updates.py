@@ -12,7 +12,7 @@ from regsvc import __version__
 from regsvc.runtime.updates import FIRST_RETRY_DELAY, MAX_ANSWER_BYTES, FeedError, PublishedVersion, UpdateFeed, Updates
 from tests.support.manual_clock import ManualClock
 from tests.support.ports import free_port
-from tests.support.release_feed import Answer, ReleaseFeed, release
+from tests.support.release_feed import FeedReply, ReleaseFeed, release
 
 EVERY = timedelta(hours=6)
 PAGE = "https://github.com/AuthMe/AuthMeReloaded/releases/tag/6.0.1"
@@ -22,7 +22,7 @@ def fetch(feed: ReleaseFeed, timeout: timedelta = timedelta(seconds=5)) -> Publi
     return asyncio.run(UpdateFeed(feed.address, timeout=timeout).fetch())
 
 
-def refused(answer: Answer, timeout: timedelta = timedelta(seconds=5)) -> str:
+def refused(answer: FeedReply, timeout: timedelta = timedelta(seconds=5)) -> str:
     with ReleaseFeed(answer) as feed, pytest.raises(FeedError) as refusal:
         fetch(feed, timeout)
     return str(refusal.value)
@@ -31,7 +31,7 @@ def refused(answer: Answer, timeout: timedelta = timedelta(seconds=5)) -> str:
 def test_the_newest_version_and_its_page_are_read() -> None:
     with ReleaseFeed(release("v6.0.1", PAGE)) as feed:
         assert fetch(feed) == PublishedVersion("6.0.1", PAGE)
-    [asked] = feed.asked
+    [asked] = feed.requests
     assert asked["user-agent"] == f"companion/{__version__}"
     assert "authorization" not in asked
     assert "gzip" not in asked.get("accept-encoding", "")
@@ -42,7 +42,7 @@ def test_the_second_time_it_need_not_repeat_itself() -> None:
         asker = UpdateFeed(feed.address)
         first, second = (asyncio.run(asker.fetch()) for _time in range(2))
         assert first == second
-        assert feed.asked[1]["if-none-match"] == '"6.0.1"'
+        assert feed.requests[1]["if-none-match"] == '"6.0.1"'
         feed.answer = release("6.0.2")
         assert asyncio.run(asker.fetch()).version == "6.0.2"
 
@@ -60,23 +60,23 @@ def test_an_address_that_is_no_link_is_left_out(page: str) -> None:
     [b"", b"<html>", b"[]", b"{}", b'{"tag_name": 6}', b'{"tag_name": "latest"}', b"[" * 100_000, b'"\xff"'],
 )
 def test_nonsense_is_no_version(body: bytes) -> None:
-    assert refused(Answer(body=body)).startswith("the answer")
+    assert refused(FeedReply(body=body)).startswith("the answer")
 
 
 @pytest.mark.parametrize("status", [204, 403, 404, 429, 500, 503])
 def test_another_status_is_no_answer(status: int) -> None:
-    assert str(status) in refused(Answer(status=status))
+    assert str(status) in refused(FeedReply(status=status))
 
 
 def test_an_answer_that_never_ends_is_cut() -> None:
     told = json.dumps({"tag_name": "6.0.1", "body": "x" * MAX_ANSWER_BYTES}).encode()
-    assert refused(Answer(body=told))
-    assert refused(Answer(body=b"{", length=10**12))
+    assert refused(FeedReply(body=told))
+    assert refused(FeedReply(body=b"{", length=10**12))
 
 
 def test_a_silent_feed_is_not_waited_for() -> None:
     began = time.monotonic()
-    assert refused(Answer(is_silent=True), timedelta(milliseconds=100))
+    assert refused(FeedReply(is_silent=True), timedelta(milliseconds=100))
     assert time.monotonic() - began < 30
 
 
@@ -88,7 +88,7 @@ def test_nobody_listens() -> None:
 @pytest.mark.parametrize("target", ["http://127.0.0.1:1/", "/elsewhere", "file:///etc/passwd", "ftp://example.org/"])
 def test_it_is_led_to_https_alone(target: str) -> None:
     """The feed here is a neighbour's without TLS, so even the way back to itself is refused."""
-    assert "not https" in refused(Answer(302, headers={"Location": target}))
+    assert "not https" in refused(FeedReply(302, headers={"Location": target}))
 
 
 # --- When ---
@@ -104,40 +104,40 @@ def test_answers_are_good_for_hours(clock: ManualClock) -> None:
         assert updates.latest.checked_at is None
         for _tick in range(3):
             asyncio.run(updates.check_if_due())
-        assert len(feed.asked) == 1
+        assert len(feed.requests) == 1
         assert updates.latest.published["plugin"].version == "6.0.1"
         assert updates.latest.checked_at == clock()
 
         clock.advance(hours=5, minutes=59)
         asyncio.run(updates.check_if_due())
-        assert len(feed.asked) == 1
+        assert len(feed.requests) == 1
         clock.advance(minutes=1)
         asyncio.run(updates.check_if_due())
-        assert len(feed.asked) == 2
+        assert len(feed.requests) == 2
 
 
 def test_a_failure_is_quiet_and_tried_again_ever_later(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
-    with ReleaseFeed(Answer(500)) as feed, caplog.at_level(logging.DEBUG, "regsvc"):
+    with ReleaseFeed(FeedReply(500)) as feed, caplog.at_level(logging.DEBUG, "regsvc"):
         updates = updates_of(feed, clock)
         asyncio.run(updates.check_if_due())
         for pause in (FIRST_RETRY_DELAY, FIRST_RETRY_DELAY * 2, FIRST_RETRY_DELAY * 4):
-            before = len(feed.asked)
+            before = len(feed.requests)
             clock.advance(seconds=pause.total_seconds() - 1)
             asyncio.run(updates.check_if_due())
-            assert len(feed.asked) == before
+            assert len(feed.requests) == before
             clock.advance(seconds=1)
             asyncio.run(updates.check_if_due())
-            assert len(feed.asked) == before + 1
+            assert len(feed.requests) == before + 1
     assert {record.levelname for record in caplog.records if record.name.startswith("regsvc")} == {"DEBUG"}
     assert updates.latest.checked_at is None
 
 
 def test_the_pause_never_grows_past_the_period(clock: ManualClock) -> None:
-    with ReleaseFeed(Answer(500)) as feed:
+    with ReleaseFeed(FeedReply(500)) as feed:
         updates = updates_of(feed, clock)
         for asked in range(1, 20):
             asyncio.run(updates.check_if_due())
-            assert len(feed.asked) == asked
+            assert len(feed.requests) == asked
             clock.advance(hours=6)
 
 
@@ -146,7 +146,7 @@ def test_what_was_known_outlives_an_outage(clock: ManualClock) -> None:
         updates = updates_of(feed, clock)
         asyncio.run(updates.check_if_due())
         checked_at = clock()
-        feed.answer = Answer(503)
+        feed.answer = FeedReply(503)
         clock.advance(hours=6)
         asyncio.run(updates.check_if_due())
         assert updates.latest.published["plugin"].version == "6.0.1"
@@ -154,7 +154,7 @@ def test_what_was_known_outlives_an_outage(clock: ManualClock) -> None:
 
 
 def test_one_feed_that_fails_does_not_keep_the_other_back(clock: ManualClock) -> None:
-    with ReleaseFeed(Answer(500)) as broken, ReleaseFeed(release("0.9.0")) as own:
+    with ReleaseFeed(FeedReply(500)) as broken, ReleaseFeed(release("0.9.0")) as own:
         feeds = {"plugin": UpdateFeed(broken.address), "companion": UpdateFeed(own.address)}
         updates = Updates(feeds, EVERY, clock)  # type: ignore[arg-type]
         assert set(asyncio.run(updates.check())) == {"plugin"}

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from plugin_bridge.authme.players import PlayerRow
 from tests.support.authme_tables import AuthMeTable
-from tests.support.crowd import crowd, insert_crowd
 from tests.support.manual_clock import ManualClock
+from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.services import MakeServices, ServiceHarness
 
 MANY = 300
@@ -14,7 +14,7 @@ MANY = 300
 
 def synced_players(make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock) -> ServiceHarness:
     """Return services whose players are all adopted, and whose last run had nothing to do."""
-    insert_crowd(authme_table, crowd(MANY, clock))
+    insert_player_rows(authme_table, make_player_rows(MANY, clock))
     services = make_services()
     reconcile(services)
     return services

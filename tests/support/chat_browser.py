@@ -22,12 +22,12 @@ class Browser:
     """The name in our paths: `chat`, or `discord` as in older front ends."""
     cookies: dict[str, str] = field(default_factory=dict)
 
-    def begin(self, username: str | None = None, token: str | None = None) -> "Begun":
+    def begin(self, username: str | None = None, token: str | None = None) -> "StartedLink":
         """Start an authorization request, as a front end does; AssertionError if it is refused."""
         query = {} if username is None else {"username": username}
         reply = self.get(f"/api/{self.name}/auth", query, token=token)
         assert reply.status == 200, reply.text
-        return Begun(reply.json["authUrl"], reply.json["linkToken"])
+        return StartedLink(reply.json["authUrl"], reply.json["linkToken"])
 
     def consent(self, auth_url: str) -> str:
         """Open the platform's URL; returns the URL of our callback, with state and code."""
@@ -43,7 +43,9 @@ class Browser:
         assert response.status == 302, told
         return response.headers["Location"]
 
-    def come_back(self, callback: str, token: str | None = None, accept: str = "*/*", link_token: str = "") -> Reply:
+    def open_callback(
+        self, callback: str, token: str | None = None, accept: str = "*/*", link_token: str = ""
+    ) -> Reply:
         """Open the callback."""
         parts = urlsplit(callback)
         headers = {"Accept": accept} | ({"X-Link-Token": link_token} if link_token else {})
@@ -52,7 +54,7 @@ class Browser:
     def link(self, username: str | None = None, token: str | None = None) -> str:
         """Link the account and return the link token."""
         begun = self.begin(username, token)
-        reply = self.come_back(self.consent(begun.auth_url))
+        reply = self.open_callback(self.consent(begun.auth_url))
         assert reply.status == 200, reply.text
         return begun.link_token
 
@@ -80,7 +82,7 @@ class Browser:
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedLink:
     """A started authorization request."""
 
     auth_url: str

@@ -31,7 +31,7 @@ class ChatStack:
         """Return a new browser signed in on the platform as `person`; None: as a new person."""
         return Browser(self.stack.daemon, person or self.person())
 
-    def stubborn_browser(self) -> Browser:
+    def refusing_browser(self) -> Browser:
         """Return a new browser whose person denies consent."""
         return Browser(self.stack.daemon, None)
 

@@ -26,7 +26,7 @@ from tests.support.crash_stories import (
 )
 from tests.support.daemon import Reply
 from tests.support.mariadb import MariaDBServer
-from tests.support.other_user import Walker, can_be_another, check, give_away
+from tests.support.other_user import OnlinePlayer, can_be_another, change_owner, check
 from tests.support.our_tables import ago, our_database
 from tests.support.smtp import WAIT
 from tests.support.stack import OPERATOR, Person, Stack
@@ -61,7 +61,7 @@ class Case:
 class CrashTester:
     """Runs stories, kills the daemon and checks the state afterwards. Create it with `open_crash_tester`."""
 
-    def __init__(self, stack: Stack, order: Path, walker: Walker | None) -> None:
+    def __init__(self, stack: Stack, order: Path, walker: OnlinePlayer | None) -> None:
         self.stack = stack
         self._order = order
         self._walker = walker
@@ -211,8 +211,8 @@ def open_crash_tester(kind: DatabaseKind, mariadb: MariaDBServer | None) -> Iter
         if isinstance(stack.table.database, SqliteFile):
             if not can_be_another():
                 _say("NOT ROOT: the processes that play and check AuthMe's file run under our own user.")
-            give_away(stack.game.authme_directory)
-            walker = exit_stack.enter_context(Walker(stack.table.database.path, OPERATOR))
+            change_owner(stack.game.authme_directory)
+            walker = exit_stack.enter_context(OnlinePlayer(stack.table.database.path, OPERATOR))
         yield CrashTester(stack, order, walker)
 
 

@@ -32,6 +32,6 @@ def decide_on_many(stack: Stack, transition: str, usernames: list[str], **fields
     return results
 
 
-def letters_after(stack: Stack, person: Person, seen: int) -> str:
+def mail_after(stack: Stack, person: Person, seen: int) -> str:
     """Return the text of the next mail to this person after `seen` mails."""
     return stack.smtp.wait_for(person.email, seen + 1).text

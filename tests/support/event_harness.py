@@ -36,10 +36,12 @@ class EventHarness:
     audit: Audit
     banned: set[str]
 
-    async def happens(self, action: str = "user.approved", target: str = "Alice", *, is_told: bool = True) -> None:
-        """Record a change; `is_told`: wake the streams as handlers do, else act like another process."""
+    async def record_change(
+        self, action: str = "user.approved", target: str = "Alice", *, is_announced: bool = True
+    ) -> None:
+        """Record a change; `is_announced`: wake the streams as handlers do, else act like another process."""
         await self.worker.run(self.audit.record, action, "Olivia", target)
-        if is_told:
+        if is_announced:
             self.streams.wake()
 
 
@@ -57,7 +59,7 @@ class Listener:
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
 
-    async def hears(self, count: int) -> list[tuple[str, Any]]:
+    async def expect_events(self, count: int) -> list[tuple[str, Any]]:
         """Return the next events as pairs of name and username; AssertionError if there are others."""
         heard: list[tuple[str, Any]] = []
         while len(heard) < count:
@@ -68,7 +70,7 @@ class Listener:
     async def chunk(self) -> bytes:
         return await asyncio.wait_for(anext(self._chunks), TIMEOUT)
 
-    async def hears_no_more(self) -> None:
+    async def expect_end(self) -> None:
         """Expect the end of the stream, with nothing before it."""
         with pytest.raises(StopAsyncIteration):
             await self.chunk()

@@ -37,7 +37,7 @@ class OAuthServer:
 
     def __init__(self) -> None:
         self.platform = Platform()
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         """Path of every request, oldest first."""
         self.is_over = threading.Event()
         """Set when it closes; a fault that never replies waits for it."""
@@ -94,7 +94,7 @@ class OAuthServer:
     def reply(self, handler: BaseHTTPRequestHandler) -> None:
         """Reply to one request, with the fault of its path if there is one."""
         path = urlsplit(handler.path).path
-        self.asked.append(path)
+        self.requests.append(path)
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0))).decode()
         fault = self._faults.get(path)
         if fault is not None:
@@ -125,7 +125,7 @@ class OAuthServer:
                 server.reply(self)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Log nothing: tests read `asked`."""
+                """Log nothing: tests read `requests`."""
 
         return Handler
 

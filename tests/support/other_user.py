@@ -25,7 +25,7 @@ def can_be_another() -> bool:
     return os.geteuid() == 0
 
 
-def give_away(folder: Path) -> None:
+def change_owner(folder: Path) -> None:
     """Make the other user the owner of the folder and everything in it."""
     if can_be_another():
         for path in (folder, *folder.rglob("*")):
@@ -39,13 +39,13 @@ def check(file: Path, state_dir: Path) -> str:
     return (done.stdout + done.stderr).strip()
 
 
-class Walker:
+class OnlinePlayer:
     """A context manager: meanwhile a player is online, and every move is written to AuthMe's table."""
 
     def __init__(self, file: Path, name: str) -> None:
         self._command = [sys.executable, __file__, "play", str(file), name.lower()]
 
-    def __enter__(self) -> "Walker":
+    def __enter__(self) -> "OnlinePlayer":
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         return self

@@ -48,7 +48,7 @@ class Name(ReplyType, frozen=True, kw_only=True):
     username: str
 
 
-class Asked(ReplyType, frozen=True, kw_only=True):
+class ScoringRequest(ReplyType, frozen=True, kw_only=True):
     page: int | None
     search: str
     admin: str
@@ -108,8 +108,8 @@ class MineHandler(ApiHandler):
 
 class AdminHandler(ApiHandler):
     @endpoint()
-    async def get(self, query: UsersQuery) -> Asked:
-        return Asked(page=query.page, search=query.search, admin=self.require_admin().username)
+    async def get(self, query: UsersQuery) -> ScoringRequest:
+        return ScoringRequest(page=query.page, search=query.search, admin=self.require_admin().username)
 
     @endpoint()
     async def post(self, request: ReviewRequest) -> Targets:

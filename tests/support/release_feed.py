@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-PATIENCE = 10.0  # seconds
+TIMEOUT = 10.0  # seconds
 
 
 @dataclass(frozen=True)
-class Answer:
+class FeedReply:
     """A reply of the feed. `length` is announced instead of the true one."""
 
     status: int = 200
@@ -22,18 +22,18 @@ class Answer:
     """Send no reply, but keep the connection open until the feed is closed."""
 
 
-def release(version: str, page: str | None = None, **more: object) -> Answer:
+def release(version: str, page: str | None = None, **more: object) -> FeedReply:
     """Return a reply like GitHub's about the latest release."""
     told = {"tag_name": version, "html_url": page, "name": f"Release {version}", "draft": False, **more}
-    return Answer(body=json.dumps(told).encode(), headers={"Etag": f'"{version}"'})
+    return FeedReply(body=json.dumps(told).encode(), headers={"Etag": f'"{version}"'})
 
 
 class ReleaseFeed:
-    """A context manager: it replies while it is open. `asked` are the headers of each request, oldest first."""
+    """A context manager: it replies while it is open. `requests` are the headers of each request, oldest first."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: FeedReply) -> None:
         self.answer = answer
-        self.asked: list[dict[str, str]] = []
+        self.requests: list[dict[str, str]] = []
         self._is_over = threading.Event()
         self._news = threading.Condition()
 
@@ -57,12 +57,14 @@ class ReleaseFeed:
     def wait_for_requests(self, count: int) -> None:
         """Wait until there were so many requests; AssertionError after some seconds."""
         with self._news:
-            assert self._news.wait_for(lambda: len(self.asked) >= count, PATIENCE), f"asked {len(self.asked)} times"
+            assert self._news.wait_for(lambda: len(self.requests) >= count, TIMEOUT), (
+                f"asked {len(self.requests)} times"
+            )
 
     def note(self, handler: BaseHTTPRequestHandler) -> None:
         """Record a request."""
         with self._news:
-            self.asked.append({name.lower(): value for name, value in handler.headers.items()})
+            self.requests.append({name.lower(): value for name, value in handler.headers.items()})
             self._news.notify_all()
 
     def _handler_class(self) -> type[BaseHTTPRequestHandler]:
@@ -76,7 +78,7 @@ class ReleaseFeed:
                 feed.reply(self)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """A test reads `asked` instead."""
+                """A test reads `requests` instead."""
 
         return Handler
 

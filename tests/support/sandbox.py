@@ -45,7 +45,7 @@ class Host:
     notify_address: str = ""  # NOTIFY_SOCKET; an abstract one, since the file system is another
 
 
-def missing_means() -> str | None:
+def missing_requirement() -> str | None:
     """Return why no sandbox can be created here, or None."""
     if os.geteuid() != 0:
         return "root is needed"
@@ -56,14 +56,14 @@ def missing_means() -> str | None:
     return None if done.returncode == 0 else done.stderr.strip()
 
 
-def as_the_unit(unit: UnitFile, host: Host, program: Sequence[str] | None = None) -> list[str]:
+def sandbox_command(unit: UnitFile, host: Host, program: Sequence[str] | None = None) -> list[str]:
     """Return the command that runs `program` (absolute; None: the unit's own ExecStart from this checkout).
 
     It ignores one argument, the config file that `Daemon` appends, because ExecStart already names it.
     """
     for folder in (host.game, host.config, host.state, host.secrets, host.scratch):
         folder.mkdir(parents=True, exist_ok=True)
-    _give_away(host)
+    _change_owner(host)
     allowed = host.scratch.with_name("syscalls")
     allowed.write_text("\n".join(sorted(allowed_syscalls(unit))), encoding="utf-8")
     script = "\n".join([*_build_root(unit, host, allowed), *_close_root(unit, host), _become(unit, host, program)])
@@ -131,7 +131,7 @@ def _is_removed(group: Path) -> bool:
     return not group.exists()
 
 
-def _give_away(host: Host) -> None:
+def _change_owner(host: Host) -> None:
     """Make the unit's user the owner of the game's folder and our state, as on a real host."""
     for folder in (host.game, host.state):
         for path in (folder, *folder.rglob("*")):

@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 KEY = "sk-a-key-that-nobody-may-read"
-PATIENCE = 10.0  # seconds
+TIMEOUT = 10.0  # seconds
 
 
 @dataclass(frozen=True)
-class Said:
+class ScoringReply:
     """One reply of the service."""
 
     status: int = 200
@@ -23,7 +23,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScoringRequest:
     """One request: the path, the headers in lower case, and the parsed body."""
 
     path: str
@@ -40,34 +40,34 @@ class Asked:
         return str(json.loads(self.body["messages"][1]["content"])["answer"])
 
 
-def verdict(score: object, reason: str = "sensible") -> Said:
+def score_reply(score: object, reason: str = "sensible") -> ScoringReply:
     """Return a reply in the requested format."""
-    return says(json.dumps({"score": score, "reason": reason}))
+    return completion(json.dumps({"score": score, "reason": reason}))
 
 
-def says(content: str | None) -> Said:
+def completion(content: str | None) -> ScoringReply:
     """Return a valid completion whose message is this text."""
     message = {"role": "assistant", "content": content}
     completion = {"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": message}], "usage": {}}
-    return Said(body=json.dumps(completion).encode())
+    return ScoringReply(body=json.dumps(completion).encode())
 
 
-def in_pieces(body: bytes) -> Said:
+def chunked_reply(body: bytes) -> ScoringReply:
     """Return a chunked reply, whose length is not known beforehand."""
     pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
     chunked = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""])
-    return Said(body=chunked, headers={"Transfer-Encoding": "chunked"})
+    return ScoringReply(body=chunked, headers={"Transfer-Encoding": "chunked"})
 
 
-SILENCE = Said(is_silent=True)
+NO_REPLY = ScoringReply(is_silent=True)
 
 
 class ScoringService:
-    """Context manager that replies to every request with `says`. `asked` is oldest first."""
+    """Context manager that replies to every request with `reply`. `requests` is oldest first."""
 
-    def __init__(self, says: Said) -> None:
-        self.says = says
-        self.asked: list[Asked] = []
+    def __init__(self, reply: ScoringReply) -> None:
+        self.reply = reply
+        self.requests: list[ScoringRequest] = []
         self.most_at_a_time = 0
         self._at_a_time = 0
         self._is_released = threading.Event()
@@ -93,23 +93,25 @@ class ScoringService:
         self._server.server_close()
 
     def release(self) -> None:
-        """End requests that wait because of `SILENCE`, without a reply."""
+        """End requests that wait because of `NO_REPLY`, without a reply."""
         self._is_released.set()
 
     def wait_for_requests(self, count: int) -> None:
         """Wait until `count` requests came; AssertionError after some seconds."""
         with self._news:
-            assert self._news.wait_for(lambda: len(self.asked) >= count, PATIENCE), f"asked {len(self.asked)} times"
+            assert self._news.wait_for(lambda: len(self.requests) >= count, TIMEOUT), (
+                f"asked {len(self.requests)} times"
+            )
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Reply to one request."""
         body = handler.rfile.read(int(handler.headers["Content-Length"]))
         headers = {name.lower(): value for name, value in handler.headers.items()}
         with self._news:
-            self.asked.append(Asked(handler.path, headers, json.loads(body)))
+            self.requests.append(ScoringRequest(handler.path, headers, json.loads(body)))
             self._at_a_time += 1
             self.most_at_a_time = max(self.most_at_a_time, self._at_a_time)
-            said = self.says
+            said = self.reply
             self._news.notify_all()
         try:
             self._say(said, handler)
@@ -117,7 +119,7 @@ class ScoringService:
             with self._news:
                 self._at_a_time -= 1
 
-    def _say(self, said: Said, handler: BaseHTTPRequestHandler) -> None:
+    def _say(self, said: ScoringReply, handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
         if said.is_silent:
             self._is_released.wait(30)
@@ -144,9 +146,11 @@ class ScoringService:
 
             def do_GET(self) -> None:
                 """Record a redirection that was followed."""
-                service.asked.append(Asked(self.path, {name.lower(): v for name, v in self.headers.items()}, {}))
+                service.requests.append(
+                    ScoringRequest(self.path, {name.lower(): v for name, v in self.headers.items()}, {})
+                )
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Log nothing: tests read `asked`."""
+                """Log nothing: tests read `requests`."""
 
         return Handler

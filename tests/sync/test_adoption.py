@@ -9,8 +9,8 @@ from plugin_bridge.authme.players import lock_text
 from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
 from tests.support.authme_like import AuthMeLike
 from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
-from tests.support.crowd import crowd, insert_crowd
 from tests.support.manual_clock import ManualClock
+from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.services import MakeServices
 
 MANY = 5_000
@@ -21,7 +21,7 @@ SECONDS_FOR_MANY = 20.0
 def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
-    insert_crowd(authme_table, crowd(MANY, clock))
+    insert_player_rows(authme_table, make_player_rows(MANY, clock))
     before = dump_table(authme_table)
     services = make_services()
     report = services.sync()
@@ -65,7 +65,7 @@ def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
 def test_a_plan_tells_what_would_be_done_and_does_nothing(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
-    insert_crowd(authme_table, crowd(30, clock))
+    insert_player_rows(authme_table, make_player_rows(30, clock))
     before = dump_table(authme_table)
     services = make_services(sync__existing_players="pending")
     report = services.plan()
@@ -81,7 +81,7 @@ def test_a_crash_between_two_pages_is_taken_up_where_it_stopped(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regsvc.sync.bulk.in_sync_rows.BATCH", 500)
-    insert_crowd(authme_table, crowd(1200, clock))
+    insert_player_rows(authme_table, make_player_rows(1200, clock))
     services = make_services()
     pages = iter([True, False])
     stopped = services.app.sync._sync.run(may_go_on=lambda: next(pages))
@@ -299,7 +299,7 @@ def test_adoption_ends_where_somebody_was_faster(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
     """Two processes, or a login during a run: each name gets one user."""
-    insert_crowd(authme_table, crowd(40, clock))
+    insert_player_rows(authme_table, make_player_rows(40, clock))
     services = make_services()
     for name in ("player0003", "player0017"):
         services.decide("ban", name)

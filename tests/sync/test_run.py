@@ -10,8 +10,8 @@ from regsvc.core import errors
 from regsvc.database.models import APPROVED, BANNED, Player, User
 from tests.support.authme_database import MariaDBSchema
 from tests.support.authme_tables import AuthMeTable, create_table, dump_table, find_player
-from tests.support.crowd import crowd, insert_crowd
 from tests.support.manual_clock import ManualClock
+from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 MANY = 600
@@ -21,7 +21,7 @@ MANY = 600
 @pytest.fixture
 def adopted_players(make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock) -> ServiceHarness:
     """A hundred adopted players."""
-    insert_crowd(authme_table, crowd(100, clock))
+    insert_player_rows(authme_table, make_player_rows(100, clock))
     services = make_services()
     services.sync()
     return services
@@ -47,7 +47,7 @@ def remove_rows(services: ServiceHarness, *digits: int) -> int:
 def test_a_crowd_adopted_as_pending_is_not_locked_before_somebody_says_so(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
-    insert_crowd(authme_table, crowd(MANY, clock))
+    insert_player_rows(authme_table, make_player_rows(MANY, clock))
     before = dump_table(authme_table)
     services = make_services(sync__existing_players="pending")
     for adopted in (MANY, 0):
@@ -110,7 +110,7 @@ def test_twenty_removals_are_believed(adopted_players: ServiceHarness) -> None:
 def test_a_limit_of_a_share_grows_with_the_server(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
 ) -> None:
-    insert_crowd(authme_table, crowd(100, clock))
+    insert_player_rows(authme_table, make_player_rows(100, clock))
     services = make_services(sync__max_changes="20 and 30%")
     services.sync()
     remove_rows(services, 0, 1, 2)
@@ -125,7 +125,7 @@ def test_a_backup_that_brings_back_the_deleted_is_held_back_too(adopted_players:
     regdates = [adopted_players.row(name)["regdate"] for name in names]
     for name in names:
         adopted_players.decide("delete", name)
-    insert_crowd(
+    insert_player_rows(
         adopted_players.table, [(*row, None, regdate, None, None) for row, regdate in zip(rows, regdates, strict=True)]
     )
     report = adopted_players.sync()

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 from tests.support.daemon import HOST, Daemon
 
-PATIENCE = 15.0  # seconds
+TIMEOUT = 15.0  # seconds
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedEvent:
     """One event. `id` is None if it came without one."""
 
     name: str
@@ -22,7 +22,7 @@ class Heard:
     id: int | None
 
 
-class Listening:
+class EventListener:
     """A context manager: an open event stream, read on a thread as it arrives."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Listening:
         self._socket = self._connection.sock
         self._response = self._connection.getresponse()
         self.headers = self._response.headers
-        self.heard: list[Heard] = []
+        self.received: list[ReceivedEvent] = []
         self.comments: list[str] = []
         self.is_over = False
         self._news = threading.Condition()
@@ -48,26 +48,26 @@ class Listening:
     def __exit__(self, *exc_info: object) -> None:
         if not self.is_over:
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread before the connection is closed
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         self._connection.close()
 
-    def hears(self, *names: str) -> list[Heard]:
+    def expect_events(self, *names: str) -> list[ReceivedEvent]:
         """Wait for exactly these events, in this order, and return them. AssertionError after a while."""
         with self._news:
-            self._news.wait_for(lambda: len(self.heard) >= len(names) or self.is_over, PATIENCE)
-            assert [event.name for event in self.heard] == list(names), self.heard
-            heard, self.heard = self.heard, []
+            self._news.wait_for(lambda: len(self.received) >= len(names) or self.is_over, TIMEOUT)
+            assert [event.name for event in self.received] == list(names), self.received
+            heard, self.received = self.received, []
             return heard
 
     def wait_for_end(self) -> None:
         """Wait until the server ends the stream properly; AssertionError if it does not."""
         with self._news:
-            assert self._news.wait_for(lambda: self.is_over, PATIENCE), f"it goes on: {self.heard}"
+            assert self._news.wait_for(lambda: self.is_over, TIMEOUT), f"it goes on: {self.received}"
 
     def wait_for_comment(self) -> str:
         """Wait for a comment, which is sent when nothing happens, and return it."""
         with self._news:
-            assert self._news.wait_for(lambda: bool(self.comments), PATIENCE)
+            assert self._news.wait_for(lambda: bool(self.comments), TIMEOUT)
             return self.comments.pop()
 
     def _read(self) -> None:
@@ -91,7 +91,7 @@ class Listening:
         with self._news:
             if "event" in fields:
                 number = int(fields["id"]) if "id" in fields else None
-                self.heard.append(Heard(fields["event"], json.loads(fields["data"]), number))
+                self.received.append(ReceivedEvent(fields["event"], json.loads(fields["data"]), number))
             elif "" in fields:
                 self.comments.append(fields[""])
             self._news.notify_all()

@@ -10,11 +10,11 @@ from tests.support.authme_like import sha256
 from tests.support.authme_tables import AuthMeTable
 
 COLUMNS = ("username", "realname", "password", "email", "regdate", "lastlogin", "regip")
-Crowd = Sequence[tuple[object, ...]]
+PlayerRows = Sequence[tuple[object, ...]]
 
 
-def crowd(number: int, clock: Clock, prefix: str = "Player") -> Crowd:
-    """Return rows for `insert_crowd`, all registered in the past: `Player0000`, `Player0001`, …
+def make_player_rows(number: int, clock: Clock, prefix: str = "Player") -> PlayerRows:
+    """Return rows for `insert_player_rows`, all registered in the past: `Player0000`, `Player0001`, …
 
     Of each ten, one has not joined since its row was created by hand (realname `Player`), one has an invalid e-mail
     address, one the placeholder, one none, one the address of another row; the others have their own.
@@ -31,7 +31,7 @@ def crowd(number: int, clock: Clock, prefix: str = "Player") -> Crowd:
     return rows
 
 
-def insert_crowd(table: AuthMeTable, rows: Crowd) -> None:
+def insert_player_rows(table: AuthMeTable, rows: PlayerRows) -> None:
     """Insert all rows in one transaction."""
     columns = ", ".join(table.column(column) for column in COLUMNS)
     statement = f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(COLUMNS))})"
