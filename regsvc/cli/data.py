@@ -71,7 +71,7 @@ def add_data_commands(parsers: dict[str, argparse.ArgumentParser]) -> None:
 
 
 def is_offline_command(args: argparse.Namespace) -> bool:
-    """Whether the command runs without an `AppContext`: the config may name another database, or keys are missing."""
+    """Return whether the command runs without an `AppContext`: another database in the config, or no keys."""
     return args.command == "restore" or (args.command == "migrate" and args.to is not None)
 
 

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 Product = Literal["companion", "plugin"]
 
 POLL_INTERVAL: Final = timedelta(minutes=1)
-"""How often the job tests whether a check is due."""
+"""Interval at which the job tests whether a check is due."""
 FIRST_RETRY_DELAY: Final = timedelta(minutes=5)
 """After a failed check; doubles up to `updates.every`."""
 

@@ -1,4 +1,4 @@
-"""What is understood of a command line, and what is asked for where nothing stands in it."""
+"""Parsing of the command line, and prompts for what it lacks."""
 
 import getpass
 import warnings
@@ -42,7 +42,7 @@ def test_nothing_said_is_serve() -> None:
 def test_a_password_is_not_asked_for_where_nobody_sits(
     action: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As from cron, where it would be shown as it is typed."""
+    """Raise like getpass without a terminal, as from cron, where the input would be visible."""
 
     def ask_without_terminal(prompt: str) -> str:
         warnings.warn("Can not control echo on the terminal.", getpass.GetPassWarning, stacklevel=2)

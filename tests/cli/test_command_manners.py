@@ -1,4 +1,4 @@
-"""What the `companion` command line owes whoever types it, whatever the command: names, mistakes, pipes, refusals."""
+"""Behaviour of all commands: names, mistakes, pipes, refusals."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def database_kind() -> DatabaseKind:
 
 @pytest.fixture
 def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
-    """A daemon on AuthMe's table that nobody has started."""
+    """A daemon on AuthMe's table that is not running."""
     return daemon({"sync": {"every": "1 hour"}})
 
 
@@ -80,7 +80,7 @@ def test_a_login_that_may_not_make_tables_is_told_so(daemon: MakeDaemon, mariadb
 
 
 def test_unlock_all_needs_a_stopped_daemon_and_an_authme(place: Daemon, daemon: MakeDaemon) -> None:
-    place.start()  # it would lock them again at its next run of the sync
+    place.start()  # it would lock them again at its next sync run
     told = companion("unlock-all", config=place.config_file)
     assert (told.status, told.output, "stop it first" in told.errors) == (1, "", True)
     place.stop()

@@ -1,4 +1,4 @@
-"""The `companion` command line, as a host types it."""
+"""The commands of `companion`, as a host runs them."""
 
 import getpass
 import json
@@ -39,13 +39,13 @@ Run = Callable[..., Finished]
 
 @pytest.fixture
 def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
-    """A daemon on AuthMe's table that nobody has started."""
+    """A daemon on AuthMe's table that is not running."""
     return daemon({"sync": {"every": "1 hour"}})
 
 
 @pytest.fixture
 def run(place: Daemon) -> Run:
-    """`run("users", "list")` on the place's config."""
+    """Return a function that runs a command with the daemon's config: `run("users", "list")`."""
 
     def run_command(*arguments: str, typed: str = "") -> Finished:
         return companion(*arguments, config=place.config_file, typed=typed)
@@ -54,7 +54,7 @@ def run(place: Daemon) -> Run:
 
 
 def refused(finished: Finished, *words: str) -> bool:
-    """It ended with 78 and a sentence, without a traceback."""
+    """Assert that it exited with 78 and a message, without a traceback."""
     assert finished.status == EX_CONFIG, finished
     assert "Traceback" not in finished.errors
     sentence = next(line for line in finished.errors.splitlines() if line.startswith("companion: "))
@@ -135,7 +135,7 @@ def test_an_authme_that_we_cannot_work_with_is_refused(
         assert refused(run(command), word)
 
 
-# --- migrate, sync, release ---
+# --- migrate, sync, unlock-all ---
 
 
 def test_migrate_says_what_it_did(run: Run) -> None:
@@ -332,7 +332,7 @@ def tables_in(table: AuthMeTable) -> set[str]:
     return {str(next(iter(row.values()))) for row in table.database.query(listing)}
 
 
-# --- another home than at the first start ---
+# --- another database than at the first start ---
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
@@ -389,7 +389,7 @@ def test_another_installation_key_is_refused(place: Daemon, run: Run) -> None:
 
 
 def with_section(place: Daemon, name: str, **keys: object) -> dict[str, dict[str, Any]]:
-    """The place's config with another section in it."""
+    """Write the daemon's config with another section."""
     config: dict[str, dict[str, Any]] = tomllib.loads(place.config_file.read_text(encoding="utf-8"))
     config.setdefault(name, {}).update(keys)
     return config
@@ -412,7 +412,7 @@ def test_a_newer_schema_is_refused(place: Daemon, run: Run, authme_table: AuthMe
         assert refused(run(command), "9999", "Install the newer version again")
 
 
-# --- a database that is away ---
+# --- a database that is unavailable ---
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])

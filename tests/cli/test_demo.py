@@ -1,4 +1,4 @@
-"""A newcomer's first command."""
+"""The demo (`make run`)."""
 
 import json
 import tomllib

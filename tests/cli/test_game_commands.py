@@ -1,4 +1,4 @@
-"""`companion updates` and `companion game-status`, as a host types them."""
+"""`companion updates` and `companion game-status`, as a host runs them."""
 
 from typing import Any
 

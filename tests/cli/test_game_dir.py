@@ -47,7 +47,7 @@ class BareDaemon(Daemon):
 
 @dataclass
 class Place:
-    """A game server as its host left it, and the daemon beside it."""
+    """A game server with a daemon beside it."""
 
     game: GameServer
     table: AuthMeTable
@@ -78,7 +78,7 @@ class Place:
         assert self.daemon.post("/api/admin/user/approve", approval, token=reply.json["token"]).status == 200
 
     def row(self, name: str) -> Any:
-        """Once it is there."""
+        """Wait until it exists."""
         return ask_until(lambda: find_player(self.table, name.lower()), lambda row: row is not None)
 
 

@@ -1,4 +1,4 @@
-"""The sample config is made from the declaration, and shows exactly the defaults."""
+"""The sample config is generated from the declarations, and shows exactly the defaults."""
 
 import re
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_check_notices_a_sample_that_is_not_current(tmp_path: Path, capsys: pyte
 
 
 def _load(folder: Path, text: str) -> Config:
-    """The config in a file with this text, without what only tells where it was read from."""
+    """Load a config with this text, without the fields that say where it was read from."""
     file = folder / "companion.toml"
     file.write_text(text, encoding="utf-8")
     return replace(load_config(file, {}), file=None)

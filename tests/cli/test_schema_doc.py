@@ -1,4 +1,4 @@
-"""docs/schema.md is current, leaves nothing out, and what it promises of SQL is so."""
+"""docs/schema.md is current and complete, and what it says about SQL is true."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -39,12 +39,12 @@ def services(
 
 @pytest.fixture
 def ask(services: ServiceHarness) -> Ask:
-    """What a worked query answers somebody who types it into a shell of the database."""
+    """Return the result of an example query in a shell of the database."""
     return lambda name: services.ours.query(QUERIES[name])
 
 
 def type_sql(services: ServiceHarness, name: str) -> None:
-    """Type a worked query that changes one row."""
+    """Run an example query that changes one row."""
     assert services.ours.execute(QUERIES[name]) == 1
 
 
@@ -103,12 +103,12 @@ def test_every_note_reads_in_the_page_as_it_was_written() -> None:
     assert r"cli:\<unix user>" in page
 
 
-def test_every_worked_query_has_its_story() -> None:
+def test_every_example_query_has_its_story() -> None:
     assert len(QUERIES) == len(EXAMPLE_QUERIES) >= 10
     assert not [name for name in QUERIES if f"test_query_{name}" not in globals()]
 
 
-# --- the worked queries that read ---
+# --- example queries that read ---
 
 
 def test_query_review_queue(services: ServiceHarness, ask: Ask) -> None:
@@ -220,7 +220,7 @@ def test_query_approvals_by_month(services: ServiceHarness, ask: Ask) -> None:
     assert months[2:] == [("2031-05", "Olivia", 2)]
 
 
-# --- the worked queries that write, and what follows from them within one run ---
+# --- example queries that write, and their effects within one sync run ---
 
 
 def test_query_ban(services: ServiceHarness) -> None:
@@ -273,7 +273,7 @@ def test_query_delete(services: ServiceHarness) -> None:
     assert services.ours.query("SELECT transition FROM regsvc_review") == [{"transition": "approve"}]
 
 
-# --- what is put back ---
+# --- edits that are reverted ---
 
 
 def test_every_edit_that_the_page_lists_is_carried_out(services: ServiceHarness) -> None:

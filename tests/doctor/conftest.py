@@ -1,4 +1,4 @@
-"""What the tests of the doctor may ask for, beside what every test may.
+"""Fixtures of the doctor's tests, besides those of all tests.
 
 database_kind  "sqlite"; a file that wants both kinds has `database_kind` of its own
 doctor_case         a server on which everything is as it should be

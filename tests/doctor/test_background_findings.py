@@ -23,14 +23,14 @@ def started(doctor_case: DoctorCase) -> None:
     doctor_case.start_once()
 
 
-def vitals(doctor_case: DoctorCase, *, braked: bool) -> None:
-    """A companion runs, and says this."""
+def serve_status(doctor_case: DoctorCase, *, braked: bool) -> None:
+    """A running companion that reports this."""
     told = json.dumps({"success": True, "braked": braked}).encode()
     doctor_case.change_host(fetch=lambda url: told)
 
 
 def test_the_sync_that_runs_is_braked(doctor_case: DoctorCase) -> None:
-    vitals(doctor_case, braked=True)
+    serve_status(doctor_case, braked=True)
     assert "--allow-mass-changes" in doctor_case.only_finding("sync.braked").do
 
 
@@ -38,7 +38,7 @@ def test_the_last_sync_was_braked(doctor_case: DoctorCase) -> None:
     doctor_case.our_database.execute(BRAKED, ("sync.run",))
     doctor_case.our_database.execute(BRAKED, ("sync.braked",))
     doctor_case.only_finding("sync.braked")
-    vitals(doctor_case, braked=False)  # whoever runs knows better
+    serve_status(doctor_case, braked=False)  # a running daemon knows better
     assert doctor_case.findings() == []
 
 
@@ -51,7 +51,7 @@ def test_players_wait_for_a_decision(doctor_case: DoctorCase) -> None:
 def test_players_differ(doctor_case: DoctorCase) -> None:
     doctor_case.our_database.execute(CONFLICT, ("alice", "conflict"))
     doctor_case.our_database.execute("UPDATE regsvc_player SET conflict = 'email' WHERE username_key = 'alice'")
-    finding = doctor_case.only_finding("sync.disputed")  # nothing that approving or rejecting would end
+    finding = doctor_case.only_finding("sync.disputed")  # approving or rejecting would not resolve it
     assert finding.title == "1 player differs: alice."
     assert "approve" not in finding.do
 
@@ -83,5 +83,5 @@ def test_messages_wait(doctor_case: DoctorCase, minutes: int, is_announced: bool
         assert doctor_case.findings() == []
         return
     assert "no companion is running here" in doctor_case.only_finding("outbox.stuck").title
-    vitals(doctor_case, braked=False)
+    serve_status(doctor_case, braked=False)
     assert "no companion" not in doctor_case.only_finding("outbox.stuck").title

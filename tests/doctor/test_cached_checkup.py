@@ -1,4 +1,4 @@
-"""The doctor within the companion that runs: he works beside it, and must not get in its way."""
+"""The checkup inside the running daemon, which it must not disturb."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ WRITES = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('
 
 
 class SlowLook:
-    """A checkup that ends when it is told to."""
+    """A checkup that ends when the test allows it."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -50,7 +50,7 @@ def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: DoctorCase
     async def story() -> list[CheckupResult]:
         doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look)
         asking = [asyncio.create_task(doctor.get(force=bool(number % 2))) for number in range(6)]
-        asking[0].cancel()  # who leaves does not take it away from the others
+        asking[0].cancel()  # a cancelled caller does not cancel it for the others
         await asyncio.sleep(0)
         look.may_end.set()
         told = await asyncio.gather(*asking[1:])
@@ -100,7 +100,7 @@ def test_one_that_fails_is_forgotten(doctor_case: DoctorCase) -> None:
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 def test_the_locks_of_the_process_survive_a_look_at_the_files(doctor_case: DoctorCase, mode: str) -> None:
-    """To close a file, opened past SQLite, would let go of every lock that the process has on it."""
+    """Closing a file that was opened without SQLite would release every lock the process holds on it."""
     doctor_case.start_once()
     assert isinstance(doctor_case.table.database, SqliteFile)
     for file in (doctor_case.table.database.path, doctor_case.state_dir / "companion.db"):
@@ -115,7 +115,7 @@ def test_the_locks_of_the_process_survive_a_look_at_the_files(doctor_case: Docto
 
 
 def another_process_writes(file: Path) -> bool:
-    """Whether it gets the lock for it."""
+    """Return whether another process gets the write lock."""
     done = subprocess.run([sys.executable, "-c", WRITES, str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0 or "database is locked" in done.stderr, done.stderr
     return done.returncode == 0

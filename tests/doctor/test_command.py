@@ -1,4 +1,4 @@
-"""`companion doctor` as a host types it: the real process, its exit status, and nothing secret in what it says."""
+"""`companion doctor` as a host runs it: the real process, its exit status, and no secrets in its output."""
 
 import json
 import os
@@ -130,7 +130,7 @@ def test_a_terminal_has_colours(doctor_case: DoctorCase, environment: dict[str, 
 
 
 def read_all(terminal: int) -> bytes:
-    """What is written to a terminal until nobody has it open any more, which Linux tells by EIO."""
+    """Read what is written to a terminal until it is closed, which Linux reports as EIO."""
     told = b""
     with open(terminal, "rb", buffering=0) as screen, suppress(OSError):
         while piece := screen.read(4096):

@@ -1,4 +1,4 @@
-"""Our own config: broken, unwise, or naming files that cannot be used."""
+"""Findings about our own config: broken, unsafe, or with unusable files."""
 
 from pathlib import Path
 

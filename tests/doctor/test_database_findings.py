@@ -1,4 +1,4 @@
-"""The database: away, without rights, or not the one this installation belongs to."""
+"""Findings about our database: unavailable, without rights, or the wrong one."""
 
 import json
 import socket
@@ -26,7 +26,7 @@ def database_kind() -> DatabaseKind:
 
 
 class Login:
-    """Another login than AuthMe's usual one, with the rights a test gives it."""
+    """A database login with the rights that a test grants."""
 
     name, password = "limited", "limited-password"
 
@@ -35,13 +35,13 @@ class Login:
         self._schema = schema
 
     def may(self, rights: str, table: str = "*", to: str = name) -> None:
-        """`table` is one in AuthMe's schema; `to` a role instead of the login."""
+        """Grant rights. `table`: one in AuthMe's schema; `to`: a role instead of the login."""
         self._server.run_as_root(f"GRANT {rights} ON `{self._schema}`.{table} TO {to}")
 
 
 @pytest.fixture
 def login(doctor_case: DoctorCase, mariadb: MariaDBServer, database: Database) -> Iterator[Login]:
-    """AuthMe, and so the companion, uses it."""
+    """Make AuthMe, and so the companion, use this login."""
     login = Login(mariadb, database.name)
     mariadb.run_as_root(f"CREATE USER '{login.name}'@'%' IDENTIFIED BY '{login.password}'")
     use(doctor_case, login.name, login.password)
@@ -53,7 +53,7 @@ def use(doctor_case: DoctorCase, user: str, password: str) -> None:
     doctor_case.game.change_authme({"DataSource.mySQLUsername": user, "DataSource.mySQLPassword": password})
 
 
-# --- away ---
+# --- unavailable ---
 
 
 def test_nobody_listens(doctor_case: DoctorCase) -> None:
@@ -98,7 +98,7 @@ def test_the_server_takes_no_changes(doctor_case: DoctorCase, mariadb: MariaDBSe
 
 @pytest.fixture
 def own_schema(doctor_case: DoctorCase, mariadb: MariaDBServer, login: Login) -> Iterator[Database]:
-    """Our tables are in a schema of their own, in which the limited login may do everything."""
+    """Put our tables into a separate schema, in which the limited login has all rights."""
     with mariadb.fresh_database() as ours:
         mariadb.run_as_root(f"GRANT ALL ON `{ours.name}`.* TO '{login.name}'@'%'")
         doctor_case.change("database", url=f"mysql://{login.name}:{login.password}@{ours.host}:{ours.port}/{ours.name}")
@@ -173,7 +173,7 @@ def test_we_may_not_write_authmes_file(doctor_case: DoctorCase, monkeypatch: pyt
     assert finding.where == str(file.parent)
 
 
-# --- whose it is ---
+# --- which installation it belongs to ---
 
 
 def test_a_newer_version_was_here(doctor_case: DoctorCase) -> None:
@@ -223,7 +223,7 @@ def test_a_second_companion_has_a_key_of_its_own(doctor_case: DoctorCase) -> Non
     assert "is missing" in doctor_case.only_finding("database.other_key").title
 
 
-# --- how it is reached ---
+# --- the connection ---
 
 
 @pytest.mark.parametrize("seconds", [-60, 60])
@@ -246,7 +246,7 @@ def test_the_connection_is_not_encrypted(doctor_case: DoctorCase, monkeypatch: p
     monkeypatch.setattr(socket, "getaddrinfo", partial(_everywhere_is_here, socket.getaddrinfo))
     doctor_case.game.change_authme({"DataSource.mySQLHost": "db.example.org"})
     assert "db.example.org" in doctor_case.only_finding("database.unencrypted").title
-    # with TLS it is another matter: this server has no certificate
+    # with TLS the connection fails, since this server has no certificate
     doctor_case.game.change_authme({"DataSource.mySQLUseSSL": True})
     doctor_case.only_finding("database.away")
 

@@ -1,4 +1,4 @@
-"""docs/doctor.md, and that nothing in it is only claimed."""
+"""docs/doctor.md is current, and every finding in it has a test."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The game server's own files, broken one at a time."""
+"""Findings about the game server's files, broken one at a time."""
 
 from pathlib import Path
 

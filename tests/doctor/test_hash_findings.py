@@ -1,4 +1,4 @@
-"""Algorithms that AuthMe may be told to use, and should not be."""
+"""Findings about hash algorithms that AuthMe should not use."""
 
 import pytest
 

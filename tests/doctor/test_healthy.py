@@ -1,4 +1,4 @@
-"""A server on which nothing is wrong: the doctor has nothing to say, before the first start and after it."""
+"""An installation without problems: the doctor finds nothing, before the first start and after it."""
 
 import os
 from pathlib import Path
@@ -56,6 +56,6 @@ def test_it_makes_nothing_before_the_first_start(doctor_case: DoctorCase, tmp_pa
 
 
 def files_under(folder: Path) -> dict[Path, bytes]:
-    """Every file with its content, but the config that the doctor_case itself writes."""
+    """Return every file with its content, except the config, which the DoctorCase writes."""
     files = (Path(place) / name for place, _folders, names in os.walk(folder) for name in names)
     return {file: file.read_bytes() for file in files if file.name != "companion.toml"}

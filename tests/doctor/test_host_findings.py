@@ -1,4 +1,4 @@
-"""The machine: its users, its disks, its clock, and who may read what on it."""
+"""Findings about the machine: user, disks, clock and readable secrets."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ MEBIBYTE = 1024 * 1024
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A folder that other users of the machine may look into, which pytest's own is not."""
+    """A folder that other users of the machine can read, unlike pytest's own."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield folder
@@ -25,7 +25,7 @@ def tmp_path() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def closed(doctor_case: DoctorCase) -> None:
-    """As a careful host has them."""
+    """Set permissions like a careful host."""
     doctor_case.game.authme_directory.chmod(0o700)
     doctor_case.game.properties_file.chmod(0o600)
 
@@ -61,7 +61,7 @@ def test_our_database_is_to_be_in_a_folder_that_is_not_there(doctor_case: Doctor
     finding = doctor_case.only_finding("machine.state_dir")
     assert finding.title == f"There is no folder {tmp_path / 'nowhere'} for our database."
     doctor_case.sections.pop("database")
-    assert doctor_case.findings() == []  # the state directory is made at the first start
+    assert doctor_case.findings() == []  # the state directory is created at the first start
 
 
 def test_our_database_is_read_only(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:

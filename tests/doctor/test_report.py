@@ -1,4 +1,4 @@
-"""How the doctor says it: to people, to programs, to a terminal."""
+"""Output of the doctor: for people, programs and terminals."""
 
 import json
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def test_it_keeps_to_the_terminals_width(monkeypatch: pytest.MonkeyPatch) -> Non
     long = Finding("a.risk", Severity.RISKY, "The door is open. " * 20, "Why.", "Do.", "/a/path " * 20)
     told = as_text(Checkup((long,), ()), has_colours=False).splitlines()
     assert all(len(line) <= 60 for line in told if not line.startswith("  In: "))
-    assert f"  In: {long.where}" in told  # whole, to be copied
+    assert f"  In: {long.where}" in told  # not wrapped, so that it can be copied
 
 
 def test_colours_are_words_in_colour() -> None:

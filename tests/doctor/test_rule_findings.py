@@ -1,4 +1,4 @@
-"""Names and passwords that the web and the game do not take alike; Bedrock players among them."""
+"""Findings about rules for names and passwords that differ between web and game, also for Bedrock players."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_passwords_that_the_game_refuses(doctor_case: DoctorCase) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({}, "refuses the characters"),  # a default rule knows no dot
+        ({}, "refuses the characters"),  # the default rule does not allow a dot
         ({NAMES: "[a-zA-Z0-9_.]*", "settings.restrictions.maxNicknameLength": 12}, "requires 3 to 12 characters"),
     ],
     ids=["prefix", "length"],

@@ -1,4 +1,4 @@
-"""Where the companion listens, and whether mails get out."""
+"""Findings about the address and the mail settings."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""AuthMe's table as old versions, other programs and time have left it."""
+"""Findings about AuthMe's table as old versions and other programs leave it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

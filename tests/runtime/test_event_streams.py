@@ -1,4 +1,4 @@
-"""What listeners are told: everything that happens, whoever does it, and nothing once they may not know."""
+"""Event streams: clients receive every event, whatever causes it, and nothing after their session has ended."""
 
 import asyncio
 import json
@@ -149,7 +149,7 @@ def test_who_comes_back_is_told_what_was_missed_once(make_hall: MakeHall) -> Non
 
 
 def test_what_is_missed_and_happens_is_told_in_order(make_hall: MakeHall) -> None:
-    """The others learn of it at the same moment; nobody is told twice."""
+    """Other listeners get the event at the same time, and no listener gets it twice."""
     event_harness = make_hall(poll_interval=NEVER)
 
     async def story() -> None:
@@ -197,7 +197,7 @@ def test_an_id_of_another_log_misses_nothing(make_hall: MakeHall, last_event_id:
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_an_entry_that_commits_late_is_heard_late(make_hall: MakeHall, our_database: Database) -> None:
-    """It took its id before the one that is heard first. (SQLite has one writer at a time.)"""
+    """Its id is lower than that of the event received first. (SQLite has one writer at a time.)"""
     event_harness = make_hall()
     has_taken_id, may_commit = threading.Event(), threading.Event()
 
@@ -274,7 +274,7 @@ def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: ManualClock
     play(story)
 
 
-# --- How it ends ---
+# --- The end of a stream ---
 
 
 def test_a_sign_of_life_comes_when_nothing_else_does(make_hall: MakeHall) -> None:

@@ -1,4 +1,4 @@
-"""What the audit log says of users and of the sync, as events."""
+"""Events, read from the audit log."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The game server's files change while we run: what can be is taken over, the rest is told, and nothing is lost."""
+"""Changes of the game server's files at run time: applied if possible, otherwise logged."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ settings:
 
 
 class Watching:
-    """A watch on a folder; `taken` is what was taken over, in order."""
+    """A watcher for a folder; `taken`: the applied configs, in order."""
 
     def __init__(self, game: GameServer) -> None:
         self.file = game.authme_config
@@ -39,7 +39,7 @@ class Watching:
         self.look()
 
     def look(self) -> None:
-        """As often as it takes until a file that is not written any more is read."""
+        """Poll often enough that a file that is no longer being written is read."""
 
         async def twice() -> None:
             await self.watch.poll()
@@ -48,7 +48,7 @@ class Watching:
         asyncio.run(twice())
 
     def write(self, text: str) -> None:
-        """As editors do: another file in its place."""
+        """Replace the file by another one, like editors do."""
         new = self.file.with_suffix(".new")
         new.write_text(text, encoding="utf-8")
         new.replace(self.file)
@@ -69,7 +69,7 @@ def watching(game_server: GameServer, caplog: pytest.LogCaptureFixture) -> Watch
 
 
 def test_nothing_is_told_while_nothing_changes(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
-    watching.write("# AuthMe writes its comments anew at each start\n" + SETTINGS)
+    watching.write("# AuthMe rewrites its comments at each start\n" + SETTINGS)
     assert (watching.taken, caplog.messages, watching.watch.needs_restart) == ([], [], False)
 
 

@@ -1,4 +1,4 @@
-"""What is known of the game server, and how little it is asked."""
+"""Cached status of the game server, which is pinged rarely."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ def run(story: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(told())
 
 
-# --- Who asks, and when ---
+# --- Pings ---
 
 
 def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: ManualClock) -> None:
@@ -143,7 +143,7 @@ def test_a_bug_is_told_and_the_server_silent(clock: ManualClock, caplog: pytest.
     assert "hunter2" not in caplog.text
 
 
-# --- Where it is ---
+# --- The address ---
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Looking after ourselves: cheaply, and without waiting for ever."""
+"""Health status: cheap, and never waiting forever."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ from tests.support.manual_clock import ManualClock
 
 
 class CountedOutbox(Outbox):
-    """Counts how often it is asked, and keeps those who ask waiting until it may answer."""
+    """An outbox that counts its queries, and blocks them until the test allows an answer."""
 
     def __init__(self, now: ManualClock) -> None:
         super().__init__(now, "mail", mail_retry_policy(max_attempts=3))

@@ -1,4 +1,4 @@
-"""What watchdogs and load balancers ask, of the real process and on both databases."""
+"""Health probes of the real process, on both databases."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ ALIVE, READY = "/health/alive", "/health/ready"
 
 @pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServer]:
-    """A server that may be stopped: the session's has other guests."""
+    """A MariaDB server that may be stopped, unlike the session's, which other tests use."""
     server = MariaDBServer(tmp_path_factory.mktemp("own-mariadb"))
     server.start()
     yield server
@@ -74,7 +74,7 @@ def test_nothing_else_is_answered(stack: Stack, path: str) -> None:
 
 @pytest.mark.parametrize("path", [ALIVE, READY])
 def test_a_token_is_not_looked_at(stack: Stack, path: str) -> None:
-    """Some watchdogs send one whatever they ask."""
+    """Some watchdogs send a body with every request."""
     assert stack.get(path, token="somebody-elses").status == 200
 
 
@@ -172,7 +172,7 @@ def test_a_start_without_database_is_alive_and_not_ready_until_it_comes(
 
 
 def secrets_of(stack: Stack) -> list[str]:
-    """What a connection to the database is made of."""
+    """The parameters of the database connection."""
     place = stack.table.database
     assert isinstance(place, MariaDBSchema)
     return [place.database.name, place.database.password]

@@ -1,4 +1,4 @@
-"""What Prometheus gets from the real process, and who else gets nothing."""
+"""Metrics of the real process, and who may read them."""
 
 import asyncio
 import math
@@ -42,7 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def assert_nothing_here(stack: Stack, reply: Reply) -> None:
-    """Exactly what an unknown path gets."""
+    """Assert that the response is the same as for an unknown path."""
     unknown = stack.get("/nothing")
     assert (reply.status, reply.body) == (404, unknown.body)
     assert set(reply.headers) == set(unknown.headers)
@@ -115,7 +115,7 @@ def test_it_may_be_switched_off(tmp_path: Path) -> None:
         assert_nothing_here(stack, stack.get("/metrics", token=TOKEN))
 
 
-# --- What it tells ---
+# --- Contents ---
 
 
 def test_requests_are_counted_by_route(stack: Stack) -> None:
@@ -217,7 +217,7 @@ def test_nobody_is_named(stack: Stack) -> None:
 
 
 class LiveOnUnixSocket(LiveApi):
-    """The metrics as a proxy that speaks over a Unix socket meets them."""
+    """Metrics behind a proxy that connects over a Unix socket."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(make_services(Config()))

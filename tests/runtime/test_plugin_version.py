@@ -1,4 +1,4 @@
-"""Which AuthMe the game server has: looked up seldom, and on nobody's time but the first one's."""
+"""Cached version of AuthMe: looked up rarely, and only the first call waits."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ from regsvc.runtime.plugin_version import PluginVersionCache
 
 
 class Disk:
-    """A folder with a jar in it; `looks` counts how often it is opened, `may_answer` is when it does."""
+    """A folder with a jar; `looks` counts how often it is opened, `may_answer` releases the answer."""
 
     def __init__(self) -> None:
         self.version: str | None = "5.6.0"

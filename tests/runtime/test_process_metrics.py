@@ -1,4 +1,4 @@
-"""What is looked up at a scrape: queues, and how late the loop is."""
+"""Metrics collected at a scrape: queues, and the lag of the event loop."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ from regsvc.runtime.metrics import QueueCollector
 
 
 class Busy:
-    """Work that goes on until it may end."""
+    """Work that lasts until the test lets it end."""
 
     def __init__(self) -> None:
         self.has_begun = threading.Event()
@@ -83,8 +83,8 @@ def test_a_loop_that_was_busy_was_late() -> None:
         loop = asyncio.get_running_loop()
         is_over = loop.time() + 0.05
         while loop.time() < is_over:
-            pass  # busy, and nobody else's turn comes
-        for _turn in range(2):  # ours, which was due before, and the alarm's
+            pass  # busy: nothing else gets a turn
+        for _turn in range(2):  # our own callback, which was due before, and the timer's
             await asyncio.sleep(0)
         lag.stop()
         return before, lag.seconds

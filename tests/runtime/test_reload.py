@@ -42,7 +42,7 @@ def running(tmp_path: Path) -> Iterator[Daemon]:
 
 
 def change(daemon: Daemon, changes: Sections) -> None:
-    """The config has these sections and no others, and the daemon is told."""
+    """Write a config with these sections only, and send SIGHUP."""
     daemon.write_config({"updates": {"enabled": False}, **changes})
     daemon.send(signal.SIGHUP)
 
@@ -52,7 +52,7 @@ def shown(daemon: Daemon) -> dict[str, Any]:
     return config
 
 
-# --- What changes at once ---
+# --- Keys that change at once ---
 
 
 def test_what_front_ends_show_changes(running: Daemon) -> None:
@@ -106,7 +106,7 @@ def test_the_log_gets_louder(tmp_path: Path) -> None:
     daemon.stop()
 
 
-# --- What does not ---
+# --- Keys that need a restart ---
 
 
 def test_what_waits_for_a_restart_is_named_each_time(running: Daemon) -> None:

@@ -1,4 +1,4 @@
-"""What systemd hears from us, on a socket like its own."""
+"""Notifications for systemd, on a socket like its own."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""Life inside the unit: what the companion may do there, and that it lives."""
+"""The companion inside the unit's sandbox: what it may do there, and that it runs."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from tests.support.game_server import GameServer
 from tests.support.sandbox import UNIT, USER_ID, Host, memory_group, missing_requirement, sandbox_command
 from tests.support.unit_file import UnitFile
 
-# Runs inside; each line tries one thing and tells what came of it.
+# Runs inside; each line tries one thing and reports the result.
 PROBE = """
 import ctypes, json, mmap, os, socket
 from pathlib import Path
@@ -66,7 +66,7 @@ def unit() -> UnitFile:
 
 @pytest.fixture
 def systemd() -> Iterator[socket.socket]:
-    """Where systemd would listen for READY=1."""
+    """The socket on which systemd would wait for READY=1."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(f"\0companion-{secrets.token_hex(8)}")
         listener.settimeout(30)
@@ -89,7 +89,7 @@ def host(tmp_path: Path, game_server: GameServer, systemd: socket.socket) -> Hos
 
 @pytest.fixture
 def probed(unit: UnitFile, host: Host, game_server: GameServer) -> dict[str, Any]:
-    """What the probe found inside."""
+    """The results of the probe inside the sandbox."""
     game_server.authme_directory.mkdir(parents=True)
     command = sandbox_command(unit, host, [sys.executable, "-c", PROBE])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -124,7 +124,7 @@ def test_it_gives_way_to_the_game(probed: dict[str, Any]) -> None:
 def test_the_companion_lives_in_its_unit(
     unit: UnitFile, host: Host, authme_table: AuthMeTable, systemd: socket.socket, daemon: Callable[..., Daemon]
 ) -> None:
-    """Ready, told to systemd, players read from AuthMe's table, and gone in good order."""
+    """It starts, notifies systemd, reads players from AuthMe's table, and stops gracefully."""
     AuthMeLike(authme_table).register("Bob", "s3cret")
     config = {"server": {"state_dir": None}, "game": {"directory": None}}
     companion = daemon(config, directory=host.config, command=sandbox_command(unit, host))
@@ -140,7 +140,7 @@ def test_the_companion_lives_in_its_unit(
 
 
 def memory_peak(pid: int) -> int:
-    """The most memory the process ever had, in bytes."""
+    """Return the peak memory of the process, in bytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found

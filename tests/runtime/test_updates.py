@@ -1,4 +1,4 @@
-"""Looking for new versions: asked seldom, believed little, never in anybody's way."""
+"""Update checks: rare, distrustful, and never blocking a request."""
 
 import asyncio
 import json
@@ -87,7 +87,7 @@ def test_nobody_listens() -> None:
 
 @pytest.mark.parametrize("target", ["http://127.0.0.1:1/", "/elsewhere", "file:///etc/passwd", "ftp://example.org/"])
 def test_it_is_led_to_https_alone(target: str) -> None:
-    """The feed here is a neighbour's without TLS, so even the way back to itself is refused."""
+    """The feed here has no TLS, so even a redirect to itself is refused."""
     assert "not https" in refused(FeedReply(302, headers={"Location": target}))
 
 

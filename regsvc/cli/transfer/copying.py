@@ -183,8 +183,8 @@ class _WithoutLocation(Rows):
 def _without_location(table: TableSpec, rows: list[Row]) -> list[Row]:
     if table.name != _INSTALLATION:
         return rows
-    place = table.columns.index("home")
-    return [(*row[:place], None, *row[place + 1 :]) for row in rows]
+    index = table.columns.index("home")
+    return [(*row[:index], None, *row[index + 1 :]) for row in rows]
 
 
 def checksums_of(source: Rows, progress: Progress | None = None) -> dict[str, TableChecksum]:

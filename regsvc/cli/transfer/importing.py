@@ -185,7 +185,7 @@ class Importer:
         return report, refused
 
     def _has_player(self, key: str, request: ImportRequest) -> bool:
-        """Whether a player has this name. Checked in a dry run only, which does not adopt players first."""
+        """Return whether a player has this name. Checked in a dry run only, which does not adopt players first."""
         return request.is_dry_run and bool(self._players.find_many([key]))
 
     def _create_user(self, checked: _CheckedRecord, request: ImportRequest) -> None:

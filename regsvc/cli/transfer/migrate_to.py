@@ -48,9 +48,9 @@ class MigrationResult:
     new: str
     copied: CopyResult | None
     left: str
-    """What remains of the old database (a file, or tables) and what to do with it."""
+    """The remains of the old database (a file, or tables) and what to do with them."""
     advice: str
-    """How to set the config from now on."""
+    """Advice on the config from now on."""
 
 
 class DatabaseMigration:

@@ -172,7 +172,7 @@ def _text(values: Mapping[str, Any], name: str, longest: int) -> str | None:
 
 
 def _is_storable(text: str) -> bool:
-    """Whether the text has no control characters, and no lone surrogates, which databases refuse."""
+    """Return whether the text has no control characters, and no lone surrogates, which databases refuse."""
     return not any((ch < " " and ch not in "\n\t") or "\ud800" <= ch <= "\udfff" or ch == "\x7f" for ch in text)
 
 

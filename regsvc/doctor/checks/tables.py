@@ -31,8 +31,8 @@ _MAX_NAMES: Final = 3
 def table_is_missing(facts: Facts) -> Iterator[str]:
     players = facts.players
     if players.table is None and not players.missing_rights:
-        place = _file_or_schema(facts)
-        yield f"There is no table {facts.authme.table} in {place}."
+        table_name = _file_or_schema(facts)
+        yield f"There is no table {facts.authme.table} in {table_name}."
 
 
 @check(
@@ -280,8 +280,8 @@ def _ids(facts: Facts, title: str, *, share: float) -> Iterator[Symptom]:
         return
     if table.next_id - 1 >= column.max_value * share:
         name = column.name
-        place = f"`{facts.authme.database}`.`{facts.authme.table}`"
-        where = f"ALTER TABLE {place} MODIFY `{name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
+        table_name = f"`{facts.authme.database}`.`{facts.authme.table}`"
+        where = f"ALTER TABLE {table_name} MODIFY `{name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
         yield Symptom(title.format(name=name, max_value=column.max_value, next=table.next_id), where=where)
 
 

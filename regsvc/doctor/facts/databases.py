@@ -145,9 +145,9 @@ def _missing_row_rights(database: ReadOnlyMySql, table: PlayerTable | None, auth
     """Return the rights the login lacks, even if the table is hidden from it; empty if there is no table."""
     named = [getattr(authme.columns, name) for name in _WRITTEN_COLUMNS]
     present = [name for name in named if name and table is not None and table.find(name)]
-    place = sql_name(authme.database, authme.table)
+    table_name = sql_name(authme.database, authme.table)
     try:
-        return rights.missing_row_rights(database, place, present or [authme.columns.username])
+        return rights.missing_row_rights(database, table_name, present or [authme.columns.username])
     except DatabaseUnreadable as error:
         if error.code in (rights.NO_SUCH_TABLE, rights.NO_SUCH_COLUMN, rights.READ_ONLY_SERVER):
             return []
@@ -165,7 +165,7 @@ def _is_there(file: Path) -> bool:
     return True
 
 
-def _within(patience: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
+def _within(timeout: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
     """Run `look` on a thread; return its result, or why there is none. A hanging thread is abandoned."""
     outcome: SimpleQueue[T | Exception] = SimpleQueue()
 
@@ -177,7 +177,7 @@ def _within(patience: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
 
     threading.Thread(target=run, daemon=True).start()
     try:
-        found = outcome.get(timeout=patience)
+        found = outcome.get(timeout=timeout)
     except Empty:
         return DatabaseUnreadable("it does not answer in time")
     if isinstance(found, Exception) and not isinstance(found, DatabaseUnreadable):

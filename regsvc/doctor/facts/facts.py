@@ -82,11 +82,11 @@ class Facts:
             raise FactUnavailable("everything that depends on the config: it is broken")
         return self._config
 
-    def describe(self, place: FixLocation) -> str:
-        """The place in the words of this installation: with the file's own name where it is known."""
-        file = None if self.config_problems else self._file_of(place.source)
-        name = str(file or place.source)
-        return f"{name}: {place.key}" if place.key else name
+    def describe(self, location: FixLocation) -> str:
+        """Describe the location for this installation, with the file's actual path if it is known."""
+        file = None if self.config_problems else self._file_of(location.source)
+        name = str(file or location.source)
+        return f"{name}: {location.key}" if location.key else name
 
     def _file_of(self, source: Source) -> Path | None:
         config = self.config

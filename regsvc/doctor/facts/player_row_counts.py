@@ -31,14 +31,14 @@ class PlayerRowCounts:
     in_seconds: int
 
 
-def count_rows(database: ReadOnlyDatabase, place: str, username: str, times: list[str]) -> PlayerRowCounts | None:
-    """Count the rows; None if it takes too long. `place`: the table in SQL; `times`: its columns with milliseconds.
+def count_rows(database: ReadOnlyDatabase, table: str, username: str, times: list[str]) -> PlayerRowCounts | None:
+    """Count the rows; None if it takes too long. `table`: the table in SQL; `times`: its columns with milliseconds.
 
     Raises `DatabaseUnreadable`.
     """
     if isinstance(database, ReadOnlyMySql):
-        return _rows_in_mysql(database, place, username, times)
-    return _rows_in_sqlite(database, place, username, times)
+        return _rows_in_mysql(database, table, username, times)
+    return _rows_in_sqlite(database, table, username, times)
 
 
 def _newest(times: list[str]) -> str:
@@ -47,55 +47,55 @@ def _newest(times: list[str]) -> str:
     return {0: "0", 1: values[0] if values else "0"}.get(len(values), f"GREATEST({', '.join(values)})")
 
 
-def _figures(times: list[str], *, is_sqlite: bool) -> str:
+def _count_columns(times: list[str], *, is_sqlite: bool) -> str:
     """Return SQL for the columns `undated`, `old` and `in_seconds`."""
     newest = _newest(times)
     any_in_seconds = " OR ".join(f"CAST(`{name}` AS SIGNED) BETWEEN 1 AND {OLDEST_MS}" for name in times) or "0 = 1"
-    figures = {
+    conditions = {
         "undated": f"{newest} <= 0",
         "old": f"{newest} < {OLDEST_MS}",
         "in_seconds": any_in_seconds,
     }
-    selected = ", ".join(f"SUM(CASE WHEN {sql} THEN 1 ELSE 0 END) AS {name}" for name, sql in figures.items())
+    selected = ", ".join(f"SUM(CASE WHEN {sql} THEN 1 ELSE 0 END) AS {name}" for name, sql in conditions.items())
     if is_sqlite:
         return selected.replace("AS SIGNED", "AS INTEGER").replace("GREATEST(", "MAX(")
     return selected
 
 
-def _rows_in_mysql(database: ReadOnlyMySql, place: str, username: str, times: list[str]) -> PlayerRowCounts | None:
+def _rows_in_mysql(database: ReadOnlyMySql, table: str, username: str, times: list[str]) -> PlayerRowCounts | None:
     is_mixed = f"BINARY `{username}` <> BINARY LOWER(`{username}`)"
     try:
         with database.statement_timeout(_TIMEOUT):
-            mixed = database.rows(f"SELECT `{username}` AS name FROM {place} WHERE {is_mixed} LIMIT {_MAX_NAMES}")
-            sums = database.row(f"SELECT {_figures(times, is_sqlite=False)} FROM {place}") or {}
+            mixed = database.rows(f"SELECT `{username}` AS name FROM {table} WHERE {is_mixed} LIMIT {_MAX_NAMES}")
+            sums = database.row(f"SELECT {_count_columns(times, is_sqlite=False)} FROM {table}") or {}
     except StatementTimeout:
         return None
     names = [str(row["name"]) for row in mixed]
-    return _summed(names, _list_twice(database, place, username, names), [sums])
+    return _sum_up(names, _list_twice(database, table, username, names), [sums])
 
 
-def _rows_in_sqlite(database: ReadOnlyDatabase, place: str, username: str, times: list[str]) -> PlayerRowCounts | None:
+def _rows_in_sqlite(database: ReadOnlyDatabase, table: str, username: str, times: list[str]) -> PlayerRowCounts | None:
     ends_at = time.monotonic() + _TIMEOUT
     names: list[str] = []
     pages: list[Row] = []
-    for page in _pages(database, place, username, times):
+    for page in _pages(database, table, username, times):
         if time.monotonic() > ends_at:
             return None
         pages.append(page)
         if page["mixed"] and len(names) < _MAX_NAMES:
-            names += _mixed_names(database, place, username, page)
-    return _summed(names, _list_twice(database, place, username, names), pages)
+            names += _mixed_names(database, table, username, page)
+    return _sum_up(names, _list_twice(database, table, username, names), pages)
 
 
-def _pages(database: ReadOnlyDatabase, place: str, username: str, times: list[str]) -> Iterator[Row]:
+def _pages(database: ReadOnlyDatabase, table: str, username: str, times: list[str]) -> Iterator[Row]:
     """Yield the counts of one page of rows after the other; `first` and `last` are the row ids at its ends."""
     last = 0
     columns = "".join(f", `{name}`" for name in times)
     while True:
         page = database.row(
-            f"SELECT {_figures(times, is_sqlite=True)}, MIN(rowid) AS first, MAX(rowid) AS last,"
+            f"SELECT {_count_columns(times, is_sqlite=True)}, MIN(rowid) AS first, MAX(rowid) AS last,"
             f" SUM(`{username}` <> LOWER(`{username}`)) AS mixed FROM (SELECT rowid AS rowid, `{username}`{columns}"
-            f" FROM {place} WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE})",
+            f" FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE})",
             last,
         )
         if page is None or page["last"] is None:
@@ -104,9 +104,9 @@ def _pages(database: ReadOnlyDatabase, place: str, username: str, times: list[st
         last = page["last"]
 
 
-def _mixed_names(database: ReadOnlyDatabase, place: str, username: str, page: Row) -> list[str]:
+def _mixed_names(database: ReadOnlyDatabase, table: str, username: str, page: Row) -> list[str]:
     rows = database.rows(
-        f"SELECT `{username}` AS name FROM {place} WHERE rowid BETWEEN ? AND ?"
+        f"SELECT `{username}` AS name FROM {table} WHERE rowid BETWEEN ? AND ?"
         f" AND `{username}` <> LOWER(`{username}`) LIMIT {_MAX_NAMES}",
         page["first"],
         page["last"],
@@ -114,20 +114,20 @@ def _mixed_names(database: ReadOnlyDatabase, place: str, username: str, page: Ro
     return [str(row["name"]) for row in rows]
 
 
-def _list_twice(database: ReadOnlyDatabase, place: str, username: str, names: list[str]) -> list[str]:
+def _list_twice(database: ReadOnlyDatabase, table: str, username: str, names: list[str]) -> list[str]:
     """Return the names that share their lower-case form with another row."""
     keys = [name.lower() for name in names]
     if not names:
         return []
     marks = ", ".join("?" for _name in names)
-    rows = database.rows(f"SELECT `{username}` AS name FROM {place} WHERE `{username}` IN ({marks})", *keys)
+    rows = database.rows(f"SELECT `{username}` AS name FROM {table} WHERE `{username}` IN ({marks})", *keys)
     lower = {str(row["name"]) for row in rows}
     return [name for name in names if name.lower() in lower or keys.count(name.lower()) > 1]
 
 
-def _summed(names: list[str], twice: list[str], sums: list[Row]) -> PlayerRowCounts:
-    def total(figure: str) -> int:
-        return sum(int(page.get(figure) or 0) for page in sums)
+def _sum_up(names: list[str], twice: list[str], sums: list[Row]) -> PlayerRowCounts:
+    def total(column: str) -> int:
+        return sum(int(page.get(column) or 0) for page in sums)
 
     return PlayerRowCounts(
         mixed_case=tuple(name for name in names if name not in twice)[:_MAX_NAMES],

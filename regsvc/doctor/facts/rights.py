@@ -37,7 +37,7 @@ _TRIGGER: Final = "CREATE TRIGGER {probe} BEFORE INSERT ON {missing} FOR EACH RO
 _VIEW: Final = "CREATE VIEW {probe} AS SELECT 1 FROM {missing}"
 
 
-def missing_row_rights(database: ReadOnlyDatabase, place: str, columns: Iterable[str]) -> list[str]:
+def missing_row_rights(database: ReadOnlyDatabase, table: str, columns: Iterable[str]) -> list[str]:
     """Return which of SELECT, INSERT, UPDATE and DELETE the login lacks on these columns of the table.
 
     Raises `DatabaseUnreadable`, also if there is no such table.
@@ -46,10 +46,10 @@ def missing_row_rights(database: ReadOnlyDatabase, place: str, columns: Iterable
     listed, assigned = ", ".join(quoted), ", ".join(f"{name} = NULL" for name in quoted)
     nulls = ", ".join("NULL" for _name in quoted)
     statements = {
-        "SELECT": f"EXPLAIN SELECT {listed} FROM {place}",
-        "INSERT": f"EXPLAIN INSERT INTO {place} ({listed}) VALUES ({nulls})",
-        "UPDATE": f"EXPLAIN UPDATE {place} SET {assigned} WHERE 1 = 0",
-        "DELETE": f"EXPLAIN DELETE FROM {place} WHERE 1 = 0",
+        "SELECT": f"EXPLAIN SELECT {listed} FROM {table}",
+        "INSERT": f"EXPLAIN INSERT INTO {table} ({listed}) VALUES ({nulls})",
+        "UPDATE": f"EXPLAIN UPDATE {table} SET {assigned} WHERE 1 = 0",
+        "DELETE": f"EXPLAIN DELETE FROM {table} WHERE 1 = 0",
     }
     return [right for right, statement in statements.items() if not _is_allowed(database, statement)]
 

@@ -1,8 +1,8 @@
-"""What the tests of moving, backing up and handing out may ask for, beside what every test may.
+"""Fixtures of the tests of backup, migration, export and import, besides those of all tests.
 
 clock       a clock that stands still until the test moves it
 services       the services on `authme_table`, at their first start
-place       a daemon on AuthMe's table that nobody has started; `run` runs a command on its config
+place       a daemon on AuthMe's table that is not running; `run` runs a command with its config
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
 
 @pytest.fixture
 def run(place: Daemon) -> Run:
-    """`run("users", "list")` on the place's config, in a process of its own where it is given an environment."""
+    """Return `run("users", "list")` with the daemon's config; with an environment, in a process of its own."""
 
     def run_command(*arguments: str, typed: str = "", **environment: str) -> Finished:
         if environment:

@@ -1,4 +1,4 @@
-"""`companion backup` and `companion restore`: what was written comes back, or nobody takes it for a backup."""
+"""`companion backup` and `companion restore`: a backup is complete, or it is not taken for one."""
 
 import json
 import sqlite3
@@ -84,7 +84,7 @@ def test_a_backup_is_for_us_alone_and_whole(place: Daemon, run: Run, authme: Aut
     shelf.mkdir()
     for _evening in range(2):
         assert run("backup", str(shelf / f"{_evening}")).status == 0
-    assert run("backup", str(shelf)).status == 0  # one of its own, called after the time
+    assert run("backup", str(shelf)).status == 0  # a new folder, named after the time
     for folder in shelf.iterdir():
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         for path in folder.rglob("*"):
@@ -164,7 +164,7 @@ def test_killed_in_the_middle_there_is_no_backup(place: Daemon, run: Run, authme
     make_alice(run)
     shelf = place.directory / "shelf"
     shelf.mkdir()
-    with Away(authme.table):  # somebody holds AuthMe's file, so that the backup waits
+    with Away(authme.table):  # another process locks AuthMe's file, so that the backup waits
         command = [sys.executable, str(REPOSITORY / "companion.py"), "backup", str(shelf)]
         process = subprocess.Popen([*command, "--config", str(place.config_file)], env=clean_environment())
         deadline = time.monotonic() + 20

@@ -1,4 +1,4 @@
-"""`companion export`: for spreadsheets and other systems; never more secrets than were asked for."""
+"""`companion export`: for spreadsheets and other systems, with no more secrets than requested."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def run(services: ServiceHarness, *arguments: str) -> int:
 
 @pytest.fixture
 def people(services: ServiceHarness) -> ServiceHarness:
-    """Alice plays, Bob waits, Mallory is banned, and Dave was here before us."""
+    """Alice plays, Bob waits, Mallory is banned, and Dave played before the companion was installed."""
     services.approved("Alice")
     services.register("Bob")
     services.approved("Mallory")
@@ -76,7 +76,7 @@ def test_hashes_go_out_when_asked_for_with_a_warning(people: ServiceHarness, cap
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     users: dict[str, Any] = {user["username"]: user for user in json.loads(file.read_text("utf-8"))["users"]}
     assert users["Alice"]["hash"] == User.get(User.username == "Alice").password_hash
-    # the game's own hashes, also from behind our lock
+    # the game's own hashes, also of locked players
     assert users["Mallory"]["hash"].startswith("$SHA$")
     assert users["Dave"]["hash"].startswith("$SHA$")
     assert {user["algorithm"] for user in users.values()} == {"SHA256"}

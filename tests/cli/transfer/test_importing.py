@@ -1,4 +1,4 @@
-"""`companion import`: who keeps the rules comes in, who does not is told of by line, and a rerun harms nobody."""
+"""`companion import`: valid records become users, others are reported by line, and a rerun changes nothing."""
 
 import csv
 import json
@@ -119,7 +119,7 @@ def test_our_own_export_comes_back_as_it_was(
 
 
 def comparable(file: Path, form: str) -> object:
-    """Without what an import cannot bring: the history, and where somebody registered from."""
+    """Return an export without what an import cannot restore: history and registration addresses."""
     lost = ("reviews", "registration_ip", "password_set_at", "last_login_at")
     text = file.read_text("utf-8")
     users = list(csv.DictReader(text.splitlines(keepends=True))) if form == "csv" else json.loads(text)["users"]

@@ -1,4 +1,4 @@
-"""`companion migrate --to`: everything goes along, or nothing has happened."""
+"""`companion migrate --to`: everything is moved, or nothing has changed."""
 
 import json
 from itertools import chain, count
@@ -18,13 +18,13 @@ from tests.support.daemon import Daemon
 from tests.support.game_server import GameServer
 from tests.support.mariadb import Database, MariaDBServer
 
-pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])  # where AuthMe is; the moves are told below
+pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])  # the database of AuthMe; the moves are in the tests
 
 KILLED = -9
 
 
 def reconcile(place: Daemon, run: Run, *names: str) -> None:
-    """Users with a past; Mallory is banned."""
+    """Users with a history; Mallory is banned."""
     banned = {"status": "banned", "reason": "griefing — 破坏", "ban_expires_at": "2131-01-01T00:00:00Z"}
     users = [user(name) for name in names] + [user("Mallory") | banned]
     file = place.directory / "users.json"
@@ -42,7 +42,7 @@ TYPED = ("--password-stdin",)
 
 
 def point_at(place: Daemon, url: str) -> None:
-    """The host follows the advice."""
+    """Change the config as the command advises."""
     text = place.config_file.read_text("utf-8")
     head = "\n".join(line for line in text.split("\n") if not line.startswith(("[database]", "url = ")))
     place.config_file.write_text(f'{head}\n[database]\nurl = "{url}"\n', "utf-8")
@@ -79,7 +79,7 @@ def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: 
     before = contents_of(database.url)
 
     new_file = f"sqlite:///{place.state_dir / 'again.db'}"
-    back = run("migrate", "--to", "-", typed=f"{new_file}\n")  # a password would not be seen by others
+    back = run("migrate", "--to", "-", typed=f"{new_file}\n")  # other users would not see a password
     assert back.status == 0, back
     assert (contents_of(new_file), next_user_id(new_file)) == (before, number + 1)
     point_at(place, new_file)
@@ -93,7 +93,7 @@ def test_what_was_left_is_no_home_any_more(place: Daemon, run: Run) -> None:
     assert run("migrate").status == 0
     old, new = place.state_dir / "companion.db", place.state_dir / "new.db"
     assert run("migrate", "--to", f"sqlite:///{new}").status == 0
-    (place.state_dir / "home.json").unlink()  # as from a state directory of another machine
+    (place.state_dir / "home.json").unlink()  # as with a state directory of another machine
     refused = run("users", "list")
     assert refused.status == 78
     assert f"moved to: sqlite:{new}" in refused.errors
@@ -185,7 +185,7 @@ def test_a_target_that_is_none_is_explained(place: Daemon, run: Run, url: str, s
 
 def test_a_password_that_is_not_encoded_is_not_told(place: Daemon, run: Run, database: Database) -> None:
     assert run("migrate").status == 0
-    assert run("migrate", "--to", database.url).status == 0  # from there only --from leads back
+    assert run("migrate", "--to", database.url).status == 0  # only --from leads back from there
     new = f"sqlite:///{place.state_dir / 'new.db'}"
     for place_of_it in ("s3cr3t/Pa#x@127.0.0.1:1/x", "12/s3cr3t@127.0.0.1/x", "s3cr3t@127.0.0.1:port/x"):
         url = f"mysql://me:{place_of_it}"
@@ -234,7 +234,7 @@ def test_killed_anywhere_it_ends_in_one_place(place: Daemon, run: Run, mariadb: 
     with mariadb.fresh_database() as schema:
         new = schema.url if target == "mariadb" else f"sqlite:///{place.state_dir / 'new.db'}"
         kills = 0
-        # on MariaDB making tables takes a while; the last steps are the same
+        # on MariaDB creating tables takes a while; the last steps are the same
         numbers = count(2, 5) if target == "mariadb" else chain((2, 7), count(10))
         for number in numbers:
             order.write_text(f"after commit:{number}")

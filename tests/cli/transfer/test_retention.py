@@ -1,4 +1,4 @@
-"""`companion purge`: what is older than the host wants goes, and nothing else."""
+"""`companion purge`: data older than the limits is deleted, and nothing else."""
 
 import json
 
@@ -20,7 +20,7 @@ def run(services: ServiceHarness, *arguments: str) -> int:
 
 @pytest.fixture
 def old_services(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
-    """Alice came long ago and was mailed; Bob came today."""
+    """Alice registered long ago and got a mail; Bob registered today."""
     monkeypatch.setattr(retention, "_BATCH_SIZE", 2)
     services.restart(auth__user_token="3650 days")
     for name in ("Alice", "Carol", "Dora"):
