@@ -41,10 +41,12 @@ fuzz: $(STAMP)  ## sends 20,000 requests made of the API's own description (SEED
 	@echo "SEED=$(SEED)"
 	COMPANION_FUZZ_REQUESTS=20000 TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/fuzz
 
-lint: $(STAMP) $(JS_STAMP)  ## ruff and mypy; biome and the TypeScript compiler for the pages' scripts
+lint: $(STAMP) $(JS_STAMP)  ## ruff and mypy; layers, sizes and words; biome and tsc for the pages' scripts
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) -m pytest -q tests/house_rules/test_english.py tests/house_rules/test_house_rules.py tests/house_rules/test_names.py \
+		tests/house_rules/test_structure.py
 	npm --prefix tests/js run --silent lint
 
 format: $(STAMP) $(JS_STAMP)  ## formats everything with ruff and biome

@@ -33,7 +33,7 @@ class VerificationCodes:
 
     @property
     def valid(self) -> timedelta:
-        """How long a code is valid once it was sent; the same for every address."""
+        """Validity of a code from the moment it was sent; it does not depend on the address."""
         return self._valid
 
     def issue(self, email_key: str, purpose: Purpose) -> int:

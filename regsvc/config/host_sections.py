@@ -37,7 +37,7 @@ AUTHME_RELEASES = "https://api.github.com/repos/AuthMe/AuthMeReloaded/releases/l
 
 @dataclass(frozen=True)
 class ServerSection:
-    """Where the companion listens, and what it shows to players."""
+    """The address the companion listens on, and what it shows to players."""
 
     host: str = key.text("127.0.0.1", "Address to listen on.", check=check.required)
     port: int = key.integer(8080, "Port to listen on; 0 takes any free one.", at_least=0, at_most=65535)

@@ -1,4 +1,4 @@
-"""A host beside MariaDB that asks for all there is: both editions, a questionnaire, a chat account, patience."""
+"""A host beside MariaDB that asks for all there is: both editions, a questionnaire, a chat account, a review."""
 
 from __future__ import annotations
 

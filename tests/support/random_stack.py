@@ -296,7 +296,7 @@ class RandomStack(RuleBasedStateMachine):
             person.own, person.is_foreign, person.has_left = [password], False, False
         self._moment()
 
-    def _decide(self, name: str, transition: str, **decree: Any) -> None:
+    def _decide(self, name: str, transition: str, **details: Any) -> None:
         person = self.people[name.lower()]
 
         def note(is_done: bool) -> None:
@@ -305,7 +305,7 @@ class RandomStack(RuleBasedStateMachine):
                 person.is_asked_back = True
                 person.has_left = person.has_left and not is_done
 
-        self._do(lambda: self.services.decide(transition, name, **decree), note)
+        self._do(lambda: self.services.decide(transition, name, **details), note)
 
     def _sync(self) -> None:
         self._do(self.services.sync)

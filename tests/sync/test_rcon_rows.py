@@ -225,10 +225,10 @@ def test_a_name_that_is_never_spoken_gets_its_row_and_the_order_fails(
 # --- bans, locks, deletions ---
 
 
-def banned(services: ServiceHarness, **decree: Any) -> User:
+def banned(services: ServiceHarness, **details: Any) -> User:
     user = services.approved("Bob")
     ManualDelivery(services).deliver_due()
-    services.decide("ban", "Bob", **decree)
+    services.decide("ban", "Bob", **details)
     return user
 
 

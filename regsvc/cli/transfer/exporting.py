@@ -129,7 +129,7 @@ class Exporter:
             yield record
 
     def _password(self, user: User, player: Player | None) -> Record:
-        """Set through us, else the one of the last agreement with the game; of a stranger's row none."""
+        """Return the password set through us, else the last synced one; none of a foreign row."""
         if user.password_hash is not None:
             return {"hash": user.password_hash, "salt": user.password_salt, "algorithm": user.password_algorithm}
         if player is None or player.user_id != user.id:

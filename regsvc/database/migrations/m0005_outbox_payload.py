@@ -1,4 +1,4 @@
-"""What a webhook tells, the last second factor used, the address a decision was about, and what admins were told.
+"""The payload of webhook calls, the last second factor used, the address a decision was about, and the last digest.
 
 A column is added by a statement of its own, which SQLite asks for; one that is there already counts as added.
 """

@@ -1,4 +1,4 @@
-"""What the last completed run of the sync saw, and which rows of ours nobody has looked at since they changed.
+"""The digest of the last completed sync run, and marks on our rows that changed since a run looked at them.
 
 `changed_at` is written by the database itself, whoever changes a row: MySQL's ON UPDATE, on SQLite a trigger.
 """

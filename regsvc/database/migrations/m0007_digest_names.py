@@ -1,4 +1,4 @@
-"""Which names the plugin's rows of a bucket had: whether somebody left is then known without asking for each user."""
+"""The names of each bucket's rows, so that a run sees which players left without a query per user."""
 
 TABLES = """
 ALTER TABLE regsvc_digest

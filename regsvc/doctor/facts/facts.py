@@ -35,7 +35,7 @@ from regsvc.doctor.facts.running_daemon import RunningDaemon, find_running_daemo
 
 
 class Source(StrEnum):
-    """Where something can be fixed, as named in docs/doctor.md; the report names the file itself."""
+    """Kinds of places where something can be fixed, as named in docs/doctor.md; the report names the file itself."""
 
     OURS = "companion.toml"
     AUTHME = "AuthMe's config.yml"
@@ -47,7 +47,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class FixLocation:
-    """Where to fix something: `key` is the key with the value it should have, a command, or empty."""
+    """Place to fix something: `key` is the key with the value it should have, a command, or empty."""
 
     source: Source
     key: str = ""

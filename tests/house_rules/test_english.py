@@ -1,0 +1,108 @@
+"""Plain English, as far as a program can tell: how docstrings begin, and words that may not come back."""
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = [ROOT / "companion.py", *sorted(ROOT.glob("regsvc/**/*.py")), *sorted(ROOT.glob("plugin_bridge/**/*.py"))]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+SCRIPTS = sorted((ROOT / "regsvc" / "web" / "static").rglob("*.js"))
+# What hosts see and depend on keeps its words: the SQL of the migrations, and published codes.
+PUBLISHED = {"regsvc/database/migrations"}
+
+# A first line names the thing or says what to do; these open a clause that has no subject of its own.
+BAD_OPENERS = re.compile(
+    r"(What|Whom|Whose|Who|Which|Those|These|How|Where|Whatever|Whoever|Somebody|Someone|Nobody|Everybody"
+    r"|The same|So many|As the|Of |For whom|It |They |He |She )\b"
+)
+# Private words of an earlier vocabulary (part of a name counts too), and the term that is used instead.
+PRIVATE_WORDS = {
+    "errand": "outbox message",
+    "carrier": "transport",
+    "village": "stack",
+    "clinic": "doctor case",
+    "burial": "tombstone",
+    "bury": "record a tombstone",
+    "decree": "decision details",
+    "lay_aside": "stage",
+    "laid_aside": "staged",
+    "pass_point": "reach",
+    "farewell": "shutdown timeout",
+    "in_house": "cached",
+    "office": "view context",
+    "captcha_room": "captcha parts",
+    "chat_room": "chat parts",
+    "hash_room": "password parts",
+    "mail_room": "mail parts",
+    "server_room": "game parts",
+    "take_over": "apply",
+    "patience": "timeout",
+    "lay_ground": "open context",
+}
+# Words of comments, docstrings and messages: the actor has a name, and people are "they".
+VAGUE_WORDS = ["somebody", "whoever", "himself", "herself", "his", "him", "told of", "tells of", "what becomes of"]
+
+
+def name_of(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
+
+
+def first_lines(file: Path) -> Iterator[tuple[int, str, str]]:
+    """Line, name and first line of the docstring, for the module and everything public in it."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = getattr(node, "name", file.stem)
+            docstring = ast.get_docstring(node)
+            if docstring and not name.startswith("_"):
+                yield getattr(node, "lineno", 1), name, docstring.split("\n\n")[0]
+
+
+def prose(file: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of each comment and string of a Python file."""
+    for token in tokenize.generate_tokens(StringIO(file.read_text(encoding="utf-8")).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            yield token.start[0], token.string
+
+
+def test_docstrings_begin_with_a_summary() -> None:
+    """An imperative or a noun phrase, in one sentence that ends with a period."""
+    bad = []
+    for file in PRODUCT:
+        for line, name, summary in first_lines(file):
+            text = " ".join(summary.split())
+            if BAD_OPENERS.match(text) or not text.endswith((".", ":", "?", "`", ")")):
+                bad.append(f"{name_of(file)}:{line} {name}: {text[:100]}")
+    assert not bad, f"{len(bad)} docstrings:\n" + "\n".join(bad)
+
+
+@pytest.mark.parametrize("word", PRIVATE_WORDS)
+def test_private_words_stay_away(word: str) -> None:
+    pattern = re.compile(rf"(?<![A-Za-z]){word}|{word.title().replace('_', '')}(?![a-z])", re.IGNORECASE)
+    used = [
+        f"{name_of(file)}:{number}: {line.strip()[:100]}"
+        for file in [*PRODUCT, *TESTS, *SCRIPTS]
+        if file != Path(__file__) and not name_of(file).startswith(tuple(PUBLISHED))
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert not used, f"say {PRIVATE_WORDS[word]!r}:\n" + "\n".join(used)
+
+
+@pytest.mark.parametrize("word", VAGUE_WORDS)
+def test_actors_have_names(word: str) -> None:
+    pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
+    used = [
+        f"{name_of(file)}:{line}: {text.strip()[:100]}"
+        for file in PRODUCT
+        if not name_of(file).startswith(tuple(PUBLISHED))
+        for line, text in prose(file)
+        if pattern.search(text)
+    ]
+    assert not used, "\n".join(used)
