@@ -127,7 +127,7 @@ def test_on_a_banned_user_it_is_kept_until_the_unban(stack: Stack) -> None:
 
     assert (reply.json["status"], reply.json["message"]) == (
         "banned",
-        f"The new password of {bob.name} is kept and takes effect once the player may play.",
+        f"The new password of {bob.name} is saved and takes effect once the player may join.",
     )
     assert stack.authme.get(bob.name)["password"].startswith("!locked!")
     assert not stack.authme.login(bob.name, NEW)

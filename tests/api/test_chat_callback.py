@@ -35,7 +35,7 @@ def test_the_account_waits_to_be_claimed(chat_stack: ChatStack) -> None:
     assert reply.status == 200
     assert reply.json == {
         "success": True,
-        "message": "Your chat account alice.chat is confirmed. Please go on with your registration or log in.",
+        "message": "Your chat account alice.chat is confirmed. Now continue your registration, or log in.",
         "linked": True,
         "claimed": False,
         "user": {

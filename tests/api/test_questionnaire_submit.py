@@ -49,7 +49,7 @@ def test_what_came_of_the_answers_is_told(asking_stack: Stack) -> None:
         "manualReviewRequired": False,
     }
     assert payload["expiresAt"] - payload["submittedAt"] == 10 * MINUTES
-    assert payload["message"] == "You reached 60 points and passed. You can register now."
+    assert payload["message"] == "You scored 60 points and passed. You can register now."
 
 
 def test_answers_in_words_wait_for_a_reader(asking_stack: Stack) -> None:
@@ -61,7 +61,7 @@ def test_answers_in_words_wait_for_a_reader(asking_stack: Stack) -> None:
 def test_too_few_points_do_not_pass(asking_stack: Stack) -> None:
     payload = submit(asking_stack, FIGHT | WORDS, "192.0.2.1").json
     assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (0, False, False)
-    assert payload["message"] == "You reached 0 points; 60 are needed."
+    assert payload["message"] == "You scored 0 points; you need 60."
 
 
 @pytest.mark.parametrize(

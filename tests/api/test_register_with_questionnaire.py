@@ -151,7 +151,7 @@ def test_the_review_queue_shows_score_and_summary(asking_stack: Stack) -> None:
     [payload] = [user for user in waiting.json["users"] if user["username"] == alice.name]
     assert (payload["questionnaireScore"], payload["questionnairePassed"]) == (50, True)
     assert payload["questionnaireReviewSummary"] == (
-        "50 of 100 points; 60 are needed.\nAnswers to read: 1. They may bring up to 30 points more."
+        "50 of 100 points; 60 needed.\nAnswers to review: 1, worth up to 30 more points."
     )
     olivia = asking_stack.get("/api/admin/users", {"search": "Olivia"}, token=asking_stack.olivia()).json["users"]
     assert [user["questionnaireScore"] for user in olivia] == [None]

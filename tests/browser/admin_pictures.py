@@ -27,7 +27,7 @@ def users(page: Page, place: Stack, take: Take) -> None:
     at_desk(page, place, "#users")
     page.locator(".rows tbody input").nth(1).check()
     page.locator(".rows tbody input").nth(2).check()
-    expect(page.locator(".selection-bar")).to_contain_text("Chosen: 2")
+    expect(page.locator(".selection-bar")).to_contain_text("2 selected")
     take("admin-users", is_whole=False)
 
 
@@ -36,7 +36,7 @@ def one_user(page: Page, place: Stack, take: Take) -> None:
     expect(page.locator(".history")).to_contain_text("Griefing")
     page.locator("summary", has_text="Password").click()
     take("admin-user")
-    page.get_by_role("button", name="Change the ban").click()
+    page.get_by_role("button", name="Change ban").click()
     take("admin-ban", is_whole=False)
 
 

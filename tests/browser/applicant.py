@@ -24,14 +24,14 @@ class Applicant:
         return find_code(self.stack.smtp.wait_for(self.person.email, 1, counts=has_code).text)
 
     def give_code(self, code: str | None = None) -> None:
-        self.page.get_by_label("Code from the e-mail").fill(code or self.code())
+        self.page.get_by_label("Verification code").fill(code or self.code())
         self.press("Next")
 
     def fill_name(self, name: str | None = None, password: str | None = None) -> None:
-        self.page.get_by_label("Your name in the game").fill(self.person.name if name is None else name)
+        self.page.get_by_label("Minecraft username").fill(self.person.name if name is None else name)
         secret = self.person.password if password is None else password
         self.page.get_by_label("Password", exact=False).first.fill(secret)
-        self.page.get_by_label("Repeat the password").fill(secret)
+        self.page.get_by_label("Confirm password").fill(secret)
 
     def give_name(self, name: str | None = None, password: str | None = None) -> None:
         """At the last step this registers."""

@@ -81,7 +81,7 @@ def review_queue(page: Page, place: Stack, take: Take) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
     take("admin-queue-reject", is_whole=False)
     page.keyboard.press("Enter")
-    expect(desk.tray).to_contain_text("Not sent yet: 2")
+    expect(desk.tray).to_contain_text("Pending: 2")
     take("admin-queue-undo", is_whole=False)
     page.keyboard.press("u")
     page.keyboard.press("u")

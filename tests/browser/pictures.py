@@ -40,7 +40,7 @@ def registering(page: Page, place: ChatStack, take: Take) -> None:
     expect(page.get_by_label("E-mail address")).to_be_visible()
     take("register-email")
     alice.give_email()
-    alice.expect_step("Code")
+    alice.expect_step("Verification code")
     take("register-code")
     alice.give_code()
     alice.fill_name()
@@ -61,7 +61,7 @@ def registering(page: Page, place: ChatStack, take: Take) -> None:
     opened.value.close()
     page.bring_to_front()
     alice.press("Register")
-    expect(page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
     take("register-done")
 
 
@@ -100,8 +100,8 @@ def small_pages(page: Page, place: ChatStack, take: Take) -> None:
     base_url = place.stack.daemon.base_url
     for name, path, seen in (
         ("server", "/server", "Downloads"),
-        ("forgot-password", "/forgot-password", "Send the link"),
-        ("set-password", "/set-password#token=1.sesame", "Repeat the password"),
+        ("forgot-password", "/forgot-password", "Send link"),
+        ("set-password", "/set-password#token=1.sesame", "Confirm password"),
         ("chat-linked", "/chat-linked?outcome=waiting", "is confirmed"),
         ("docs", "/docs", "openapi.json"),
     ):

@@ -52,17 +52,17 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
 
     # whoever somebody else decides about leaves the list, with a word who it was
     oscar_decides("approve", carla)
-    expect(desk.notice).to_have_text(f"{oscar.name} has decided: {carla.name} is Approved.")
+    expect(desk.notice).to_have_text(f"{oscar.name} already decided: {carla.name} is Approved.")
     expect(desk.person(carla.name)).to_have_count(0)
     oscar_decides("ban", alice, reason="Griefing")
-    expect(desk.notice).to_have_text(f"{oscar.name} has decided: {alice.name} is Banned.")
+    expect(desk.notice).to_have_text(f"{oscar.name} already decided: {alice.name} is Banned.")
     expect(desk.card.get_by_role("heading", name=bob.name)).to_be_visible()
 
     # faster than Olivia, whose decision still waits
     page.keyboard.press("a")
     expect(desk.tray).to_contain_text(f"Approve {bob.name}")
     oscar_decides("reject", bob, reason="No")
-    expect(desk.notice).to_contain_text(f"{oscar.name} was faster: {bob.name} is Not accepted.")
+    expect(desk.notice).to_contain_text(f"{oscar.name} already decided: {bob.name} is Rejected.")
     expect(desk.tray).to_be_hidden()
 
     # a decision of her own whose answer was lost is known by its event
@@ -73,7 +73,7 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     expect(desk.tray).to_contain_text("could not be reached")
     stack.decides("approve", dora)
     expect(desk.tray).to_be_hidden()
-    expect(desk.notice).to_have_text(f"{desk.name} has decided: {dora.name} is Approved.")
+    expect(desk.notice).to_have_text(f"{desk.name} already decided: {dora.name} is Approved.")
 
     # the stream breaks, and what happened meanwhile is seen all the same
     stack.restart_with({})
@@ -102,7 +102,7 @@ def test_a_ban_arrives_in_another_window_and_a_right_may_be_lost(stack: Stack, o
     # who is no operator any more is told so, and comes in again as soon as he is
     operators.dismiss(oscar)
     second.go("#queue")
-    expect(second.page.get_by_role("alert")).to_have_text("You do not have the right to do this.")
+    expect(second.page.get_by_role("alert")).to_have_text("You are not allowed to do this.")
     operators.appoint(oscar)
     second.page.get_by_role("button", name="Try again").click()
     expect(second.page.locator(".queue")).to_be_visible()

@@ -100,20 +100,20 @@ def test_olivia_searches_filters_and_pages(stack: Stack, open_page: OpenPage) ->
     page.keyboard.press("/")
     page.keyboard.type("WALKER_1")
     expect(page.locator("p.counted")).to_have_text("Users: 10")
-    page.get_by_label("Order").select_option(label="By name")
+    page.get_by_label("Sort by").select_option(label="Name")
     expect(page.locator(".rows .main a").first).to_have_text("Walker_10")
     assert page.url.endswith("#users?search=WALKER_1&sort=name")
     page.reload()
     expect(page.locator("p.counted")).to_have_text("Users: 10")
     assert shown(page)[0] == "Walker_10"
-    page.get_by_role("button", name="Show everything").click()
+    page.get_by_role("button", name="Clear filters").click()
     page.get_by_label("Status", exact=True).select_option(label="Waiting for review")
     expect(page.locator(".rows tbody tr")).to_have_count(1)
     assert shown(page) == [alice.name]
-    page.get_by_label("Name or address has").fill("100%_nobody")
-    expect(page.locator("p.counted")).to_have_text("Nobody fits.")
+    page.get_by_label("Search name or e-mail").fill("100%_nobody")
+    expect(page.locator("p.counted")).to_have_text("No matches.")
 
-    page.get_by_role("button", name="Show everything").click()
+    page.get_by_role("button", name="Clear filters").click()
     carol = pending(stack, "carol")
     expect(page.locator(".rows .main a").first).to_have_text(carol.name)  # as it happens
 
@@ -126,17 +126,17 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     expect(page.locator(".rows tbody tr").first).to_be_visible()
     for key in ("j", "x", "j", "j", "x"):
         page.keyboard.press(key)
-    expect(page.locator(".selection-bar .counted")).to_have_text("Chosen: 2")
+    expect(page.locator(".selection-bar .counted")).to_have_text("2 selected")
     page.keyboard.press("r")
-    expect(olivia.notice).to_have_text("Only who waits can be rejected.")
+    expect(olivia.notice).to_have_text("Only pending users can be rejected.")
     page.keyboard.press("b")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_have_text("Ban 2 people?")
     dialog.get_by_role("textbox").fill("Too loud")
     page.keyboard.press("Enter")
-    expect(page.locator(".rows").get_by_text("not sent yet")).to_have_count(2)
+    expect(page.locator(".rows").get_by_text(": pending")).to_have_count(2)
     page.keyboard.press("u")
-    expect(page.locator(".rows").get_by_text("not sent yet")).to_have_count(0)
+    expect(page.locator(".rows").get_by_text(": pending")).to_have_count(0)
     page.keyboard.press("x")
     page.keyboard.press("b")
     dialog.get_by_role("textbox").fill("Too loud")
@@ -157,10 +157,10 @@ def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPa
     expect(page.locator(".badges")).to_contain_text("Approved")
     page.keyboard.press("b")
     dialog.get_by_role("textbox").first.fill("Griefing at spawn")
-    dialog.get_by_label("Ends").select_option(label="On a day…")
-    dialog.get_by_label("Day and time").fill(ends.strftime("%Y-%m-%dT%H:%M"))
+    dialog.get_by_label("Ends").select_option(label="On a date…")
+    dialog.get_by_label("Date and time").fill(ends.strftime("%Y-%m-%dT%H:%M"))
     dialog.get_by_role("button", name="Ban", exact=True).click()
-    expect(page.locator(".badges")).to_contain_text("not sent yet")
+    expect(page.locator(".badges")).to_contain_text(": pending")
     olivia.tray.get_by_role("button", name="Send now").click()
     expect(page.locator(".badges")).to_contain_text("Banned")
     expect(page.locator(".user-about")).to_contain_text("Griefing at spawn")
@@ -169,11 +169,11 @@ def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPa
     olivia.go(f"#bans?search={bob.name}")
     line = page.get_by_role("row", name=bob.name)
     expect(line).to_contain_text("Griefing at spawn")
-    line.get_by_role("button", name="Change the ban").click()
+    line.get_by_role("button", name="Change ban").click()
     dialog.get_by_role("textbox").first.fill("Griefing, twice")
     dialog.get_by_role("button", name="Ban", exact=True).click()
     page.keyboard.press("?")  # the keys of this view are told
-    expect(dialog).to_contain_text("Change the ban")
+    expect(dialog).to_contain_text("Change ban")
     page.keyboard.press("Escape")
     olivia.tray.get_by_role("button", name="Send now").click()
     expect(line).to_contain_text("Griefing, twice")
@@ -200,7 +200,7 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     expect(page.locator(".history")).to_contain_text(MARKUP)
     expect(page.locator(".user-about")).to_contain_text(f"{MARKUP} (")
     expect(page.get_by_text("Verification code")).to_be_visible()
-    expect(page.get_by_text("cannot log in: we have locked him")).to_be_visible()
+    expect(page.get_by_text("cannot log in: we have locked the account")).to_be_visible()
     assert page.locator("#main img, .view b").count() == 0
 
     page.locator("summary", has_text="Password").click()
@@ -211,12 +211,12 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     page.get_by_role("button", name="Set password").click()
     expect(olivia.notice).to_contain_text(bob.name)
     letters = len(stack.smtp.letters_to(bob.email))
-    page.get_by_role("button", name="Mail a link").click()
-    page.get_by_role("dialog").get_by_role("button", name="Mail a link").click()
+    page.get_by_role("button", name="E-mail a link").click()
+    page.get_by_role("dialog").get_by_role("button", name="E-mail a link").click()
     expect(olivia.notice).to_have_text(f"A link to set a new password was sent to {bob.name}.")
     stack.smtp.wait_for(bob.email, letters + 1)
 
-    page.get_by_role("link", name="In the audit log").click()
+    page.get_by_role("link", name="Audit entries").click()
     expect_heading(page, "Audit log")
     line = page.get_by_role("row", name=re.compile("^Banned"))
     expect(line).to_contain_text(MARKUP)
@@ -224,7 +224,7 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     page.go_back()
     expect(page.locator(".badges")).to_contain_text("Banned")
     stack.decides("delete", bob)  # which is seen as it happens
-    expect(page.get_by_text("There is no user of this name, or no longer.")).to_be_visible()
+    expect(page.get_by_text("There is no user with this name, or not any more.")).to_be_visible()
     expect(page.get_by_role("button", name="Ban")).to_have_count(0)
 
 
@@ -235,25 +235,25 @@ def test_olivia_reads_the_audit_log(stack: Stack, open_page: OpenPage) -> None:
     page = olivia.page
     olivia.go(f"#audits?target={bob.name}")
     expect(page.locator("p.counted")).to_have_text("Entries: 3")
-    options = page.get_by_label("What").locator("option")
+    options = page.get_by_label("Action").locator("option")
     assert [option.get_attribute("value") for option in options.all()] == ["", *ACTIONS]
     assert not [text for text in options.all_text_contents() if "." in text]  # each has words of its own
-    page.get_by_label("What").select_option(label="Banned")
+    page.get_by_label("Action").select_option(label="Banned")
     expect(page.locator(".rows tbody tr")).to_have_count(1)
     expect(page.locator(".rows tbody")).to_contain_text("Griefing")
     expect(page.locator(".rows tbody")).to_contain_text(OPERATOR)
-    page.get_by_label("By").fill("Nobody")
-    expect(page.locator("p.counted")).to_have_text("Nothing fits.")
-    page.get_by_label("By").fill(OPERATOR.lower())
+    page.get_by_label("Operator").fill("Nobody")
+    expect(page.locator("p.counted")).to_have_text("No matches.")
+    page.get_by_label("Operator").fill(OPERATOR.lower())
     today = datetime.now().astimezone()
     page.get_by_label("From").fill(today.strftime("%Y-%m-%d"))
     page.get_by_label("To", exact=True).fill(today.strftime("%Y-%m-%d"))
     expect(page.locator(".rows tbody tr")).to_have_count(1)
     page.get_by_label("From").fill((today + DAY).strftime("%Y-%m-%d"))
     page.get_by_label("To", exact=True).fill("")
-    expect(page.locator("p.counted")).to_have_text("Nothing fits.")
-    page.get_by_role("button", name="Show everything").click()
-    expect(page.locator("p.counted")).not_to_have_text("Nothing fits.")
+    expect(page.locator("p.counted")).to_have_text("No matches.")
+    page.get_by_role("button", name="Clear filters").click()
+    expect(page.locator("p.counted")).not_to_have_text("No matches.")
     stack.decides("unban", bob)
     expect(page.locator(".rows tbody tr").first).to_contain_text("Unbanned")  # as it happens
 
@@ -271,12 +271,12 @@ def test_olivia_syncs_and_meets_the_brake(stack: Stack, open_page: OpenPage) -> 
     olivia = at_desk(open_page)
     page = olivia.page
     olivia.go("#sync")
-    page.get_by_role("button", name="What would it do?").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.locator(".report")).to_contain_text("adopted 1")
     gina = Person("Gina", "", "ginas-secret")
     assert stack.status(gina) is None
     page.keyboard.press("s")
-    expect(page.get_by_role("heading", name="What the run did")).to_be_visible()
+    expect(page.get_by_role("heading", name="Result of the sync")).to_be_visible()
     expect(page.locator(".rows tbody tr").first).to_contain_text("adopted 1")
     assert stack.status(gina) is not None
 
@@ -285,9 +285,9 @@ def test_olivia_syncs_and_meets_the_brake(stack: Stack, open_page: OpenPage) -> 
         assert stack.authme.unregister_from_console(name)
     page.keyboard.press("s")
     brake = page.locator(".held-back")
-    expect(brake).to_contain_text("Left out: removed 4")
+    expect(brake).to_contain_text("Held back: removed 4")
     expect(brake).to_contain_text("companion sync --allow-mass-changes")
-    expect(page.locator(".rows tbody tr").first).to_contain_text("Sync braked")
+    expect(page.locator(".rows tbody tr").first).to_contain_text("Sync held back")
     for name in gone:
         stack.authme.register(name, "walkers-secret")
     stack.sync()
@@ -305,13 +305,13 @@ def test_olivia_sends_a_failed_mail_again(stack: Stack, open_page: OpenPage) -> 
     expect(line).to_contain_text("No such mailbox")
     stack.smtp.accept(alice.email)
     line.get_by_role("button", name="Send again").click()
-    expect(olivia.notice).to_have_text(f"The mail to {alice.email} is on its way again.")
+    expect(olivia.notice).to_have_text(f"The mail to {alice.email} will be sent again.")
     expect(line).to_have_count(0)
-    page.get_by_label("To: name or address").fill(alice.name)
+    page.get_by_label("Recipient: name or e-mail").fill(alice.name)
     page.get_by_label("Status").select_option(label="All")
     expect(page.locator(".rows tbody tr")).to_have_count(2)  # the code went out before there was a user
-    expect(page.get_by_role("row", name=re.compile("^Choose Rejected.*Sent"))).to_be_visible()
-    page.get_by_label("Choose all on this page").check()
+    expect(page.get_by_role("row", name=re.compile("^Select Rejected.*Sent"))).to_be_visible()
+    page.get_by_label("Select all on this page").check()
     page.locator(".selection-bar").get_by_role("button", name="Send again").click()
     expect(olivia.notice).to_contain_text("Sent again: 1")  # a code that was used says nothing any more
 
@@ -323,10 +323,10 @@ def test_the_doctor_tells_what_to_change(stack: Stack, open_page: OpenPage) -> N
     olivia.go("#doctor")
     page.keyboard.press("l")
     finding = page.locator(".findings li", has_text="DataSource.caching is true.")
-    expect(finding).to_contain_text("Do: Switch the cache off")
+    expect(finding).to_contain_text("Fix: Switch the cache off")
     expect(finding.locator("code")).to_have_text(f"{stack.game.authme_config}: DataSource.caching: false")
     stack.game.change_authme({"DataSource.caching": False})
-    page.get_by_role("button", name="Look again").click()
+    page.get_by_role("button", name="Check again").click()
     expect(finding).to_have_count(0)
 
 

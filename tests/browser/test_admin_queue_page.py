@@ -109,7 +109,7 @@ def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> N
             page.keyboard.press("r")
         else:
             page.keyboard.press("a")
-    expect(page.get_by_text("Nobody waits")).to_be_visible()
+    expect(page.get_by_text("All caught up")).to_be_visible()
     assert sent == []
     page.clock.run_for(12_000)
     expect(desk.tray).to_be_hidden(timeout=20_000)
@@ -121,7 +121,7 @@ def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> N
         assert user["status"] == ("rejected" if name in rejected else "approved")
         assert user["reviewedBy"] == "Olivia"
         assert user["reason"] == (
-            "Please answer the questions in more detail and register again." if name in rejected else None
+            "Please answer the questions in more detail and apply again." if name in rejected else None
         )
 
 
@@ -135,13 +135,13 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     page.keyboard.press("j")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("x")
-    expect(page.get_by_text("Chosen: 2")).to_be_visible()
+    expect(page.get_by_text("2 selected")).to_be_visible()
     page.keyboard.press("r")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Reject 2 people?")
     dialog.get_by_label("Reason, in your own words").fill("No alts.")
-    dialog.get_by_role("button", name="Save this text").click()
-    dialog.get_by_label("Send no e-mail about it").check()
+    dialog.get_by_role("button", name="Save this reason").click()
+    dialog.get_by_label("Don't send an e-mail").check()
     standing_clock(page)
     dialog.get_by_role("button", name="Reject", exact=True).click()
     page.keyboard.press("r")  # for the next one what was said last stands there
@@ -153,8 +153,8 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     # somebody was faster with one of them, and nobody tells: the answer does
     stack.decides("approve", Person(names[2], "", ""))
     page.clock.run_for(12_000)
-    expect(desk.tray).to_contain_text(f"Not done: Reject {names[2]}")
-    expect(desk.tray).to_contain_text("Somebody was faster: by now the status is Approved.")
+    expect(desk.tray).to_contain_text(f"Not carried out: Reject {names[2]}")
+    expect(desk.tray).to_contain_text("Another operator already decided; the status is now Approved.")
     assert stack.user(Person(names[0], "", ""))["reason"] == "No alts."
     assert stack.smtp.letters_to(f"{names[0].lower()}@example.org") == []
     desk.tray.get_by_role("button", name="OK").click()
@@ -172,7 +172,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     page.locator(".applicants li").last.scroll_into_view_if_needed()
     expect(page.locator(".applicants li")).to_have_count(101)
     page.keyboard.press("Shift+X")
-    expect(page.get_by_text("Chosen: 101")).to_be_visible()
+    expect(page.get_by_text("101 selected")).to_be_visible()
 
 
 @pytest.mark.parametrize(("size", "language", "dark"), [("desktop", "en", False), ("phone", "zh", True)])
@@ -245,7 +245,7 @@ def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     page.reload()
     desk = Operator(page)
     desk.log_in("not-her-secret")
-    expect(desk.notice).to_have_text("The name or the password is wrong.")
+    expect(desk.notice).to_have_text("Wrong name or password.")
     desk.come_in(is_live=False)
     expect(desk.card.get_by_role("heading", name=names[0])).to_be_visible()
     standing_clock(page)
@@ -298,7 +298,7 @@ def test_who_leaves_or_is_logged_out_finds_it_all_again(stack: Stack, open_page:
     token = page.evaluate("JSON.parse(sessionStorage['companion.admin']).token")
     assert stack.post("/api/logout", {}, token=token).status == 200
     page.clock.run_for(11_000)
-    expect(desk.notice).to_have_text("Your login has ended. Please log in again.")
+    expect(desk.notice).to_have_text("You've been signed out. Please log in again.")
     expect(desk.tray).to_contain_text(f"Approve {name}")
     expect(desk.tray).to_contain_text("Not sent")
     assert stack.user(Person(name, "", ""))["status"] == "pending"

@@ -29,13 +29,13 @@ def test_everybody_can_use_the_steps_of_a_registration_and_an_account(stack: Sta
     page = open_page("/register", size="phone")
     alice = Applicant(page, stack, stack.newcomer("alice"))
     alice.give_email()
-    alice.expect_step("Code")
+    alice.expect_step("Verification code")
     assert find_serious_faults(page) == []
     alice.give_code()
     alice.give_name(name="a b")
     assert find_serious_faults(page) == []
     alice.give_name()
-    expect(page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
     assert find_serious_faults(page) == []
 
     page.get_by_role("link", name="My account").last.click()
@@ -45,7 +45,7 @@ def test_everybody_can_use_the_steps_of_a_registration_and_an_account(stack: Sta
     expect(page.get_by_role("heading", name=alice.person.name)).to_be_visible()
     for summary in page.locator("summary").all():
         summary.click()
-    expect(page.get_by_role("button", name="Delete for good")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete permanently")).to_be_visible()
     assert find_serious_faults(page) == []
     assert not is_wider_than_the_screen(page)
 
@@ -86,7 +86,7 @@ def test_a_script_in_the_page_does_not_run(open_page: OpenPage) -> None:
     assert {"img-src", "script-src-elem"} <= set(violations[0])
 
 
-@pytest.mark.parametrize(("language", "told"), [("en", "needs JavaScript"), ("zh", "需要 JavaScript")])
-def test_without_javascript_it_says_so(open_page: OpenPage, language: str, payload: str) -> None:
+@pytest.mark.parametrize(("language", "text"), [("en", "needs JavaScript"), ("zh", "需要 JavaScript")])
+def test_without_javascript_it_says_so(open_page: OpenPage, language: str, text: str) -> None:
     page = open_page("/register", language=language, java_script_enabled=False)
-    expect(page.get_by_text(payload)).to_be_visible()
+    expect(page.get_by_text(text)).to_be_visible()

@@ -62,11 +62,11 @@ class Reader:
             yield
         self._token = response.value.json()["token"]
         self.pictures += 1
-        expect(self.page.get_by_label("Answer to the picture")).to_have_value("")
+        expect(self.page.get_by_label("Your answer")).to_have_value("")
 
     def answers(self, *, wrong: bool = False) -> None:
         text = "wrong" if wrong else answer_to(self._services.app, self._token)
-        self.page.get_by_label("Answer to the picture").fill(text)
+        self.page.get_by_label("Your answer").fill(text)
 
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name).click()
@@ -85,21 +85,21 @@ def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, services: S
     reader.answers(wrong=True)
     with reader.sees_another():
         reader.press("Next")
-    expect(page.get_by_text("The answer to the picture is wrong")).to_be_visible()
+    expect(page.get_by_text("The captcha answer is wrong")).to_be_visible()
     with reader.sees_another():
-        reader.press("Another picture")
+        reader.press("New picture")
     reader.answers()
     reader.press("Next")
 
-    page.get_by_label("Code from the e-mail").fill("000000")
+    page.get_by_label("Verification code").fill("000000")
     with reader.sees_another():
         reader.press("Next")
-    page.get_by_label("Your name in the game").fill("Alice")
+    page.get_by_label("Minecraft username").fill("Alice")
     reader.answers()
     reader.press("Register")
-    page.get_by_label("Code from the e-mail").fill(code_for(services, "alice@example.org"))
+    page.get_by_label("Verification code").fill(code_for(services, "alice@example.org"))
     reader.press("Register")  # the answer is still good
-    expect(page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
     assert reader.pictures == 4
 
 

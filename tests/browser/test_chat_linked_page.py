@@ -65,11 +65,11 @@ def test_another_browser_cannot_finish_it(browser: Browser, chat_stack: ChatStac
         page = alices.new_page()
         page.goto(trap)
         expect(page.get_by_role("heading")).to_have_text("Your chat account was not linked")
-        expect(page.get_by_text("was not begun in this browser")).to_be_visible()
+        expect(page.get_by_text("was started in another browser")).to_be_visible()
 
 
 def test_who_does_not_agree_is_told_so(browser: Browser, chat_stack: ChatStack) -> None:
     with open_context(browser, chat_stack, agrees=False) as context:
         page = context.new_page()
         page.goto(begin(page, chat_stack))
-        expect(page.get_by_text("you did not agree to it")).to_be_visible()
+        expect(page.get_by_text("you did not allow it")).to_be_visible()

@@ -13,7 +13,7 @@ from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.brief_outage import table_missing
 from tests.support.stack import Stack
 
-NAME = "Your name in the game"
+NAME = "Minecraft username"
 PASSWORD = "Password (optional)"
 
 Apply = Callable[..., Applicant]
@@ -50,8 +50,8 @@ def error_at(page: Page, label: str) -> str:
 def test_alice_registers_and_is_approved(stack: Stack, apply: Apply, size: str, dark: bool) -> None:
     alice = apply(size=size, dark=dark)
     at_name(alice).give_name()
-    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_focused()
-    expect(alice.page.get_by_text(f"by e-mail at {alice.person.email}")).to_be_visible()
+    expect(alice.page.get_by_role("heading", name="Application received")).to_be_focused()
+    expect(alice.page.get_by_text(f"We'll e-mail {alice.person.email}")).to_be_visible()
     assert not is_wider_than_the_screen(alice.page)
     stack.decides("approve", alice.person)
     assert stack.login(alice.person).json["status"] == "approved"
@@ -73,9 +73,9 @@ def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stac
     page = bob.page
     page.get_by_label("邮箱").fill(bob.person.email)
     page.get_by_role("button", name="下一步").click()
-    page.get_by_label("邮件中的验证码").fill(bob.code())
+    page.get_by_label("验证码").fill(bob.code())
     page.get_by_role("button", name="下一步").click()
-    page.get_by_label("游戏中的用户名").fill(bob.person.name)
+    page.get_by_label("Minecraft 用户名").fill(bob.person.name)
     page.get_by_role("button", name="English").click()
     expect(page.get_by_label(NAME)).to_have_value(bob.person.name)
     expect(page.locator("html")).to_have_attribute("lang", "en")
@@ -93,50 +93,50 @@ def test_a_wrong_code_leads_back_and_nothing_else_is_asked_again(apply: Apply) -
     right = alice.code()
     alice.give_code("000000" if right != "000000" else "111111")
     alice.give_name()
-    alice.expect_step("Code")
-    assert "wrong or no longer valid" in error_at(alice.page, "Code from the e-mail")
-    alice.page.get_by_label("Code from the e-mail").fill(f"  {right[:3]} {right[3:]}\t")  # as it was pasted
+    alice.expect_step("Verification code")
+    assert "wrong or has expired" in error_at(alice.page, "Verification code")
+    alice.page.get_by_label("Verification code").fill(f"  {right[:3]} {right[3:]}\t")  # as it was pasted
     alice.press("Register")
-    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    expect(alice.page.get_by_role("heading", name="Application received")).to_be_visible()
 
 
 def test_a_name_that_somebody_has_is_told(stack: Stack, apply: Apply) -> None:
     bob = stack.pending("bob")
     alice = at_name(apply(may_complain=True))
     alice.give_name(bob.name)
-    assert "if not, choose another one" in error_at(alice.page, NAME)  # at once
+    assert "otherwise choose another one" in error_at(alice.page, NAME)  # at once
     mallory = stack.newcomer("mallory")
     stack.authme.register(mallory.name, mallory.password)  # whom only the game knows
     alice.give_name(mallory.name)
     assert "already taken" in error_at(alice.page, NAME)
     alice.give_name()
-    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    expect(alice.page.get_by_role("heading", name="Application received")).to_be_visible()
 
 
 def test_the_rules_are_told_before_anything_is_sent(apply: Apply) -> None:
     alice = at_name(apply())
     for name, password, label, payload in (
-        ("a b", "a-good-secret", NAME, "does not follow the rule"),
-        ("ab", "a-good-secret", NAME, "does not follow the rule"),
-        ("", "a-good-secret", NAME, "Please fill this in"),
+        ("a b", "a-good-secret", NAME, "isn't a valid username"),
+        ("ab", "a-good-secret", NAME, "isn't a valid username"),
+        ("", "a-good-secret", NAME, "Please fill in this field"),
         ("Alice_in", "abc", PASSWORD, "too short"),
         ("Alice_in", "söcret-one", PASSWORD, "no spaces"),
-        ("Alice_in", "alice_in", PASSWORD, "must not be your name"),
+        ("Alice_in", "alice_in", PASSWORD, "must not be the same as your name"),
     ):
         alice.give_name(name, password)
         assert payload in error_at(alice.page, label)
     alice.page.get_by_label(PASSWORD, exact=True).fill("a-good-secret")
-    expect(alice.page.get_by_text("So far: 13.")).to_be_visible()
+    expect(alice.page.get_by_text("(13 so far)")).to_be_visible()
     alice.fill_name()
-    alice.page.get_by_label("Repeat the password").fill("")
+    alice.page.get_by_label("Confirm password").fill("")
     alice.press("Register")
-    assert "not the same" in error_at(alice.page, "Repeat the password")
+    assert "don't match" in error_at(alice.page, "Confirm password")
 
 
 def test_a_password_may_be_left_for_later(stack: Stack, apply: Apply) -> None:
     alice = at_name(apply())
     alice.give_name(password="")
-    expect(alice.page.get_by_text("a link by e-mail")).to_be_visible()
+    expect(alice.page.get_by_text("a link to set your password")).to_be_visible()
     stack.decides("approve", alice.person)
     stack.smtp.wait_for(alice.person.email, 1, counts=lambda letter: "#token=" in letter.text)
 
@@ -144,7 +144,7 @@ def test_a_password_may_be_left_for_later(stack: Stack, apply: Apply) -> None:
 def test_an_address_that_is_none_is_told_and_a_wrong_one_mended(apply: Apply) -> None:
     alice = apply(may_complain=True)
     alice.give_email("alice")
-    assert "does not look like" in error_at(alice.page, "E-mail address")
+    assert "doesn't look like" in error_at(alice.page, "E-mail address")
     alice.give_email("alice@[192.0.2.1]")
     assert "not accepted" in error_at(alice.page, "E-mail address")
     alice.give_email("somebody.else@example.org")
@@ -167,9 +167,9 @@ def test_in_a_tunnel_and_while_the_game_is_away_nothing_typed_is_lost(stack: Sta
         alice.give_name()
         expect(alice.page.get_by_role("status")).to_contain_text("cannot reach the game server's accounts")
     expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)
-    expect(alice.page.get_by_label("Repeat the password")).to_have_value(alice.person.password)
+    expect(alice.page.get_by_label("Confirm password")).to_have_value(alice.person.password)
     alice.press("Register")
-    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    expect(alice.page.get_by_role("heading", name="Application received")).to_be_visible()
 
 
 def test_a_phone_that_forgot_the_page_goes_on_where_it_was(apply: Apply) -> None:
@@ -183,5 +183,5 @@ def test_a_phone_that_forgot_the_page_goes_on_where_it_was(apply: Apply) -> None
     stored = alice.page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
     assert alice.person.password not in stored
     alice.give_name()
-    expect(alice.page.get_by_role("heading", name="Your registration has arrived")).to_be_visible()
+    expect(alice.page.get_by_role("heading", name="Application received")).to_be_visible()
     assert alice.person.email not in alice.page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")

@@ -79,7 +79,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
 ) -> None:
     """Her name has a space on her tablet, and everything she and the host write is full of markup."""
     olivia = Operator(open_page("/admin")).come_in()
-    expect(olivia.page.get_by_text("Nobody waits")).to_be_visible()
+    expect(olivia.page.get_by_text("All caught up")).to_be_visible()
 
     provider = chat_stack.provider.address
     page = open_page("/register", size="phone", dark=True, may_leave_for=provider)
@@ -87,16 +87,16 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     name = f".{alice.person.name}"  # what Floodgate makes of it
     alice.give_email()
     alice.give_code()
-    expect(page.get_by_text("3 to 16 characters: letters A to Z")).to_be_visible()
+    expect(page.get_by_text("3–16 letters, digits or _")).to_be_visible()
     page.get_by_label("Bedrock Edition").check()
     expect(page.get_by_text("Your gamertag, exactly as on your device.")).to_be_visible()
     alice.fill_name(alice.person.name.replace("_", " "))
-    expect(page.get_by_text(f"On the server you are called {name}.")).to_be_visible()
+    expect(page.get_by_text(f"Your name on the server: {name}")).to_be_visible()
     alice.press("Next")
     page.get_by_label("Talk").check()
     page.get_by_label("Building").check()
     page.get_by_label("Why here?").fill(WORDS)
-    expect(page.get_by_text(f"So far: {len(WORDS)}.")).to_be_visible()
+    expect(page.get_by_text(f"({len(WORDS)} so far)")).to_be_visible()
     alice.press("Next")
     expect(page.get_by_role("button", name="Register")).to_be_hidden()
     link_chat(page, chat_stack, MARKUP, "is confirmed")
@@ -132,20 +132,20 @@ def test_wrong_answers_and_too_many_wishes_are_told(stack: Stack, open_page: Ope
     page = open_page("/register", may_complain=True)
     bob = Applicant(page, stack, stack.newcomer("bob"))
     bob.give_email()
-    expect(page.get_by_role("button", name="Send another code (in ")).to_be_disabled()
+    expect(page.get_by_role("button", name="Send a new code (in ")).to_be_disabled()
     bob.give_code()
     bob.give_name()
     bob.press("Next")
-    expect(page.get_by_text("Please choose.")).to_be_visible()
+    expect(page.get_by_text("Please choose an option.")).to_be_visible()
     page.get_by_label("Fight").check()
     bob.press("Next")
-    expect(page.get_by_role("status")).to_contain_text("0 points; 60 are needed")
+    expect(page.get_by_role("status")).to_contain_text("0 points; you need 60")
     page.get_by_label("Talk").check()
     bob.press("Next")
-    expect(page.get_by_role("status")).to_contain_text("(again in ")
-    expect(page.locator("#notice > [aria-live=off]")).to_contain_text("(again in ")  # the seconds are not read out
+    expect(page.get_by_role("status")).to_contain_text(" s)")
+    expect(page.locator("#notice > [aria-live=off]")).to_contain_text(" s)")  # the seconds are not read out
 
     again = Applicant(open_page("/register", may_complain=True), stack, bob.person)
     again.give_email()
-    expect(again.page.get_by_role("status")).to_contain_text("Too many tries. Please try again in ")
+    expect(again.page.get_by_role("status")).to_contain_text("Too many attempts. Please try again in ")
     expect(again.page.get_by_label("E-mail address")).to_have_value(bob.person.email)

@@ -39,10 +39,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def test_it_tells_how_the_game_is_and_what_there_is_to_download(open_page: OpenPage) -> None:
     page = open_page("/server", size="phone")
-    expect(page.get_by_text("The server is running")).to_be_visible()
+    expect(page.get_by_text("Server online")).to_be_visible()
     expect(page.get_by_text("Oakvale – open to all")).to_be_visible()
     expect(page.get_by_text("2 of 20")).to_be_visible()
-    expect(page.get_by_text("Playing now")).to_have_count(0)
+    expect(page.get_by_text("Online now")).to_have_count(0)
     download = page.get_by_role("link", name=MARKUP)
     expect(download).to_have_attribute("href", "https://example.org/client.zip")
     assert page.locator("main b").count() == 0
@@ -64,7 +64,7 @@ def test_a_login_that_ended_does_not_keep_it_from_telling(open_page: OpenPage) -
     page = open_page("/forgot-password", may_complain=True)
     page.evaluate("""sessionStorage.setItem("companion.user", '{"token": "stale", "username": "bob"}')""")
     page.get_by_role("link", name="Server").click()
-    expect(page.get_by_text("The server is running")).to_be_visible()
+    expect(page.get_by_text("Server online")).to_be_visible()
 
 
 def test_the_hosts_own_language(open_page: OpenPage) -> None:

@@ -18,7 +18,7 @@ def forgotten(stack: Stack) -> tuple[Person, str]:
 
 def type_twice(page: Page, password: str, repeated: str | None = None) -> None:
     page.get_by_label("New password").fill(password)
-    page.get_by_label("Repeat the password").fill(repeated or password)
+    page.get_by_label("Confirm password").fill(repeated or password)
     page.get_by_role("button", name="Set password").click()
 
 
@@ -27,8 +27,8 @@ def test_bob_sets_a_new_password_and_mends_his_mistakes(stack: Stack, open_page:
     page = open_page(f"/set-password#token={token}", size="phone")
     expect(page).to_have_url(re.compile(r"/set-password$"))  # the token is in neither address bar nor history
     type_twice(page, "bobs-new-secret", "bobs-other-secret")
-    expect(page.get_by_text("The two passwords are not the same.")).to_be_visible()
-    expect(page.get_by_label("Repeat the password")).to_be_focused()
+    expect(page.get_by_text("The passwords don't match.")).to_be_visible()
+    expect(page.get_by_label("Confirm password")).to_be_focused()
     type_twice(page, "x")
     expect(page.get_by_text("The password is too short")).to_be_visible()
     expect(page.get_by_label("New password")).to_be_focused()
@@ -44,13 +44,13 @@ def test_a_used_link_is_told(stack: Stack, open_page: OpenPage) -> None:
     stack.post("/api/password/reset", {"token": token, "newPassword": "bobs-first-choice"})
     page = open_page(f"/set-password#token={token}", may_complain=True)
     type_twice(page, "bobs-second-choice")
-    expect(page.get_by_role("status")).to_contain_text("already used")
+    expect(page.get_by_role("status")).to_contain_text("has been used")
     assert stack.login(bob, "bobs-first-choice").status == 200
 
 
 def test_half_a_link_is_told(open_page: OpenPage) -> None:
     page = open_page("/set-password")
-    expect(page.get_by_role("status")).to_contain_text("not complete")
+    expect(page.get_by_role("status")).to_contain_text("incomplete")
     expect(page.get_by_label("New password")).to_be_hidden()
 
 

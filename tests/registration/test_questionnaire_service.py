@@ -267,7 +267,7 @@ def test_the_result_stays_with_the_user_whatever_becomes_of_the_questions(
     result = services.app.questionnaires.find_result_of(services.user("Alice").id)
     assert result is not None
     assert result.answers == (AnsweredQuestion(1, "single_choice", "Which?", ("Right",), 60, 60, ""),)
-    assert result.summary == "60 of 60 points; 60 are needed."
+    assert result.summary == "60 of 60 points; 60 needed."
 
 
 def test_it_goes_with_the_user(services: ServiceHarness) -> None:
@@ -302,7 +302,7 @@ def test_an_answer_in_words_has_to_be_read_even_where_nobody_reviews(make_servic
     assert result is not None
     assert result.requires_review
     assert result.answers[1] == AnsweredQuestion(2, "text", "Why?", ("Because I like it.",), None, 20, "")
-    assert "Answers to read: 1. They may bring up to 20 points more." in result.summary
+    assert "Answers to review: 1, worth up to 20 more points." in result.summary
     services.decide("approve", "Alice")
     assert services.user("Alice").status == "approved"
 
@@ -338,7 +338,7 @@ def test_a_service_that_scores_them_spares_the_reader(scoring_services: ServiceH
     result = scoring_services.app.questionnaires.find_result_of(scoring_services.user("Alice").id)
     assert result is not None
     assert (result.answers[1].points, result.answers[1].note) == (20, "A good reason.")
-    assert result.summary == "60 of 80 points; 60 are needed.\nQuestion 2, 20 of 20 points: A good reason."
+    assert result.summary == "60 of 80 points; 60 needed.\nQuestion 2, 20 of 20 points: A good reason."
 
 
 def test_too_few_points_from_the_service_fail(scoring_services: ServiceHarness, service: ScoringService) -> None:

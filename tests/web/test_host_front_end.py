@@ -130,7 +130,7 @@ def test_below_api_everything_is_json(site: LiveFrontEnd, method: str, path: str
 )
 def test_what_is_not_there_is_told_in_plain_words(site: LiveFrontEnd, path: str) -> None:
     reply = get(site, path, {"Accept-Language": "zh"})
-    assert (reply.status, reply.content.decode()) == (404, "该地址不存在。\n")
+    assert (reply.status, reply.content.decode()) == (404, "页面不存在。\n")
     assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert reply.headers["Cache-Control"] == "no-store"
 
