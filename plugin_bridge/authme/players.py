@@ -55,7 +55,7 @@ class PlayerRow:
 
     @property
     def is_locked(self) -> bool:
-        """Whether the password column holds a lock of ours instead of a hash."""
+        """Return whether the password column holds a lock of ours instead of a hash."""
         return self.hash.startswith(LOCK_PREFIX)
 
     @property

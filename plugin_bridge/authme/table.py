@@ -257,7 +257,7 @@ class MySqlPlayers(AuthMePlayers):
 
     @property
     def shares_transactions(self) -> bool:  # type: ignore[override]
-        """Whether AuthMe's table can be rolled back together with ours (its engine is InnoDB)."""
+        """Return whether AuthMe's table can be rolled back together with ours (its engine is InnoDB)."""
         if self._is_transactional is None:
             with self._open_table():
                 cursor = self._database.execute_sql(

@@ -59,17 +59,17 @@ class PasswordHasher:
 
     @property
     def needs_salt_column(self) -> bool:
-        """Whether new hashes come with a salt that has to be stored beside them."""
+        """Return whether new hashes come with a salt that has to be stored beside them."""
         return self._configured.needs_salt_column
 
     @property
     def is_ascii_only(self) -> bool:
-        """Whether `hash` refuses every password with a character outside ASCII."""
+        """Return whether `hash` refuses every password with a character outside ASCII."""
         return self._configured.is_ascii_only
 
     @property
     def may_provision(self) -> bool:
-        """Whether rows may be inserted; False where AuthMe's table is a forum's own table of users."""
+        """Return whether rows may be inserted; False where AuthMe's table is a forum's own table of users."""
         return not self._configured.uses_forum_table
 
     def hash(self, password: str, username: str) -> HashedPassword:

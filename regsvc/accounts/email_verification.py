@@ -64,7 +64,7 @@ class EmailVerification:
         return address
 
     def is_right(self, address: EmailAddress, purpose: Purpose, code: str) -> bool:
-        """Whether the code may be redeemed now; a wrong one is counted, in a transaction of its own. Blocking."""
+        """Return whether the code may be redeemed now; a wrong one is counted, in its own transaction. Blocking."""
         with self.database.atomic():
             return self.codes.verify(address.key, purpose, code)
 

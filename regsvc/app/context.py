@@ -44,7 +44,7 @@ class AppContext:
         return level if level >= self.config.auth.min_operator_level else 0
 
     def is_operator(self, username: str) -> bool:
-        """Whether the name belongs to an operator now."""
+        """Return whether the name belongs to an operator now."""
         return self.level_of(username) > 0
 
     def prepare(self) -> list[str]:

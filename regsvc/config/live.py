@@ -33,7 +33,7 @@ class AuthMeRules:
 
     @property
     def may_provision(self) -> bool:
-        """Whether AuthMe's table takes rows of ours; False where it is a forum's own table of users."""
+        """Return whether AuthMe's table takes rows of ours; False where it is a forum's own table of users."""
         return self.hasher is None or self.hasher.may_provision
 
 

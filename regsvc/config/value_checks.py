@@ -117,7 +117,7 @@ def webhook_secret(written: str) -> str:
 
 
 def is_placeholder(written: str) -> bool:
-    """Whether a secret is a well-known placeholder, such as "changeme" or "CHANGE_ME-123"."""
+    """Return whether a secret is a well-known placeholder, such as "changeme" or "CHANGE_ME-123"."""
     letters = re.sub(r"[^a-z]", "", written.lower())
     return bool(letters) and _PLACEHOLDERS.sub("", letters) == ""
 

@@ -62,13 +62,13 @@ def network_matcher(networks: Sequence[Network]) -> Callable[[str], bool]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, an IP address or "localhost", is this machine's loopback interface."""
+    """Return whether a host, an IP address or "localhost", is this machine's loopback interface."""
     parsed = _parse(host)
     return host == "localhost" or (parsed is not None and parsed.is_loopback)
 
 
 def is_unspecified(host: str) -> bool:
-    """Whether a host to listen on means all interfaces: "0.0.0.0" or "::"."""
+    """Return whether a host to listen on means all interfaces: "0.0.0.0" or "::"."""
     parsed = _parse(host)
     return parsed is not None and parsed.is_unspecified
 
@@ -109,7 +109,7 @@ def _parse(text: str) -> Address | None:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address, as text, is that of a host on the public Internet; False for any other text.
+    """Return whether an IP address, as text, is that of a host on the public Internet; False for any other text.
 
     IPv4 addresses embedded in an IPv6 address (mapped, 6to4, Teredo, NAT64) must be public too.
     """

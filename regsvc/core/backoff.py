@@ -36,7 +36,7 @@ class Backoff:
 
     @property
     def is_active(self) -> bool:
-        """Whether the last attempt failed."""
+        """Return whether the last attempt failed."""
         return self._failures > 0
 
     def extend(self) -> None:
@@ -69,7 +69,7 @@ class CircuitBreaker:
         self._backoff = Backoff(OPEN_FOR, OPEN_FOR, clock)
 
     def allows(self) -> bool:
-        """Whether a request may be made now. After the pause one may; the others wait for its outcome."""
+        """Return whether a request may be made now. After the pause one may; the others wait for its outcome."""
         if self._failures < MAX_FAILURES:
             return True
         if self._backoff.remaining() > 0:

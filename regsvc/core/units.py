@@ -121,7 +121,7 @@ class ChangeLimit:
         return cls(int(match[1]), percent, text.strip())
 
     def is_exceeded_by(self, changes: int, total: int) -> bool:
-        """Whether `changes` rows out of `total` are too many; in an empty table every share is too large."""
+        """Return whether `changes` rows out of `total` are too many; in an empty table every share is too large."""
         return changes > self.rows and changes * 100 > self.percent * total
 
     def min_rows_for(self, changes: int) -> int:

@@ -52,6 +52,6 @@ def find_version(written: str) -> Version | None:
 
 
 def is_newer(latest: str | None, current: str | None) -> bool:
-    """Whether `latest` is newer than `current`; False if either is unknown or not a version."""
+    """Return whether `latest` is newer than `current`; False if either is unknown or not a version."""
     newer, older = find_version(latest or ""), find_version(current or "")
     return newer is not None and older is not None and newer > older

@@ -78,7 +78,7 @@ class GameFileWatcher:
 
     @property
     def needs_restart(self) -> bool:
-        """Whether a change is waiting that only a restart can apply."""
+        """Return whether a change is waiting that only a restart can apply."""
         return self._waiting != ()
 
     async def poll(self) -> None:

@@ -49,7 +49,7 @@ class HealthStatus:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the database is reachable and has our tables."""
+        """Return whether the database is reachable and has our tables."""
         return self.refusal is None
 
 

@@ -63,12 +63,12 @@ class Reconciler:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there is an AuthMe to sync with."""
+        """Return whether there is an AuthMe to sync with."""
         return self._context.players.is_enabled
 
     @property
     def is_one_transaction(self) -> bool:
-        """Whether AuthMe's row can be written in the same transaction as ours."""
+        """Return whether AuthMe's row can be written in the same transaction as ours."""
         return self._context.players.shares_transactions
 
     @property

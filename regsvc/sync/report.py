@@ -39,7 +39,7 @@ class SyncReport:
 
     @property
     def has_effects(self) -> bool:
-        """Whether the run changed anything."""
+        """Return whether the run changed anything."""
         return any((self.adopted, self.provisioned, self.updated, self.locked, self.restored, self.removed))
 
     def add_error(self, username: str | None, error: str) -> None:

@@ -39,7 +39,7 @@ class RunState:
 
     @property
     def is_plan(self) -> bool:
-        """Whether the run only reports what it would do."""
+        """Return whether the run only reports what it would do."""
         return self.predicted_emails is not None
 
     def postpone(self, key: str, action: actions.SyncAction) -> None:

@@ -84,7 +84,7 @@ class ChatLinks:
         return None if link is None else _account(link)
 
     def is_token_of(self, user_id: int, tokens: Sequence[str]) -> bool:
-        """Whether one of the tokens belongs to this user's link, within an hour of linking."""
+        """Return whether one of the tokens belongs to this user's link, within an hour of linking."""
         return bool(tokens) and bool(self._active(tokens).where(ChatLink.user == user_id).exists())
 
     def require_free(self, account: ChatAccount) -> None:

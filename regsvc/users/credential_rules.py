@@ -70,7 +70,7 @@ class CredentialRules:
             raise invalid(str(violation))
 
     def is_operator(self, username: str) -> bool:
-        """Whether ops.json has this name."""
+        """Return whether ops.json has this name."""
         return username.lower() in self._operators()
 
     def check_not_reserved(self, username: str) -> None:

@@ -72,7 +72,7 @@ def test_where_everybody_has_one_the_oldest_goes(outstanding: ChallengeStore, cl
     assert all(outstanding.find(str(number)) for number in range(1, MANY + 1))
 
 
-def test_a_hundred_thousand_strangers_fill_no_memory(clock: ManualClock) -> None:
+def test_a_hundred_thousand_clients_fill_no_memory(clock: ManualClock) -> None:
     outstanding = ChallengeStore(clock, 1000, FEW)
     waiting = Challenge(b"42", "", clock() + timedelta(minutes=5))
     for number in range(100_000):

@@ -45,7 +45,7 @@ def test_a_life_in_entries(stack: Stack) -> None:
     stack.decides("unban", alice)
     stack.authme.unregister_from_console(alice.name)
     stack.sync()
-    stack.authme.register(alice.name, "a strangers one")
+    stack.authme.register(alice.name, "a foreign password")
     stack.sync()
     stack.decides("delete", alice)
 
@@ -78,7 +78,7 @@ def test_an_entry_says_who_what_whom_when_and_whence(stack: Stack) -> None:
     assert abs(entry["timestamp"] - time.time() * 1000) < MINUTE
 
 
-def test_newest_first_and_in_the_order_of_the_deeds(stack: Stack) -> None:
+def test_the_newest_entry_comes_first_in_the_order_of_the_actions(stack: Stack) -> None:
     people = [stack.approved("bob") for _number in range(3)]
     entries = ask(stack, size=100)["audits"]
     ids = [entry["id"] for entry in entries]

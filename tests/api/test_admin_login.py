@@ -146,9 +146,9 @@ def test_a_row_that_appeared_does_not_make_its_player_the_operator(stack: Stack,
     oscar = operators.new("oscar")
     stack.authme.unregister_from_console(oscar.name)
     stack.sync()
-    stack.authme.register(oscar.name, "a strangers one")
+    stack.authme.register(oscar.name, "a foreign password")
 
-    assert_refused(log_in(stack, Person(oscar.name, oscar.email, "a strangers one")), 401, "bad_credentials")
+    assert_refused(log_in(stack, Person(oscar.name, oscar.email, "a foreign password")), 401, "bad_credentials")
     assert log_in(stack, oscar).status == 200
 
 
@@ -196,14 +196,14 @@ def test_too_many_tries_have_to_wait(make_stack: MakeStack) -> None:
     assert_refused(reply, 429, "rate_limited", language="zh")
 
 
-def test_failures_in_a_row_delay_a_stranger(make_stack: MakeStack) -> None:
+def test_failures_in_a_row_delay_an_unknown_client(make_stack: MakeStack) -> None:
     stack = make_stack(config={"auth": {"login_limits": NO_LIMIT}})
     nobody = stack.newcomer("nobody")
     for name in (OPERATOR, nobody.name):
-        stranger = Person(name, "", "a wrong one")
+        attacker = Person(name, "", "a wrong one")
         for _try in range(6):
-            assert_refused(log_in(stack, stranger), 401, "bad_credentials")
-        payload = assert_refused(log_in(stack, stranger), 429, "rate_limited")
+            assert_refused(log_in(stack, attacker), 401, "bad_credentials")
+        payload = assert_refused(log_in(stack, attacker), 429, "rate_limited")
         assert payload["remainingSeconds"] <= 60
 
 

@@ -154,7 +154,7 @@ def test_an_empty_filter_is_none(stack: Stack) -> None:
     assert ask(stack, to="", size=1)["mails"] != []
 
 
-def test_newest_first_page_by_page(stack: Stack) -> None:
+def test_pages_begin_with_the_newest_mail(stack: Stack) -> None:
     bob = stack.approved("bob")
     for transition in ("ban", "unban"):
         stack.decides(transition, bob)

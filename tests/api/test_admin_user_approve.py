@@ -171,33 +171,33 @@ def test_it_goes_by_what_the_list_says(stack: Stack) -> None:
     assert stack.authme.find(bob.name) is None
 
 
-def test_a_row_in_a_strangers_hands_is_opened_for_its_owner(stack: Stack) -> None:
+def test_a_foreign_row_is_reclaimed_for_its_owner(stack: Stack) -> None:
     bob = stack.approved("bob")
     stack.authme.unregister_from_console(bob.name)
     stack.sync()
-    stack.authme.register(bob.name, "a strangers one", email="stranger@example.org")
+    stack.authme.register(bob.name, "a foreign password", email="foreign@example.org")
     stack.sync()
     assert stack.user(bob)["plugin"] == "returned"
-    assert not stack.authme.login(bob.name, "a strangers one")
+    assert not stack.authme.login(bob.name, "a foreign password")
 
     stack.decides("approve", bob)
 
     assert stack.user(bob)["plugin"] == "synced"
     assert stack.authme.login(bob.name, bob.password)
-    assert not stack.authme.login(bob.name, "a strangers one")
+    assert not stack.authme.login(bob.name, "a foreign password")
     assert stack.authme.get(bob.name)["email"] == bob.email
 
 
-def test_what_a_stranger_registered_around_the_review_never_opens_the_account(stack: Stack) -> None:
+def test_a_foreign_password_set_around_the_review_never_opens_the_account(stack: Stack) -> None:
     alice, bob = stack.pending("alice"), stack.pending("bob", password=None)
     for person in (alice, bob):
-        stack.authme.register(person.name, "a strangers one")
+        stack.authme.register(person.name, "a foreign password")
     stack.sync()
     assert stack.user(alice)["plugin"] == "conflict"
     for person in (alice, bob):
         stack.decides("approve", person)
-        assert not stack.authme.login(person.name, "a strangers one")
-        assert stack.login(person, "a strangers one").status == 401
+        assert not stack.authme.login(person.name, "a foreign password")
+        assert stack.login(person, "a foreign password").status == 401
 
     assert stack.authme.login(alice.name, alice.password)
     token = find_link_token(stack.smtp.wait_for(bob.email, 2).text)

@@ -65,7 +65,7 @@ def test_it_is_mailed_with_reason_and_end(stack: Stack) -> None:
     assert len(stack.smtp.letters_to(alice.email)) == 1
 
 
-def test_a_stranger_is_told_the_status_and_nothing_else(stack: Stack) -> None:
+def test_an_anonymous_client_gets_the_status_and_nothing_else(stack: Stack) -> None:
     bob = stack.approved("bob")
     stack.decides("ban", bob, reason="griefing", expiresAt=in_hours(1))
     payload = stack.get("/api/user/status", {"username": bob.name}).json["data"]

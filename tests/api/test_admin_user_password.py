@@ -158,15 +158,15 @@ def test_it_brings_back_who_left_the_table(stack: Stack) -> None:
     assert stack.user(bob)["plugin"] == "synced"
 
 
-def test_it_opens_a_row_in_a_strangers_hands(stack: Stack) -> None:
+def test_it_reclaims_a_foreign_row(stack: Stack) -> None:
     bob = stack.approved("bob")
     stack.authme.unregister_from_console(bob.name)
     stack.sync()
-    stack.authme.register(bob.name, "a strangers one")
+    stack.authme.register(bob.name, "a foreign password")
     stack.sync()
     stack.decides("password", bob, password=NEW)
     assert stack.authme.login(bob.name, NEW)
-    assert not stack.authme.login(bob.name, "a strangers one")
+    assert not stack.authme.login(bob.name, "a foreign password")
 
 
 def test_an_approved_user_without_a_password_may_play_now(stack: Stack) -> None:

@@ -58,17 +58,17 @@ def test_no_trick_in_a_reason_reaches_the_mails_headers(stack: Stack) -> None:
     assert "$link ${username}" in letter.text
 
 
-def test_no_row_is_made_and_a_strangers_stays_locked(stack: Stack) -> None:
+def test_no_row_is_made_and_a_foreign_one_stays_locked(stack: Stack) -> None:
     alice, bob = stack.pending("alice"), stack.pending("bob")
-    stack.authme.register(bob.name, "a strangers one")
+    stack.authme.register(bob.name, "a foreign password")
     stack.decides("reject", alice)
     stack.decides("reject", bob)
 
     assert stack.authme.find(alice.name) is None
-    assert not stack.authme.login(bob.name, "a strangers one")
+    assert not stack.authme.login(bob.name, "a foreign password")
     stack.sync()
     assert stack.user(bob)["plugin"] == "conflict"
-    assert not stack.authme.login(bob.name, "a strangers one")
+    assert not stack.authme.login(bob.name, "a foreign password")
 
 
 def test_a_silent_rejection_is_not_mailed(stack: Stack) -> None:

@@ -95,7 +95,7 @@ def test_a_line_follows_what_happens(stack: Stack) -> None:
     stack.authme.unregister_from_console(bob.name)
     stack.sync()
     assert stack.user(bob)["plugin"] == "absent"
-    stack.authme.register(bob.name, "a strangers one")
+    stack.authme.register(bob.name, "a foreign password")
     stack.sync()
     assert stack.user(bob)["plugin"] == "returned"
 

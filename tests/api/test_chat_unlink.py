@@ -162,9 +162,9 @@ def test_nothing_is_linked(chat_stack: ChatStack) -> None:
 
 def test_a_name_that_only_the_game_knows(chat_stack: ChatStack) -> None:
     stack = chat_stack.stack
-    stranger = stack.newcomer("steve")
-    stack.authme.register(stranger.name, stranger.password)
-    assert_refused(unlink(stack, stranger, password=stranger.password), 409, "chat_not_linked")
+    newcomer = stack.newcomer("steve")
+    stack.authme.register(newcomer.name, newcomer.password)
+    assert_refused(unlink(stack, newcomer, password=newcomer.password), 409, "chat_not_linked")
 
 
 def test_a_name_that_nobody_has(chat_stack: ChatStack) -> None:
@@ -262,14 +262,14 @@ def test_nobody_learns_who_has_something_to_unlink(chat_stack: ChatStack) -> Non
     """The reply and the rows written are always the same; only linked users get a mail."""
     stack = chat_stack.stack
     linked, _browser = linked_person(chat_stack)
-    unlinked, stranger = stack.pending("bob"), stack.newcomer("steve")
+    unlinked, newcomer = stack.pending("bob"), stack.newcomer("steve")
     answers = {
         stack.post("/api/verify/send", {"email": person.email, "purpose": "unlink"}).text
-        for person in (linked, unlinked, stranger)
+        for person in (linked, unlinked, newcomer)
     }
     assert len(answers) == 1
     stack.smtp.wait_for(linked.email, 1, counts=lambda letter: is_unlink_letter(letter.subject))
-    for person in (unlinked, stranger):
+    for person in (unlinked, newcomer):
         letters = stack.smtp.letters_to(person.email)
         stack.post("/api/verify/send", {"email": person.email})
         stack.smtp.wait_for(person.email, len(letters) + 1)  # an address gets its mails in order

@@ -151,7 +151,7 @@ def test_a_token_in_the_address_is_none(stack: Stack) -> None:
     assert_refused(reply, 401, "unauthorized")
 
 
-def test_a_stranger_is_refused_in_json(stack: Stack) -> None:
+def test_an_anonymous_client_is_refused_in_json(stack: Stack) -> None:
     alice = stack.approved("alice")
     assert_refused(stack.get("/events"), 401, "unauthorized")
     assert_refused(stack.get("/events", token="garbage"), 401, "unauthorized")

@@ -83,15 +83,15 @@ def test_a_hash_from_a_row_that_appeared_is_never_believed(stack: Stack, is_seen
     alice = stack.approved("alice")
     stack.authme.unregister_from_console(alice.name)
     stack.sync()
-    stack.authme.register(alice.name, "strangers-password")
+    stack.authme.register(alice.name, "foreign-password")
     if is_seen:
         stack.sync()
         assert stack.user(alice)["plugin"] == "returned"
-    assert_refused(stack.login(alice, "strangers-password"), 401, "bad_credentials")
+    assert_refused(stack.login(alice, "foreign-password"), 401, "bad_credentials")
 
     assert stack.login(alice).status == 200
     assert stack.authme.login(alice.name, alice.password)
-    assert not stack.authme.login(alice.name, "strangers-password")
+    assert not stack.authme.login(alice.name, "foreign-password")
     assert stack.user(alice)["plugin"] == "synced"
 
 
@@ -184,7 +184,7 @@ def test_failures_delay_an_account_whoever_they_come_from(stack: Stack, is_known
 
 
 # R17
-def test_strangers_do_not_hold_up_a_client_the_account_knows(stack: Stack) -> None:
+def test_other_clients_do_not_delay_a_client_the_account_knows(stack: Stack) -> None:
     alice = stack.pending("alice")
     at_home = {"X-Forwarded-For": "203.0.113.50"}
     credentials = {"username": alice.name, "password": alice.password}

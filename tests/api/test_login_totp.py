@@ -235,14 +235,14 @@ def test_no_secret_and_no_code_is_kept_or_told(stack: Stack, alice: Person, app:
         assert code not in text
 
 
-# --- Strangers' rows, and a row nobody can read ---
+# --- foreign rows, and an unreadable row ---
 
 
-def test_a_strangers_factor_does_not_keep_the_owner_out(stack: Stack, alice: Person) -> None:
+def test_a_foreign_factor_does_not_keep_the_owner_out(stack: Stack, alice: Person) -> None:
     """Alice left the game; another player took the name there and enabled the second factor."""
     stack.authme.unregister_from_console(alice.name)
     stack.sync()
-    stack.authme.register(alice.name, "strangers-password")
+    stack.authme.register(alice.name, "foreign-password")
     with_app(stack, alice)
     stack.sync()
     assert log_in(stack, alice).status == 200

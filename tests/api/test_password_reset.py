@@ -90,16 +90,16 @@ def test_who_read_the_mail_has_proven_the_address(stack: Stack) -> None:
     assert stack.post("/api/login", by_address).status == 200
 
 
-def test_a_row_that_a_stranger_registered_is_opened_by_the_link(stack: Stack) -> None:
+def test_a_foreign_row_is_reclaimed_by_the_link(stack: Stack) -> None:
     alice = stack.approved("alice")
     stack.authme.unregister_from_console(alice.name)
     stack.sync()
-    stack.authme.register(alice.name, "strangers-password")
+    stack.authme.register(alice.name, "foreign-password")
     stack.sync()
     assert stack.user(alice)["plugin"] == "returned"
     assert reset(stack, link_for(stack, alice)).status == 200
     assert stack.authme.login(alice.name, NEW)
-    assert not stack.authme.login(alice.name, "strangers-password")
+    assert not stack.authme.login(alice.name, "foreign-password")
 
 
 # --- A link is good once, for its owner, for a while ---

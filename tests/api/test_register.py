@@ -208,10 +208,10 @@ def test_a_rejected_record_holds_its_name_for_a_day(stack: Stack) -> None:
     assert stack.authme.login(rick.name, rick.password)
 
 
-def test_a_strangers_row_stays_locked_when_its_rejected_name_is_asked_for_again(stack: Stack) -> None:
+def test_a_foreign_row_stays_locked_when_its_rejected_name_is_asked_for_again(stack: Stack) -> None:
     rick = stack.pending("rick")
     stack.decides("reject", rick)
-    stack.authme.register(rick.name, "strangers-password")
+    stack.authme.register(rick.name, "foreign-password")
     stack.sync()
     assert stack.authme.get(rick.name)["password"].startswith("!locked!")
     let_a_day_pass(stack, rick)
@@ -220,7 +220,7 @@ def test_a_strangers_row_stays_locked_when_its_rejected_name_is_asked_for_again(
     stack.sync()
     assert stack.authme.get(rick.name)["password"].startswith("!locked!")
     stack.decides("approve", rick)
-    assert not stack.authme.login(rick.name, "strangers-password")
+    assert not stack.authme.login(rick.name, "foreign-password")
     assert stack.authme.login(rick.name, rick.password)
 
 

@@ -13,7 +13,7 @@ def ask(stack: Stack, username: str, **options: object) -> Reply:
     return stack.get("/api/review/status", {"username": username}, **options)
 
 
-def test_a_stranger_is_told_the_status_and_nothing_else(stack: Stack) -> None:
+def test_an_anonymous_client_gets_the_status_and_nothing_else(stack: Stack) -> None:
     alice = stack.pending("alice")
     expected = {"success": True, "username": alice.name, "status": "pending"}
     assert ask(stack, alice.name.upper()).json == expected

@@ -46,7 +46,7 @@ def status_once_asked(stack: Stack, token: str | None = None) -> dict[str, Any]:
     return ask_until(lambda: status(stack, token), lambda payload: payload["checkedAt"] is not None)
 
 
-def test_a_stranger_is_told_how_it_is(stack: Stack) -> None:
+def test_an_anonymous_client_gets_the_status(stack: Stack) -> None:
     payload = status_once_asked(stack)
     assert payload["online"] is True
     assert payload["players"] == {"online": 2, "max": 20}

@@ -211,17 +211,17 @@ def test_a_player_of_the_game_is_not_told_of_the_registration_that_wanted_his_na
     ]
 
 
-def test_a_strangers_premium_account_is_not_the_owners(stack: Stack) -> None:
+def test_a_foreign_premium_account_is_not_the_owners(stack: Stack) -> None:
     alice = stack.pending("alice")
-    stack.authme.register(alice.name, "strangers-password")
-    strangers, column = "00000000-0000-4000-8000-000000000000", stack.table.column("premiumUUID")
+    stack.authme.register(alice.name, "foreign-password")
+    foreign_uuid, column = "00000000-0000-4000-8000-000000000000", stack.table.column("premiumUUID")
     stack.table.database.execute(
-        f"UPDATE {stack.table.name} SET {column} = ? WHERE username = ?", (strangers, alice.key)
+        f"UPDATE {stack.table.name} SET {column} = ? WHERE username = ?", (foreign_uuid, alice.key)
     )
     stack.sync()
     payload = export(stack, stack.user_token(alice))
     assert payload["player"]["lockReason"] == "pending"
-    assert strangers not in json.dumps(payload)
+    assert foreign_uuid not in json.dumps(payload)
 
 
 def test_a_player_called_like_the_program_is_not_told_what_it_did(stack: Stack) -> None:

@@ -13,7 +13,7 @@ def ask(stack: Stack, username: str, **options: object) -> Reply:
     return stack.get("/api/user/status", {"username": username}, **options)
 
 
-def test_a_strangers_question_is_answered_with_the_status_and_nothing_else(stack: Stack) -> None:
+def test_an_anonymous_request_gets_the_status_and_nothing_else(stack: Stack) -> None:
     rick = stack.pending("rick")
     stack.decides("reject", rick, reason="an ugly name")
     reply = ask(stack, rick.name)

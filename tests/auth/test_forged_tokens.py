@@ -17,7 +17,7 @@ from regsvc.database.models import User
 from tests.support.database_fixtures import KEY, MakeSessions
 
 LONG_KEY = KEY * 2
-FOREIGN_KEY = b"a stranger's key, of more than thirty-two bytes"
+FOREIGN_KEY = b"a foreign key, of more than thirty-two bytes"
 
 
 def forged(token: str, **claims: object) -> str:
@@ -90,7 +90,7 @@ def test_it_refuses_a_foreign_kid(sessions: Sessions, alice: User, caller: Calle
             sessions.authenticate(jwt.encode(claims, key, "HS256", headers))
 
 
-def test_it_refuses_a_stranger_who_names_our_kid(sessions: Sessions, alice: User, caller: Caller) -> None:
+def test_it_refuses_a_foreign_key_with_our_kid(sessions: Sessions, alice: User, caller: Caller) -> None:
     token = sessions.issue(alice, "user", caller).token
     claims = jwt.decode(token, options={"verify_signature": False})
     headers = {"kid": SigningKeys(KEY).current_kid}

@@ -58,7 +58,7 @@ def test_names_that_do_not_exist_are_delayed_alike(delays: LoginDelays) -> None:
     assert wait_of(delays, "alice") == 0
 
 
-def test_strangers_do_not_hold_up_a_known_client(delays: LoginDelays) -> None:
+def test_other_clients_do_not_delay_a_known_client(delays: LoginDelays) -> None:
     for _attempt in range(50):
         delays.record_failure("olivia")
 

@@ -47,7 +47,7 @@ def test_a_later_link_ends_the_earlier(links: PasswordLinks, alice: User) -> Non
     assert links.find(second) is not None
 
 
-def test_a_stranger_who_asks_for_a_reset_takes_no_first_password_away(links: PasswordLinks, alice: User) -> None:
+def test_a_reset_request_revokes_no_first_password_link(links: PasswordLinks, alice: User) -> None:
     welcome = issue(links, alice, "first_password")
     issue(links, alice, "reset")
     assert links.find(welcome) is not None

@@ -90,7 +90,7 @@ def test_no_scope_is_counted_if_one_is_used_up(durable: DurableLimits) -> None:
     assert durable.remaining_seconds("address", "dave@example.org", PER_ADDRESS) == 0
 
 
-def test_a_refusal_leaves_no_rows_of_strangers(our_database: Database, durable: DurableLimits) -> None:
+def test_a_refusal_leaves_no_rows_of_other_keys(our_database: Database, durable: DurableLimits) -> None:
     total = ("total", "", (RateLimit.parse("1 per hour"),))
     durable.hit_all([total])
 
@@ -229,7 +229,7 @@ def test_no_limits_take_no_memory(memory: MemoryLimits) -> None:
     assert len(memory) == 0
 
 
-def test_a_hundred_thousand_strangers_fill_no_memory(clock: ManualClock) -> None:
+def test_a_hundred_thousand_clients_fill_no_memory(clock: ManualClock) -> None:
     memory = MemoryLimits(clock, max_keys=1000)
     for number in range(100_000):
         memory.hit("login", str(number), PER_CLIENT)
@@ -246,12 +246,12 @@ def test_long_names_take_no_more_memory_than_short_ones(clock: ManualClock) -> N
     assert kept < 200_000
 
 
-def test_strangers_do_not_flush_out_who_keeps_knocking(clock: ManualClock) -> None:
+def test_other_clients_do_not_evict_one_that_keeps_trying(clock: ManualClock) -> None:
     memory = MemoryLimits(clock, max_keys=10)
     for number in range(9):
         memory.hit("login", "mallory", (RateLimit(1000, timedelta(hours=1)),))
-        memory.hit("login", f"stranger {number}", PER_CLIENT)
+        memory.hit("login", f"client {number}", PER_CLIENT)
     for number in range(8):
-        memory.hit("login", f"passer-by {number}", PER_CLIENT)
+        memory.hit("login", f"other client {number}", PER_CLIENT)
     with pytest.raises(RateLimited):
         memory.hit("login", "mallory", (RateLimit(9, timedelta(hours=1)),))

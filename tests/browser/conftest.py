@@ -55,7 +55,7 @@ class Watch:
         """`expected`: what complaints may say."""
         self._known = (address, "data:", "blob:", *([may_leave_for] if may_leave_for else []))
         self._expected = expected
-        self.strangers: list[str] = []
+        self.foreign_urls: list[str] = []
         self.complaints: list[str] = []
         context.on("request", lambda request: self._follow(request.url))
         context.on("console", lambda message: self._hear(message.type, message.text))
@@ -68,7 +68,7 @@ class Watch:
 
     def _follow(self, url: str) -> None:
         if not url.startswith(self._known):
-            self.strangers.append(url)
+            self.foreign_urls.append(url)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
     yield open_page
     for context, watch in contexts:
         context.close()
-        assert not watch.strangers
+        assert not watch.foreign_urls
         assert not watch.complaints
 
 

@@ -125,7 +125,7 @@ def test_nobody_takes_an_entry_back(our_database: Any, audit: Audit, statement: 
     assert [entry.occurrences for entry in audit.list_entries(1, 20).entries] == [2, 1]
 
 
-def test_pages_are_newest_first(audit: Audit) -> None:
+def test_pages_begin_with_the_newest_entry(audit: Audit) -> None:
     for name in ("Alice", "Bob", "Carol", "Dave", "Eve"):
         audit.record("user.approved", "Olivia", name)
 

@@ -65,7 +65,7 @@ def test_the_queue_has_who_waits_and_since_when(services: ServiceHarness) -> Non
 def test_the_queue_tells_that_somebody_took_the_name_in_the_game(services: ServiceHarness) -> None:
     services.register("Alice")
     services.clock.advance(hours=1)
-    services.authme.register("Alice", "a-stranger's-password")
+    services.authme.register("Alice", "foreign-password")
     services.clock.advance(minutes=1)
     services.sync()
     [waiting] = services.ours.query("SELECT * FROM regsvc_v_review_queue")
@@ -129,7 +129,7 @@ def test_the_drift_has_a_name_that_came_back(services: ServiceHarness) -> None:
     assert (gone["difference"], moment(gone["found_at"])) == ("absent", services.clock())
     assert gone["why"] == "the player was there and is gone: unregistered in the game, or purged"
     services.clock.advance(hours=1)
-    services.authme.register("Alice", "a-stranger's-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     back = drift(services)["Alice"]
     assert (back["difference"], back["lock_reason"]) == ("returned", "returned")
@@ -153,7 +153,7 @@ def test_the_drift_has_locks_with_their_reason(services: ServiceHarness) -> None
 def test_the_drift_has_rows_that_are_not_the_applicants(services: ServiceHarness) -> None:
     services.register("Alice")
     services.clock.advance(hours=1)
-    services.authme.register("Alice", "a-stranger's-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     assert drift(services)["Alice"]["difference"] == "conflict"
     assert drift(services)["Alice"]["why"] == "the game has a row of this name that is not this user's"

@@ -41,7 +41,7 @@ def test_caching_is_on(doctor_case: DoctorCase) -> None:
     assert finding.where == f"{doctor_case.game.authme_config}: DataSource.caching: false"
 
 
-def test_caching_is_on_and_strangers_are_kicked(doctor_case: DoctorCase) -> None:
+def test_caching_is_on_and_unregistered_players_are_kicked(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({"DataSource.caching": True, "settings.restrictions.kickNonRegistered": True})
     assert "kickNonRegistered" in doctor_case.only_finding("authme.caching").title
 

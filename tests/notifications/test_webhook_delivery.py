@@ -346,15 +346,15 @@ def test_the_status_decides_however_long_the_answer_is(store: WebhookHarness, re
     assert len(receiver.calls) == 1
 
 
-def test_a_stranger_with_the_right_name_is_not_told(
+def test_a_receiver_with_a_foreign_certificate_gets_nothing(
     store: WebhookHarness, certificate: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stranger = WebhookReceiver(certificate.server_context())
-    stranger.start()
+    impostor = WebhookReceiver(certificate.server_context())
+    impostor.start()
     store.webhook.enqueue("registered", "Alice", "pending")
-    waiting = store.attempt(store.transport(stranger.url))
-    stranger.stop()
-    assert stranger.calls == []
+    waiting = store.attempt(store.transport(impostor.url))
+    impostor.stop()
+    assert impostor.calls == []
     assert waiting.last_error == "its certificate is not valid: self-signed certificate"
 
 

@@ -103,7 +103,7 @@ def test_many_who_come_at_once_spend_it_once(
         assert sum(isinstance(outcome, InvalidState) for outcome in outcomes) == 4, outcomes
 
 
-def test_a_flood_of_strangers_ends_its_own_requests(
+def test_a_flood_of_anonymous_requests_ends_its_own(
     requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth_requests, "MAX_OPEN_REQUESTS", 5)

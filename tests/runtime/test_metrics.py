@@ -65,7 +65,7 @@ def test_who_comes_through_a_proxy_may_not(stack: Stack, headers: dict[str, str]
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "OPTIONS", "BREW"])
-def test_no_method_tells_a_stranger_that_there_is_something(stack: Stack, method: str) -> None:
+def test_no_method_reveals_the_route_to_other_hosts(stack: Stack, method: str) -> None:
     reply = stack.daemon.request(method, "/metrics", headers=FORWARDED[0])
     unknown = stack.daemon.request(method, "/nothing", headers=FORWARDED[0])
     assert (reply.status, reply.body) == (unknown.status, unknown.body)
@@ -133,7 +133,7 @@ def test_requests_are_counted_by_route(stack: Stack) -> None:
     assert after == (before[0] + 3, before[1] + 3)
 
 
-def test_what_strangers_make_up_is_no_label(stack: Stack) -> None:
+def test_made_up_names_are_no_labels(stack: Stack) -> None:
     made_up = secrets.token_hex(8)
     stack.get(f"/api/{made_up}")
     stack.get(f"/{made_up}")

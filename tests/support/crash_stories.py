@@ -70,7 +70,7 @@ def approved_by_sql(stack: Stack) -> Person:
     return person
 
 
-def registered_by_a_stranger(stack: Stack) -> Person:
+def with_foreign_row(stack: Stack) -> Person:
     person = stack.pending()
     stack.authme.register(person.name, IN_GAME)
     return person
@@ -127,7 +127,7 @@ STORIES: Mapping[str, Story] = {
     "change the address": Story(CHANGING_ADDRESS.prepare, CHANGING_ADDRESS.act),
     "sync takes a password": Story(changed_in_game, sync, is_asked=False),
     "sync provisions": Story(approved_by_sql, sync, is_asked=False),
-    "sync locks": Story(registered_by_a_stranger, sync, is_asked=False),
+    "sync locks": Story(with_foreign_row, sync, is_asked=False),
     "sync adopts": Story(only_a_player, sync, is_asked=False),
 }
 

@@ -9,7 +9,7 @@ import jwt
 from regsvc.auth.keys import SIGNING_KEY_FILE, fingerprint
 from tests.support.stack import Stack
 
-FOREIGN_KEY = b"a stranger's key, of more than thirty-two bytes, and long enough for any HMAC there is"
+FOREIGN_KEY = b"a foreign key, of more than thirty-two bytes, and long enough for any HMAC there is"
 LONG_AGO = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp())
 
 

@@ -55,16 +55,16 @@ def test_an_approval_in_sql_is_applied_and_the_row_is_made_later(services: Servi
     assert services.authme.login("Alice", PASSWORD)
 
 
-def test_an_approval_in_sql_takes_no_strangers_row_for_the_users(services: ServiceHarness) -> None:
+def test_an_approval_in_sql_takes_no_foreign_row_for_the_users(services: ServiceHarness) -> None:
     """R52: a player who registered the name in the game in the meantime does not keep the chosen password."""
     services.register("Alice")
-    services.authme.register("Alice", "the-strangers")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     with authme_away(services):
         edit_status(services, "Alice", "approved")
         services.sync()
     services.sync()
-    assert not services.authme.login("Alice", "the-strangers")
+    assert not services.authme.login("Alice", "foreign-password")
     assert services.authme.login("Alice", PASSWORD)
 
 

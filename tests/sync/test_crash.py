@@ -44,13 +44,13 @@ def banned(services: ServiceHarness) -> None:
     services.decide("ban", "Alice")
 
 
-def with_stranger(services: ServiceHarness) -> None:
+def with_foreign_row(services: ServiceHarness) -> None:
     services.register("Alice")
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
 
 
-def with_locked_stranger(services: ServiceHarness) -> None:
-    with_stranger(services)
+def with_locked_foreign_row(services: ServiceHarness) -> None:
+    with_foreign_row(services)
     services.sync()
 
 
@@ -81,16 +81,16 @@ STORIES = {
         lambda services: plays(services, "newer-password"),
         approved,
     ),
-    "lock a stranger": Story(
+    "lock a foreign row": Story(
         lambda services: services.sync(),
         lambda services: (
             services.is_locked("alice")
             and services.plugin("Alice") == "conflict"
             and services.details("sync.player_locked") == [{"reason": "pending"}]
         ),
-        with_stranger,
+        with_foreign_row,
     ),
-    "open a stranger's row": Story(lambda services: services.decide("approve", "Alice"), plays, with_locked_stranger),
+    "reclaim a row": Story(lambda services: services.decide("approve", "Alice"), plays, with_locked_foreign_row),
     "write an e-mail": Story(
         lambda services: services.sync(),
         lambda services: plays(services) and services.row("alice")["email"] == "alice@example.org",

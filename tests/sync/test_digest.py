@@ -113,24 +113,24 @@ def test_lost_rows_are_not_searched_while_every_row_is_accounted_for(
 
 
 def test_a_row_lost_while_another_comes_into_its_bucket_is_found(adopted_players: ServiceHarness) -> None:
-    stranger = "stranger"
+    newcomer = "newcomer"
     if adopted_players.table.database.kind == "sqlite":
         mates = (f"mate{number}" for number in range(1_000_000))
-        stranger = next(name for name in mates if bucket_of(name) == bucket_of("player0007"))
+        newcomer = next(name for name in mates if bucket_of(name) == bucket_of("player0007"))
     adopted_players.authme.unregister_from_console("Player0007")
     insert_player(
-        adopted_players.table, username=stranger, realname=stranger, password="x", regdate=REGISTERED_LONG_AGO
+        adopted_players.table, username=newcomer, realname=newcomer, password="x", regdate=REGISTERED_LONG_AGO
     )
     report = adopted_players.sync()
     assert (report.removed, report.adopted, report.scanned) == (1, 1, MANY)
     assert adopted_players.plugin("player0007") == "absent"
 
-    adopted_players.authme.unregister_from_console(stranger)
+    adopted_players.authme.unregister_from_console(newcomer)
     insert_player(
         adopted_players.table, username="player0007", realname="Player0007", password="x", regdate=REGISTERED_LONG_AGO
     )
     adopted_players.sync()
-    assert (adopted_players.plugin(stranger), adopted_players.plugin("player0007")) == ("absent", "returned")
+    assert (adopted_players.plugin(newcomer), adopted_players.plugin("player0007")) == ("absent", "returned")
 
 
 @pytest.mark.parametrize("column", ["password", "email", "realname"])
@@ -259,7 +259,7 @@ def test_who_is_no_operator_any_more_is_locked_like_anybody(services: ServiceHar
     services.register("Dave")
     services.game.write_operators("Olivia", "Dave")
     services.restart()
-    services.authme.register("Dave", "strangers-password")
+    services.authme.register("Dave", "foreign-password")
     reconcile(services)
     assert not services.is_locked("dave")
     services.game.write_operators("Olivia")

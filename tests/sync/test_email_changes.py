@@ -79,15 +79,15 @@ def test_a_conflict_about_the_old_address_is_over(services: ServiceHarness) -> N
     assert (services.player("alice").conflict, services.plugin("alice")) == (None, "synced")
 
 
-def test_a_row_that_a_stranger_registered_gets_no_address(services: ServiceHarness) -> None:
+def test_a_foreign_row_gets_no_address(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.authme.register("Olivia", "olivias-secret")  # an empty table would be taken for the wrong one
     services.authme.unregister_from_console("Alice")
     services.sync()
-    services.authme.register("Alice", "strangers-password", email="stranger@example.org")
+    services.authme.register("Alice", "foreign-password", email="foreign@example.org")
     services.sync()
     change(services, "Alice")
-    assert services.row("alice")["email"] == "stranger@example.org"
+    assert services.row("alice")["email"] == "foreign@example.org"
     services.login("Alice", PASSWORD)  # opens the row
     assert services.row("alice")["email"] == NEW
 
@@ -136,7 +136,7 @@ def test_nor_does_it_keep_a_row_that_came_back_closed(services: ServiceHarness) 
     services.authme.unregister_from_console("Alice")
     services.sync()
     change(services, "Alice", "用户@example.org")
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     services.login("Alice", PASSWORD)
     assert services.authme.login("Alice", PASSWORD)

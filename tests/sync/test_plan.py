@@ -8,6 +8,7 @@ import pytest
 from plugin_bridge.authme.players import PlayerRow, lock_text
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
+from regsvc.database.models import UNVERIFIED
 from regsvc.sync.actions import (
     Adopt,
     ApplySqlEdit,
@@ -120,7 +121,7 @@ def test_a_new_password_or_a_new_approval_provisions_again(intent: str) -> None:
 def test_a_row_that_appeared_under_an_approved_name_is_locked_and_never_merged(
     before: SyncRecord, there: PlayerRow
 ) -> None:
-    assert decided(account(user(), before, there)) == Lock(there, "returned", "stranger", "returned")
+    assert decided(account(user(), before, there)) == Lock(there, "returned", UNVERIFIED, "returned")
 
 
 def test_our_own_row_that_a_crash_kept_us_from_confirming_is_recorded() -> None:
@@ -137,7 +138,7 @@ def test_a_regdate_that_only_one_side_knows_says_nothing(known: int | None, ther
 
 
 def test_a_returned_row_stays_locked_until_somebody_opens_it() -> None:
-    returned = never_seen(kept_hash=GAME, kept_origin="stranger", locked_at=NOW)
+    returned = never_seen(kept_hash=GAME, kept_origin=UNVERIFIED, locked_at=NOW)
     there = locked_row(GAME, regdate=LATER)
     assert decided(account(user(), returned, there)) == UpdateState("returned")
     returned = replace(returned, plugin_state="returned")
@@ -221,10 +222,10 @@ def test_unapproved_and_adopted_from_this_row_is_locked_and_the_hash_is_theirs(s
 
 
 @unapproved
-def test_unapproved_with_a_row_that_appeared_is_locked_and_the_hash_is_a_strangers(status: str) -> None:
+def test_unapproved_with_a_row_that_appeared_is_locked_and_the_hash_is_unverified(status: str) -> None:
     for there in (row(hash=GAME), row(hash=GAME, regdate=1), row(hash=GAME, regdate=0)):
         of = account(user(status=status), never_seen(), there)
-        assert decided(of) == Lock(there, status, "stranger", "conflict")
+        assert decided(of) == Lock(there, status, UNVERIFIED, "conflict")
 
 
 @unapproved
@@ -248,8 +249,8 @@ def test_an_operator_is_never_locked_by_the_sync(status: str) -> None:
         assert decided(of) == UpdateState("conflict")
 
 
-def test_approval_writes_the_proven_password_over_a_strangers() -> None:
-    queued = never_seen(kept_hash=GAME, kept_origin="stranger", plugin_state="conflict", intent="open")
+def test_approval_writes_the_proven_password_over_a_foreign_one() -> None:
+    queued = never_seen(kept_hash=GAME, kept_origin=UNVERIFIED, plugin_state="conflict", intent="open")
     assert decided(account(user(), queued, locked_row(GAME))) == ReclaimRow(locked_row(GAME), WEB)
     assert decided(account(user(password=None), queued, locked_row(GAME))) == UpdateState("returned")
 
@@ -268,14 +269,14 @@ def test_a_player_who_was_first_is_not_locked_and_the_registration_is_rejected(r
 def test_a_player_who_came_later_is_one_that_appeared() -> None:
     there = row(hash=GAME, regdate=epoch_ms(REGISTERED) + 1)
     of = account(user(status="pending"), never_seen("unasked"), there)
-    assert decided(of) == Lock(there, "pending", "stranger", "conflict")
+    assert decided(of) == Lock(there, "pending", UNVERIFIED, "conflict")
 
 
 def test_a_player_who_was_first_gets_the_row_back_when_the_names_ban_is_over() -> None:
     there = row(hash=GAME, regdate=1)
     banned = account(user(status="banned"), never_seen("unasked"), there)
-    assert decided(banned) == Lock(there, "banned", "stranger", "locked")
-    over = account(user(), never_seen("unasked", kept_hash=GAME, kept_origin="stranger"), locked_row(GAME, regdate=1))
+    assert decided(banned) == Lock(there, "banned", UNVERIFIED, "locked")
+    over = account(user(), never_seen("unasked", kept_hash=GAME, kept_origin=UNVERIFIED), locked_row(GAME, regdate=1))
     assert decided(over) == RemoveLock(locked_row(GAME, regdate=1), StoredPassword(GAME, None, None))
 
 
@@ -284,9 +285,9 @@ def test_a_player_who_was_first_gets_the_row_back_when_the_names_ban_is_over() -
 
 def test_banned_is_locked() -> None:
     assert decided(account(user(status="banned"), synced(), row())) == Lock(row(), "banned", "agreed", "locked")
-    stranger = row(hash=GAME)
-    assert decided(account(user(status="banned"), never_seen(), stranger)) == Lock(
-        stranger, "banned", "stranger", "locked"
+    foreign_row = row(hash=GAME)
+    assert decided(account(user(status="banned"), never_seen(), foreign_row)) == Lock(
+        foreign_row, "banned", UNVERIFIED, "locked"
     )
 
 

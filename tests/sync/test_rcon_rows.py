@@ -194,7 +194,7 @@ def test_who_was_banned_meanwhile_gets_no_row(services_with_console: ServiceHarn
     assert find_player(services.table, "alice") is None
 
 
-def test_a_stranger_who_is_faster_than_the_row_is_locked_out(
+def test_a_foreign_row_registered_before_ours_is_locked(
     services_with_console: ServiceHarness, console: RconServer
 ) -> None:
     """They joined again at once and registered in the game: the name belongs to another user."""
@@ -202,11 +202,11 @@ def test_a_stranger_who_is_faster_than_the_row_is_locked_out(
     services.approved("Alice")
     console.online = {"Alice"}
     joined_again: list[bool] = []
-    console.before = lambda command: joined_again.append(services.authme.register("Alice", "strangers-password"))
+    console.before = lambda command: joined_again.append(services.authme.register("Alice", "foreign-password"))
     delivery.deliver_due()
     assert joined_again[0]
     assert (services.plugin("Alice"), services.is_locked("alice")) == ("returned", True)
-    assert not services.authme.login("Alice", "strangers-password")
+    assert not services.authme.login("Alice", "foreign-password")
     assert orders()[-1] == ("kick", "Alice", None)
 
 
@@ -324,7 +324,7 @@ def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(
 ) -> None:
     services = services_with_console
     services.register("Alice")
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     console.online = {"Alice"}
     services.sync()
     assert services.is_locked("alice")

@@ -8,6 +8,7 @@ from plugin_bridge.authme.players import lock_text
 from regsvc.accounts.player_warnings import PLAYER_PENDING
 from regsvc.core import errors
 from regsvc.database.audit import Actor
+from regsvc.database.models import UNVERIFIED
 from tests.support.authme_tables import dump_table, find_player, insert_player
 from tests.support.services import OLIVIA, PASSWORD, Away, ServiceHarness
 
@@ -97,28 +98,28 @@ def test_a_password_set_while_banned_is_the_one_to_play_with_later(services: Ser
 # --- names that another player registers in the game ---
 
 
-def test_a_stranger_in_the_queue_is_locked_and_approval_gives_the_name_to_the_applicant(
+def test_a_foreign_row_in_the_queue_is_locked_and_approval_gives_the_name_to_the_applicant(
     services: ServiceHarness,
 ) -> None:
     services.register("Alice")
-    services.authme.register("Alice", "strangers-password", email="stranger@example.org")
+    services.authme.register("Alice", "foreign-password", email="foreign@example.org")
     assert services.sync().locked == 1
     assert services.plugin("Alice") == "conflict"
     assert services.player("Alice").plugin_since == services.clock()
-    assert services.player("Alice").kept_origin == "stranger"
-    assert not services.authme.login("Alice", "strangers-password")
+    assert services.player("Alice").kept_origin == UNVERIFIED
+    assert not services.authme.login("Alice", "foreign-password")
     with pytest.raises(errors.BadCredentials):
-        services.login("Alice", "strangers-password")
+        services.login("Alice", "foreign-password")
     services.decide("approve", "Alice")
     assert services.authme.login("Alice", PASSWORD)
-    assert not services.authme.login("Alice", "strangers-password")
+    assert not services.authme.login("Alice", "foreign-password")
     assert services.row("alice")["email"] == "alice@example.org"
     assert services.plugin("Alice") == "synced"
 
 
-def test_a_stranger_in_the_queue_stays_locked_until_the_mailed_link_is_used(services: ServiceHarness) -> None:
+def test_a_foreign_row_in_the_queue_stays_locked_until_the_mailed_link_is_used(services: ServiceHarness) -> None:
     services.register("Alice", password=None)
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     services.decide("approve", "Alice")
     assert services.is_locked("alice")
@@ -131,7 +132,7 @@ def test_a_stranger_in_the_queue_stays_locked_until_the_mailed_link_is_used(serv
 def test_a_rejected_name_that_is_registered_in_the_game_is_locked(services: ServiceHarness) -> None:
     services.register("Alice")
     services.decide("reject", "Alice")
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     assert services.sync().locked == 1
     assert services.plugin("Alice") == "conflict"
 
@@ -144,11 +145,11 @@ def test_a_name_that_left_and_came_back_is_locked_until_it_is_opened(services: S
     assert services.plugin("Alice") == "absent"
     assert services.sync().counts() == {"scanned": 1}
     services.clock.advance(hours=1)
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     assert services.sync().locked == 1
     assert (services.plugin("Alice"), services.is_locked("alice")) == ("returned", True)
     with pytest.raises(errors.BadCredentials):
-        services.login("Alice", "strangers-password")
+        services.login("Alice", "foreign-password")
     for _again in range(2):
         services.sync()
     assert len(services.audits("sync.player_removed", "Alice")) == 1
@@ -164,7 +165,7 @@ def test_an_operators_approval_opens_a_row_that_came_back(services: ServiceHarne
     services.approved("Alice")
     services.authme.unregister_from_console("Alice")
     services.sync()
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     services.decide("approve", "Alice")
     assert services.authme.login("Alice", PASSWORD)
@@ -174,7 +175,7 @@ def test_a_row_that_was_swapped_between_two_looks_came_back_too(services: Servic
     services.approved("Alice")
     services.authme.unregister_from_console("Alice")
     services.clock.advance(seconds=1)
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     assert services.sync().locked == 1
     assert services.plugin("Alice") == "returned"
 
@@ -186,7 +187,7 @@ def test_an_adopted_player_who_came_back_gets_the_last_synced_password(services:
     services.authme.unregister_from_console("Alice")
     services.sync()
     services.clock.advance(hours=1)
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     services.decide("approve", "Alice")
     assert services.authme.login("Alice", "her-first-password")
@@ -207,12 +208,12 @@ def test_an_operators_name_is_left_open_in_the_game_and_never_believed(services:
     services.app.services.registration.create_user("Alice", None, PASSWORD, ALICE)
     services.authme.unregister_from_console("Alice")
     services.sync()
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     assert (services.is_locked("alice"), services.plugin("Alice")) == (False, "returned")
     with pytest.raises(errors.BadCredentials):
-        services.login("Alice", "strangers-password")
-    assert services.authme.login("Alice", "strangers-password")
+        services.login("Alice", "foreign-password")
+    assert services.authme.login("Alice", "foreign-password")
 
 
 # --- deleting ---
@@ -362,9 +363,9 @@ def test_a_busy_file_leaves_an_intent_that_the_next_run_carries_out(services: Se
 
 
 @sqlite_only
-def test_an_approval_while_the_file_is_busy_opens_a_strangers_row_later(services: ServiceHarness) -> None:
+def test_an_approval_while_the_file_is_busy_reclaims_a_foreign_row_later(services: ServiceHarness) -> None:
     services.register("Alice")
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     with Away(services.table):
         services.decide("approve", "Alice")
@@ -436,7 +437,7 @@ def test_an_email_that_authmes_table_cannot_hold_is_told_once_and_the_player_pla
 def test_unlock_all_unlocks_everything_we_locked(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.register("Carol")
-    services.authme.register("Carol", "strangers-password")
+    services.authme.register("Carol", "foreign-password")
     insert_player(services.table, username="dave", realname="Dave", password="x" * 255, regdate=1)
     insert_player(services.table, username="eve", realname="Eve", password="!locked!" + "0" * 32, regdate=1)
     before = dump_table(services.table)

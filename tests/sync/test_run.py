@@ -220,9 +220,9 @@ def test_an_approval_in_sql_provisions_and_mails(services: ServiceHarness) -> No
     assert [entry.operator for entry in services.audits("user.approved", "Alice")] == ["sql"]
 
 
-def test_an_approval_in_sql_reclaims_a_strangers_row(services: ServiceHarness) -> None:
+def test_an_approval_in_sql_reclaims_a_foreign_row(services: ServiceHarness) -> None:
     services.register("Alice")
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     services.sync()
     run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
     assert services.sync().restored == 1
@@ -286,7 +286,7 @@ def test_a_rename_is_put_back_before_an_admin_meets_it(services: ServiceHarness)
 def test_unapproved_players_are_only_reported_where_the_host_wants_that(make_services: MakeServices) -> None:
     services = make_services(sync__unapproved_players="report")
     services.register("Alice")
-    services.authme.register("Alice", "strangers-password")
+    services.authme.register("Alice", "foreign-password")
     services.authme.register("Dave", "daves-password")
     before = dump_table(services.table)
     report = services.sync()

@@ -66,14 +66,14 @@ def test_a_link_for_an_address_that_is_not_the_users_any_more_is_not_mailed(serv
 
 
 def test_the_next_owner_of_a_name_inherits_no_password(services: ServiceHarness) -> None:
-    """Mallory played under the name, left, and was rejected; a stranger's row came; Bob gets the name."""
+    """Mallory played under the name, left, and was rejected; a foreign row appeared; Bob gets the name."""
     services.authme.register("Zoe", "zoes-secret")  # without her the table would be suddenly empty
     services.authme.register("Steve", "mallorys-secret")
     services.sync()  # adopted, waits for review
     services.authme.unregister_from_console("Steve")
     services.sync()
     services.decide("reject", "Steve")
-    services.authme.register("Steve", "strangers-secret")
+    services.authme.register("Steve", "foreign-secret")
     services.sync()
     assert services.is_locked("steve")
     services.clock.advance(days=2)
@@ -81,7 +81,7 @@ def test_the_next_owner_of_a_name_inherits_no_password(services: ServiceHarness)
     services.decide("approve", "Steve")
     services.sync()
     assert services.is_locked("steve")
-    for password in ("mallorys-secret", "strangers-secret"):
+    for password in ("mallorys-secret", "foreign-secret"):
         assert not services.authme.login("Steve", password)
         with pytest.raises(errors.BadCredentials):
             services.login("Steve", password)

@@ -144,7 +144,7 @@ class BanRequest(ReviewRequest, frozen=True, kw_only=True):
 
     @property
     def has_end(self) -> bool:
-        """Whether the field was given, null included."""
+        """Return whether the field was given, null included."""
         return self.expires_at is not msgspec.UNSET
 
     @property

@@ -23,7 +23,7 @@ class RegistrationConfigFields(Output, frozen=True, kw_only=True):
 
 
 class AuthMeConfigFields(Output, frozen=True, kw_only=True):
-    """Whether AuthMe's table is shared."""
+    """The shared AuthMe table, and its rules for passwords."""
 
     enabled: bool
     require_password: bool
@@ -40,7 +40,7 @@ class CaptchaConfigFields(Output, frozen=True, kw_only=True):
 
 
 class QuestionnaireConfigFields(Output, frozen=True, kw_only=True):
-    """Whether a registration requires a questionnaire."""
+    """The questionnaire that a registration may require."""
 
     enabled: bool
     pass_score: int
@@ -48,7 +48,7 @@ class QuestionnaireConfigFields(Output, frozen=True, kw_only=True):
 
 
 class ChatConfigFields(Output, frozen=True, kw_only=True):
-    """Whether a chat account can or must be linked."""
+    """The chat accounts that users can or must link."""
 
     enabled: bool
     required: bool
@@ -56,7 +56,7 @@ class ChatConfigFields(Output, frozen=True, kw_only=True):
 
 
 class BedrockConfigFields(Output, frozen=True, kw_only=True):
-    """Whether players of the Bedrock edition may register."""
+    """Registration of players of the Bedrock edition."""
 
     enabled: bool
     prefix: Annotated[str, Meta(description="The prefix of their names in the game.", examples=["."])]

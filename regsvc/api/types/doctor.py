@@ -14,7 +14,7 @@ Words = Annotated[str, Meta(description="A sentence or two, in English.")]
 
 
 class DoctorQuery(Request, frozen=True, kw_only=True):
-    """Whether a recent result is good enough."""
+    """Query of the doctor's route: whether a recent result is good enough."""
 
     fresh: Annotated[bool, Meta(description="Check again, even if the last check was less than a minute ago.")] = False
 

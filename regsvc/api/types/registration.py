@@ -88,7 +88,7 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
 
 
 class NameStatusFields(UserStatusFields, frozen=True, kw_only=True):
-    """Whether the name is registered, and the fields that the caller may see."""
+    """State of a name: whether it is registered, and the fields that the caller may see."""
 
     registered: Annotated[bool, Meta(examples=[True])]
 

@@ -1,6 +1,6 @@
-"""Views for people who type SQL: each answers a question an operator asks, from our tables alone.
+"""Views for people who type SQL: each answers an operator's question, from our tables alone.
 
-They hold nothing secret and have no order of their own. A `--` note behind a name goes into docs/schema.md.
+They contain no secrets and no ORDER BY. A `--` note after a name goes into docs/schema.md.
 """
 
 VIEWS = """

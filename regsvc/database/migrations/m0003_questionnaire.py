@@ -1,4 +1,4 @@
-"""Answers to the questionnaire: kept before there is a user, then the user's for the review."""
+"""Questionnaire results: stored before the user exists, then linked to the user for the review."""
 
 TABLES = """
 CREATE TABLE regsvc_questionnaire_result (

@@ -1,4 +1,4 @@
-"""Chat accounts: authorization requests under way, and the links that came of them."""
+"""Chat accounts: open authorization requests, and the links made from them."""
 
 TABLES = """
 CREATE TABLE regsvc_chat_request (

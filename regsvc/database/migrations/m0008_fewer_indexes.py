@@ -1,7 +1,7 @@
-"""Without two indexes and a column that nobody needs.
+"""Drops two indexes and a column that are not needed.
 
-Nobody looks for wishes; a typed status is found by `changed_at`, which typing it sets; and whether a name left a bucket
-is told by its number of rows and by the names that came.
+No query searches for pending intents. A status typed in SQL is found by `changed_at`, which the edit sets. A row
+deleted from a bucket is found by its number of rows and by the new names.
 """
 
 TABLES = """

@@ -221,7 +221,7 @@ class AuthMeMailAccount:
 
     @property
     def is_set_up(self) -> bool:
-        """Whether AuthMe considers e-mail configured: both the account and its password are set."""
+        """Return whether AuthMe considers e-mail configured: both the account and its password are set."""
         return bool(self.account and self.password)
 
 

@@ -50,7 +50,7 @@ class RconQueue:
 
     @property
     def is_on(self) -> bool:
-        """Whether commands can be sent to the game."""
+        """Return whether commands can be sent to the game."""
         return self._find_address() is not None
 
     def on_ban(self, username: str, user_id: int, reason: str | None) -> None:

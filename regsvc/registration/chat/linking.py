@@ -55,7 +55,7 @@ class LinkResult:
 
 @dataclass(frozen=True)
 class ChatStatus:
-    """Whether an account is linked; `account` is None for clients that may not see it."""
+    """Link state of a user; `account` is None for clients that may not see it."""
 
     is_linked: bool
     account: ChatAccount | None = None

@@ -196,12 +196,12 @@ class Evaluation:
 
     @property
     def is_passed(self) -> bool:
-        """Whether the pass score is reached or still can be, so that the applicant may register."""
+        """Return whether the pass score is reached or still can be, so that the applicant may register."""
         return max(0, self._known_points + self.open_points) >= self.pass_score
 
     @property
     def requires_review(self) -> bool:
-        """Whether an admin has to read answers before the applicant may play; False for a failed submission."""
+        """Return whether an admin has to read answers before the applicant may play; False for a failed submission."""
         return self.is_passed and bool(self.unread)
 
     def with_points(self, scored: Mapping[int, ScoredAnswer]) -> "Evaluation":

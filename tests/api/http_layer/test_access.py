@@ -227,7 +227,7 @@ def test_a_refused_admin_call_is_audited_once_and_counted(stack: Stack, trespass
     assert (entry["ip"], entry["target"], entry["detail"]["occurrences"]) == ("127.0.0.1", None, 4)
 
 
-def test_a_stranger_leaves_no_entry(stack: Stack) -> None:
+def test_an_anonymous_request_leaves_no_entry(stack: Stack) -> None:
     def denied() -> int:
         reply = stack.get("/api/admin/audits", {"action": "admin.denied"}, token=stack.olivia())
         return int(reply.json["pagination"]["totalCount"])
