@@ -93,8 +93,8 @@ class Accounts:
                 result = DecisionResult(user.username, None, status_before=user.status)
             else:
                 changed = self._change(user, transition, by.actor, details)
-                warnings |= warn_if_players_away(self._reconciler.reconcile_in_transaction, key)
                 result = DecisionResult(changed.username, changed.status, status_before=user.status)
+            warnings |= self.reconcile_in_transaction(key)
         warnings |= self.reconcile_after_commit(key)
         return replace(result, warnings=tuple(sorted(warnings)))
 
@@ -106,11 +106,17 @@ class Accounts:
         return True
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> set[str]:
-        """Delete the user inside the caller's transaction; `reconcile_after_commit` follows. Returns warnings."""
-        key = str(user.username_key)
-        warnings = warn_if_players_away(self._reconciler.record_tombstone, key)
+        """Delete the user inside the caller's transaction; both reconcile methods follow. Returns warnings."""
+        warnings = warn_if_players_away(self._reconciler.record_tombstone, str(user.username_key))
         self._transitions.delete(user, by, details)
-        return warnings | warn_if_players_away(self._reconciler.reconcile_in_transaction, key)
+        return warnings
+
+    def reconcile_in_transaction(self, key: str) -> set[str]:
+        """Let the player's row follow where it can be written in the caller's transaction. Returns warnings.
+
+        Comes last in the transaction: the game waits for the lock on AuthMe's row.
+        """
+        return warn_if_players_away(self._reconciler.reconcile_in_transaction, key)
 
     def reconcile_after_commit(self, key: str) -> set[str]:
         """Let the player's row follow where it needs a transaction of its own. Returns warnings."""

@@ -59,6 +59,7 @@ class SelfDeletion:
                 raise errors.TotpRequired
             warnings = self.accounts.delete(user, Actor(user.username, caller.address), DecisionDetails())
             self._remove_address(user)
+            warnings |= self.accounts.reconcile_in_transaction(key)
         warnings |= self.accounts.reconcile_after_commit(key)
         return DecisionResult(user.username, None, tuple(sorted(warnings)), user.status)
 

@@ -1,0 +1,23 @@
+"""A user deletes their account: the order of the writes."""
+
+import asyncio
+
+import pytest
+
+from regsvc.database.models import OutboxEntry, Review
+from tests.support.services import CALLER, PASSWORD, ServiceHarness
+
+
+def test_authmes_row_is_written_last(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    services.approved("Ada")
+    session = services.app.services.sessions.authenticate(services.login("Ada", PASSWORD).token)
+    written = []
+
+    def look(key: str) -> None:
+        mails = OutboxEntry.select().where(OutboxEntry.template == "account_deleted").count()
+        addresses = Review.select().where(Review.username_key == key, Review.email_key.is_null(False)).count()
+        written.append((key, mails, addresses))
+
+    monkeypatch.setattr(services.app.reconciler, "reconcile_in_transaction", look)
+    asyncio.run(services.app.self_service.deletion.delete(session, PASSWORD, None, CALLER))
+    assert written == [("ada", 1, 0)], "the game waits for the lock on AuthMe's row, so everything else is written before"
