@@ -66,15 +66,15 @@ class CircuitBreaker:
         """`name` is the service's name in the log."""
         self._name = name
         self._failures = 0
-        self._backoff = Backoff(OPEN_FOR, OPEN_FOR, clock)
+        self._pause = Backoff(OPEN_FOR, OPEN_FOR, clock)
 
     def allows(self) -> bool:
         """Return whether a request may be made now. After the pause one may; the others wait for its outcome."""
         if self._failures < MAX_FAILURES:
             return True
-        if self._backoff.remaining() > 0:
+        if self._pause.remaining() > 0:
             return False
-        self._backoff.extend()
+        self._pause.extend()
         return True
 
     def succeed(self) -> None:
@@ -82,12 +82,13 @@ class CircuitBreaker:
         if self._failures >= MAX_FAILURES:
             log.info("%s answers again", self._name)
         self._failures = 0
-        self._backoff.reset()
+        self._pause.reset()
 
     def fail(self) -> None:
-        """Record that the service is unreachable, slow, or gave an unusable answer."""
+        """Record that the service is unreachable, slow, or gave an unusable answer: the pause starts now."""
         self._failures += 1
         if self._failures == MAX_FAILURES:
             log.warning("%s failed %d times in a row; it is left alone for a while", self._name, MAX_FAILURES)
         if self._failures >= MAX_FAILURES:
-            self._backoff.extend()
+            self._pause.reset()
+            self._pause.extend()

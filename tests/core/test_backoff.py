@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from regsvc.core.backoff import Backoff, backoff_delay
+from regsvc.core.backoff import MAX_FAILURES, OPEN_FOR, Backoff, CircuitBreaker, backoff_delay
 
 
 class Seconds:
@@ -45,3 +45,18 @@ def test_a_success_starts_over() -> None:
     assert (backoff.is_active, backoff.remaining()) == (False, 0)
     backoff.extend()
     assert backoff.remaining() == 1
+
+
+def test_a_circuit_stays_open_for_a_whole_pause_after_a_slow_failure() -> None:
+    clock = Seconds()
+    breaker = CircuitBreaker("the service", clock)
+    for _attempt in range(MAX_FAILURES):
+        breaker.fail()
+    clock.now += OPEN_FOR.total_seconds()
+    assert (breaker.allows(), breaker.allows()) == (True, False)
+    clock.now += 30
+    breaker.fail()
+    clock.now += OPEN_FOR.total_seconds() - 1
+    assert not breaker.allows(), "the pause starts when the request fails, not when it was sent"
+    clock.now += 1
+    assert breaker.allows()
