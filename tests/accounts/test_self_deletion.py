@@ -20,4 +20,4 @@ def test_authmes_row_is_written_last(services: ServiceHarness, monkeypatch: pyte
 
     monkeypatch.setattr(services.app.reconciler, "reconcile_in_transaction", look)
     asyncio.run(services.app.self_service.deletion.delete(session, PASSWORD, None, CALLER))
-    assert written == [("ada", 1, 0)], "the game waits for the lock on AuthMe's row, so everything else is written before"
+    assert written == [("ada", 1, 0)], "the game waits for AuthMe's row, so the rest is written before"
