@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.decisions import decide_on_many, somebody
+from tests.support.decisions import decide_on_many, person_with_status
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import NO_LIMIT, OPERATOR, MakeStack, Person, Stack
 
@@ -29,7 +29,7 @@ def log_in(stack: Stack, name: str, password: str, **fields: object) -> Any:
 
 
 def test_every_refusal_of_the_login(stack: Stack) -> None:
-    bob, banned = stack.approved("bob"), somebody(stack, "banned", "ben")
+    bob, banned = stack.approved("bob"), person_with_status(stack, "banned", "ben")
     assert_refused_as_200(log_in(stack, OPERATOR, "a wrong one"), "bad_credentials")
     assert_refused_as_200(log_in(stack, bob.name, bob.password, language="zh"), "not_operator", "zh")
     assert_refused_as_200(log_in(stack, banned.name, banned.password), "banned")

@@ -10,7 +10,7 @@ from tests.support.authme_database import DatabaseKind
 from tests.support.authme_like import offline_uuid
 from tests.support.authme_tables import TableShape, dump_table
 from tests.support.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
-from tests.support.decisions import decide_as, decide_on_many, somebody
+from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
@@ -130,7 +130,7 @@ def test_without_a_password_the_mail_brings_a_link(stack: Stack) -> None:
 
 
 def test_a_rejected_applicant_may_be_approved_after_all(stack: Stack) -> None:
-    alice = somebody(stack, "rejected")
+    alice = person_with_status(stack, "rejected")
     stack.decides("approve", alice)
     assert stack.authme.login(alice.name, alice.password)
     reviews = our_database(stack).query(
@@ -210,7 +210,7 @@ def test_a_foreign_password_set_around_the_review_never_opens_the_account(stack:
 
 def test_many_at_once_each_with_a_result_of_its_own(stack: Stack) -> None:
     alice, bob, nobody = stack.pending("alice"), stack.approved("bob"), stack.newcomer("nobody")
-    carol = somebody(stack, "rejected", "carol")
+    carol = person_with_status(stack, "rejected", "carol")
 
     results = decide_on_many(stack, "approve", [alice.name, bob.name, nobody.name, carol.key.upper(), alice.name])
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
-from tests.support.decisions import decide_as, decide_on_many, somebody
+from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
@@ -75,7 +75,7 @@ def test_an_anonymous_client_gets_the_status_and_nothing_else(stack: Stack) -> N
 
 
 def test_a_banned_player_cannot_come_back_by_registering(stack: Stack) -> None:
-    bob = somebody(stack, "banned")
+    bob = person_with_status(stack, "banned")
     again = Person(bob.name, f"second.{bob.email}", bob.password)
     assert_refused(stack.register(again), 409, "username_taken", field="username")
     stack.authme.register(bob.name, "another one")
@@ -145,7 +145,7 @@ def test_a_ban_that_says_nothing_new_is_refused(stack: Stack, first: dict[str, A
 
 @pytest.mark.parametrize("status", ["approved", "pending", "rejected"])
 def test_a_ban_that_is_over_goes_back_to_where_it_came_from(stack: Stack, status: str) -> None:
-    person = somebody(stack, status, password="secret-of-his-own")
+    person = person_with_status(stack, status, password="secret-of-his-own")
     stack.decides("ban", person, reason="cool down", expiresAt=in_hours(1))
     stack.decides("ban", person, reason="cool down longer", expiresAt=in_hours(2))
     stack.sync()

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from tests.support.brief_outage import Outage, file_busy, file_missing, table_missing
-from tests.support.decisions import STATUSES, decide_as, decide_on_many, somebody
+from tests.support.decisions import STATUSES, decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
@@ -27,7 +27,7 @@ def id_of(stack: Stack, person: Person) -> int:
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_nothing_of_the_user_is_left_but_the_history(stack: Stack, status: str) -> None:
-    person = somebody(stack, status)
+    person = person_with_status(stack, status)
     token = stack.user_token(person) if status != "banned" else None
     stack.decide("password", person)
     user_id = id_of(stack, person)
@@ -75,7 +75,7 @@ def test_whoever_registers_the_name_in_the_game_is_a_new_player(stack: Stack) ->
 
 
 def test_a_player_locked_by_a_ban_goes_too(stack: Stack) -> None:
-    bob = somebody(stack, "approved", "bob")
+    bob = person_with_status(stack, "approved", "bob")
     stack.decides("ban", bob)
     stack.decides("delete", bob)
     assert stack.authme.find(bob.name) is None
@@ -108,7 +108,7 @@ def test_a_name_that_only_authme_knows_goes_as_well(stack: Stack) -> None:
 
 
 def test_many_go_at_once(stack: Stack) -> None:
-    people = [somebody(stack, status) for status in STATUSES]
+    people = [person_with_status(stack, status) for status in STATUSES]
     nobody = stack.newcomer("nobody")
     results = decide_on_many(stack, "delete", [*(person.name for person in people), nobody.name])
     assert [result.get("status") for result in results] == ["deleted"] * 4 + [None]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
-from tests.support.decisions import decide_as, decide_on_many, somebody
+from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import assert_refused
@@ -141,7 +141,7 @@ def test_on_a_banned_user_it_is_kept_until_the_unban(stack: Stack) -> None:
 
 def test_on_an_applicant_it_is_kept_until_the_approval(stack: Stack) -> None:
     for status in ("pending", "rejected"):
-        alice = somebody(stack, status)
+        alice = person_with_status(stack, status)
         assert stack.decides("password", alice, password=NEW).json["status"] == status
         assert stack.authme.find(alice.name) is None
         assert stack.login(alice, NEW).status == 200

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.support.decisions import decide_on_many, somebody
+from tests.support.decisions import decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
@@ -80,7 +80,7 @@ def test_a_silent_rejection_is_not_mailed(stack: Stack) -> None:
 
 
 def test_the_name_is_held_for_a_while_the_email_is_not(stack: Stack) -> None:
-    alice = somebody(stack, "rejected")
+    alice = person_with_status(stack, "rejected")
     again = Person(alice.name, f"second.{alice.email}", alice.password)
     assert_refused(stack.register(again), 409, "username_taken", field="username")
     better = stack.newcomer("better")
@@ -95,7 +95,7 @@ def test_the_name_is_held_for_a_while_the_email_is_not(stack: Stack) -> None:
 
 
 def test_only_who_waits_can_be_rejected_among_many(stack: Stack) -> None:
-    waiting, playing, banned = (somebody(stack, status) for status in ("pending", "approved", "banned"))
+    waiting, playing, banned = (person_with_status(stack, status) for status in ("pending", "approved", "banned"))
     results = decide_on_many(stack, "reject", [waiting.name, playing.name, banned.name], reason="no more room")
     assert [result["success"] for result in results] == [True, False, False]
     assert [result.get("status") for result in results] == ["rejected", "approved", "banned"]

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from tests.support.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
-from tests.support.decisions import decide_as, decide_on_many, somebody
+from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
@@ -43,7 +43,7 @@ def test_sessions_from_before_the_ban_stay_over(stack: Stack) -> None:
 
 @pytest.mark.parametrize("status", ["pending", "rejected"])
 def test_whoever_was_never_approved_is_so_now(stack: Stack, status: str) -> None:
-    person = somebody(stack, status)
+    person = person_with_status(stack, status)
     stack.decides("ban", person)
     stack.decides("unban", person)
     assert stack.status(person) == "approved"
@@ -86,7 +86,7 @@ def test_a_password_changed_in_the_game_during_the_ban_counts(stack: Stack) -> N
 
 
 def test_silent_sends_no_mail(stack: Stack) -> None:
-    bob, alice = (somebody(stack, "banned", name) for name in ("bob", "alice"))
+    bob, alice = (person_with_status(stack, "banned", name) for name in ("bob", "alice"))
     stack.decides("unban", bob, silent=True)
     stack.decides("unban", alice)
     stack.smtp.wait_for(alice.email, 3)
@@ -94,7 +94,7 @@ def test_silent_sends_no_mail(stack: Stack) -> None:
 
 
 def test_many_are_let_in_at_once(stack: Stack) -> None:
-    banned = [somebody(stack, "banned", "bob") for _number in range(3)]
+    banned = [person_with_status(stack, "banned", "bob") for _number in range(3)]
     free = stack.approved("alice")
     results = decide_on_many(stack, "unban", [*(person.name for person in banned), free.name])
     assert [result.get("code") for result in results] == [None, None, None, "wrong_status"]
@@ -104,7 +104,7 @@ def test_many_are_let_in_at_once(stack: Stack) -> None:
 
 
 def test_of_fifty_one_has_an_effect(stack: Stack) -> None:
-    bob, token = somebody(stack, "banned", "bob"), stack.olivia()
+    bob, token = person_with_status(stack, "banned", "bob"), stack.olivia()
     replies = at_once([partial(decide_as, stack, token, "unban", bob.name)] * 50)
     assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[(409, "wrong_status")] * 49]
     assert len(stack.audits(bob, "user.unbanned")) == 1
@@ -137,7 +137,7 @@ def test_an_unban_needs_a_ban(stack: Stack) -> None:
 
 
 def test_while_the_table_is_missing_the_player_waits(stack: Stack) -> None:
-    bob = somebody(stack, "approved", "bob")
+    bob = person_with_status(stack, "approved", "bob")
     stack.decides("ban", bob)
     with table_missing(stack):
         reply = stack.decides("unban", bob)
@@ -148,7 +148,7 @@ def test_while_the_table_is_missing_the_player_waits(stack: Stack) -> None:
 
 @pytest.mark.parametrize("outage", [file_missing, file_busy])
 def test_while_the_file_is_away_the_player_waits(impatient: Stack, outage: Outage) -> None:
-    bob = somebody(impatient, "approved", "bob")
+    bob = person_with_status(impatient, "approved", "bob")
     impatient.decides("ban", bob)
     with outage(impatient):
         assert impatient.decides("unban", bob).json["warnings"] == ["player_pending"]

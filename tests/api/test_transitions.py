@@ -4,7 +4,7 @@ import pytest
 
 from regsvc.api.routes import ROUTES
 from regsvc.users.transitions import TRANSITIONS
-from tests.support.decisions import STATUSES, somebody
+from tests.support.decisions import STATUSES, person_with_status
 from tests.support.each import assert_each
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
@@ -45,7 +45,7 @@ def test_the_table_is_whole() -> None:
 
 @pytest.mark.parametrize(("transition", "status"), LEGAL)
 def test_a_legal_decision_has_one_effect_and_one_entry(stack: Stack, transition: str, status: str) -> None:
-    person = somebody(stack, status)
+    person = person_with_status(stack, status)
     entries = stack.audits(person)
 
     reply = stack.decides(transition, person, reason="because")
@@ -64,7 +64,7 @@ def test_a_legal_decision_has_one_effect_and_one_entry(stack: Stack, transition:
 
 @pytest.mark.parametrize(("transition", "status"), ILLEGAL)
 def test_an_illegal_decision_changes_nothing(stack: Stack, transition: str, status: str) -> None:
-    person = somebody(stack, status)
+    person = person_with_status(stack, status)
     before = stack.user(person), stack.audits(person), len(stack.smtp.letters_to(person.email))
     row = stack.authme.find(person.name)
 
@@ -119,7 +119,7 @@ def test_a_field_of_the_wrong_type_is_named(stack: Stack, transition: str) -> No
 @pytest.mark.parametrize("transition", ACTIONS)
 def test_a_name_in_another_case_is_the_same_user(stack: Stack, transition: str) -> None:
     status = next(status for name, status in LEGAL if name == transition)
-    person = somebody(stack, status)
+    person = person_with_status(stack, status)
     body = {"username": person.name.upper()}
     reply = stack.post(f"/api/admin/user/{transition}", body, token=stack.olivia())
     assert (reply.status, reply.json["username"]) == (200, person.name)
@@ -135,7 +135,7 @@ def legacy(make_stack: MakeStack) -> Stack:
 
 @pytest.mark.parametrize(("transition", "status"), ILLEGAL)
 def test_under_legacy_status_a_refused_decision_is_200(legacy: Stack, transition: str, status: str) -> None:
-    person = somebody(legacy, status)
+    person = person_with_status(legacy, status)
     reply = legacy.decide(transition, person)
     payload = reply.json
     assert (reply.status, payload["success"], payload["code"], payload["status"]) == (

@@ -1,4 +1,4 @@
-"""Authorization requests: only whoever began one finishes it, once, within ten minutes."""
+"""Authorization requests: only the client that started one can finish it, once, within ten minutes."""
 
 import pytest
 from peewee import Database

@@ -165,7 +165,7 @@ def test_the_pass_score_itself_passes() -> None:
     assert verdicts == [True, False, True]
 
 
-# --- answers that somebody has to read ---
+# --- answers that an admin has to read ---
 
 
 def test_an_unread_text_passes_as_long_as_it_could_still_bring_what_is_missing() -> None:

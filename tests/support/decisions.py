@@ -9,7 +9,7 @@ STATUSES = ("pending", "approved", "rejected", "banned")
 AWAY_FROM_PENDING = {"approved": "approve", "rejected": "reject", "banned": "ban"}
 
 
-def somebody(stack: Stack, status: str, name: str = "alice", **fields: object) -> Person:
+def person_with_status(stack: Stack, status: str, name: str = "alice", **fields: object) -> Person:
     """Register a person and bring them to this status; `fields` go into the registration."""
     person = stack.pending(name, **fields)
     if status != "pending":

@@ -113,8 +113,8 @@ def test_the_same_number_elsewhere_is_another_account(links: ChatLinks, alice: U
 @pytest.mark.parametrize("status", [PENDING, BANNED])
 def test_an_account_that_is_somebodys_is_taken(links: ChatLinks, make_user: MakeUser, status: str) -> None:
     alice, bob = make_user("Alice", status=status), make_user("Bob")
-    links.claim([keep(links, "hers")], alice, BY)
-    token = keep(links, "his")
+    links.claim([keep(links, "alices")], alice, BY)
+    token = keep(links, "bobs")
     with pytest.raises(ChatAccountTaken):
         links.require_free(ALICES)
     with pytest.raises(ChatAccountTaken):
@@ -126,18 +126,18 @@ def test_an_account_that_is_somebodys_is_taken(links: ChatLinks, make_user: Make
 
 def test_a_rejected_record_holds_no_account(links: ChatLinks, make_user: MakeUser) -> None:
     rejected, bob = make_user("Alice", status=REJECTED), make_user("Bob")
-    links.claim([keep(links, "hers")], rejected, BY)
+    links.claim([keep(links, "alices")], rejected, BY)
     links.require_free(ALICES)
-    links.claim([keep(links, "his")], bob, Actor("Bob"))
+    links.claim([keep(links, "bobs")], bob, Actor("Bob"))
     assert (links.find_of(rejected.id), links.find_of(bob.id)) == (None, ALICES)
     assert audits() == ["chat.linked", "chat.unlinked", "chat.linked"]
 
 
 def test_a_deleted_user_frees_the_account(links: ChatLinks, alice: User, make_user: MakeUser) -> None:
-    links.claim([keep(links, "hers")], alice, BY)
+    links.claim([keep(links, "alices")], alice, BY)
     User.delete().where(User.id == alice.id).execute()
     assert ChatLink.select().count() == 0
-    links.claim([keep(links, "his")], make_user("Bob"), BY)
+    links.claim([keep(links, "bobs")], make_user("Bob"), BY)
 
 
 def test_one_user_has_one_account(links: ChatLinks, alice: User) -> None:
@@ -160,11 +160,11 @@ def test_the_same_account_again_brings_its_new_name_and_is_no_news(links: ChatLi
 
 
 def test_unlinking_frees_the_account(links: ChatLinks, alice: User, make_user: MakeUser) -> None:
-    links.claim([keep(links, "hers")], alice, BY)
+    links.claim([keep(links, "alices")], alice, BY)
     links.unlink(alice, BY)
     with pytest.raises(ChatNotLinked):
         links.unlink(alice, BY)
-    links.claim([keep(links, "his")], make_user("Bob"), BY)
+    links.claim([keep(links, "bobs")], make_user("Bob"), BY)
     assert audits() == ["chat.linked", "chat.unlinked", "chat.linked"]
 
 
