@@ -21,9 +21,9 @@ QUESTIONS = """
 [[question]]
 id = 1
 type = "single_choice"
-text = "Somebody has built right beside your services. What do you do?"
+text = "Another player has built right beside your house. What do you do?"
 [[question.option]]
-text = "I talk to him"
+text = "I talk to them"
 score = 40
 [[question.option]]
 text = "I tear it down"
