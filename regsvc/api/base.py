@@ -82,7 +82,6 @@ class ServingApplication(Application):
     """The attributes of the application that handlers use (`regsvc.api.application.ApiApplication`)."""
 
     services: Services
-    """Replaced after a config reload, even while requests are in flight."""
     in_flight: InFlight
     is_stopping: bool
     """While true, every reply asks the client to reconnect."""

@@ -60,3 +60,16 @@ def test_a_circuit_stays_open_for_a_whole_pause_after_a_slow_failure() -> None:
     assert not breaker.allows(), "the pause starts when the request fails, not when it was sent"
     clock.now += 1
     assert breaker.allows()
+
+
+def test_requests_under_way_when_the_circuit_opened_prolong_its_pause() -> None:
+    clock = Seconds()
+    breaker = CircuitBreaker("the service", clock)
+    for _attempt in range(MAX_FAILURES):
+        breaker.fail()
+    clock.now += 20
+    breaker.fail()
+    clock.now += OPEN_FOR.total_seconds() - 20
+    assert not breaker.allows()
+    clock.now += 20
+    assert breaker.allows()
