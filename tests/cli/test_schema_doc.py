@@ -99,7 +99,7 @@ def test_the_types_and_choices_are_those_of_the_database() -> None:
 
 def test_every_note_reads_in_the_page_as_it_was_written() -> None:
     page = schema_doc()
-    assert "| `status` | VARCHAR(16) | what should be; operators may edit it; one of `pending`, `approved`" in page
+    assert "| `status` | VARCHAR(16) | desired status; operators may edit it; one of `pending`, `approved`" in page
     assert r"cli:\<unix user>" in page
 
 

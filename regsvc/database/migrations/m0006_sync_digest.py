@@ -9,26 +9,26 @@ TABLES = """
 CREATE TABLE regsvc_digest (
   bucket    INTEGER PRIMARY KEY, -- neighbouring ids of the plugin's table, or names with the same CRC32 modulo 65536
   row_count INTEGER NOT NULL, -- rows of the plugin's table in it
-  checksum  BIGINT NOT NULL -- over what the sync compares of them
+  checksum  BIGINT NOT NULL -- checksum of the columns that the sync compares
 );
 
 CREATE TABLE regsvc_sync_state (
   id          INTEGER PRIMARY KEY CHECK (id = 1), -- always 1
-  policy      {text:64} NOT NULL, -- tells another config or version, under which everything is to be looked at again
-  operators   {long_text} NOT NULL, -- names in lower case, by line, as they were then
+  policy      {text:64} NOT NULL, -- fingerprint of config and version; if it changes, every row is compared again
+  operators   {long_text} NOT NULL, -- operators' names at that time, in lower case, one per line
   user_count  BIGINT NOT NULL, -- users at that time
-  user_ids    BIGINT NOT NULL, -- the sum of their ids: another one tells that somebody was deleted in SQL
-  newest_id   BIGINT NOT NULL, -- the newest user with a player: a new one tells that somebody else may have gone
-  compared_at {moment} NOT NULL -- when every row was last looked at
+  user_ids    BIGINT NOT NULL, -- the sum of their ids: changes if users were deleted with SQL
+  newest_id   BIGINT NOT NULL, -- the newest user with a player: a newer one means that rows may have left as well
+  compared_at {moment} NOT NULL -- when every row was last compared
 );
 
 ALTER TABLE regsvc_user
-  ADD COLUMN changed_at {touched} NULL -- when the row last changed; empty once the sync has looked at it
+  ADD COLUMN changed_at {touched} NULL -- when the row last changed; empty once a sync run has processed it
 ;
 CREATE INDEX regsvc_user_changed_at ON regsvc_user (changed_at);
 
 ALTER TABLE regsvc_player
-  ADD COLUMN changed_at {touched} NULL -- when the row last changed; empty once the sync has looked at it
+  ADD COLUMN changed_at {touched} NULL -- when the row last changed; empty once a sync run has processed it
 ;
 CREATE INDEX regsvc_player_changed_at ON regsvc_player (changed_at);
 """

@@ -2,6 +2,6 @@
 
 TABLES = """
 ALTER TABLE regsvc_digest
-  ADD COLUMN names BIGINT NOT NULL DEFAULT 0 -- sum of the CRC32s of their names; 0 for a bucket not seen since
+  ADD COLUMN names BIGINT NOT NULL DEFAULT 0 -- sum of the CRC32s of their names; 0 until the bucket is next read
 ;
 """
