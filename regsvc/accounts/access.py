@@ -53,7 +53,7 @@ class AccountAccess:
         return user
 
     def require_permission(self, user: User, action: str, by: Principal) -> None:
-        """Raises `ProtectedOperator` where operators would harm themselves, their equals or their superiors.
+        """Raise `ProtectedOperator` where operators would harm themselves, their equals or their superiors.
 
         `action` is a transition or "password".
         """

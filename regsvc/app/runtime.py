@@ -34,7 +34,10 @@ class RuntimeParts:
 
 
 def wire_runtime(context: AppContext) -> RuntimeParts:
-    """Raises `ConfigError` for hashing settings of AuthMe that cannot be used."""
+    """Create workers, translations, metrics and delivery.
+
+    Raises `ConfigError` for hashing settings of AuthMe that cannot be used.
+    """
     config, database, players = context.config, context.location.database, context.location.players
     folder = config.server.translations
     return RuntimeParts(

@@ -45,7 +45,7 @@ class LiveConfig:
     """
 
     def __init__(self, config: Config, authme: AuthMeConfig | None = None) -> None:
-        """Raises `ConfigError` for hashing settings that cannot be used."""
+        """`authme` is None without AuthMe. Raises `ConfigError` for hashing settings that cannot be used."""
         self._current = config
         self._authme = _derive(config, authme)
 

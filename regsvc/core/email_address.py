@@ -75,7 +75,7 @@ class EmailPolicy:
         self._accepts_aliases = accepts_aliases
 
     def check(self, address: EmailAddress) -> None:
-        """Raises `DomainNotAllowed`, or `InvalidEmail("alias")` for `name+tag` where aliases are not accepted."""
+        """Raise `DomainNotAllowed`, or `InvalidEmail("alias")` for `name+tag` where aliases are not accepted."""
         if self._domains and address.domain not in self._domains:
             raise DomainNotAllowed
         if any(address.domain == domain or address.domain.endswith(f".{domain}") for domain in self._blocked):

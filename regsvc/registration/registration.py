@@ -71,7 +71,7 @@ class Registration:
         return self._worker.run_here(self._create, NewUser(username, address, stored, "created"), by)
 
     def _check(self, valid: ValidApplication) -> None:
-        """Raises `ReservedUsername`, the refusals of the steps and, after an attempt was counted, `InvalidCode`."""
+        """Raise `ReservedUsername`, the refusals of the steps and, after an attempt was counted, `InvalidCode`."""
         application = valid.application
         self._validator.check_not_reserved(application.username)
         for step in self._steps:

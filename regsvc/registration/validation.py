@@ -28,8 +28,10 @@ class ApplicationValidator:
         self._email_policy = email_policy
 
     def validate(self, application: Application) -> ValidApplication:
-        """Raises `RegistrationClosed`, `InvalidUsername`, `InvalidEmail`, `DomainNotAllowed`, `InvalidField` (a
-        Bedrock name where Bedrock players are off), `PasswordRequired` and `InvalidPassword`.
+        """Return the application with its parsed address, the name as the game has it, and the password to hash.
+
+        Raises `RegistrationClosed`, `InvalidUsername`, `InvalidEmail`, `DomainNotAllowed`, `InvalidField` (a Bedrock
+        name where Bedrock players are off), `PasswordRequired` and `InvalidPassword`.
         """
         name = self._rules.name_in_game(application.username, application.platform)
         if not self._live.current.registration.open:
@@ -41,7 +43,7 @@ class ApplicationValidator:
         return ValidApplication(replace(application, username=name), address, password)
 
     def check_not_reserved(self, username: str) -> None:
-        """Raises `ReservedUsername`. May read ops.json, so it must not run on the event loop."""
+        """Raise `ReservedUsername` for a reserved name. May read ops.json, so it must not run on the event loop."""
         self._rules.check_not_reserved(username)
 
     def check_credentials(self, username: str, password: str) -> None:

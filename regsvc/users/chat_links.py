@@ -88,7 +88,7 @@ class ChatLinks:
         return bool(tokens) and bool(self._active(tokens).where(ChatLink.user == user_id).exists())
 
     def require_free(self, account: ChatAccount) -> None:
-        """Raises `ChatAccountTaken` if the account belongs to a user who is not rejected."""
+        """Raise `ChatAccountTaken` if the account belongs to a user who is not rejected."""
         holder = _find_holder(account)
         if holder is not None and holder.status != REJECTED:
             raise ChatAccountTaken

@@ -49,7 +49,7 @@ class CredentialRules:
         return username
 
     def check_username(self, username: str, platform: str = "java") -> None:
-        """Raises `InvalidUsername`, and `InvalidField` for a Bedrock name where Bedrock players are off."""
+        """Raise `InvalidUsername`, and `InvalidField` for a Bedrock name where Bedrock players are off."""
         names = self._live.authme.names
 
         def invalid(violation: str) -> InvalidUsername:
@@ -74,7 +74,7 @@ class CredentialRules:
         return username.lower() in self._operators()
 
     def check_not_reserved(self, username: str) -> None:
-        """Raises `ReservedUsername` for operators' names and the program's own.
+        """Raise `ReservedUsername` for operators' names and the program's own.
 
         Otherwise a client could register an operator's name and be taken for that operator.
         """
@@ -96,7 +96,7 @@ class CredentialRules:
         return password
 
     def check_password(self, password: str, username: str, field: str = "password") -> None:
-        """Raises `InvalidPassword`; `field` is the request's name for the field."""
+        """Raise `InvalidPassword` for a password that breaks a rule; `field` is the request's name for the field."""
         passwords = self._live.authme.passwords
         violation = passwords.validate(password, username)
         if violation is not None:

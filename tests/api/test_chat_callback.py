@@ -20,12 +20,6 @@ def is_linked(chat_stack: ChatStack, browser: Browser) -> bool:
     return bool(chat_stack.links(browser))
 
 
-def assert_no_half_link(chat_stack: ChatStack, browser: Browser, callback: str) -> None:
-    """Nothing is linked, and the state is used up."""
-    assert not is_linked(chat_stack, browser)
-    assert_refused(browser.open_callback(callback), 422, "invalid_state", field="state")
-
-
 # --- What comes of it ---
 
 

@@ -18,21 +18,21 @@ Take = Callable[..., None]
 PLAYERS = ("Wanda", "Xaver", "Yusuf", "Zoe", "Pavel", "Quirin", "Rosa", "Samir", "Tilda", "Ulrich")
 
 
-def at_desk(page: Page, place: Stack, address: str) -> Operator:
-    page.goto(f"{place.daemon.base_url}/admin{address}")
-    return Operator(page).come_in()
+def open_admin_page(page: Page, stack: Stack, address: str) -> Operator:
+    page.goto(f"{stack.daemon.base_url}/admin{address}")
+    return Operator(page).log_in()
 
 
-def users(page: Page, place: Stack, take: Take) -> None:
-    at_desk(page, place, "#users")
+def users(page: Page, stack: Stack, take: Take) -> None:
+    open_admin_page(page, stack, "#users")
     page.locator(".rows tbody input").nth(1).check()
     page.locator(".rows tbody input").nth(2).check()
     expect(page.locator(".selection-bar")).to_contain_text("2 selected")
     take("admin-users", is_whole=False)
 
 
-def one_user(page: Page, place: Stack, take: Take) -> None:
-    at_desk(page, place, "#user?name=Bob_1")
+def one_user(page: Page, stack: Stack, take: Take) -> None:
+    open_admin_page(page, stack, "#user?name=Bob_1")
     expect(page.locator(".history")).to_contain_text("Griefing")
     page.locator("summary", has_text="Password").click()
     take("admin-user")
@@ -40,36 +40,36 @@ def one_user(page: Page, place: Stack, take: Take) -> None:
     take("admin-ban", is_whole=False)
 
 
-def bans_and_audits(page: Page, place: Stack, take: Take) -> None:
-    desk = at_desk(page, place, "#bans")
+def bans_and_audits(page: Page, stack: Stack, take: Take) -> None:
+    olivia = open_admin_page(page, stack, "#bans")
     expect(page.get_by_text("Banned: 2")).to_be_visible()
     take("admin-bans")
-    desk.go("#audits")
+    olivia.go("#audits")
     expect(page.get_by_text("Entries: ")).to_be_visible()
     take("admin-audits")
 
 
-def sync(page: Page, place: Stack, take: Take) -> None:
-    at_desk(page, place, "#sync")
+def sync(page: Page, stack: Stack, take: Take) -> None:
+    open_admin_page(page, stack, "#sync")
     page.get_by_role("button", name="Sync now").click()
     expect(page.locator(".held-back")).to_be_visible()
     take("admin-sync")
 
 
-def mails_and_doctor(page: Page, place: Stack, take: Take) -> None:
-    desk = at_desk(page, place, "#mails")
+def mails_and_doctor(page: Page, stack: Stack, take: Take) -> None:
+    olivia = open_admin_page(page, stack, "#mails")
     expect(page.get_by_text("No such mailbox")).to_be_visible()
     take("admin-mails")
-    page.route("**/api/admin/doctor*", lambda route: show_where_servers_live(route, place))
-    desk.go("#doctor")
+    page.route("**/api/admin/doctor*", lambda route: show_where_servers_live(route, stack))
+    olivia.go("#doctor")
     expect(page.get_by_text("DataSource.caching is true.")).to_be_visible()
     take("admin-doctor")
 
 
-def show_where_servers_live(route: Route, place: Stack) -> None:
+def show_where_servers_live(route: Route, stack: Stack) -> None:
     """The folder that the picture was taken in is nobody's business."""
     reply = route.fetch()
-    route.fulfill(response=reply, body=reply.text().replace(str(place.game.directory.parent), "/srv/willow-valley"))
+    route.fulfill(response=reply, body=reply.text().replace(str(stack.game.directory.parent), "/srv/willow-valley"))
 
 
 ADMIN_SCENES = (users, one_user, bans_and_audits, sync, mails_and_doctor)

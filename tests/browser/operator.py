@@ -1,4 +1,4 @@
-"""Somebody in front of the operators' page."""
+"""An operator's browser, on the admin page."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ class Operator:
         self.name = name
         self.password = password
 
-    def log_in(self, password: str | None = None) -> None:
-        """Fill the login and send it, whatever comes of it."""
+    def submit_login(self, password: str | None = None) -> None:
+        """Fill in the login form and submit it, without waiting for the outcome."""
         self.page.get_by_label("Name or e-mail address").fill(self.name)
         self.page.get_by_label("Password").fill(password or self.password)
         self.page.get_by_role("button", name="Log in").click()
 
-    def expect_desk(self, *, is_live: bool = True) -> None:
-        """Until somebody is in, and hears what happens (or cannot)."""
+    def expect_logged_in(self, *, is_live: bool = True) -> None:
+        """Wait until the operator is logged in and receives live events (or cannot)."""
         expect(self.page.locator(".live")).to_have_text("Live" if is_live else "Not live")
 
-    def come_in(self, *, is_live: bool = True) -> Operator:
-        """Log in, and be there."""
-        self.log_in()
-        self.expect_desk(is_live=is_live)
+    def log_in(self, *, is_live: bool = True) -> Operator:
+        """Log in, and wait until the page is ready."""
+        self.submit_login()
+        self.expect_logged_in(is_live=is_live)
         return self
 
     def go(self, address: str) -> None:
-        """To a view, `#users?status=banned`, without loading the page again."""
+        """Go to a view, `#users?status=banned`, without reloading the page."""
         self.page.evaluate("address => { location.hash = address }", address)
 
     @property
-    def tray(self) -> Locator:
-        """The decisions that wait."""
+    def pending_bar(self) -> Locator:
+        """The pending decisions."""
         return self.page.locator(".pending-bar")
 
     @property
@@ -50,5 +50,5 @@ class Operator:
 
     @property
     def card(self) -> Locator:
-        """The applicant one looks at."""
+        """The applicant who is shown."""
         return self.page.locator(".applicant")

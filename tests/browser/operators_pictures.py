@@ -58,22 +58,22 @@ max_score = 20
 BUILDER = "A friend of mine plays here, and I liked the harbour she showed me.\nI mostly build: bridges, if I may."
 
 
-def operators_page(page: Page, place: Stack, address: str = "") -> Operator:
-    page.goto(f"{place.daemon.base_url}/admin{address}")
-    return Operator(page).come_in()
+def operators_page(page: Page, stack: Stack, address: str = "") -> Operator:
+    page.goto(f"{stack.daemon.base_url}/admin{address}")
+    return Operator(page).log_in()
 
 
-def operators_login(page: Page, place: Stack, take: Take) -> None:
-    page.goto(f"{place.daemon.base_url}/admin")
+def operators_login(page: Page, stack: Stack, take: Take) -> None:
+    page.goto(f"{stack.daemon.base_url}/admin")
     expect(page.get_by_label("Password")).to_be_visible()
     take("admin-login")
 
 
-def review_queue(page: Page, place: Stack, take: Take) -> None:
-    desk = operators_page(page, place)
+def review_queue(page: Page, stack: Stack, take: Take) -> None:
+    olivia = operators_page(page, stack)
     page.keyboard.press("j")
-    expect(desk.card.get_by_text("bridges, if I may")).to_be_visible()
-    expect(desk.card.locator(".history")).to_be_visible()
+    expect(olivia.card.get_by_text("bridges, if I may")).to_be_visible()
+    expect(olivia.card.locator(".history")).to_be_visible()
     take("admin-queue", is_whole=False)
     page.keyboard.press("j")
     page.keyboard.press("a")
@@ -81,7 +81,7 @@ def review_queue(page: Page, place: Stack, take: Take) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
     take("admin-queue-reject", is_whole=False)
     page.keyboard.press("Enter")
-    expect(desk.tray).to_contain_text("Pending: 2")
+    expect(olivia.pending_bar).to_contain_text("Pending: 2")
     take("admin-queue-undo", is_whole=False)
     page.keyboard.press("u")
     page.keyboard.press("u")

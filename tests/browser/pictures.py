@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +31,9 @@ LONGEST = 1600  # pixels; a page that goes on below looks no different there
 Take = Callable[..., None]
 
 
-def registering(page: Page, place: ChatStack, take: Take) -> None:
+def registering(page: Page, chat_stack: ChatStack, take: Take) -> None:
     """All the way, with everything a host may ask for."""
-    stack = place.stack
+    stack = chat_stack.stack
     alice = Applicant(page, stack, stack.newcomer("alice"))
     page.goto(f"{stack.daemon.base_url}/register")
     expect(page.get_by_label("E-mail address")).to_be_visible()
@@ -53,8 +52,8 @@ def registering(page: Page, place: ChatStack, take: Take) -> None:
     alice.press("Next")
     alice.expect_step("Chat account")
     take("register-chat")
-    person = place.person("alice.chat")
-    page.context.add_cookies([{"name": "account", "value": person.id, "url": place.provider.address}])
+    person = chat_stack.person("alice.chat")
+    page.context.add_cookies([{"name": "account", "value": person.id, "url": chat_stack.provider.address}])
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Link Discord").click()
     opened.value.wait_for_url("**/chat-linked?*")
@@ -65,8 +64,8 @@ def registering(page: Page, place: ChatStack, take: Take) -> None:
     take("register-done")
 
 
-def account(page: Page, place: ChatStack, take: Take) -> None:
-    stack = place.stack
+def account(page: Page, chat_stack: ChatStack, take: Take) -> None:
+    stack = chat_stack.stack
     bob = stack.newcomer("bob")
     stack.authme.register(bob.name, bob.password)
     stack.sync()
@@ -95,9 +94,9 @@ def running(route: Route) -> None:
     route.fulfill(response=reply, json=payload)
 
 
-def small_pages(page: Page, place: ChatStack, take: Take) -> None:
+def small_pages(page: Page, chat_stack: ChatStack, take: Take) -> None:
     page.route("**/api/server/status*", running)
-    base_url = place.stack.daemon.base_url
+    base_url = chat_stack.stack.daemon.base_url
     for name, path, seen in (
         ("server", "/server", "Downloads"),
         ("forgot-password", "/forgot-password", "Send link"),
@@ -114,28 +113,28 @@ SCENES = (registering, account, small_pages)
 
 
 def main(*wanted: str) -> None:
-    """Writes `docs/pictures/<page>-<size>.png`; `wanted`: scenes by their names, else all."""
+    """Write `docs/pictures/<page>-<size>.png`; `wanted`: scenes by their names, else all."""
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        places = ((stack, SCENES), (operators_stack, OPERATORS_SCENES), (admin_stack, ADMIN_SCENES))
-        for make_place, scenes in places:
+        stacks = ((stack, SCENES), (operators_stack, OPERATORS_SCENES), (admin_stack, ADMIN_SCENES))
+        for make_stack, scenes in stacks:
             chosen = [scene for scene in scenes if not wanted or scene.__name__ in wanted]
             if chosen:
-                show_all(browser, make_place, chosen)
+                show_all(browser, make_stack, chosen)
         browser.close()
 
 
-def show_all(browser: Browser, make_place: Callable[[], Any], scenes: Sequence[Any]) -> None:
-    """Scenes that are all played at one place, in every size."""
-    with make_place() as place:
+def show_all(browser: Browser, make_stack: Callable[[], Any], scenes: Sequence[Any]) -> None:
+    """Play all these scenes on one stack, in every size."""
+    with make_stack() as opened:
         for size in SIZES:
             for scene in scenes:
-                play(browser, partial(scene, place=place), size)
+                play(browser, scene, opened, size)
 
 
-def play(browser: Browser, scene: Callable[..., None], size: str) -> None:
-    # phones are shown by night, desktops by day: so all that can differ is seen
+def play(browser: Browser, scene: Callable[..., None], opened: Any, size: str) -> None:
+    # dark mode on phones and light mode on desktops, so that the pictures show both
     look: dict[str, Any] = {"viewport": SIZES[size], "color_scheme": "dark" if size == "phone" else "light"}
     with browser.new_context(locale="en", reduced_motion="reduce", **look) as context:
         page = context.new_page()
@@ -152,7 +151,7 @@ def play(browser: Browser, scene: Callable[..., None], size: str) -> None:
             page.screenshot(path=file, full_page=True, clip=part)
             make_small(file)
 
-        scene(page, take=take)
+        scene(page, opened, take)
 
 
 def make_small(file: Path) -> None:

@@ -63,8 +63,8 @@ def approved(stack: Stack, name: str = "bob") -> Person:
     return person
 
 
-def at_desk(open_page: OpenPage, **options: object) -> Operator:
-    return Operator(open_page("/admin", **options)).come_in()
+def open_admin_page(open_page: OpenPage, **options: object) -> Operator:
+    return Operator(open_page("/admin", **options)).log_in()
 
 
 def shown(page: Page) -> list[str]:
@@ -79,7 +79,7 @@ def expect_heading(page: Page, name: str) -> None:
 
 def test_olivia_searches_filters_and_pages(stack: Stack, open_page: OpenPage) -> None:
     alice = pending(stack)
-    olivia = at_desk(open_page)
+    olivia = open_admin_page(open_page)
     page = olivia.page
     olivia.go("#users")
     total = stack.get("/api/admin/users", token=stack.olivia()).json["pagination"]["totalCount"]
@@ -119,7 +119,7 @@ def test_olivia_searches_filters_and_pages(stack: Stack, open_page: OpenPage) ->
 
 
 def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: OpenPage) -> None:
-    olivia = at_desk(open_page)
+    olivia = open_admin_page(open_page)
     page = olivia.page
     olivia.go("#users?search=walker_4&sort=name")
     expect_heading(page, "Users")
@@ -150,7 +150,7 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
 def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPage) -> None:
     bob = approved(stack)
     ends = (datetime.now().astimezone() + 3 * DAY).replace(second=0, microsecond=0)
-    olivia = at_desk(open_page)
+    olivia = open_admin_page(open_page)
     page = olivia.page
     dialog = page.get_by_role("dialog")
     olivia.go(f"#user?name={bob.name.lower()}")
@@ -161,7 +161,7 @@ def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPa
     dialog.get_by_label("Date and time").fill(ends.strftime("%Y-%m-%dT%H:%M"))
     dialog.get_by_role("button", name="Ban", exact=True).click()
     expect(page.locator(".badges")).to_contain_text(": pending")
-    olivia.tray.get_by_role("button", name="Send now").click()
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
     expect(page.locator(".badges")).to_contain_text("Banned")
     expect(page.locator(".user-about")).to_contain_text("Griefing at spawn")
     assert stack.user(bob)["banExpiresAt"] == ends.timestamp() * 1000
@@ -175,12 +175,12 @@ def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPa
     page.keyboard.press("?")  # the keys of this view are told
     expect(dialog).to_contain_text("Change ban")
     page.keyboard.press("Escape")
-    olivia.tray.get_by_role("button", name="Send now").click()
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
     expect(line).to_contain_text("Griefing, twice")
     assert stack.user(bob)["banExpiresAt"] == ends.timestamp() * 1000  # untouched, to the second
     line.get_by_role("button", name="Unban").click()
     dialog.get_by_role("button", name="Unban").click()
-    olivia.tray.get_by_role("button", name="Send now").click()
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
     expect(page.get_by_text("Nobody is banned.")).to_be_visible()
     assert stack.status(bob) == "approved"
 
@@ -193,7 +193,7 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     stack.decides("approve", bob)
     stack.decides("ban", bob, reason=MARKUP)
     stack.smtp.wait_for(bob.email, 3)
-    olivia = at_desk(open_page, size="phone", may_complain=True)
+    olivia = open_admin_page(open_page, size="phone", may_complain=True)
     page = olivia.page
     olivia.go(f"#user?name={bob.name}")
     expect(page.locator(".answers")).to_contain_text(MARKUP)
@@ -231,7 +231,7 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
 def test_olivia_reads_the_audit_log(stack: Stack, open_page: OpenPage) -> None:
     bob = approved(stack)
     stack.decides("ban", bob, reason="Griefing")
-    olivia = at_desk(open_page, may_complain=True)
+    olivia = open_admin_page(open_page, may_complain=True)
     page = olivia.page
     olivia.go(f"#audits?target={bob.name}")
     expect(page.locator("p.counted")).to_have_text("Entries: 3")
@@ -268,7 +268,7 @@ def test_olivia_reads_the_audit_log(stack: Stack, open_page: OpenPage) -> None:
 
 def test_olivia_syncs_and_meets_the_brake(stack: Stack, open_page: OpenPage) -> None:
     stack.authme.register("Gina", "ginas-secret")
-    olivia = at_desk(open_page)
+    olivia = open_admin_page(open_page)
     page = olivia.page
     olivia.go("#sync")
     page.get_by_role("button", name="Preview").click()
@@ -298,7 +298,7 @@ def test_olivia_sends_a_failed_mail_again(stack: Stack, open_page: OpenPage) -> 
     stack.smtp.refuse(alice.email)
     stack.decides("reject", alice, silent=False)
     stack.smtp.wait_for_refusal(alice.email)
-    olivia = at_desk(open_page)
+    olivia = open_admin_page(open_page)
     page = olivia.page
     olivia.go("#mails?state=failed")
     line = page.get_by_role("row", name=re.compile(alice.email))
@@ -318,7 +318,7 @@ def test_olivia_sends_a_failed_mail_again(stack: Stack, open_page: OpenPage) -> 
 
 def test_the_doctor_tells_what_to_change(stack: Stack, open_page: OpenPage) -> None:
     stack.game.change_authme({"DataSource.caching": True})
-    olivia = at_desk(open_page)
+    olivia = open_admin_page(open_page)
     page = olivia.page
     olivia.go("#doctor")
     page.keyboard.press("l")
@@ -337,7 +337,7 @@ LOOKS = [("phone", True, "en"), ("desktop", False, "zh")]
 def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: str, dark: bool, language: str) -> None:
     reason = "A very_long_word_" + "w" * 80
     assert stack.decide("ban", Person("Walker_01", "", ""), reason=reason).status in (200, 409)
-    olivia = at_desk_of(open_page("/admin", size=size, dark=dark, language=language))
+    olivia = log_in_on(open_page("/admin", size=size, dark=dark, language=language))
     page = olivia.page
     for view, address in VIEWS.items():
         olivia.go(address)
@@ -354,8 +354,8 @@ def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: s
             assert not list_what_no_finger_meets(page), view
 
 
-def at_desk_of(page: Page) -> Operator:
-    """Logged in whatever the language."""
+def log_in_on(page: Page) -> Operator:
+    """Log in on a page in any language."""
     olivia = Operator(page)
     page.locator("[autocomplete=username]").fill(olivia.name)
     page.locator("[autocomplete=current-password]").fill(olivia.password)

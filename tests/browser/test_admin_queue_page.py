@@ -70,39 +70,39 @@ def standing_clock(page: Page) -> None:
     page.clock.pause_at(now + timedelta(milliseconds=500))
 
 
-def open_desk(open_page: OpenPage, *, is_live: bool = True, **options: Any) -> Operator:
-    """Olivia is in, and her clock is at hand."""
+def open_queue(open_page: OpenPage, *, is_live: bool = True, **options: Any) -> Operator:
+    """Log Olivia in on a page whose clock the test controls."""
     page = open_page("/admin", **options)
     if not is_live:
         page.route("**/events", lambda route: route.abort())
     page.clock.install()
     page.reload()
-    return Operator(page).come_in(is_live=is_live)
+    return Operator(page).log_in(is_live=is_live)
 
 
 def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, FIFTY)
-    desk = open_desk(open_page)
-    page = desk.page
+    olivia = open_queue(open_page)
+    page = olivia.page
     sent: list[Request] = []
     page.on("request", lambda request: sent.append(request) if "/api/admin/user/" in request.url else None)
-    expect(desk.card.get_by_role("heading", name=names[0])).to_be_visible()
+    expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
     standing_clock(page)
 
     # what was taken back within ten seconds was never sent
     page.keyboard.press("a")
-    expect(desk.tray).to_contain_text(f"Approve {names[0]}")
-    expect(desk.card.get_by_role("heading", name=names[1])).to_be_visible()
+    expect(olivia.pending_bar).to_contain_text(f"Approve {names[0]}")
+    expect(olivia.card.get_by_role("heading", name=names[1])).to_be_visible()
     page.clock.run_for(9000)
     page.keyboard.press("u")
-    expect(desk.card.get_by_role("heading", name=names[0])).to_be_visible()
+    expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
     page.clock.run_for(15_000)
-    expect(desk.tray).to_be_hidden()
+    expect(olivia.pending_bar).to_be_hidden()
     assert sent == []
 
     rejected = names[4::5]
     for name in names:
-        expect(desk.card.get_by_role("heading", name=name)).to_be_visible()
+        expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()
         if name in rejected:
             page.keyboard.press("r")
             expect(page.get_by_role("dialog")).to_contain_text(f"Reject {name}?")
@@ -112,7 +112,7 @@ def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> N
     expect(page.get_by_text("All caught up")).to_be_visible()
     assert sent == []
     page.clock.run_for(12_000)
-    expect(desk.tray).to_be_hidden(timeout=20_000)
+    expect(olivia.pending_bar).to_be_hidden(timeout=20_000)
     assert len(sent) == 2  # all that say the same are sent together
     assert waiting(stack) == []
     decided = {user["username"]: user for user in users(stack)}
@@ -127,10 +127,10 @@ def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> N
 
 def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, 104)  # more than a page
-    desk = open_desk(open_page, is_live=False, may_complain=True)
-    page = desk.page
+    olivia = open_queue(open_page, is_live=False, may_complain=True)
+    page = olivia.page
     expect(page.get_by_text("Waiting: 104")).to_be_visible()
-    expect(desk.person(names[0])).to_be_visible()
+    expect(olivia.person(names[0])).to_be_visible()
     page.keyboard.press("x")
     page.keyboard.press("j")
     page.keyboard.press("ArrowDown")
@@ -153,17 +153,17 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     # somebody was faster with one of them, and nobody tells: the answer does
     stack.decides("approve", Person(names[2], "", ""))
     page.clock.run_for(12_000)
-    expect(desk.tray).to_contain_text(f"Not carried out: Reject {names[2]}")
-    expect(desk.tray).to_contain_text("Another operator already decided; the status is now Approved.")
+    expect(olivia.pending_bar).to_contain_text(f"Not carried out: Reject {names[2]}")
+    expect(olivia.pending_bar).to_contain_text("Another operator already decided; the status is now Approved.")
     assert stack.user(Person(names[0], "", ""))["reason"] == "No alts."
     assert stack.smtp.letters_to(f"{names[0].lower()}@example.org") == []
-    desk.tray.get_by_role("button", name="OK").click()
-    expect(desk.tray).to_be_hidden()
+    olivia.pending_bar.get_by_role("button", name="OK").click()
+    expect(olivia.pending_bar).to_be_hidden()
 
     # leaving the page sends what waits; coming back shows all the pages of the list
-    expect(desk.card.get_by_role("heading", name=names[3])).to_be_visible()
+    expect(olivia.card.get_by_role("heading", name=names[3])).to_be_visible()
     page.keyboard.press("a")
-    expect(desk.tray).to_contain_text(f"Approve {names[3]}")
+    expect(olivia.pending_bar).to_contain_text(f"Approve {names[3]}")
     page.goto(f"{stack.daemon.base_url}/server")
     ask_until(lambda: stack.user(Person(names[3], "", "")), lambda user: user["status"] == "approved")
     page.goto(f"{stack.daemon.base_url}/admin")
@@ -243,20 +243,20 @@ def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     page.route("**/events", lambda route: route.abort())  # answers alone tell
     page.clock.install()
     page.reload()
-    desk = Operator(page)
-    desk.log_in("not-her-secret")
-    expect(desk.notice).to_have_text("Wrong name or password.")
-    desk.come_in(is_live=False)
-    expect(desk.card.get_by_role("heading", name=names[0])).to_be_visible()
+    olivia = Operator(page)
+    olivia.submit_login("not-her-secret")
+    expect(olivia.notice).to_have_text("Wrong name or password.")
+    olivia.log_in(is_live=False)
+    expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
     standing_clock(page)
 
     # the database is away
     page.keyboard.press("a")
     with our_busy(stack):
         page.clock.run_for(11_000)
-        expect(desk.tray).to_contain_text("Not sent: The service cannot reach its database.")
-    desk.tray.get_by_role("button", name="Try again").click()
-    expect(desk.tray).to_be_hidden()
+        expect(olivia.pending_bar).to_contain_text("Not sent: The service cannot reach its database.")
+    olivia.pending_bar.get_by_role("button", name="Try again").click()
+    expect(olivia.pending_bar).to_be_hidden()
     assert stack.user(Person(names[0], "", ""))["status"] == "approved"
 
     # too many requests, then no network, then an answer that is lost on its way: it was done, and is done once
@@ -264,47 +264,47 @@ def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     decide = "**/api/admin/user/approve"
     page.route(decide, too_many, times=1)
     page.clock.run_for(11_000)
-    expect(desk.tray).to_contain_text("Not sent: Slow down.")
+    expect(olivia.pending_bar).to_contain_text("Not sent: Slow down.")
     page.context.set_offline(True)
-    desk.tray.get_by_role("button", name="Try again").click()
-    expect(desk.tray).to_contain_text("could not be reached")
+    olivia.pending_bar.get_by_role("button", name="Try again").click()
+    expect(olivia.pending_bar).to_contain_text("could not be reached")
     page.context.set_offline(False)
     page.route(decide, lose_the_answer, times=1)
-    desk.tray.get_by_role("button", name="Try again").click()
-    expect(desk.tray).to_contain_text("could not be reached")
+    olivia.pending_bar.get_by_role("button", name="Try again").click()
+    expect(olivia.pending_bar).to_contain_text("could not be reached")
     assert stack.user(Person(names[1], "", ""))["status"] == "approved"
-    desk.tray.get_by_role("button", name="Try again").click()
-    expect(desk.tray).to_be_hidden()
+    olivia.pending_bar.get_by_role("button", name="Try again").click()
+    expect(olivia.pending_bar).to_be_hidden()
 
 
 def test_who_leaves_or_is_logged_out_finds_it_all_again(stack: Stack, open_page: OpenPage) -> None:
     [name] = insert_applicants(stack, 1)
-    desk = open_desk(open_page, is_live=False, may_complain=True)
-    page = desk.page
-    expect(desk.card.get_by_role("heading", name=name)).to_be_visible()
+    olivia = open_queue(open_page, is_live=False, may_complain=True)
+    page = olivia.page
+    expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()
     standing_clock(page)
 
     # the network is away while the page is left
     page.keyboard.press("a")
-    expect(desk.tray).to_contain_text(f"Approve {name}")
+    expect(olivia.pending_bar).to_contain_text(f"Approve {name}")
     page.context.set_offline(True)
     page.goto("about:blank")
     page.context.set_offline(False)
     page.goto(f"{stack.daemon.base_url}/admin")
-    desk.expect_desk(is_live=False)
-    expect(desk.tray).to_contain_text(f"Approve {name}")
+    olivia.expect_logged_in(is_live=False)
+    expect(olivia.pending_bar).to_contain_text(f"Approve {name}")
 
     # the login has ended elsewhere
     token = page.evaluate("JSON.parse(sessionStorage['companion.admin']).token")
     assert stack.post("/api/logout", {}, token=token).status == 200
     page.clock.run_for(11_000)
-    expect(desk.notice).to_have_text("You've been signed out. Please log in again.")
-    expect(desk.tray).to_contain_text(f"Approve {name}")
-    expect(desk.tray).to_contain_text("Not sent")
+    expect(olivia.notice).to_have_text("You've been signed out. Please log in again.")
+    expect(olivia.pending_bar).to_contain_text(f"Approve {name}")
+    expect(olivia.pending_bar).to_contain_text("Not sent")
     assert stack.user(Person(name, "", ""))["status"] == "pending"
     page.reload()  # even that loses nothing
-    desk.come_in(is_live=False)
-    expect(desk.tray).to_contain_text(f"Approve {name}")
-    desk.tray.get_by_role("button", name="Send now").click()
-    expect(desk.tray).to_be_hidden()
+    olivia.log_in(is_live=False)
+    expect(olivia.pending_bar).to_contain_text(f"Approve {name}")
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
+    expect(olivia.pending_bar).to_be_hidden()
     assert stack.user(Person(name, "", ""))["status"] == "approved"

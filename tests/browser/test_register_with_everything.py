@@ -68,17 +68,17 @@ def approve_with_a_message(olivia: Operator, name: str) -> None:
     olivia.page.keyboard.press("Shift+A")
     olivia.page.get_by_label("Reason, in your own words").fill(MARKUP)
     olivia.page.get_by_role("dialog").get_by_role("button", name="Approve").click()
-    expect(olivia.tray).to_contain_text(MARKUP)
+    expect(olivia.pending_bar).to_contain_text(MARKUP)
     expect_words_alone(olivia.page)
-    olivia.tray.get_by_role("button", name="Send now").click()
-    expect(olivia.tray).to_be_hidden()
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
+    expect(olivia.pending_bar).to_be_hidden()
 
 
 def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     chat_stack: ChatStack, stack: Stack, open_page: OpenPage
 ) -> None:
     """Her name has a space on her tablet, and everything she and the host write is full of markup."""
-    olivia = Operator(open_page("/admin")).come_in()
+    olivia = Operator(open_page("/admin")).log_in()
     expect(olivia.page.get_by_text("All caught up")).to_be_visible()
 
     provider = chat_stack.provider.address

@@ -89,7 +89,7 @@ class AuthMeLike:
             raise LookupError(f"AuthMe has no player {name}")
         return row
 
-    def register(self, name: str, password: str, email: str | None = None, ip: str | None = HOME_IP) -> bool:
+    def register(self, name: str, password: str, email: str | None = None, ip: str = HOME_IP) -> bool:
         """`/register` in game: False when the name is known. Never writes ip, lastlogin or a position.
 
         On MariaDB a duplicate that slips in between look and insert is reported as a success, as AuthMe does.
@@ -99,7 +99,7 @@ class AuthMeLike:
         values: dict[str, object] = {"username": name.lower(), "realname": name}
         values |= self._password_columns(password)
         values |= {"regdate": self._milliseconds(), "regip": ip}
-        if self.table.has_uuid and ip is not None:
+        if self.table.has_uuid:
             values["uuid"] = offline_uuid(name)
         if email is not None:
             values["email"] = email
@@ -110,10 +110,6 @@ class AuthMeLike:
         except pymysql.err.IntegrityError:
             return True
         return True
-
-    def register_from_console(self, name: str, password: str) -> bool:
-        """`authme register NAME PASSWORD`: no address, no UUID."""
-        return self.register(name, password, ip=None)
 
     def join(self, name: str) -> None:
         """Before the login: only a real name that is unknown yet is filled in."""

@@ -30,8 +30,3 @@ def decide_on_many(stack: Stack, transition: str, usernames: list[str], **fields
     assert reply.json["success"] is True
     results: list[dict[str, Any]] = reply.json["results"]
     return results
-
-
-def mail_after(stack: Stack, person: Person, seen: int) -> str:
-    """Return the text of the next mail to this person after `seen` mails."""
-    return stack.smtp.wait_for(person.email, seen + 1).text

@@ -35,7 +35,6 @@ class EventListener:
         self._response = self._connection.getresponse()
         self.headers = self._response.headers
         self.received: list[ReceivedEvent] = []
-        self.comments: list[str] = []
         self.is_over = False
         self._news = threading.Condition()
         assert self._response.status == 200, self._response.read()
@@ -64,12 +63,6 @@ class EventListener:
         with self._news:
             assert self._news.wait_for(lambda: self.is_over, TIMEOUT), f"it goes on: {self.received}"
 
-    def wait_for_comment(self) -> str:
-        """Wait for a comment, which is sent when nothing happens, and return it."""
-        with self._news:
-            assert self._news.wait_for(lambda: bool(self.comments), TIMEOUT)
-            return self.comments.pop()
-
     def _read(self) -> None:
         fields: dict[str, str] = {}
         try:
@@ -92,6 +85,4 @@ class EventListener:
             if "event" in fields:
                 number = int(fields["id"]) if "id" in fields else None
                 self.received.append(ReceivedEvent(fields["event"], json.loads(fields["data"]), number))
-            elif "" in fields:
-                self.comments.append(fields[""])
             self._news.notify_all()

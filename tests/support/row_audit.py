@@ -13,8 +13,6 @@ from tests.support.authme_like import StoredPassword
 from tests.support.authme_tables import AuthMeTable, dump_table
 
 NO_EMAIL = (None, "", "your@email.com")
-SPARED = ("ip", "lastlogin", "isLogged", "x", "y", "z", "world", "yaw", "pitch")
-"""Columns that we never write, not even in a row that we insert."""
 
 
 @dataclass

@@ -30,9 +30,6 @@ class UnitFile:
         """Return the last value; raises KeyError if the unit does not set the key."""
         return self.keys[key][-1]
 
-    def is_on(self, key: str) -> bool:
-        return self.keys.get(key, ["no"])[-1] in ("yes", "true", "on", "1")
-
     def words(self, key: str) -> list[str]:
         """Return all values, split like a command line; empty if there are none."""
         return [word for value in self.keys.get(key, []) for word in shlex.split(value)]

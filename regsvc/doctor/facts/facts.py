@@ -158,7 +158,7 @@ class Facts:
 
     @property
     def state_dir(self) -> Path:
-        """Raises `FactUnavailable` if we may not read it."""
+        """Our state directory. Raises `FactUnavailable` if we may not read it."""
         self._require_state_dir()
         return self.config.server.state_dir
 
@@ -250,7 +250,7 @@ class Facts:
 
     @property
     def own_tables(self) -> OwnTables:
-        """Raises `FactUnavailable` also before the first start has created them."""
+        """Our tables. Raises `FactUnavailable` also before the first start has created them."""
         tables = self.ours.tables
         if tables is None:
             raise FactUnavailable
@@ -267,7 +267,7 @@ class Facts:
 
     @property
     def player_table(self) -> PlayerTable:
-        """Raises `FactUnavailable` also if there is none, or if we may not read all of it."""
+        """AuthMe's table. Raises `FactUnavailable` also if there is none, or if we may not read all of it."""
         table = self.players.table
         if table is None or "SELECT" in self.players.missing_rights:
             raise FactUnavailable

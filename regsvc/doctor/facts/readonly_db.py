@@ -96,7 +96,7 @@ class ReadOnlyMySql(ReadOnlyDatabase):
     is_sqlite = False
 
     def __init__(self, database: MySQLDatabase) -> None:
-        """Raises `DatabaseUnreadable`."""
+        """Connect. Raises `DatabaseUnreadable`."""
         parameters = {
             **database.connect_params,
             "connect_timeout": _CONNECT_TIMEOUT,

@@ -154,7 +154,7 @@ class ChatProvider:
         return token
 
     async def _check_membership(self, client: "_ProviderClient", credentials: Mapping[str, str]) -> None:
-        """Raises `ChatNotMember`. Discord responds with 404 where the player is not in the guild."""
+        """Raise `ChatNotMember` for an account that is not a member of the guild; Discord responds with 404 for it."""
         response = await client.get("membership", self._description.member_url, credentials)
         if response.status == 404:
             raise ChatNotMember("not_in_guild")

@@ -17,7 +17,7 @@ class ChatStep(RegistrationStep):
         self._is_required = is_required
 
     def check(self, application: Application) -> None:
-        """Raises `ChatLinkRequired`, `LinkTokenInvalid` for an expired token in the request, and `ChatAccountTaken`."""
+        """Raise `ChatLinkRequired`, `LinkTokenInvalid` for an expired token in the request, and `ChatAccountTaken`."""
         account = self._links.find_unclaimed(_tokens(application))
         if account is None:
             self._refuse_missing(application)

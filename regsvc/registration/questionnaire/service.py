@@ -100,7 +100,7 @@ class SubmissionLimits:
         self.limits.hit("questionnaire.failed", client, self._cool_down)
 
     def check_cool_down(self, client: str) -> None:
-        """Raises `RateLimited` during the client's cool-down."""
+        """Raise `RateLimited` during the client's cool-down."""
         wait = self.limits.remaining_seconds("questionnaire.failed", client, self._cool_down)
         if wait > 0:
             raise RateLimited(wait)
@@ -221,7 +221,7 @@ class QuestionnaireStep(RegistrationStep):
         self._results = results
 
     def check(self, application: Application) -> None:
-        """Raises `QuestionnaireRequired` or `QuestionnaireFailed`. Spends nothing."""
+        """Raise `QuestionnaireRequired` or `QuestionnaireFailed`. Spends nothing."""
         self._results.check(application.questionnaire_token)
 
     def redeem(self, application: Application, user_id: int) -> bool:

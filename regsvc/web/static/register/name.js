@@ -82,7 +82,7 @@ function eitherNameField(config, draft, platform) {
  * @param {string} gamertag
  * @param {Config["bedrock"]} bedrock
  */
-export function floodgateName(gamertag, bedrock) {
+function floodgateName(gamertag, bedrock) {
   const prefix = bedrock.prefix ?? "";
   const name = (gamertag.startsWith(prefix) ? gamertag.slice(prefix.length) : gamertag).replaceAll(" ", "_");
   return name.length > LONGEST_GAMERTAG ? prefix + name : (prefix + name).slice(0, LONGEST_GAMERTAG);
