@@ -28,11 +28,11 @@ class DecisionResult:
 
 @dataclass(frozen=True)
 class UserStatus:
-    """The status of a name. The fields after `is_whole` are for its owner and for admins, and empty for others."""
+    """The status of a name. The fields after `has_details` are for its owner and for admins, and empty for others."""
 
     username: str
     status: str
-    is_whole: bool = False
+    has_details: bool = False
     email: str | None = None
     reason: str | None = None
     reviewed_at: datetime | None = None

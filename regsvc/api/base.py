@@ -239,7 +239,7 @@ class ApiHandler(BaseHandler):
     async def prepare(self) -> None:
         self._check_request()
         if self.request.method != "OPTIONS":
-            await self._authorise()
+            await self._authorize()
             for cached in ("language", "caller"):  # computed before the user, and so their language, was known
                 self.__dict__.pop(cached, None)
             _ = self._fields  # refuses a malformed body, but only after missing rights
@@ -277,11 +277,11 @@ class ApiHandler(BaseHandler):
             self.set_header("Allow", ", ".join(refusal.allowed))
         if refusal.category is Category.UNAUTHENTICATED:
             self.set_header("WWW-Authenticate", "Bearer")
-        is_softened = self._is_legacy and refusal.is_business
+        is_sent_as_200 = self._is_legacy and refusal.is_business
         body = self.refusal_body(refusal)
         if self._is_legacy:
             body["msg"] = body["message"]
-        self._write_json(200 if is_softened else refusal.category, msgspec.json.encode(body))
+        self._write_json(200 if is_sent_as_200 else refusal.category, msgspec.json.encode(body))
 
     def _write_json(self, status: int, text: bytes) -> None:
         self.set_status(status)
@@ -316,7 +316,7 @@ class ApiHandler(BaseHandler):
             raise UnsupportedMediaType
         _ = self._query
 
-    async def _authorise(self) -> None:
+    async def _authorize(self) -> None:
         bearer = self._bearer
         sessions = self.services.sessions
         if bearer is None:

@@ -197,25 +197,25 @@ class OpenApiBuilder:
             yield parameter | {"schema": value}
 
     def _responses(self, route: DescribedRoute, contract: Contract) -> dict[str, Any]:
-        refusals = list(dict.fromkeys((*contract.refusals, *_general_refusals(route, contract))))
-        softened = [kind for kind in refusals if self._is_legacy and kind.is_business]
-        responses: dict[str, Any] = {str(contract.status): self._success(contract, softened)}
-        if softened and contract.status != 200:
-            responses["200"] = self._refused(softened)
+        refusals = list_refusals(route)
+        sent_as_200 = [kind for kind in refusals if self._is_legacy and kind.is_business]
+        responses: dict[str, Any] = {str(contract.status): self._success(contract, sent_as_200)}
+        if sent_as_200 and contract.status != 200:
+            responses["200"] = self._refused(sent_as_200)
         if contract.redirects:
             responses["303"] = {"description": contract.redirects, "headers": _headers("X-Request-ID", "Location")}
         for category in sorted({kind.category for kind in refusals}):
-            kinds = [kind for kind in refusals if kind.category is category and kind not in softened]
+            kinds = [kind for kind in refusals if kind.category is category and kind not in sent_as_200]
             if kinds:
                 responses[str(int(category))] = self._refused(kinds)
         return responses
 
-    def _success(self, contract: Contract, softened: list[type[Refusal]]) -> dict[str, Any]:
+    def _success(self, contract: Contract, sent_as_200: list[type[Refusal]]) -> dict[str, Any]:
         described: dict[str, Any] = {"description": "Done.", "headers": _headers("X-Request-ID")}
         if contract.media_type != "application/json":
             content: dict[str, Any] = {contract.media_type: {"schema": {"type": "string"}}}
-            if softened and contract.status == 200:
-                content["application/json"] = {"schema": _refusal_schema(softened)}
+            if sent_as_200 and contract.status == 200:
+                content["application/json"] = {"schema": _refusal_schema(sent_as_200)}
             return described | {"content": content}
         if not contract.reply_types:
             return described | {"content": {"application/json": {"schema": {"type": "object"}}}}
@@ -223,8 +223,8 @@ class OpenApiBuilder:
         examples = {
             kind.__name__: {"value": example_of(reference(kind), self._schemas)} for kind in contract.reply_types
         }
-        if softened and contract.status == 200:
-            kinds.append(_refusal_schema(softened))
+        if sent_as_200 and contract.status == 200:
+            kinds.append(_refusal_schema(sent_as_200))
         schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         return described | {"content": {"application/json": {"schema": schema, "examples": examples}}}
 
@@ -264,10 +264,10 @@ class OpenApiBuilder:
         return body | ({"remainingSeconds": 42} if kind.category is Category.LIMITED else {})
 
 
-def list_refusals(route: DescribedRoute) -> frozenset[type[Refusal]]:
-    """Return every refusal the route may answer with."""
+def list_refusals(route: DescribedRoute) -> list[type[Refusal]]:
+    """Return every refusal the route may reply with, its own first."""
     contract = _contract_of(route)
-    return frozenset((*contract.refusals, *_general_refusals(route, contract)))
+    return list(dict.fromkeys((*contract.refusals, *_general_refusals(route, contract))))
 
 
 def _contract_of(route: DescribedRoute) -> Contract:

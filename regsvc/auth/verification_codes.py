@@ -101,8 +101,8 @@ class VerificationCodes:
 
     def purge_expired(self) -> int:
         """Delete the rows whose code has expired; returns their number."""
-        outlived = Verification.created_at < self._now() - MAX_AGE
-        return int(Verification.delete().where(outlived).execute())
+        is_expired = Verification.created_at < self._now() - MAX_AGE
+        return int(Verification.delete().where(is_expired).execute())
 
     def _find_active(self, email_key: str, purpose: str) -> Verification | None:
         newest: Verification | None = (

@@ -55,7 +55,7 @@ def _validate(text: str) -> ValidatedEmail:
             text,
             allow_smtputf8=True,
             allow_quoted_local=True,
-            allow_domain_literal=True,  # recognised here, refused by `parse_email`
+            allow_domain_literal=True,  # recognized here, refused by `parse_email`
             allow_display_name=False,
             strict=True,  # at most 64 bytes before the @
             check_deliverability=False,

@@ -352,7 +352,7 @@ class MailNotResendable(Refusal, code="mail_not_resendable", category=Category.C
 
 
 class SyncRunning(Refusal, code="sync_running", category=Category.CONFLICT, retry_after=30):
-    """Another process is still synchronising after the longest wait."""
+    """Another process is still synchronizing after the longest wait."""
 
 
 class RateLimited(Refusal, code="rate_limited", category=Category.LIMITED):

@@ -43,7 +43,7 @@ _CHANGES_HINT = 'write a number of rows and a percentage, such as "20 and 5%"'
 
 def parse_duration(text: str) -> timedelta:
     """Parse "5 minutes", "30s" or "1.5 hours" into a timedelta of at most 1000 years; zero is allowed."""
-    match = _AMOUNT.fullmatch(_normalise(text))
+    match = _AMOUNT.fullmatch(_normalize(text))
     if match is None or match[2] not in _MILLISECONDS:
         raise ValueError(_DURATION_HINT)
     milliseconds = Decimal(match[1]) * _MILLISECONDS[match[2]]
@@ -64,7 +64,7 @@ def format_duration(duration: timedelta) -> str:
 
 def parse_size(text: str) -> int:
     """Parse "64 KiB" into 65536 bytes; KB, MB and GB are powers of 1000. At least one byte, at most 1024 GiB."""
-    match = _AMOUNT.fullmatch(_normalise(text))
+    match = _AMOUNT.fullmatch(_normalize(text))
     if match is None or match[2] not in _BYTES:
         raise ValueError(_SIZE_HINT)
     size = int(float(match[1]) * _BYTES[match[2]])
@@ -84,7 +84,7 @@ class RateLimit:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse "10 per day", "1 per minute", "10 per 5 minutes" or "400/day"; neither part may be zero."""
-        match = _RATE.fullmatch(_normalise(text))
+        match = _RATE.fullmatch(_normalize(text))
         if match is None:
             raise ValueError(_RATE_HINT)
         try:
@@ -112,7 +112,7 @@ class ChangeLimit:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse "20 and 5%"; with 100% the limit is never exceeded."""
-        match = _CHANGES.fullmatch(_normalise(text))
+        match = _CHANGES.fullmatch(_normalize(text))
         if match is None:
             raise ValueError(_CHANGES_HINT)
         percent = float(match[2])
@@ -135,7 +135,7 @@ class ChangeLimit:
         return self.text or f"{self.rows} and {self.percent:g}%"
 
 
-def _normalise(text: str) -> str:
+def _normalize(text: str) -> str:
     """Normalise case and spaces, in which people's spelling differs."""
     return " ".join(text.lower().split())
 

@@ -48,10 +48,10 @@ class CachedCheckup:
         task = self._task
         if task is None or (task.done() and (force or asyncio.get_running_loop().time() >= self._expires_at)):
             self._expires_at = 0.0  # a failed checkup is not cached
-            task = self._task = asyncio.create_task(self._look(), name="doctor")
+            task = self._task = asyncio.create_task(self._run_checkup(), name="doctor")
         return await asyncio.shield(task)
 
-    async def _look(self) -> CheckupResult:
+    async def _run_checkup(self) -> CheckupResult:
         checkup = await asyncio.to_thread(self._examine, self._gather())
         self._expires_at = asyncio.get_running_loop().time() + self._max_age
         return CheckupResult(checkup, self._now())

@@ -123,14 +123,14 @@ class Reconciler:
         sync_records: Mapping[str, SyncRecord],
         players: Mapping[str, PlayerRow],
     ) -> list[Account]:
-        orphans = {
+        without_user = {
             known.user_id for key, known in sync_records.items() if key not in users and known.user_id is not None
         }
-        strays = {
+        without_record = {
             user.id for key, user in users.items() if key not in sync_records or sync_records[key].user_id != user.id
         }
-        renamed = self._context.sync_records.find_users_by_id(orphans)
-        names = self._context.sync_records.find_names(strays)
+        renamed = self._context.sync_records.find_users_by_id(without_user)
+        names = self._context.sync_records.find_names(without_record)
         moment, operators, found = self._context.now(), self._operators(), []
         for key in keys:
             user, sync_record = users.get(key), sync_records.get(key)

@@ -25,8 +25,8 @@ def claim(address: EmailAddress, audit: Audit, *, claimant_id: int | None = None
     owner = find_owner(address)
     if owner is not None and owner.id != claimant_id:
         raise EmailTaken
-    loser = User.get_or_none((User.email_key == address.key) & (User.id != (claimant_id or 0)))
-    if loser is None:
+    previous = User.get_or_none((User.email_key == address.key) & (User.id != (claimant_id or 0)))
+    if previous is None:
         return
-    User.update(email=None, email_key=None, is_email_verified=False).where(User.id == loser.id).execute()
-    audit.record("user.email_changed", loser.username, loser.username, {"why": "proven by another"})
+    User.update(email=None, email_key=None, is_email_verified=False).where(User.id == previous.id).execute()
+    audit.record("user.email_changed", previous.username, previous.username, {"why": "proven by another"})

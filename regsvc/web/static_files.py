@@ -68,7 +68,6 @@ class FoundFile:
     modified_at: int
     etag: str
     media_type: str
-    is_page: bool
     is_immutable: bool
     """The name contains a content hash, so the content never changes."""
 
@@ -136,7 +135,6 @@ def _open(root: str, name: str) -> FoundFile | None:
         modified_at=int(status.st_mtime),
         etag=f'"{status.st_mtime_ns:x}-{status.st_size:x}"',
         media_type=MEDIA_TYPES.get(extension, _OTHER),
-        is_page=extension in _PAGES,
         is_immutable=_HASHED.fullmatch(name) is not None,
     )
 

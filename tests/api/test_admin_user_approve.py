@@ -300,7 +300,7 @@ def assert_one_mail(stack: Stack, person: Person, count: int) -> None:
 # --- AuthMe's table is away ---
 
 
-def test_while_the_table_is_missing_the_wish_is_kept(stack: Stack) -> None:
+def test_while_the_table_is_missing_the_intent_is_kept(stack: Stack) -> None:
     alice = stack.pending("alice")
     with table_missing(stack):
         reply = stack.decides("approve", alice)
@@ -314,7 +314,7 @@ def test_while_the_table_is_missing_the_wish_is_kept(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("outage", [file_missing, file_busy])
-def test_while_the_file_is_away_the_wish_is_kept(impatient: Stack, outage: Outage) -> None:
+def test_while_the_file_is_away_the_intent_is_kept(impatient: Stack, outage: Outage) -> None:
     alice, bob = impatient.pending("alice"), impatient.pending("bob")
     with outage(impatient):
         reply = impatient.decides("approve", alice)

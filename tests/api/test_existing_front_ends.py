@@ -71,7 +71,7 @@ def call(stack: Stack, route: Route, token: str | None, body: Mapping[str, Any])
 
 @pytest.mark.parametrize("route", routes(Access.PUBLIC, Access.USER, Access.ADMIN))
 def test_no_refusal_of_a_rule_logs_anybody_out(stack: Stack, route: Route) -> None:
-    """An authorised client gets 200 or, for a broken request, a status other than 401 and 403."""
+    """An authorized client gets 200 or, for a broken request, a status other than 401 and 403."""
     if route.path in ENDS_THE_SESSION:
         return
     token = {Access.PUBLIC: None, Access.USER: stack.olivia(), Access.ADMIN: stack.olivia()}[route.access]

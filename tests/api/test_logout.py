@@ -10,14 +10,14 @@ pytestmark = pytest.mark.one_database("sqlite")
 
 def test_a_session_ends_and_the_others_stay(stack: Stack) -> None:
     alice = stack.pending("alice")
-    phone, desk = stack.user_token(alice), stack.user_token(alice)
+    phone, computer = stack.user_token(alice), stack.user_token(alice)
     reply = stack.post("/api/logout", {}, token=phone)
     assert (reply.status, reply.json) == (
         200,
         {"success": True, "message": TRANSLATIONS.text("message.logged_out", "en")},
     )
     assert_refused(stack.post("/api/logout", {}, token=phone), 401, "unauthorized")
-    assert stack.post("/api/logout", token=desk).status == 200, "no body will do"
+    assert stack.post("/api/logout", token=computer).status == 200, "no body will do"
     assert [entry["operator"] for entry in stack.audits(alice, "user.logged_out")] == [alice.name] * 2
 
 

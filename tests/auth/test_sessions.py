@@ -88,13 +88,13 @@ def test_an_end_typed_into_the_database_counts(
 
 
 def test_logging_out_ends_one_session(sessions: Sessions, alice: User, caller: Caller) -> None:
-    phone, desk = (sessions.issue(alice, "user", caller).token for device in range(2))
+    phone, computer = (sessions.issue(alice, "user", caller).token for device in range(2))
 
     sessions.revoke(sessions.authenticate(phone).jti)
 
     with pytest.raises(Unauthorized):
         sessions.authenticate(phone)
-    assert sessions.authenticate(desk).username == "Alice"
+    assert sessions.authenticate(computer).username == "Alice"
 
 
 def test_a_new_password_ends_all_sessions_but_nobody_elses(

@@ -266,7 +266,7 @@ def test_olivia_reads_the_audit_log(stack: Stack, open_page: OpenPage) -> None:
     expect(page.locator("p.counted")).to_have_text("Entries: 4")
 
 
-def test_olivia_syncs_and_meets_the_brake(stack: Stack, open_page: OpenPage) -> None:
+def test_olivia_syncs_and_sees_held_back_changes(stack: Stack, open_page: OpenPage) -> None:
     stack.authme.register("Gina", "ginas-secret")
     olivia = open_admin_page(open_page)
     page = olivia.page
@@ -284,9 +284,9 @@ def test_olivia_syncs_and_meets_the_brake(stack: Stack, open_page: OpenPage) -> 
     for name in gone:
         assert stack.authme.unregister_from_console(name)
     page.keyboard.press("s")
-    brake = page.locator(".held-back")
-    expect(brake).to_contain_text("Held back: removed 4")
-    expect(brake).to_contain_text("companion sync --allow-mass-changes")
+    held_back = page.locator(".held-back")
+    expect(held_back).to_contain_text("Held back: removed 4")
+    expect(held_back).to_contain_text("companion sync --allow-mass-changes")
     expect(page.locator(".rows tbody tr").first).to_contain_text("Sync held back")
     for name in gone:
         stack.authme.register(name, "walkers-secret")

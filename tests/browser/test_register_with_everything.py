@@ -128,7 +128,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     expect_words_alone(page)
 
 
-def test_wrong_answers_and_too_many_wishes_are_told(stack: Stack, open_page: OpenPage) -> None:
+def test_wrong_answers_and_too_many_requests_are_reported(stack: Stack, open_page: OpenPage) -> None:
     page = open_page("/register", may_complain=True)
     bob = Applicant(page, stack, stack.newcomer("bob"))
     bob.give_email()

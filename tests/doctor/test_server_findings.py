@@ -22,8 +22,8 @@ def test_the_port_is_taken(doctor_case: DoctorCase, answer: bytes | None) -> Non
 
 def test_a_companion_that_runs_is_none_of_these(doctor_case: DoctorCase) -> None:
     ready = {"success": True, "status": "ready", "bridge": "up", "braked": False, "oldestMailSeconds": None}
-    for vitals in (ready, {"success": False, "code": "database_away"}):
-        doctor_case.change_host(fetch=lambda url, told=vitals: json.dumps(told).encode())
+    for health in (ready, {"success": False, "code": "database_away"}):
+        doctor_case.change_host(fetch=lambda url, told=health: json.dumps(told).encode())
         assert doctor_case.findings() == []
 
 

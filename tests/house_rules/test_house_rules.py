@@ -139,13 +139,13 @@ def test_no_folder_is_crowded() -> None:
     assert not crowded
 
 
-def test_no_file_is_a_drawer() -> None:
-    """A file named for "what was left over" has no reason of its own."""
-    drawers = {"helpers", "helper", "utils", "util", "misc", "common", "tools"}
-    assert not [name_of(file) for file in [*PRODUCT, *TESTS] if file.stem in drawers]
+def test_no_file_is_named_for_leftovers() -> None:
+    """A file of leftovers has no purpose of its own."""
+    leftovers = {"helpers", "helper", "utils", "util", "misc", "common", "tools"}
+    assert not [name_of(file) for file in [*PRODUCT, *TESTS] if file.stem in leftovers]
 
 
-def test_no_mark_says_later() -> None:
+def test_nothing_is_marked_for_later() -> None:
     mark = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "NotImplemented" + "Error")))
     marked = [
         f"{name_of(file)}:{number}"
@@ -156,7 +156,7 @@ def test_no_mark_says_later() -> None:
     assert not marked
 
 
-def test_every_room_can_be_seen_whole() -> None:
+def test_files_and_functions_are_short() -> None:
     too_large = []
     for file in [*PRODUCT, *TESTS]:
         text = file.read_text(encoding="utf-8")

@@ -55,9 +55,9 @@ def digests() -> list[str]:
 
 def read_digest(services: ServiceHarness) -> tuple[str, str]:
     """Subject and text of the next digest, as it would be sent now."""
-    room = services.app.mail_parts
-    [mail] = [mail for mail in room.outbox.claim_due(100) if mail.recipient_key == "olivia@example.org"]
-    message = room.renderer.render(mail).message
+    mail_parts = services.app.mail_parts
+    [mail] = [mail for mail in mail_parts.outbox.claim_due(100) if mail.recipient_key == "olivia@example.org"]
+    message = mail_parts.renderer.render(mail).message
     part = message.get_body(("plain",))
     assert part is not None
     return str(message["Subject"]), str(part.get_content())

@@ -30,7 +30,7 @@ from tests.support.event_harness import (
 )
 from tests.support.manual_clock import ManualClock
 
-MakeHall = Callable[..., EventHarness]
+MakeEventHarness = Callable[..., EventHarness]
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def worker(our_database: Database) -> Iterator[Worker]:
 
 
 @pytest.fixture
-def make_hall(worker: Worker, clock: ManualClock) -> MakeHall:
+def make_event_harness(worker: Worker, clock: ManualClock) -> MakeEventHarness:
     return lambda **options: open_streams(worker, Audit(clock), **options)
 
 
-def test_a_listener_hears_what_happens_from_now_on(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_a_listener_hears_what_happens_from_now_on(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         await event_harness.record_change(target="Before")
@@ -60,8 +60,8 @@ def test_a_listener_hears_what_happens_from_now_on(make_hall: MakeHall) -> None:
     play(story)
 
 
-def test_what_others_do_is_heard_without_being_told(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_what_others_do_is_heard_without_being_told(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -72,8 +72,8 @@ def test_what_others_do_is_heard_without_being_told(make_hall: MakeHall) -> None
     play(story)
 
 
-def test_a_change_here_is_heard_at_once(make_hall: MakeHall) -> None:
-    event_harness = make_hall(poll_interval=NEVER)
+def test_a_change_here_is_heard_at_once(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -84,8 +84,8 @@ def test_a_change_here_is_heard_at_once(make_hall: MakeHall) -> None:
     play(story)
 
 
-def test_everybody_hears_it_and_latecomers_only_what_follows(make_hall: MakeHall) -> None:
-    event_harness = make_hall(poll_interval=NEVER)
+def test_everybody_hears_it_and_latecomers_only_what_follows(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as first:
@@ -100,8 +100,8 @@ def test_everybody_hears_it_and_latecomers_only_what_follows(make_hall: MakeHall
     play(story)
 
 
-def test_a_silence_between_two_listeners_is_history(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_a_silence_between_two_listeners_is_history(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         for name in ("Alice", "Bob", "Carol"):
@@ -114,8 +114,8 @@ def test_a_silence_between_two_listeners_is_history(make_hall: MakeHall) -> None
     play(story)
 
 
-def test_many_may_start_listening_at_the_same_moment(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_many_may_start_listening_at_the_same_moment(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def listen(number: int, everybody: asyncio.Barrier) -> None:
         async with event_harness.streams.listen(session_of(f"Admin{number}", number), None) as stream:
@@ -133,8 +133,8 @@ def test_many_may_start_listening_at_the_same_moment(make_hall: MakeHall) -> Non
     play(story)
 
 
-def test_who_comes_back_is_told_what_was_missed_once(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_who_comes_back_is_told_what_was_missed_once(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         for name in ("Alice", "Bob", "Carol"):
@@ -148,9 +148,9 @@ def test_who_comes_back_is_told_what_was_missed_once(make_hall: MakeHall) -> Non
     play(story)
 
 
-def test_what_is_missed_and_happens_is_told_in_order(make_hall: MakeHall) -> None:
+def test_what_is_missed_and_happens_is_told_in_order(make_event_harness: MakeEventHarness) -> None:
     """Other listeners get the event at the same time, and no listener gets it twice."""
-    event_harness = make_hall(poll_interval=NEVER)
+    event_harness = make_event_harness(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of("Oscar", 2), None) as other:
@@ -166,8 +166,8 @@ def test_what_is_missed_and_happens_is_told_in_order(make_hall: MakeHall) -> Non
     play(story)
 
 
-def test_a_long_absence_is_told_in_part(make_hall: MakeHall, clock: ManualClock) -> None:
-    event_harness = make_hall()
+def test_a_long_absence_is_told_in_part(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
+    event_harness = make_event_harness()
     add_many(MAX_REPLAYED + 7, clock)
 
     async def story() -> None:
@@ -182,8 +182,8 @@ def test_a_long_absence_is_told_in_part(make_hall: MakeHall, clock: ManualClock)
 
 
 @pytest.mark.parametrize("last_event_id", [10**15, 2**62])
-def test_an_id_of_another_log_misses_nothing(make_hall: MakeHall, last_event_id: int) -> None:
-    event_harness = make_hall()
+def test_an_id_of_another_log_misses_nothing(make_event_harness: MakeEventHarness, last_event_id: int) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         await event_harness.record_change(target="Before")
@@ -196,9 +196,9 @@ def test_an_id_of_another_log_misses_nothing(make_hall: MakeHall, last_event_id:
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_an_entry_that_commits_late_is_heard_late(make_hall: MakeHall, our_database: Database) -> None:
+def test_an_entry_that_commits_late_is_heard_late(make_event_harness: MakeEventHarness, our_database: Database) -> None:
     """Its id is lower than that of the event received first. (SQLite has one writer at a time.)"""
-    event_harness = make_hall()
+    event_harness = make_event_harness()
     has_taken_id, may_commit = threading.Event(), threading.Event()
 
     def dawdle() -> None:
@@ -224,10 +224,10 @@ def test_an_entry_that_commits_late_is_heard_late(make_hall: MakeHall, our_datab
 
 
 def test_what_is_long_over_is_not_looked_at_again(
-    make_hall: MakeHall, monkeypatch: pytest.MonkeyPatch, our_database: Database
+    make_event_harness: MakeEventHarness, monkeypatch: pytest.MonkeyPatch, our_database: Database
 ) -> None:
     monkeypatch.setattr(event_streams, "_COMMIT_DELAY", 0.0)
-    event_harness = make_hall(poll_interval=NEVER)
+    event_harness = make_event_harness(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -244,8 +244,8 @@ def test_what_is_long_over_is_not_looked_at_again(
 # --- The sync ---
 
 
-def test_a_run_without_effects_is_told_too(make_hall: MakeHall, clock: ManualClock) -> None:
-    event_harness = make_hall(poll_interval=NEVER)
+def test_a_run_without_effects_is_told_too(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
+    event_harness = make_event_harness(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -259,8 +259,8 @@ def test_a_run_without_effects_is_told_too(make_hall: MakeHall, clock: ManualClo
     play(story)
 
 
-def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: ManualClock) -> None:
-    event_harness = make_hall(poll_interval=NEVER)
+def test_a_run_with_effects_is_told_once(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
+    event_harness = make_event_harness(poll_interval=NEVER)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -277,8 +277,8 @@ def test_a_run_with_effects_is_told_once(make_hall: MakeHall, clock: ManualClock
 # --- The end of a stream ---
 
 
-def test_a_sign_of_life_comes_when_nothing_else_does(make_hall: MakeHall) -> None:
-    event_harness = make_hall(heartbeat_interval=SOON)
+def test_a_sign_of_life_comes_when_nothing_else_does(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness(heartbeat_interval=SOON)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -289,8 +289,8 @@ def test_a_sign_of_life_comes_when_nothing_else_does(make_hall: MakeHall) -> Non
     play(story)
 
 
-def test_an_ended_session_ends_the_stream(make_hall: MakeHall) -> None:
-    event_harness = make_hall(session_check_interval=SOON)
+def test_an_ended_session_ends_the_stream(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness(session_check_interval=SOON)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -301,8 +301,8 @@ def test_an_ended_session_ends_the_stream(make_hall: MakeHall) -> None:
     play(story)
 
 
-def test_whose_session_has_ended_is_told_nothing_more(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_whose_session_has_ended_is_told_nothing_more(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -314,8 +314,8 @@ def test_whose_session_has_ended_is_told_nothing_more(make_hall: MakeHall) -> No
     play(story)
 
 
-def test_somebody_who_does_not_read_is_left_behind(make_hall: MakeHall) -> None:
-    event_harness = make_hall(max_queued=5)
+def test_somebody_who_does_not_read_is_left_behind(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness(max_queued=5)
 
     async def story() -> None:
         async with (
@@ -337,8 +337,8 @@ def test_somebody_who_does_not_read_is_left_behind(make_hall: MakeHall) -> None:
     play(story)
 
 
-def test_a_crowd_of_events_comes_in_pieces(make_hall: MakeHall, clock: ManualClock) -> None:
-    event_harness = make_hall()
+def test_a_crowd_of_events_comes_in_pieces(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -353,8 +353,8 @@ def test_a_crowd_of_events_comes_in_pieces(make_hall: MakeHall, clock: ManualClo
     play(story)
 
 
-def test_one_admin_listens_in_so_many_places(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_one_admin_listens_in_so_many_places(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         async with AsyncExitStack() as open_ones:
@@ -369,8 +369,8 @@ def test_one_admin_listens_in_so_many_places(make_hall: MakeHall) -> None:
     play(story)
 
 
-def test_so_many_listen_in_all(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_so_many_listen_in_all(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         async with AsyncExitStack() as open_ones:
@@ -383,8 +383,8 @@ def test_so_many_listen_in_all(make_hall: MakeHall) -> None:
     play(story)
 
 
-def test_a_stop_ends_every_stream(make_hall: MakeHall) -> None:
-    event_harness = make_hall()
+def test_a_stop_ends_every_stream(make_event_harness: MakeEventHarness) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -398,8 +398,8 @@ def test_a_stop_ends_every_stream(make_hall: MakeHall) -> None:
     play(story)
 
 
-def test_without_a_database_nobody_sits_down(make_hall: MakeHall, worker: Worker) -> None:
-    event_harness = make_hall()
+def test_without_a_database_nobody_may_listen(make_event_harness: MakeEventHarness, worker: Worker) -> None:
+    event_harness = make_event_harness()
     worker.is_open = False
 
     async def story() -> None:
@@ -415,8 +415,10 @@ def test_without_a_database_nobody_sits_down(make_hall: MakeHall, worker: Worker
     play(story)
 
 
-def test_what_happened_while_the_database_was_away_is_told_when_it_is_back(make_hall: MakeHall, worker: Worker) -> None:
-    event_harness = make_hall()
+def test_what_happened_while_the_database_was_away_is_told_when_it_is_back(
+    make_event_harness: MakeEventHarness, worker: Worker
+) -> None:
+    event_harness = make_event_harness()
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:
@@ -431,8 +433,10 @@ def test_what_happened_while_the_database_was_away_is_told_when_it_is_back(make_
     play(story)
 
 
-def test_a_listener_goes_while_nobody_knows_whether_she_may_stay(make_hall: MakeHall, worker: Worker) -> None:
-    event_harness = make_hall(session_check_interval=SOON)
+def test_a_listener_goes_while_nobody_knows_whether_she_may_stay(
+    make_event_harness: MakeEventHarness, worker: Worker
+) -> None:
+    event_harness = make_event_harness(session_check_interval=SOON)
 
     async def story() -> None:
         async with event_harness.streams.listen(session_of(), None) as stream:

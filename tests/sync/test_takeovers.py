@@ -16,8 +16,8 @@ from tests.support.services import CALLER, MakeServices, ServiceHarness
 
 
 def mail_store(services: ServiceHarness) -> MailStore:
-    room = services.app.mail_parts
-    return MailStore(services.app.context.location.database, room.outbox, room.codes, room.renderer)
+    mail_parts = services.app.mail_parts
+    return MailStore(services.app.context.location.database, mail_parts.outbox, mail_parts.codes, mail_parts.renderer)
 
 
 def forgot(services: ServiceHarness, email: str) -> str | None:

@@ -56,7 +56,7 @@ class ChatCallbackHandler(ApiHandler):
     async def get(self, query: ChatCallbackQuery) -> ChatCallbackReply | None:
         """Complete the link: the chat platform redirects the player here.
 
-        Only the client that started the link can complete it. It is recognised by the cookie, the `X-Link-Token`
+        Only the client that started the link can complete it. It is recognized by the cookie, the `X-Link-Token`
         header, or the access token that the link was started with.
         """
         answer = AuthorizationResponse(query.state, query.code, query.error)

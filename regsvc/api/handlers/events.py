@@ -73,7 +73,7 @@ class EventsHandler(ApiHandler):
         value = self.request.headers.get("Last-Event-ID", "").strip()
         return int(value) if _ID.fullmatch(value) else None
 
-    async def _authorise(self) -> None:
+    async def _authorize(self) -> None:
         bearer = self._bearer
         if bearer is None:
             raise errors.Unauthorized

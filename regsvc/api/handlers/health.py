@@ -24,7 +24,7 @@ class ReadyReply(Reply, frozen=True, kw_only=True):
 class ProbeHandler(ApiHandler):
     """Base of handlers for monitoring: access tokens are ignored."""
 
-    async def _authorise(self) -> None:
+    async def _authorize(self) -> None:
         """Skip authentication, so that even an invalid token is no obstacle."""
 
 

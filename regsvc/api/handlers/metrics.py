@@ -1,4 +1,4 @@
-"""Prometheus metrics for authorised scrapers; everyone else gets a 404."""
+"""Prometheus metrics for authorized scrapers; everyone else gets a 404."""
 
 from __future__ import annotations
 

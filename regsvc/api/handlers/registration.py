@@ -96,7 +96,7 @@ class ReviewStatusHandler(StatusHandler):
         found = await self.find_status(query.username)
         if found is None:
             raise errors.UserNotFound
-        if not found.is_whole:
+        if not found.has_details:
             return ReviewStatusReply(username=found.username, status=found.status)
         return to_reply(ReviewStatusReply, found)
 
@@ -110,6 +110,6 @@ class UserStatusHandler(StatusHandler):
 
 
 def _name_status(found: UserStatus) -> NameStatusFields:
-    if not found.is_whole:
+    if not found.has_details:
         return NameStatusFields(registered=True, username=found.username, status=found.status)
     return to_reply(NameStatusFields, found, registered=True)

@@ -1,6 +1,6 @@
 """Base types and common fields of all requests and replies, camelCase on the wire.
 
-The types validate requests, serialise replies and become the OpenAPI document (`regsvc.api.openapi`). They check the
+The types validate requests, serialize replies and become the OpenAPI document (`regsvc.api.openapi`). They check the
 form of a field; whether a name, e-mail address or password is acceptable is decided by the services.
 """
 

@@ -8,7 +8,7 @@ from peewee import Database, IntegrityError
 
 from plugin_bridge.authme.players import Players
 from regsvc.auth.hashing import PASSLIB
-from regsvc.cli.transfer.user_files import ImportedUser, RecordRefused, UnreadableRecord
+from regsvc.cli.transfer.user_files import ImportedUser, RecordError, UnreadableRecord
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
@@ -132,14 +132,14 @@ class Importer:
                 checked.append(self._check_record(row))
             except Refusal as refusal:
                 refused.append(RefusedRecord(row.line, row.username, refusal.code))
-            except RecordRefused as refusal:
+            except RecordError as refusal:
                 refused.append(RefusedRecord(row.line, row.username, str(refusal)))
         return checked, refused
 
     def _check_record(self, row: ImportedUser) -> _CheckedRecord:
         self._rules.check_username(row.username, row.platform)
         if row.hash is not None and (row.algorithm or "").upper() not in self._algorithms:
-            raise RecordRefused("unknown_algorithm")
+            raise RecordError("unknown_algorithm")
         has_email = row.email is not None and row.email.lower() not in _NO_EMAIL
         return _CheckedRecord(row, parse_email(str(row.email)) if has_email else None)
 
@@ -178,7 +178,7 @@ class Importer:
                     else:
                         self._create_user(row, request)
                         report.imported += 1
-                except RecordRefused as refusal:
+                except RecordError as refusal:
                     refused.append(RefusedRecord(row.row.line, row.row.username, str(refusal)))
                 else:
                     seen.add(row.key)
@@ -191,7 +191,7 @@ class Importer:
     def _create_user(self, checked: _CheckedRecord, request: ImportRequest) -> None:
         row = checked.row
         if self._players.find_colliding(checked.key) is not None:
-            raise RecordRefused("username_taken")
+            raise RecordError("username_taken")
         self._check_email_is_free(checked)
         if request.is_dry_run:
             self._remember_email(checked)
@@ -208,10 +208,10 @@ class Importer:
         if checked.address is None:
             return
         if f"email:{checked.address.key}" in self._seen:
-            raise RecordRefused("email_taken")
+            raise RecordError("email_taken")
         holder = User.get_or_none((User.email_key == checked.address.key) & (User.id != own_id))
         if holder is not None and (holder.is_email_verified or not checked.row.is_email_verified):
-            raise RecordRefused("email_taken")
+            raise RecordError("email_taken")
 
     def _remember_email(self, checked: _CheckedRecord) -> None:
         """Remember an address that a dry run did not write."""

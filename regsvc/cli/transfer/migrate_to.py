@@ -82,7 +82,7 @@ class DatabaseMigration:
             require_different_file(source, target.database)
             with open_connection(source, recorded["home"]), open_connection(target.database, target.name):
                 copied = self._migrate_to(source, target, recorded)
-        return MigrationResult(recorded["home"], target.name, copied, _what_is_left(source, recorded["home"]), advice)
+        return MigrationResult(recorded["home"], target.name, copied, _cleanup_advice(source, recorded["home"]), advice)
 
     def _migrate_to(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> CopyResult:
         identity = recorded["installation_id"]
@@ -232,7 +232,7 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _what_is_left(source: Database, name: str) -> str:
+def _cleanup_advice(source: Database, name: str) -> str:
     if isinstance(source, SqliteDatabase):
         return f"the old file {Path(source.database).absolute()} is still there: remove it"
     return f"the old regsvc_ tables and views in {name} are still there: drop them"

@@ -78,7 +78,7 @@ def _table(model: Any) -> TableSpec:
 
 
 def _reader(column: Field) -> Callable[[Any], Value]:
-    """Return the function that normalises a driver's value for this column."""
+    """Return the function that normalizes a driver's value for this column."""
     kind = column.rel_field if isinstance(column, ForeignKeyField) else column
     if isinstance(kind, UtcDateTimeField):
         return _timestamp

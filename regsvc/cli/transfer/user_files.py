@@ -34,7 +34,7 @@ _MAX_HASH: Final = 255
 _MAX_REASON: Final = 1000
 
 
-class RecordRefused(Exception):
+class RecordError(Exception):
     """A record cannot become a user; `str()` is the code."""
 
 
@@ -134,7 +134,7 @@ def _parse(line: int, record: Any) -> ImportedUser | UnreadableRecord:
     name = values.get("username")
     try:
         return _imported(line, values)
-    except RecordRefused as refused:
+    except RecordError as refused:
         return UnreadableRecord(line, name if isinstance(name, str) else "", str(refused))
 
 
@@ -167,7 +167,7 @@ def _text(values: Mapping[str, Any], name: str, longest: int) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > longest or not _is_storable(value):
-        raise RecordRefused(f"invalid_{name}")
+        raise RecordError(f"invalid_{name}")
     return value
 
 
@@ -179,21 +179,21 @@ def _is_storable(text: str) -> bool:
 def _hash(values: Mapping[str, Any]) -> str | None:
     text = _text(values, "hash", _MAX_HASH)
     if text is not None and (not text.isascii() or not text.isprintable() or text.startswith("!locked!")):
-        raise RecordRefused("invalid_hash")
+        raise RecordError("invalid_hash")
     return text
 
 
 def _choice(values: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str | None:
     value = _text(values, name, 32)
     if value is not None and value.lower() not in choices:
-        raise RecordRefused(f"invalid_{name}")
+        raise RecordError(f"invalid_{name}")
     return value.lower() if value is not None else None
 
 
 def _truth(values: Mapping[str, Any], name: str) -> bool:
     word = str(values.get(name) if values.get(name) is not None else "").lower()
     if word not in _YES | _NO:
-        raise RecordRefused(f"invalid_{name}")
+        raise RecordError(f"invalid_{name}")
     return word in _YES
 
 
@@ -210,4 +210,4 @@ def _timestamp(values: Mapping[str, Any], name: str) -> datetime | None:
         number = int(value)
         return from_epoch_ms(number if number >= _MILLISECONDS_FROM else number * 1000)
     except (ValueError, OverflowError, TypeError, OSError):
-        raise RecordRefused(f"invalid_{name}") from None
+        raise RecordError(f"invalid_{name}") from None

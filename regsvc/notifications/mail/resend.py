@@ -54,7 +54,7 @@ class MailResender:
             before = state_of(entry)
             if before == WAITING:
                 raise MailNotResendable("waiting")
-            self._require_news(entry)
+            self._require_resendable(entry)
             if not self._outbox.requeue(entry):
                 raise MailNotResendable("waiting")  # another admin was faster
             user = None if entry.user_id is None else User.get_or_none(User.id == entry.user_id)
@@ -62,18 +62,18 @@ class MailResender:
             self._audit.record("mail.resent", by.name, None if user is None else user.username, detail, by.ip)
         return ResentMail(entry.id, entry.recipient)
 
-    def _require_news(self, entry: OutboxEntry) -> None:
+    def _require_resendable(self, entry: OutboxEntry) -> None:
         """Render the mail as a delivery would, then roll back."""
-        if entry.template in _DECISIONS and not _is_last_word(entry):
+        if entry.template in _DECISIONS and not _is_latest_decision(entry):
             raise MailNotResendable("pointless")
-        with self._database.atomic() as trial:
+        with self._database.atomic() as savepoint:
             try:
                 self._renderer.render(message_from_row(entry))
             except NothingToSend:
                 raise MailNotResendable("pointless") from None
-            trial.rollback()
+            savepoint.rollback()
 
 
-def _is_last_word(entry: OutboxEntry) -> bool:
+def _is_latest_decision(entry: OutboxEntry) -> bool:
     last = Review.select(Review.id).where(Review.user_id == entry.user_id).order_by(Review.id.desc()).first()
     return last is not None and last.id == entry.row_id

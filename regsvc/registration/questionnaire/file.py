@@ -70,7 +70,7 @@ class FileTable:
         """Return a text in one language, or "" if it is missing."""
         return self._text(key, self._values.get(key, ""), longest, may_be_empty=True)
 
-    def words(self, key: str, longest: int, default: TranslatedText | None = None) -> TranslatedText:
+    def translated(self, key: str, longest: int, default: TranslatedText | None = None) -> TranslatedText:
         """Return a text in one language or a table of texts by language; required without a default."""
         value = self._values.get(key, _MISSING)
         if value is _MISSING and default is not None:
@@ -228,7 +228,7 @@ def _read_choice(table: FileTable, number: int, kind: str) -> ChoiceQuestion:
     low, high = (1, 1) if is_single else _read_bounds(table, max(1, len(options)))
     return ChoiceQuestion(
         id=number,
-        text=table.words("text", _LONGEST_QUESTION),
+        text=table.translated("text", _LONGEST_QUESTION),
         is_required=table.flag("required", default=True),
         options=options,
         is_single=is_single,
@@ -245,7 +245,9 @@ def _read_bounds(table: FileTable, most: int) -> tuple[int, int]:
 
 def _read_option(table: FileTable) -> Option:
     table.refuse_others(("text", "score"))
-    return Option(table.words("text", _LONGEST_OPTION), table.integer("score", -_MAX_POINTS, _MAX_POINTS, default=0))
+    return Option(
+        table.translated("text", _LONGEST_OPTION), table.integer("score", -_MAX_POINTS, _MAX_POINTS, default=0)
+    )
 
 
 def _read_text(table: FileTable, number: int) -> TextQuestion:
@@ -256,12 +258,12 @@ def _read_text(table: FileTable, number: int) -> TextQuestion:
     low = table.integer("min_length", 0, _LONGEST_ANSWER, default=0)
     return TextQuestion(
         id=number,
-        text=table.words("text", _LONGEST_QUESTION),
+        text=table.translated("text", _LONGEST_QUESTION),
         is_required=table.flag("required", default=True),
         min_length=low,
         max_length=table.integer("max_length", max(1, low), _LONGEST_ANSWER, max(low, _USUAL_LONGEST_ANSWER)),
         is_multiline=table.flag("multiline", default=False),
-        placeholder=table.words("placeholder", _LONGEST_PLACEHOLDER, default=EMPTY_TEXT),
+        placeholder=table.translated("placeholder", _LONGEST_PLACEHOLDER, default=EMPTY_TEXT),
         max_score=max_score,
         scoring_rule=scoring_rule,
     )

@@ -44,16 +44,16 @@ class Candidates:
             new_rows.update(self._players.buckets_of(self._new_names(names, changes.since)).values())
             yield from pages_of(names)
         before = changes.row_counts_before
-        buckets_with_losses = {
+        buckets_missing_rows = {
             n
             for n, now in changes.changed.items()
             if changes.since is None or n not in before or before[n] + new_rows[n] != now.row_count
         }
-        if buckets_with_losses and table is not None:
+        if buckets_missing_rows and table is not None:
             for names in InSyncRows(self._database, table).lost_rows():
                 yield from pages_of(names)
-        elif buckets_with_losses:
-            yield from self._without_player(self._users_in(buckets_with_losses))
+        elif buckets_missing_rows:
+            yield from self._without_player(self._users_in(buckets_missing_rows))
 
     def of_users_without_player(self, newest_id: int) -> Pages:
         """Yield the names of users up to this id that AuthMe has no row for."""

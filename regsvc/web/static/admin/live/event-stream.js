@@ -31,7 +31,7 @@ export class EventStream {
     /** @type {Set<string>} */
     this.seen = new Set();
     this.wake = () => {};
-    this.settle = () => {};
+    this.finishStart = () => {};
     addEventListener("online", () => this.wake());
   }
 
@@ -39,13 +39,13 @@ export class EventStream {
   async start() {
     this.controller = new AbortController();
     /** @type {Promise<void>} */
-    const settled = new Promise((resolve) => {
-      this.settle = resolve;
+    const started = new Promise((resolve) => {
+      this.finishStart = resolve;
     });
-    setTimeout(this.settle, START_TIMEOUT);
+    setTimeout(this.finishStart, START_TIMEOUT);
     this.isBehind = false;
     this.follow(this.controller);
-    await settled;
+    await started;
     this.isBehind = !this.isLive;
   }
 
@@ -76,7 +76,7 @@ export class EventStream {
       }
       this.isLive = false;
       this.isBehind = true;
-      this.settle();
+      this.finishStart();
       this.onState({ is: "lost", error });
       await this.wait(error?.retryAfter ?? RETRY_DELAYS[Math.min(failures, RETRY_DELAYS.length - 1)]);
       failures += 1;
@@ -85,7 +85,7 @@ export class EventStream {
 
   begin() {
     this.isLive = true;
-    this.settle();
+    this.finishStart();
     this.onState({ is: "live" });
     if (this.isBehind && this.lastId === null) {
       this.onEvent("missed");
