@@ -24,7 +24,10 @@ class Principal:
 
 
 class AccountAccess:
-    """Loads accounts for a decision and checks the principal's permission. Blocking: for a worker thread."""
+    """Loader of accounts for a decision, which also checks the principal's permission.
+
+    Blocking: for a worker thread.
+    """
 
     def __init__(self, database: Database, reconciler: Reconciler, level_of: Callable[[str], int]) -> None:
         """`level_of` returns the operator level of a name; 0: not an operator."""

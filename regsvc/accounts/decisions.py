@@ -40,7 +40,7 @@ class UserStatus:
 
 
 class Accounts:
-    """Carries out decisions on both our user and AuthMe's player. Blocking: for a worker thread."""
+    """Decisions, carried out on both our user and AuthMe's player. Blocking: for a worker thread."""
 
     def __init__(
         self,

@@ -39,7 +39,10 @@ class EmailChangeResult:
 
 @dataclass(frozen=True)
 class EmailChanges:
-    """Changes a user's e-mail address, or verifies the current one. Sessions stay; mailed links are revoked."""
+    """Change of a user's e-mail address, or verification of the current one.
+
+    Sessions stay; mailed links are revoked.
+    """
 
     database: Database
     worker: Worker

@@ -36,7 +36,7 @@ class LoggedIn:
 
 
 class LoginSessions:
-    """Opens and ends the sessions of users whose password was right. Works inside the caller's transaction."""
+    """Start and end of the sessions of users whose password was right. Works inside the caller's transaction."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class LoginIdentity:
 
 
 class LoginLookup:
-    """Looks up accounts for logins. Blocking: for a worker thread."""
+    """Lookup of accounts for logins. Blocking: for a worker thread."""
 
     def __init__(self, reconciler: Reconciler, known_clients: KnownClients) -> None:
         self._reconciler = reconciler

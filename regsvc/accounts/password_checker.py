@@ -21,7 +21,7 @@ FAILURES_TOGETHER = timedelta(hours=1)
 
 
 class PasswordChecker:
-    """Checks passwords within the login limits and counts failures."""
+    """Password check within the login limits; failures are counted."""
 
     def __init__(
         self,

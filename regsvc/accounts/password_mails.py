@@ -19,7 +19,7 @@ from regsvc.users.credential_rules import CredentialRules
 
 @dataclass(frozen=True)
 class PasswordMails:
-    """Mails password links."""
+    """Mailing of password links."""
 
     database: Database
     worker: Worker

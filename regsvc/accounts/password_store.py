@@ -28,7 +28,7 @@ class PasswordOwner:
 
 @dataclass(frozen=True)
 class PasswordStore:
-    """Writes a new password to our user and AuthMe's player. Blocking: for a worker thread.
+    """Store that writes a new password to our user and AuthMe's player. Blocking: for a worker thread.
 
     A new password ends every session and every mailed link, and reaches the player's row at once, or when the row is
     unlocked.

@@ -22,7 +22,7 @@ from regsvc.users.transitions import DecisionDetails
 
 @dataclass(frozen=True)
 class SelfDeletion:
-    """Deletes the user of a session.
+    """Deletion of the user of a session.
 
     It does not undo a decision: a ban revokes every session, and a rejected name stays reserved for `reapply_after`.
     Operators cannot delete themselves: anyone could then register their name in the game.

@@ -113,7 +113,7 @@ class DescribedRoute(Protocol):
 
 
 class OpenApiBuilder:
-    """Builds the OpenAPI document for a route table."""
+    """Builder of the OpenAPI document for a route table."""
 
     def __init__(
         self, routes: Iterable[DescribedRoute], translations: Translations, *, server_url: str, is_legacy: bool

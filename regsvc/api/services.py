@@ -42,14 +42,14 @@ T = TypeVar("T")
 
 
 class BlockingRunner(Protocol):
-    """Runs blocking code outside the event loop (`regsvc.database.engine.Worker`)."""
+    """Runner of blocking code outside the event loop (`regsvc.database.engine.Worker`)."""
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the whole function on a worker thread; return its result or raise its exception."""
 
 
 class TokenVerifier(Protocol):
-    """Verifies access tokens. Its methods block, so they run on a worker thread."""
+    """Verifier of access tokens. Its methods block, so they run on a worker thread."""
 
     def authenticate(self, bearer: str) -> VerifiedSession:
         """Return the session of a token of either audience; raises Unauthorized."""

@@ -25,7 +25,7 @@ def new_nonce() -> str:
 
 
 class DerivedSecrets:
-    """Derives verification codes and link tokens. `installation_key`: at least 32 random bytes."""
+    """Derivation of verification codes and link tokens. `installation_key`: at least 32 random bytes."""
 
     def __init__(self, installation_key: bytes) -> None:
         self._code_key = _derive_key(installation_key, "verification code")

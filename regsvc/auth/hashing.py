@@ -57,7 +57,7 @@ class HashPool(BoundedPool):
 
 
 class PasswordHashing:
-    """Hashes new passwords and verifies stored ones.
+    """Hashing of new passwords, and verification of stored ones.
 
     `hash` and `verify` block for as long as hashing takes; the event loop uses `hash_in_pool` and `verify_in_pool`.
     """

@@ -31,7 +31,7 @@ class _Failures:
 
 
 class LoginDelays:
-    """Delays logins of an account after failures from any address; an account is never locked out.
+    """Delays for logins to an account after failures from any address; an account is never locked out.
 
     The 6th consecutive failure delays by one second, each further one by twice as much, up to 60 seconds. A known
     client (see `KnownClients`) has a counter of its own, so other clients' failures do not delay it. Accounts are names

@@ -20,7 +20,7 @@ LIFETIMES: Final[dict[str, timedelta]] = {
 
 
 class PasswordLinks:
-    """Issues and redeems password links; every method runs inside the caller's transaction."""
+    """Password links, from issue to redemption; every method runs inside the caller's transaction."""
 
     def __init__(self, secrets: DerivedSecrets, now: Clock) -> None:
         self._secrets = secrets

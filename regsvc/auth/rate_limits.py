@@ -35,7 +35,7 @@ def hash_key(*parts: str) -> bytes:
 
 
 class _WindowKey(NamedTuple):
-    """Identifies a window: every period of a limit has its own."""
+    """Key of a window: every period of a limit has its own."""
 
     scope: str
     subject: str

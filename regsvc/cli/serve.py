@@ -51,7 +51,7 @@ STARTUP_ERRORS = (
 
 
 class Daemon:
-    """Runs on the event loop until a signal stops it."""
+    """The daemon, which runs on the event loop until a signal stops it."""
 
     def __init__(self, app: App, read_config: Callable[[], Config]) -> None:
         """`read_config` reads the config again on SIGHUP."""

@@ -57,9 +57,10 @@ class Backoff:
 
 
 class CircuitBreaker:
-    """Stops requests to a service after `MAX_FAILURES` in a row, then lets one through every `OPEN_FOR`.
+    """Circuit breaker for the requests to a service.
 
-    Call `allows` before each request and report its outcome. For the event loop alone.
+    After `MAX_FAILURES` in a row it stops them, then lets one through every `OPEN_FOR`. Call `allows` before each
+    request, and report its outcome. For the event loop alone.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = monotonic) -> None:

@@ -22,7 +22,7 @@ class CheckupResult:
 
 
 class CachedCheckup:
-    """Runs checkups on a thread of their own and caches the last one. Use on the event loop only."""
+    """Checkups on a thread of their own; the last result is cached. Use on the event loop only."""
 
     def __init__(
         self,

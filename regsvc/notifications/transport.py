@@ -33,7 +33,7 @@ class TransportUnavailable(Exception):
 
 
 class Transport(ABC):
-    """Sends the messages of one kind. `noun` is what the log calls one; its plural takes an s."""
+    """Interface for sending the messages of one kind. `noun` is what the log calls one; its plural takes an s."""
 
     noun: ClassVar[str]
 

@@ -27,7 +27,7 @@ class Registered:
 
 
 class Registration:
-    """Turns applications into users."""
+    """Registration: turns applications into users."""
 
     def __init__(
         self,

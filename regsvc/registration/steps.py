@@ -49,7 +49,7 @@ class RegistrationStep:
 
 
 class CaptchaStep(RegistrationStep):
-    """Asks for a captcha, where the host wants one for registrations."""
+    """Step that asks for a captcha, where the host wants one for registrations."""
 
     def __init__(self, captchas: Captchas) -> None:
         self._captchas = captchas
@@ -59,7 +59,7 @@ class CaptchaStep(RegistrationStep):
 
 
 class ApprovalStep(RegistrationStep):
-    """Leaves new users to an admin's review, where the host wants that (`registration.approval`)."""
+    """Step that leaves new users to an admin's review, where the host wants that (`registration.approval`)."""
 
     def __init__(self, live: LiveConfig) -> None:
         self._live = live

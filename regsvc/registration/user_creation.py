@@ -65,7 +65,7 @@ class NewUser:
 
 
 class UserCreation:
-    """Inserts and approves new users. Blocking: for a worker thread."""
+    """Insertion and approval of new users. Blocking: for a worker thread."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ class ValidApplication:
 
 
 class ApplicationValidator:
-    """Validates applications against the host's settings and AuthMe's rules."""
+    """Validator of applications against the host's settings and AuthMe's rules."""
 
     def __init__(self, live: LiveConfig, rules: CredentialRules, email_policy: EmailPolicy) -> None:
         self._live = live

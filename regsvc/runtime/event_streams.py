@@ -237,7 +237,10 @@ class EventStreams:
 
 
 class _TailReader:
-    """Tracks which entries were published. Ids become visible out of order, so the last seconds are read again."""
+    """Reader that tracks which entries were published.
+
+    Ids become visible out of order, so the last seconds are read again.
+    """
 
     def __init__(self) -> None:
         self._checkpoints: deque[tuple[float, int]] = deque()  # loop time, newest id at that time

@@ -51,7 +51,7 @@ class _WatchedFile:
 
 
 class GameFileWatcher:
-    """Follows AuthMe's config.yml and server.properties. (ops.json is read whenever operators are looked up.)
+    """Watcher for AuthMe's config.yml and server.properties. (ops.json is read whenever operators are looked up.)
 
     Use on the event loop only; files are read on a thread, and only when they changed.
     """

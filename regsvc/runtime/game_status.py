@@ -30,7 +30,7 @@ class LastStatus:
 
 
 class GameStatus:
-    """Pings the game server, at most once at a time. Use on the event loop only."""
+    """Cached status of the game server, which is pinged at most once at a time. Use on the event loop only."""
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ class HealthStatus:
 
 
 class Health:
-    """Computes the health status, asking the database at most once a second. Use on the event loop only."""
+    """The health status, computed by asking the database at most once a second. Use on the event loop only."""
 
     def __init__(
         self,

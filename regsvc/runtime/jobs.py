@@ -27,7 +27,7 @@ class Job:
 
 
 class JobRunner:
-    """Runs jobs on the event loop until it is stopped."""
+    """Runner of periodic jobs on the event loop."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs

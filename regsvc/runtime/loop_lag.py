@@ -10,7 +10,7 @@ _SAMPLES: Final = 12
 
 
 class LoopLag:
-    """Sets a timer repeatedly and measures how late it fires. Use on the event loop only."""
+    """Lag of the event loop: how late a repeated timer fires. Use on the event loop only."""
 
     def __init__(self, every: timedelta = _INTERVAL) -> None:
         self._every = every

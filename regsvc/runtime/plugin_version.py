@@ -9,7 +9,7 @@ MAX_AGE: Final = timedelta(seconds=10)
 
 
 class PluginVersionCache:
-    """Caches the version found in the plugin's jar. Use on the event loop only."""
+    """Cache of the version found in the plugin's jar. Use on the event loop only."""
 
     def __init__(self, find_version: Callable[[], str | None], max_age: timedelta = MAX_AGE) -> None:
         """`find_version` reads files and may block; its result is reused for `max_age`."""

@@ -70,7 +70,7 @@ def _with_keys(running: Config, read: Config, names: tuple[str, ...]) -> Config:
 
 
 class Reloader:
-    """Reloads the config on request, one reload at a time. Use on the event loop only."""
+    """Reload of the config on request, one reload at a time. Use on the event loop only."""
 
     def __init__(self, running: Config, read: Callable[[], Config], apply_config: Callable[[Config], None]) -> None:
         """`read` blocks and raises `ConfigError`; `apply_config` receives the new effective config."""

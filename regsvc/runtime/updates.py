@@ -103,7 +103,10 @@ class LatestVersions:
 
 
 class Updates:
-    """Checks the feeds and remembers their answers. Use on the event loop only. Does nothing without feeds."""
+    """Update checks, with the feeds' last answers.
+
+    Use on the event loop only. Does nothing without feeds.
+    """
 
     def __init__(self, feeds: Mapping[Product, UpdateFeed], every: timedelta, now: Clock) -> None:
         """`every`: the time between two checks."""

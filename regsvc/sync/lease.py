@@ -24,7 +24,7 @@ def instance_id(state_dir: Path) -> str:
 
 
 class SyncLease:
-    """Lets one of the processes that share a database run the sync. Blocking; never inside a transaction."""
+    """Lease that lets one of the processes that share a database run the sync. Blocking; never inside a transaction."""
 
     def __init__(self, database: Database, instance: str, process_id: int | None = None) -> None:
         """`instance` (`instance_id`) is unique among running daemons: a dead holder with this id preceded us."""

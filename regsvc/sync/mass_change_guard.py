@@ -9,7 +9,7 @@ from regsvc.sync.report import HeldBack, SyncReport
 
 
 class MassChangeGuard:
-    """Compares the guarded actions of a run with the limit in the config. Blocking."""
+    """Guard that compares the guarded actions of a run with the limit in the config. Blocking."""
 
     def __init__(self, limit: ChangeLimit) -> None:
         self._limit = limit

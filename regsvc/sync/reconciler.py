@@ -49,7 +49,7 @@ class ReconcileResult:
 
 
 class Reconciler:
-    """Brings user and player of one name in sync. Blocking: runs on a worker thread."""
+    """Service that brings user and player of one name in sync. Blocking: runs on a worker thread."""
 
     def __init__(
         self, database: Database, context: StepContext, live: LiveConfig, operators: Callable[[], Collection[str]]

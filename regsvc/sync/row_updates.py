@@ -1,4 +1,4 @@
-"""Writes to AuthMe's row that succeed without the e-mail where the table cannot hold it."""
+"""Updates of AuthMe's row that succeed without the e-mail where the table cannot hold it."""
 
 from collections.abc import Mapping
 

@@ -52,7 +52,7 @@ _MAX_BUCKETS = 8_192
 
 
 class Sync:
-    """Runs the sync. Blocking: has a thread of its own."""
+    """One sync run. Blocking: has a thread of its own."""
 
     def __init__(
         self,

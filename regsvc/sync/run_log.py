@@ -11,7 +11,7 @@ log = logging.getLogger("regsvc.sync.run")
 
 
 class RunLog:
-    """Audits and logs runs, repeating a warning only when its subject has changed."""
+    """Audit entries and log lines of runs, repeating a warning only when its subject has changed."""
 
     def __init__(self, database: Database, audit: Audit) -> None:
         self._database = database

@@ -10,7 +10,10 @@ _PAGE = 500
 
 
 class UnlockAll:
-    """Unlocks every row that we locked. Blocking; works with an empty database of ours, for the lock holds the hash."""
+    """Command that unlocks every row that we locked.
+
+    Blocking; works with an empty database of ours, for the lock holds the hash.
+    """
 
     def __init__(self, database: Database, players: Players, sync_records: SyncRecords) -> None:
         self._database = database

@@ -55,7 +55,7 @@ class LinkedUser:
 
 
 class ChatLinks:
-    """Creates, claims, finds and deletes chat links."""
+    """Chat links: create, claim, find and delete them."""
 
     def __init__(self, secrets: DerivedSecrets, audit: Audit, now: Clock) -> None:
         self._secrets = secrets

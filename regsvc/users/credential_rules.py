@@ -31,7 +31,7 @@ class BedrockNames:
 
 
 class CredentialRules:
-    """Validates usernames and passwords; each refusal names the broken rule."""
+    """Rules for usernames and passwords; each refusal names the broken rule."""
 
     def __init__(self, live: LiveConfig, bedrock: BedrockNames, operators: Callable[[], Collection[str]]) -> None:
         """`operators` returns every name in ops.json, in lower case, whatever its level."""

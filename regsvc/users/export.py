@@ -89,7 +89,7 @@ class Export:
 
 @dataclass(frozen=True)
 class UserExport:
-    """Creates exports. Blocking: for a worker thread."""
+    """Export of a user's data. Blocking: for a worker thread."""
 
     audit: Audit
     find_chat: Callable[[int], ChatAccount | None]

@@ -68,7 +68,7 @@ class PurgeRun:
 
 
 class Retention:
-    """Applies the retention periods of the config (section `retention`)."""
+    """Deletion of old data, by the retention periods of the config (section `retention`)."""
 
     def __init__(self, database: Database, config: RetentionSection, audit: Audit, now: Clock) -> None:
         self._database = database

@@ -66,7 +66,7 @@ def find_transition(source: str, target: str) -> str | None:
 
 
 class Transitions:
-    """Applies transitions to our user."""
+    """Transitions, applied to our user."""
 
     def __init__(
         self, audit: Audit, mail_queue: MailQueue, webhook: WebhookQueue, console: RconQueue, now: Clock

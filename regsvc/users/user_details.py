@@ -225,7 +225,7 @@ class UserDetails:
 
 @dataclass(frozen=True)
 class UserDetailsLoader:
-    """Loads user details. Blocking: for a worker thread."""
+    """Loader of user details. Blocking: for a worker thread."""
 
     users: UserList
     find_questionnaire: Callable[[int], QuestionnaireResult | None]

@@ -161,7 +161,7 @@ _SORTS: Final = {
 
 
 class UserList:
-    """Lists users. Blocking: for a worker thread. With the bridge off, every user's `plugin` is "off"."""
+    """List of users. Blocking: for a worker thread. With the bridge off, every user's `plugin` is "off"."""
 
     def __init__(self, now: Clock, *, is_bridge_on: bool) -> None:
         self._is_bridge_on = is_bridge_on

@@ -91,7 +91,7 @@ _TEMPLATES: Final = _WebTemplates()
 
 
 class AssetHandler(ReadOnlyHandler):
-    """Serves a file whose URL changes with its content."""
+    """Handler for a file whose URL changes with its content."""
 
     def initialize(self, asset: Asset) -> None:
         self._asset = asset

@@ -41,7 +41,7 @@ CONTENT_SECURITY_POLICY: Final = content_security_policy()
 
 
 class ReadOnlyHandler(BaseHandler):
-    """Answers GET and HEAD; errors are one sentence of plain text."""
+    """Base class of handlers for GET and HEAD; errors are one sentence of plain text."""
 
     def set_default_headers(self) -> None:
         super().set_default_headers()

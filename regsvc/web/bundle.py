@@ -1,4 +1,4 @@
-"""Bundles a page's script and the modules it imports into one file, to save round trips on slow connections.
+"""Bundler of a page's script and the modules it imports into one file, to save round trips on slow connections.
 
 There is no build step: the files in `static/` are ordinary ES modules, bundled in memory when the process starts. Each
 module becomes a function, so that top-level names cannot collide. Three forms of `import` and `export` are supported,

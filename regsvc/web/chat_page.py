@@ -26,7 +26,7 @@ _ADVICE: Final = {LINKED: "advice_linked", WAITING: "advice_waiting", "chat_acco
 
 
 class ChatLinkedHandler(LayoutHandler):
-    """Shows only our own texts, chosen by the query's `outcome`. It needs no script."""
+    """Handler that shows only our own texts, chosen by the query's `outcome`. It needs no script."""
 
     def get(self) -> None:
         outcome = self.get_query_argument("outcome", "")

@@ -77,7 +77,7 @@ class RenderedPage:
 
 
 class DocsHandler(ReadOnlyHandler):
-    """Serves the page, which needs no script."""
+    """Handler of the page, which needs no script."""
 
     async def get(self) -> None:
         config, translations = self.services.config, self.services.translations

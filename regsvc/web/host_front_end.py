@@ -1,4 +1,4 @@
-"""Serves a host's own front end beside the API: its files, and `index.html` for its client-side routes.
+"""A host's own front end beside the API: its files, and `index.html` for its client-side routes.
 
 Files are opened and read in chunks on separate threads, so that neither large files nor slow disks block the API.
 """
@@ -66,7 +66,7 @@ class ByteRange:
 
 
 class FrontEndHandler(BaseHandler):
-    """Answers GET and HEAD; errors are one sentence of plain text."""
+    """Handler for GET and HEAD; errors are one sentence of plain text."""
 
     def initialize(self, front_end: FrontEnd) -> None:
         self._front_end = front_end

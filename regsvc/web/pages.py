@@ -84,7 +84,7 @@ class LayoutHandler(ReadOnlyHandler):
 
 
 class PageHandler(LayoutHandler):
-    """Serves a page whose content is drawn by a script."""
+    """Handler for a page whose content is drawn by a script."""
 
     def initialize(self, page: WebPage, template: Template, style: Asset, script: Asset) -> None:
         self._page, self._template, self._style, self._script = page, template, style, script

@@ -21,6 +21,10 @@ BAD_OPENERS = re.compile(
     r"(What|Whom|Whose|Who|Which|Those|These|How|Where|Whatever|Whoever|Somebody|Someone|Nobody|Everybody"
     r"|The same|So many|As the|Of |For whom|It |They |He |She )\b"
 )
+THIRD_PERSON = re.compile(
+    r"(Returns|Raises|Yields|Gets|Sets|Makes|Creates|Builds|Deletes|Removes|Reads|Writes|Loads|Stores|Sends|Serves|Runs"
+    r"|Handles|Implements|Provides|Renders|Parses|Verifies|Validates|Opens|Closes|Applies|Looks|Brings|Lets|Puts|Does)\b"
+)
 # Private words of an earlier vocabulary (part of a name counts too), and the term that is used instead.
 PRIVATE_WORDS = {
     "errand": "outbox message",
@@ -87,7 +91,7 @@ def test_docstrings_begin_with_a_summary() -> None:
     for file in PRODUCT:
         for line, name, summary in first_lines(file):
             text = " ".join(summary.split())
-            if BAD_OPENERS.match(text) or not text.endswith((".", ":", "?", "`", ")")):
+            if BAD_OPENERS.match(text) or THIRD_PERSON.match(text) or not text.endswith((".", ":", "?", "`", ")")):
                 bad.append(f"{name_of(file)}:{line} {name}: {text[:100]}")
     assert not bad, f"{len(bad)} docstrings:\n" + "\n".join(bad)
 

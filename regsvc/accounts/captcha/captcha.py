@@ -63,7 +63,7 @@ class CaptchaPolicy:
 
 
 class Captchas:
-    """Creates challenges and checks answers. For the event loop only; pictures are rendered on `pool`."""
+    """Captcha challenges and the check of answers. For the event loop only; pictures are rendered on `pool`."""
 
     def __init__(
         self,

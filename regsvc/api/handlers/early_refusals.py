@@ -12,7 +12,7 @@ MAX_DISCARDED_BYTES = 1024 * 1024
 
 @stream_request_body
 class MalformedRequestHandler(ApiHandler):
-    """Refuses requests whose message framing is invalid, and disconnects."""
+    """Handler that refuses requests whose message framing is invalid, and disconnects."""
 
     async def prepare(self) -> None:
         raise MalformedRequest
@@ -20,7 +20,7 @@ class MalformedRequestHandler(ApiHandler):
 
 @stream_request_body
 class BodyTooLargeHandler(ApiHandler):
-    """Answers at once, and discards up to `MAX_DISCARDED_BYTES` of the body before it disconnects.
+    """Handler that replies at once, and discards up to `MAX_DISCARDED_BYTES` of the body before it disconnects.
 
     Closing a connection while the client is still sending resets it, and the client may never see the answer.
     """

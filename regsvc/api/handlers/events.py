@@ -20,7 +20,7 @@ _ID: Final = re.compile("[0-9]{1,18}")
 
 
 class EventsHandler(ApiHandler):
-    """Streams events. Neither opening a stream nor listening counts as activity of the admin."""
+    """Stream of events. Neither opening a stream nor listening counts as activity of the admin."""
 
     def initialize(self, access: Mapping[str, Access]) -> None:
         super().initialize(access)

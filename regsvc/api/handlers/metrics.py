@@ -16,7 +16,7 @@ _FORWARDED_PREFIX: Final = "x-forwarded"
 
 
 class MetricsHandler(ProbeHandler):
-    """Answers scrapers on this machine and those with the scrape token."""
+    """Handler of `/metrics`, for scrapers on this machine and those with the scrape token."""
 
     async def get(self) -> None:
         text = self.services.metrics.text(await self.services.health.status())

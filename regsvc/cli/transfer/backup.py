@@ -43,7 +43,7 @@ _NAME: Final = "companion-%Y%m%d-%H%M%S"
 
 
 class Backups:
-    """Makes backups. Blocking; other users of the database go on meanwhile."""
+    """Creation of backups. Blocking; other users of the database go on meanwhile."""
 
     def __init__(self, database: Database, authme_file: Path | None, keys: Keys, now: Clock) -> None:
         """`authme_file`: AuthMe's SQLite file; None if its table is elsewhere, or there is none."""

@@ -16,7 +16,7 @@ _ROWS_PER_STATEMENT: Final = 100  # stays below MySQL's max_allowed_packet even 
 
 
 class DatabaseRows(Rows):
-    """Reads and writes rows over the database's open connection."""
+    """Reader and writer of rows over the database's open connection."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

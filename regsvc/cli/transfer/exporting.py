@@ -46,7 +46,7 @@ class ExportRequest:
 
 
 class Exporter:
-    """Writes exports from one consistent snapshot. Blocking."""
+    """Writer of exports from one consistent snapshot. Blocking."""
 
     def __init__(self, database: Database, audit: Audit, now: Clock, algorithm: str | None) -> None:
         """`algorithm`: the name for hashes made by AuthMe (its configured algorithm)."""

@@ -75,7 +75,7 @@ class _CheckedRecord:
 
 
 class Importer:
-    """Imports records in batches of one transaction each. Blocking."""
+    """Import of records in batches of one transaction each. Blocking."""
 
     def __init__(
         self,

@@ -54,7 +54,10 @@ class MigrationResult:
 
 
 class DatabaseMigration:
-    """Moves all data. Needs no `AppContext`, since the config may already name another database than the one in use."""
+    """Move of all data to another database.
+
+    Needs no `AppContext`, since the config may already name another database than the one in use.
+    """
 
     def __init__(self, config: Config, now: Clock) -> None:
         self._config = config

@@ -43,7 +43,7 @@ class RestoreResult:
 
 
 class Restorer:
-    """Restores into the database that the config names. Needs no `AppContext`, which would need the backup's keys."""
+    """Restore into the database that the config names. Needs no `AppContext`, which would need the backup's keys."""
 
     def __init__(self, config: Config, now: Clock) -> None:
         self._config = config

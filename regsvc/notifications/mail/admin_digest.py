@@ -13,7 +13,7 @@ from regsvc.notifications.mail.queue import MailQueue
 
 
 class AdminDigest:
-    """Sends the digest. Its state is in the database, so a restart or a second daemon never sends one twice."""
+    """Periodic mail to admins. Its state is in the database, so a restart or a second daemon never sends one twice."""
 
     def __init__(
         self, database: Database, mail_queue: MailQueue, admins: Sequence[EmailAddress], every: timedelta, now: Clock

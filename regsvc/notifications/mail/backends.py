@@ -49,7 +49,7 @@ class MailServerUnavailable(Exception):
 
 
 class MailBackend(ABC):
-    """Sends mails. `sender` is their From address, with or without a display name."""
+    """Interface of mail backends. `sender` is their From address, with or without a display name."""
 
     is_available: ClassVar[bool] = True
 
@@ -76,7 +76,10 @@ class SmtpAccount:
 
 
 class SmtpBackend(MailBackend):
-    """Sends through a mail server. `tls` replaces the system's certificates (None) for hosts that have their own."""
+    """Backend that sends through a mail server.
+
+    `tls` replaces the system's certificates (None) for hosts that have their own.
+    """
 
     def __init__(self, sender: str, account: SmtpAccount, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(sender)
@@ -163,7 +166,7 @@ def _describe(error: Exception) -> str:
 
 
 class FolderBackend(MailBackend):
-    """Writes each mail to an `.eml` file that only our user can read. The folder is created if missing."""
+    """Backend that writes each mail to an `.eml` file that only our user can read. The folder is created if missing."""
 
     def __init__(self, sender: str, folder: Path) -> None:
         super().__init__(sender)
@@ -190,7 +193,7 @@ def _write_atomically(file: Path, content: bytes) -> None:
 
 
 class LogBackend(MailBackend):
-    """Logs whole mails, including codes and links. For trying things out only."""
+    """Backend that logs whole mails, including codes and links. For trying things out only."""
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
         part = message.get_body(("plain",))

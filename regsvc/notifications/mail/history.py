@@ -44,7 +44,7 @@ class MailPage:
 
 
 class MailHistory:
-    """Lists mails. Blocking: runs on a worker thread."""
+    """List of mails for admins. Blocking: runs on a worker thread."""
 
     def list_mails(self, page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> MailPage:
         """Return a page (the first is 1), newest first; empty past the end. Filters that are None match everything.

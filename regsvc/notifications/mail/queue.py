@@ -14,7 +14,7 @@ from regsvc.notifications.outbox import Outbox
 
 
 class MailQueue:
-    """Puts mails into the outbox. Where e-mail is disabled, mere notifications are not written."""
+    """Queue that puts mails into the outbox. Where e-mail is disabled, mere notifications are not written."""
 
     def __init__(self, outbox: Outbox, default_language: str, *, is_available: bool, wake: Callable[[], None]) -> None:
         """`wake` wakes the delivery; it is called once the transaction has committed."""

@@ -51,7 +51,7 @@ class _Content:
 
 
 class MailRenderer:
-    """Renders mails; reads (and, for a link, writes) inside the caller's transaction.
+    """Renderer of mails; reads (and, for a link, writes) inside the caller's transaction.
 
     `sender` is the From address of every mail; without a display name it gets `server_name`. `base_url` has no trailing
     slash.

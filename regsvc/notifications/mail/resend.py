@@ -26,7 +26,7 @@ class ResentMail:
 
 
 class MailResender:
-    """Makes finished mails due again. Blocking: runs on a worker thread.
+    """Resending of finished mails, which become due again. Blocking: runs on a worker thread.
 
     A mail can be resent if a delivery would still send it: no expired code, no used link, no deleted user. A link is
     issued anew, which revokes the one mailed before.

@@ -21,7 +21,7 @@ from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFail
 
 
 class MailStore(OutboxStore):
-    """Renders mails and starts the lifetime of the codes in them."""
+    """Outbox store that renders mails and starts the lifetime of the codes in them."""
 
     def __init__(
         self,
@@ -46,7 +46,10 @@ class MailStore(OutboxStore):
 
 
 class SmtpTransport(Transport):
-    """Sends mails through the configured backend. Where e-mail is disabled, mails enqueued earlier are dropped."""
+    """Transport that sends mails through the configured backend.
+
+    Where e-mail is disabled, mails enqueued earlier are dropped.
+    """
 
     noun: ClassVar[str] = "mail"
 

@@ -36,7 +36,7 @@ class _Player:
 
 
 class RconQueue:
-    """Puts console commands into the outbox; every method runs inside the caller's transaction."""
+    """Queue that puts console commands into the outbox; every method runs inside the caller's transaction."""
 
     def __init__(
         self, outbox: Outbox, find_address: Callable[[], RconAddress | None], on_ban: OnBan, language: str, now: Clock
@@ -128,7 +128,7 @@ class RconQueue:
 
 
 class NoRconQueue(RconQueue):
-    """Does nothing: there is no game to send commands to."""
+    """Null object: there is no game to send commands to."""
 
     is_on = False
 

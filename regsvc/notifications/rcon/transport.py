@@ -35,7 +35,10 @@ _MAX_KICK_ATTEMPTS: Final = 3
 
 
 class RconStore(OutboxStore):
-    """Inserts the player's row once a `kick_first` has ended, whatever its outcome: no player waits for ever."""
+    """Outbox store that inserts the player's row once a `kick_first` has ended, whatever its outcome.
+
+    No player waits for ever.
+    """
 
     def __init__(
         self,
@@ -74,7 +77,7 @@ class RconStore(OutboxStore):
 
 
 class RconTransport(Transport):
-    """Sends each command over a connection of its own."""
+    """Transport that sends each command over a connection of its own."""
 
     noun: ClassVar[str] = "console command"
 

@@ -25,7 +25,10 @@ _TARGET: Final = _Target()
 
 
 class WebhookQueue:
-    """Puts events into the outbox, including silent decisions: the webhook informs the host, not the user."""
+    """Queue that puts events into the outbox, including silent decisions.
+
+    The webhook informs the host, not the user.
+    """
 
     def __init__(self, outbox: Outbox, language: str, now: Clock) -> None:
         self._outbox = outbox
@@ -55,7 +58,7 @@ class WebhookQueue:
 
 
 class NoWebhookQueue(WebhookQueue):
-    """Does nothing: no webhook is configured."""
+    """Null object: no webhook is configured."""
 
     def __init__(self) -> None:
         """Needs no dependencies."""

@@ -25,7 +25,7 @@ class RenderedWebhook:
 
 
 class WebhookRenderer:
-    """Renders webhook calls from outbox messages, in the host's language."""
+    """Renderer of webhook calls from outbox messages, in the host's language."""
 
     def __init__(self, translations: Translations, server_name: str) -> None:
         self._translations = translations

@@ -27,7 +27,7 @@ _RETRYABLE: Final = frozenset({408, 425, 429})
 
 
 class WebhookTransport(Transport):
-    """Posts each event. Redirects are not followed, and only the head of the response is read."""
+    """Transport that posts each event. Redirects are not followed, and only the head of the response is read."""
 
     noun: ClassVar[str] = "webhook call"
 
@@ -67,7 +67,7 @@ class WebhookTransport(Transport):
 
 
 class NoWebhookTransport(Transport):
-    """Drops events enqueued before the webhook was removed from the config."""
+    """Transport that drops events enqueued before the webhook was removed from the config."""
 
     noun: ClassVar[str] = "webhook call"
 

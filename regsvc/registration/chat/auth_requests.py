@@ -45,7 +45,7 @@ class RedeemedRequest:
 
 
 class AuthorizationRequests:
-    """Stores authorization requests. Every method works inside the caller's transaction."""
+    """Store of authorization requests. Every method works inside the caller's transaction."""
 
     def __init__(self, secrets: DerivedSecrets, now: Clock) -> None:
         self._secrets = secrets

@@ -62,7 +62,7 @@ class ChatStatus:
 
 
 class ChatLinking:
-    """Implements the chat routes."""
+    """Service behind the chat routes."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class ChatLinking:
 
 
 class NoChat:
-    """Implements the chat routes where no platform is configured."""
+    """Null object behind the chat routes where no platform is configured."""
 
     async def begin(self, username: str | None, session: VerifiedSession | None, caller: Caller) -> LinkStart:
         raise NotEnabled

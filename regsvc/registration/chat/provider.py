@@ -189,7 +189,10 @@ class _ProviderResponse:
 
 
 class _ProviderClient:
-    """Sends the requests about one player. Logs only the status and the error code of RFC 6749 of their responses."""
+    """Client for the requests about one player.
+
+    Logs only the status and the error code of RFC 6749 of their responses.
+    """
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http

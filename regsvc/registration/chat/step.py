@@ -10,7 +10,10 @@ from regsvc.users.chat_links import ChatLinks
 
 
 class ChatStep(RegistrationStep):
-    """Claims a chat link for the new user. Where none is required, one in the browser's cookie is claimed too."""
+    """Step that claims a chat link for the new user.
+
+    Where none is required, one in the browser's cookie is claimed too.
+    """
 
     def __init__(self, links: ChatLinks, *, is_required: bool) -> None:
         self._links = links

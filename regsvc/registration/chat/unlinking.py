@@ -42,7 +42,10 @@ class UnlinkProof:
 
 
 class ChatUnlinking:
-    """Removes links. A banned user's link stays: otherwise the same person could register again under another name."""
+    """Removal of links.
+
+    A banned user's link stays: otherwise the same person could register again under another name.
+    """
 
     def __init__(
         self, database: Database, worker: Worker, links: ChatLinks, checker: PasswordChecker, codes: VerificationCodes

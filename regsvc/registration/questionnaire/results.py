@@ -33,7 +33,10 @@ class SavedResult:
 
 
 class QuestionnaireResults:
-    """Stores results. Every method works inside the caller's transaction. `valid`: how long a token can be redeemed."""
+    """Store of results.
+
+    Every method works inside the caller's transaction. `valid`: how long a token can be redeemed.
+    """
 
     def __init__(self, secrets: DerivedSecrets, now: Clock, valid: timedelta) -> None:
         self._secrets = secrets

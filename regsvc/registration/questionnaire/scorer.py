@@ -66,7 +66,7 @@ class AnswerScore:
 
 
 class Scorer(Protocol):
-    """Scores text answers."""
+    """Interface for scoring text answers."""
 
     @property
     def is_available(self) -> bool:
@@ -115,7 +115,7 @@ class _Reply(msgspec.Struct):
 
 
 class ChatScorer:
-    """Asks a language model, a few answers at a time. For the event loop only."""
+    """Scorer that asks a language model, a few answers at a time. For the event loop only."""
 
     is_available = True
 

@@ -215,7 +215,7 @@ class ActiveQuestionnaire(Questionnaires):
 
 
 class QuestionnaireStep(RegistrationStep):
-    """Requires a passed questionnaire and assigns its result to the new user."""
+    """Step that requires a passed questionnaire and assigns its result to the new user."""
 
     def __init__(self, results: QuestionnaireResults) -> None:
         self._results = results

@@ -64,7 +64,7 @@ class BulkAdoptionResult:
 
 
 class BulkAdoption:
-    """Adopts the plain rows of a key range. Blocking."""
+    """Adoption of the plain rows of a key range. Blocking."""
 
     def __init__(self, database: Database, table: SharedTable, audit: Audit, policy: Policy) -> None:
         self._database = database

@@ -38,7 +38,7 @@ class KeyRange:
 
 
 class InSyncRows:
-    """Lists the names of rows that are not plainly in sync. Blocking."""
+    """SQL filter for the names of rows that are not plainly in sync. Blocking."""
 
     def __init__(self, database: Database, table: SharedTable) -> None:
         self._database = database

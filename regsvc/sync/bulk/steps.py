@@ -267,7 +267,7 @@ _NO_STEP: Final[BulkStep[Any]] = BulkStep()
 
 
 class BulkSteps:
-    """Applies actions to pages of accounts. Blocking."""
+    """Application of actions to pages of accounts. Blocking."""
 
     def __init__(self, database: Database, reconciler: Reconciler) -> None:
         self._database = database

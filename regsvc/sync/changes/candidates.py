@@ -23,7 +23,7 @@ Pages = Iterator[Sequence[str]]
 
 
 class Candidates:
-    """Lists candidates in pages of at most `PAGE` names. Blocking."""
+    """Candidates in pages of at most `PAGE` names. Blocking."""
 
     def __init__(self, database: Database, players: Players) -> None:
         self._database = database

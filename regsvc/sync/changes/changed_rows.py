@@ -20,7 +20,7 @@ class ChangeMark(NamedTuple):
 
 
 class ChangedRows:
-    """Reads and clears change marks. Blocking.
+    """Change marks of our rows: read and cleared here. Blocking.
 
     A mark is cleared only as it was read: a row that changed again in the meantime keeps its new mark.
     """
