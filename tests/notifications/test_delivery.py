@@ -7,13 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from email.message import EmailMessage
-from typing import ParamSpec, TypeVar
 
 import pytest
 from peewee import Database
 
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry, User, Verification
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.backends import MailBackend, NoMailBackend, SmtpAccount, SmtpBackend
@@ -21,11 +19,9 @@ from regsvc.notifications.mail.transport import SmtpTransport
 from tests.support.mail_parts import ALICE, BOB, MailHarness
 from tests.support.manual_clock import ManualClock
 from tests.support.smtp import MailServer
+from tests.support.watched_worker import WAIT, WatchedWorker
 
-WAIT = 10.0  # seconds until a test fails
 Condition = Callable[[], bool]
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -58,26 +54,6 @@ class WatchedBackend(SmtpBackend):
             self.begun += begun
             self.ended += ended
             self.changed.notify_all()
-
-
-class WatchedWorker(Worker):
-    """A real worker that lets a test wait for the result of a call."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database, 2)
-        self.is_open = True
-        self.rule_ended = asyncio.Condition()
-
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return await super().run(work, *args, **kwargs)
-        finally:
-            async with self.rule_ended:
-                self.rule_ended.notify_all()
-
-    async def until(self, is_so: Condition) -> None:
-        async with asyncio.timeout(WAIT), self.rule_ended:
-            await self.rule_ended.wait_for(is_so)
 
 
 @dataclass

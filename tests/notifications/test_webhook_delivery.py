@@ -4,16 +4,15 @@ import asyncio
 import base64
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import pytest
 from peewee import Database
 
 from regsvc.core.i18n import load_translations
-from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.outbox import Outbox, OutboxMessage
@@ -24,11 +23,8 @@ from regsvc.notifications.webhook.renderer import WebhookRenderer
 from regsvc.notifications.webhook.transport import WEBHOOK_RETRY_POLICY, NoWebhookTransport, WebhookTransport
 from tests.support.certificate import Certificate
 from tests.support.manual_clock import ManualClock
+from tests.support.watched_worker import WAIT, WatchedWorker
 from tests.support.webhook_receiver import PATH, Answer, WebhookReceiver
-
-WAIT = 10.0  # seconds until a test fails
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -107,28 +103,6 @@ class WebhookHarness:
 
         asyncio.run(story())
         return entry()
-
-
-class WatchedWorker(Worker):
-    """A real worker that lets a test wait for the result of a call."""
-
-    wake: Callable[[], None]
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database, 2)
-        self.is_open = True
-        self.rule_ended = asyncio.Condition()
-
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return await super().run(work, *args, **kwargs)
-        finally:
-            async with self.rule_ended:
-                self.rule_ended.notify_all()
-
-    async def until(self, is_so: Callable[[], bool]) -> None:
-        async with asyncio.timeout(WAIT), self.rule_ended:
-            await self.rule_ended.wait_for(is_so)
 
 
 @pytest.fixture
