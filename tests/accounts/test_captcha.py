@@ -153,7 +153,7 @@ def test_a_wrong_answer_between_refusals_ends_it_too(harness: CaptchaHarness) ->
 
 
 def test_a_request_that_ended_nobody_knows_how_has_spent_it(harness: CaptchaHarness) -> None:
-    """What was cancelled may yet be done: its captcha must not serve a second success."""
+    """A cancelled call may still complete: its captcha must not serve a second success."""
     proof = harness.proof()
     with pytest.raises(asyncio.CancelledError), harness.captchas.guard("register", proof, ALICE):
         raise asyncio.CancelledError

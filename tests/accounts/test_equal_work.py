@@ -1,4 +1,4 @@
-"""What an answer costs tells nobody whether an account exists: the same statements, the same hashes.
+"""The cost of a reply does not reveal whether an account exists: the same statements, the same hashes.
 
 Work is counted, not timed: seconds would depend on what else the machine does.
 """

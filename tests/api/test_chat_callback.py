@@ -1,4 +1,4 @@
-"""GET /api/chat/callback: the platform sends the player back, and a link comes of it or nothing at all."""
+"""GET /api/chat/callback: the platform sends the player back, and either a link is made or nothing changes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +20,7 @@ def is_linked(chat_stack: ChatStack, browser: Browser) -> bool:
     return bool(chat_stack.links(browser))
 
 
-# --- What comes of it ---
+# --- Outcome ---
 
 
 def test_the_account_waits_to_be_claimed(chat_stack: ChatStack) -> None:
@@ -63,7 +63,7 @@ def test_begun_by_the_owner_it_is_hers_at_once(chat_stack: ChatStack) -> None:
 
 
 def test_begun_by_somebody_else_it_is_nobodys(chat_stack: ChatStack) -> None:
-    """Whose token it is decides, not whose name."""
+    """The token's owner decides, not the name."""
     stack, bob = chat_stack.stack, chat_stack.browser()
     person = stack.pending("bob")
     bob.link("Alice", stack.user_token(person))
@@ -134,7 +134,7 @@ def test_a_custom_platform(make_stack: MakeStack, auth_method: str) -> None:
         assert custom.stack.get("/api/config").json["config"]["chat"]["platform"] == "custom"
 
 
-# --- Only for whoever began ---
+# --- Only for the client that started ---
 
 
 @pytest.mark.parametrize("state", ["", "x", "A" * 43, "A" * 5000, "\u202e", "' OR 1=1 --"])

@@ -81,7 +81,7 @@ def test_a_name_the_table_cannot_hold_is_just_unknown(softened: Stack, name: str
 
 @pytest.fixture(scope="module")
 def slow(make_stack: MakeStack) -> Stack:
-    """Where a hash takes a quarter of a second, and one may wait."""
+    """A stack where a hash takes a quarter of a second, and one request may wait."""
     return make_stack(
         config={"auth": {"max_concurrent_hashes": 1, "max_waiting_hashes": 1}},
         authme={"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 12},

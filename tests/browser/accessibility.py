@@ -1,4 +1,4 @@
-"""What axe-core finds in a page: the faults that keep people out."""
+"""Accessibility faults that axe-core finds in a page."""
 
 from __future__ import annotations
 

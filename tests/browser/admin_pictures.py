@@ -67,7 +67,7 @@ def mails_and_doctor(page: Page, stack: Stack, take: Take) -> None:
 
 
 def show_where_servers_live(route: Route, stack: Stack) -> None:
-    """The folder that the picture was taken in is nobody's business."""
+    """Replace the temporary folder in the report by a typical one."""
     reply = route.fetch()
     route.fulfill(response=reply, body=reply.text().replace(str(stack.game.directory.parent), "/srv/willow-valley"))
 

@@ -1,4 +1,4 @@
-"""Somebody in front of the registration page, who reads his mails beside it."""
+"""An applicant's browser on the registration page, and their mailbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real browser: the system's Chromium. Pages may ask nobody but the companion, and may not complain."""
+"""A real browser: the system's Chromium. Pages may send requests to the companion only, and may log no complaints."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -47,7 +47,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 class Watch:
-    """What a page does beside what is seen: whom it asks, and what it complains of."""
+    """Record of a page's requests to other hosts, and of its complaints in the console."""
 
     def __init__(
         self, context: BrowserContext, address: str, may_leave_for: str | None, expected: tuple[str, ...]
@@ -115,5 +115,5 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
 
 
 def is_wider_than_the_screen(page: Page) -> bool:
-    """Whether one has to scroll sideways."""
+    """Return whether the page has to be scrolled sideways."""
     return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))

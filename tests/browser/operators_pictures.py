@@ -97,7 +97,7 @@ OPERATORS_SCENES = (operators_login, review_queue)
 
 @contextmanager
 def operators_stack() -> Iterator[Stack]:
-    """One where several wait, of whom one has been here before."""
+    """Open a stack with several applicants, one of whom was rejected before."""
     with ExitStack() as exit_stack:
         directory = Path(exit_stack.enter_context(tempfile.TemporaryDirectory()))
         file = directory / "questions.toml"

@@ -140,7 +140,7 @@ def play(browser: Browser, scene: Callable[..., None], opened: Any, size: str) -
         page = context.new_page()
 
         def take(name: str, *, is_whole: bool = True) -> None:
-            """`is_whole`: with what one has to scroll to."""
+            """Take a picture; `is_whole`: of the whole page, not only of the visible part."""
             file = FOLDER / f"{name}-{size}.png"
             if not is_whole:
                 page.screenshot(path=file)

@@ -40,7 +40,7 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     olivia = Operator(page).log_in(is_live=False)
     expect(olivia.card.get_by_role("heading", name=alice.name)).to_be_visible()
 
-    # who comes while nobody can hear of it is seen as soon as the list can be asked for again; a newcomer comes last
+    # without a stream, new applicants appear when the list can be loaded again; the newest is last
     expect(page.locator(".count")).to_have_text("3")
     dora = stack.pending("dora")
     page.route("**/api/admin/users?*", away, times=1)
@@ -50,7 +50,7 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     expect(olivia.notice).to_be_empty()
     expect(page.locator(".count")).to_have_text("4")
 
-    # whoever somebody else decides about leaves the list, with a word who it was
+    # an applicant about whom another operator decided leaves the list, with a notice
     oscar_decides("approve", carla)
     expect(olivia.notice).to_have_text(f"{oscar.name} already decided: {carla.name} is Approved.")
     expect(olivia.person(carla.name)).to_have_count(0)
@@ -99,7 +99,7 @@ def test_a_ban_arrives_in_another_window_and_a_right_may_be_lost(stack: Stack, o
     first.page.get_by_role("button", name="Log out").click()
     expect(first.notice).to_have_text("You are logged out.")
 
-    # who is no operator any more is told so, and comes in again as soon as he is
+    # a former operator is told so, and may log in again once they are an operator again
     operators.dismiss(oscar)
     second.go("#queue")
     expect(second.page.get_by_role("alert")).to_have_text("You are not allowed to do this.")

@@ -51,7 +51,7 @@ def stack(chat_stack: ChatStack) -> Stack:
 
 
 def pending(stack: Stack, name: str = "alice") -> Person:
-    """Somebody who has answered the questions and waits."""
+    """Register a person who answered the questions and waits for review."""
     person = stack.newcomer(name)
     assert applies(stack, person, token_for(stack)).status == 201
     return person
@@ -351,7 +351,7 @@ def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: s
         assert find_serious_faults(page, [".view"]) == [], view
         assert not is_wider_than_the_screen(page), view
         if size == "phone":
-            assert not list_what_no_finger_meets(page), view
+            assert not list_small_controls(page), view
 
 
 def log_in_on(page: Page) -> Operator:
@@ -364,8 +364,8 @@ def log_in_on(page: Page) -> Operator:
     return olivia
 
 
-def list_what_no_finger_meets(page: Page) -> list[str]:
-    """What one touches in a view and is lower than a finger is wide; links within a line of text are as high as it."""
+def list_small_controls(page: Page) -> list[str]:
+    """Return the controls of a view that are too low for a finger, without links within a line of text."""
     found: list[str] = page.eval_on_selector_all(
         ".view button, .view input:not([type=checkbox]), .view select, .view summary, .view label:has(> input)",
         """all => all.filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 44)

@@ -27,7 +27,7 @@ FIFTY = 50
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One with a queue that nobody else fills; it asks questions, and does not wait long for its own database."""
+    """A stack whose queue no other test fills; it has a questionnaire and a short database timeout."""
     directory: Path = tmp_path_factory.mktemp("queue")
     config = {**asking(directory), "database": {"busy_timeout": "200 ms"}}
     with Stack("sqlite", directory / "stack", config=config) as stack:
@@ -55,7 +55,7 @@ def waiting(stack: Stack) -> list[dict[str, Any]]:
 
 
 def link_chat(stack: Stack, person: Person, name: str) -> None:
-    """As if a platform had vouched for somebody of this name."""
+    """Link a chat account of this name, as if the platform had confirmed it."""
     our_database(stack).execute(
         "INSERT INTO regsvc_chat_link (user_id, claimed_account, platform, account_id, username, discriminator,"
         " token_hash, linked_at) SELECT id, 'discord:4711-' || id, 'discord', '4711', ?, '0', 'no token ' || id, ?"
@@ -150,7 +150,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(dialog.get_by_label("Reason, in your own words")).to_have_value(re.compile("This name cannot be used here"))
     page.keyboard.press("Escape")
 
-    # somebody was faster with one of them, and nobody tells: the answer does
+    # another operator was faster with one of them; without a stream, only the reply says so
     stack.decides("approve", Person(names[2], "", ""))
     page.clock.run_for(12_000)
     expect(olivia.pending_bar).to_contain_text(f"Not carried out: Reject {names[2]}")

@@ -1,4 +1,4 @@
-"""What holds for every page of ours in a browser: nobody is kept out, and nothing runs that is not ours."""
+"""Rules for every page in a browser: it is accessible, and runs no scripts but ours."""
 
 from __future__ import annotations
 

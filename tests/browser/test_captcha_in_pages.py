@@ -47,7 +47,7 @@ def address(services: ServiceHarness) -> Iterator[str]:
 
 
 class Reader:
-    """Somebody who reads the pictures of a page without fail."""
+    """A player who always reads the pictures of a page correctly."""
 
     def __init__(self, page: Page, services: ServiceHarness) -> None:
         self.page = page
@@ -57,7 +57,7 @@ class Reader:
 
     @contextmanager
     def sees_another(self) -> Iterator[None]:
-        """What is done inside brings a picture."""
+        """Wait for the new picture that the block causes."""
         with self.page.expect_response("**/captcha/generate*") as response:
             yield
         self._token = response.value.json()["token"]

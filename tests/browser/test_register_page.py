@@ -21,7 +21,7 @@ Apply = Callable[..., Applicant]
 
 @pytest.fixture
 def apply(stack: Stack, open_page: OpenPage) -> Apply:
-    """`apply("alice", size="phone")`: somebody new opens the page."""
+    """`apply("alice", size="phone")`: a new applicant opens the page."""
 
     def apply(name: str = "alice", **options: object) -> Applicant:
         return Applicant(open_page("/register", **options), stack, stack.newcomer(name))
@@ -38,7 +38,7 @@ def at_name(applicant: Applicant) -> Applicant:
 
 
 def error_at(page: Page, label: str) -> str:
-    """What is said to be wrong with a field."""
+    """Return the error shown below a field."""
     field = page.get_by_label(label, exact=True)
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_be_focused()

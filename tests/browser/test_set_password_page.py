@@ -9,7 +9,7 @@ from tests.support.stack import Person, Stack, find_link_token
 
 
 def forgotten(stack: Stack) -> tuple[Person, str]:
-    """Somebody who may play and forgot the password, and the token in the mail."""
+    """An approved user who forgot the password, and the token in the mail."""
     bob = stack.approved("bob")
     stack.post("/api/password/forgot", {"email": bob.email})
     letter = stack.smtp.wait_for(bob.email, 1, counts=lambda letter: "#token=" in letter.text)

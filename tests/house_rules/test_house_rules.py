@@ -1,4 +1,4 @@
-"""What reviewers need not look for: the rules of this services that a program can check."""
+"""Rules of this repository that a program can check, so that reviewers need not."""
 
 import ast
 import re

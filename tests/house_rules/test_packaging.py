@@ -1,4 +1,4 @@
-"""What `pip install .` puts on a host's disk: everything that the program reads from its own folder."""
+"""Files that `pip install .` installs: everything that the program reads from its own folder."""
 
 import subprocess
 import sys

@@ -49,7 +49,7 @@ def chat(services: ServiceHarness) -> ChatLinking:
 
 
 def agree(server: OAuthServer, begun: LinkStart, person: ChatPerson) -> AuthorizationResponse:
-    """What the platform sends a person back with who agrees."""
+    """Return the callback's query for a person who consents."""
     request = PlatformRequest("GET", begun.auth_url, query_of(begun.auth_url), {})
     answer = query_of(server.platform.authorize(request, person).headers["Location"])
     return AuthorizationResponse(answer["state"], answer["code"])

@@ -54,7 +54,7 @@ def described(server: OAuthServer) -> ProviderDescription:
 
 
 def code_for(server: OAuthServer, provider: ChatProvider, person: ChatPerson = ALICE) -> str:
-    """What the platform gives a person who agrees."""
+    """Return the code that the platform issues for a person who consents."""
     address = provider.authorization_url("state", VERIFIER)
     reply = server.platform.authorize(PlatformRequest("GET", address, query_of(address), {}), person)
     assert reply.status == 302, reply.told

@@ -1,4 +1,4 @@
-"""What was answered, kept as rows: the token, its single use, and whose the row is in the end."""
+"""Stored results of the questionnaire: the token, its single use, and the user the row belongs to in the end."""
 
 import logging
 from datetime import timedelta

@@ -61,7 +61,7 @@ NEIGHBOUR = replace(CALLER, limit_key="198.51.100.8")
 def make_services(
     game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
 ) -> Iterator[MakeServices]:
-    """A services that asks `questions`; without any it asks nothing."""
+    """Services with a questionnaire of these `questions`; without any there is none."""
     with ExitStack() as stack:
 
         def make(questions: str = QUESTIONS, **given: object) -> ServiceHarness:

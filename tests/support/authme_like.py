@@ -184,7 +184,7 @@ class AuthMeLike:
         )
 
     def start_server(self) -> None:
-        """A start with nobody online: every `isLogged` is taken back."""
+        """Start with no player online: every `isLogged` is reset."""
         column = self.table.column("isLogged")
         self.table.database.execute(f"UPDATE {self.table.name} SET {column} = 0 WHERE {column} = 1")
         self._online.clear()

@@ -37,7 +37,7 @@ _LATEST_KILL = 0.5  # seconds after all stories have begun; about as long as the
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a story ends when the process is not killed."""
+    """The end of a story when the process is not killed."""
 
     before: Snapshot
     after: Snapshot

@@ -28,7 +28,7 @@ Config = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back. `headers` compares names without regard to case; `body` is the raw bytes."""
+    """A reply. `headers` compares names without regard to case; `body` is the raw bytes."""
 
     status: int
     headers: Message
@@ -167,7 +167,7 @@ class Daemon:
         return self._wait_for(self.log, text, timeout)
 
     def wait_for_output(self, text: str, timeout: float = 10.0) -> bool:
-        """The same for stdout. False at once when the process has ended without it."""
+        """Wait for a text in stdout; False as soon as the process has ended without it."""
         return self._wait_for(self.output, text, timeout)
 
     def get(self, path: str, query: Mapping[str, object] | None = None, **options: Any) -> Reply:
@@ -190,7 +190,7 @@ class Daemon:
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """One request on a connection of its own; OSError when nobody listens."""
+        """One request on a connection of its own; OSError when no process listens."""
         sent = dict(headers or {})
         if json is not None:
             body = to_json(json)

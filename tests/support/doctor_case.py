@@ -53,7 +53,7 @@ class DoctorCase:
 
     @property
     def our_database(self) -> AuthMeDatabase:
-        """Where our own tables are, once `start_once` has made them."""
+        """Our own database, once `start_once` has created its tables."""
         if isinstance(self.table.database, MariaDBSchema):
             return self.table.database
         return SqliteFile(self.state_dir / "companion.db")
@@ -73,13 +73,13 @@ class DoctorCase:
         return load_config(self.config_file, {})
 
     def start_once(self) -> None:
-        """What the first start leaves behind: keys, our tables, and where home is."""
+        """Do what the first start does: create keys and tables, and record the database's location."""
         context = open_context(self.read_config())
         context.prepare()
         context.location.database.close()
 
     def examine(self) -> Checkup:
-        """What the doctor says."""
+        """Return the doctor's report."""
         config: Config | ConfigError
         try:
             config = self.read_config()

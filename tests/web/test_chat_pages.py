@@ -137,7 +137,7 @@ def test_where_a_front_end_is_served_the_page_leads_there(tmp_path: Path) -> Non
 
 
 def links_of(page: Page) -> list[str]:
-    """Where they lead, without those within the page."""
+    """Return the targets of the links, without those within the page."""
     return [link["href"] for link in page.all("a") if not link["href"].startswith("#")]
 
 

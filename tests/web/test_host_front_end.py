@@ -263,7 +263,7 @@ def begin_download(site: LiveFrontEnd, path: str = "/large.zip") -> socket.socke
 
 
 def bytes_left(client: socket.socket) -> int:
-    """How much still comes until the end, whether that is a proper one or not."""
+    """Return the number of bytes until the connection ends, properly or not."""
     count = 0
     try:
         while piece := client.recv(65536):

@@ -1,4 +1,4 @@
-"""Which file of a front end an address means, and which ones no address does."""
+"""Lookup of a front end's files by address, and files that no address may reach."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-// Making decisions about users: which of them a decision applies to, and how it is confirmed.
+// Decisions about users: to which of them a decision applies, and how it is confirmed.
 
 import { button } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
@@ -8,7 +8,7 @@ import { applies, DECISION_KEYS } from "./transitions.js";
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
 /**
- * Decide about those of these users to whom the decision applies, and report the others; only an approval needs no
+ * Decide about the users to whom the decision applies, and report the others; all decisions but an approval need
  * confirmation. Returns the pending decision, or null.
  *
  * @param {ViewContext} context

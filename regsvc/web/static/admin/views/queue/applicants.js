@@ -1,4 +1,4 @@
-// The applicants, oldest first: loaded page by page, kept up to date by events, with the details of those looked at.
+// The applicants, oldest first: loaded page by page, kept up to date by events, with the details of applicants that were opened.
 
 import { asRefusal } from "../../../shared/api.js";
 import { batch, Signal } from "../../../shared/signal.js";
@@ -22,7 +22,7 @@ export class Applicants {
     this.api = api;
   }
 
-  /** Those loaded so far. Effects follow it, and the total. */
+  /** The applicants loaded so far. Effects follow the list and the total. */
   get list() {
     return this.#list.value;
   }

@@ -22,7 +22,7 @@ export class ReviewQueue {
     return this.applicants.list.filter(({ username }) => !this.isDecided(username));
   }
 
-  /** How many are left to review, including those that are not loaded yet. */
+  /** The number of applicants left to review, including those that are not loaded yet. */
   get left() {
     const { shown } = this;
     const decided = this.applicants.list.length - shown.length;
@@ -47,7 +47,7 @@ export class ReviewQueue {
     return this.#selected.value;
   }
 
-  /** Those a decision is about: the selected applicants, or else the current one. */
+  /** The applicants a decision is about: the selected ones, or else the current one. */
   get targets() {
     if (this.selected.size > 0) {
       return this.shown.filter((applicant) => this.selected.has(applicant));
