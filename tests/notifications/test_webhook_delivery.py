@@ -355,7 +355,7 @@ def test_the_address_stands_nowhere(
     assert str(receiver.port) not in seen
 
 
-# --- inside the services ---
+# --- Private addresses ---
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1"])

@@ -1,4 +1,4 @@
-"""Answering the questionnaire and registering with what came of it: the services on both databases, without HTTP."""
+"""Answering the questionnaire and registering with the result: the services on both databases, without HTTP."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
