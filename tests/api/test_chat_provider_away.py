@@ -22,7 +22,7 @@ FAULTS = ("bad request", "internal error", "garbage", "a redirection", "a large 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def hasty(request: pytest.FixtureRequest, make_stack: MakeStack, provider: OAuthServer) -> ChatStack:
     """A chat stack whose daemon waits for the platform for a moment only."""
-    return make_chat_stack(make_stack, provider, request.param, chat={"timeout": "300 ms"})
+    return make_chat_stack(make_stack, provider, request.param, chat={"timeout": "1 s"})
 
 
 def assert_nothing_stays(hasty: ChatStack, path: str, fault: Fault) -> None:
