@@ -12,7 +12,7 @@ from tests.support.our_tables import our_database
 from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.stack import Stack
 
-MANY = {"sqlite": 3_000, "mariadb": 25_000}
+MANY = {"sqlite": 2_000, "mariadb": 15_000}
 """Several batches with either database."""
 
 

@@ -13,7 +13,7 @@ from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack, find_link_token
 from tests.support.together import at_once
 
-CROWDS = [50, 100]
+CROWDS = [100]
 
 
 @pytest.fixture(params=CROWDS)

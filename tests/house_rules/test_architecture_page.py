@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.house_rules.sources import ROOT
+
 PAGE = ROOT / "docs" / "architecture.md"
 PLACEHOLDER = re.compile(r"[<*]")
 

@@ -4,15 +4,14 @@ import ast
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = [ROOT / "companion.py", *sorted(ROOT.glob("regsvc/**/*.py")), *sorted(ROOT.glob("plugin_bridge/**/*.py"))]
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
-SCRIPTS = sorted((ROOT / "regsvc" / "web" / "static").rglob("*.js"))
+from tests.house_rules.sources import PRODUCT, SCRIPTS, TESTS, name_of, nodes_of, text_of
+
 # What hosts see and depend on keeps its words: the SQL of the migrations, and published codes.
 PUBLISHED = {"regsvc/database/migrations"}
 
@@ -63,14 +62,9 @@ PRIVATE_WHOLE_WORDS = {
 VAGUE_WORDS = ["somebody", "whoever", "himself", "herself", "his", "him", "told of", "tells of", "what becomes of"]
 
 
-def name_of(file: Path) -> str:
-    return file.relative_to(ROOT).as_posix()
-
-
 def first_lines(file: Path) -> Iterator[tuple[int, str, str]]:
     """Line, name and first line of the docstring, for the module and everything public in it."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    for node in nodes_of(file):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             name = getattr(node, "name", file.stem)
             docstring = ast.get_docstring(node)
@@ -78,11 +72,11 @@ def first_lines(file: Path) -> Iterator[tuple[int, str, str]]:
                 yield getattr(node, "lineno", 1), name, docstring.split("\n\n")[0]
 
 
-def prose(file: Path) -> Iterator[tuple[int, str]]:
+@cache
+def prose(file: Path) -> list[tuple[int, str]]:
     """Line and text of each comment and string of a Python file."""
-    for token in tokenize.generate_tokens(StringIO(file.read_text(encoding="utf-8")).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING):
-            yield token.start[0], token.string
+    tokens = tokenize.generate_tokens(StringIO(text_of(file)).readline)
+    return [(token.start[0], token.string) for token in tokens if token.type in (tokenize.COMMENT, tokenize.STRING)]
 
 
 def test_docstrings_begin_with_a_summary() -> None:
@@ -106,7 +100,7 @@ def test_private_words_stay_away(word: str) -> None:
         f"{name_of(file)}:{number}: {line.strip()[:100]}"
         for file in [*PRODUCT, *TESTS, *SCRIPTS]
         if file != Path(__file__) and not name_of(file).startswith(tuple(PUBLISHED))
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        for number, line in enumerate(text_of(file).splitlines(), 1)
         if pattern.search(line)
     ]
     assert not used, f"say {(PRIVATE_WORDS | PRIVATE_WHOLE_WORDS)[word]!r}:\n" + "\n".join(used)

@@ -10,13 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = [
-    ROOT / "companion.py",
-    *sorted((ROOT / "regsvc").rglob("*.py")),
-    *sorted(ROOT.glob("plugin_bridge/**/*.py")),
-]
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+from tests.house_rules.sources import PRODUCT, ROOT, TESTS, name_of, nodes_of, text_of
 
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 450
@@ -50,13 +44,9 @@ FORBIDDEN = [
 LARGEST_FOLDER = 25
 
 
-def name_of(file: Path) -> str:
-    return file.relative_to(ROOT).as_posix()
-
-
 def imports_of(file: Path) -> Iterator[str]:
     """Every module that `file` imports, wherever in it the import stands."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -150,7 +140,7 @@ def test_nothing_is_marked_for_later() -> None:
     marked = [
         f"{name_of(file)}:{number}"
         for file in [*PRODUCT, *TESTS]
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        for number, line in enumerate(text_of(file).splitlines(), 1)
         if mark.search(line)
     ]
     assert not marked
@@ -159,10 +149,10 @@ def test_nothing_is_marked_for_later() -> None:
 def test_files_and_functions_are_short() -> None:
     too_large = []
     for file in [*PRODUCT, *TESTS]:
-        text = file.read_text(encoding="utf-8")
+        text = text_of(file)
         if text.count("\n") > LONGEST_FILE:
             too_large.append(f"{name_of(file)}: {text.count(chr(10))} lines")
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes_of(file):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 if length > LONGEST_FUNCTION:
@@ -175,7 +165,7 @@ def test_no_tuple_is_unpacked_into_underscores() -> None:
     careless = [
         f"{name_of(file)}:{node.lineno}"
         for file in [*PRODUCT, *TESTS]
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in nodes_of(file)
         if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store)
         if sum(isinstance(item, ast.Name) and item.id == "_" for item in node.elts) > 1
     ]
@@ -219,7 +209,7 @@ def test_no_migration_names_authmes_table() -> None:
     assert len(migrations) > 1
     for file in migrations:
         assert "plugin_bridge" not in " ".join(imports_of(file)), name_of(file)
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes_of(file):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_sql(node.value):
                 statements = re.sub(r"--.*", "", node.value)
                 assert "authme" not in statements.lower(), f"{name_of(file)}:{node.lineno}"

@@ -3,21 +3,18 @@
 import ast
 from collections import defaultdict
 from importlib import import_module
-from pathlib import Path
 
 from regsvc.api.endpoint import find_contract
-
-ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = sorted([*(ROOT / "regsvc").rglob("*.py"), *(ROOT / "plugin_bridge").rglob("*.py")])
+from tests.house_rules.sources import PRODUCT, name_of, tree_of
 
 
 def test_no_class_name_is_used_twice() -> None:
     """Classes nested in another class are exempt: peewee requires every model to have a `Meta`."""
     places = defaultdict(list)
     for file in PRODUCT:
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in tree_of(file).body:
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(f"{file.relative_to(ROOT)}:{node.lineno}")
+                places[node.name].append(f"{name_of(file)}:{node.lineno}")
     assert not {name: found for name, found in places.items() if len(found) > 1}
 
 

@@ -4,7 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.house_rules.sources import ROOT
+
 FOLDERS = ("core/translations", "notifications/mail/texts", "web/static")
 
 

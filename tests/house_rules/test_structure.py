@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tests.house_rules.test_house_rules import PRODUCT, name_of
+from tests.house_rules.sources import PRODUCT, name_of, nodes_of
 
 MAX_DEPENDENCIES = 8
 SERVICE_TYPES = frozenset({"Audit", "Clock", "Database", "Worker"})
@@ -14,7 +14,7 @@ REGISTRIES = frozenset({"regsvc/api/services.py: Services"})
 
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
     for file in PRODUCT:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes_of(file):
             if isinstance(node, ast.ClassDef):
                 yield f"{name_of(file)}: {node.name}", node
 

@@ -14,7 +14,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
-MANY = 600
+MANY = 240
 """More than a page."""
 
 
