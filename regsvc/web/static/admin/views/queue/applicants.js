@@ -1,4 +1,4 @@
-// The applicants, oldest first: loaded page by page, kept up to date by events, with the details of applicants that were opened.
+// The applicants, oldest first: loaded page by page, kept up to date by events, with the details of those opened.
 
 import { asRefusal } from "../../../shared/api.js";
 import { batch, Signal } from "../../../shared/signal.js";
