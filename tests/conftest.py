@@ -27,15 +27,15 @@ from typing import Any, cast
 
 import pytest
 
-from tests.support.authme_database import AuthMeDatabase, DatabaseKind, MariaDBSchema, SqliteFile
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable, TableShape, create_table
+from tests.support.authme.authme_database import AuthMeDatabase, DatabaseKind, MariaDBSchema, SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, TableShape, create_table
+from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.certificate import Certificate, make_certificate
-from tests.support.crash_tester import CrashTester, open_crash_tester
+from tests.support.crash.crash_tester import CrashTester, open_crash_tester
 from tests.support.daemon import Daemon
-from tests.support.game_server import GameServer, write_game_server
-from tests.support.mariadb import Database, MariaDBServer, find_mariadbd
-from tests.support.smtp import MailServer
+from tests.support.peers.mariadb import Database, MariaDBServer, find_mariadbd
+from tests.support.peers.smtp import MailServer
 from tests.support.stack import Stack
 
 pytest_plugins = ["tests.support.fixtures"]

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.authme_database import DatabaseKind
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.chat_stack import ChatStack, make_chat_stack
-from tests.support.oauth_server import OAuthServer
 from tests.support.operators import Operators
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.stack import MakeStack, Stack
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.authme_tables import dump_table
-from tests.support.brief_outage import table_missing
+from tests.support.authme.authme_tables import dump_table
+from tests.support.crash.brief_outage import table_missing
 from tests.support.operators import create_olivia
 from tests.support.our_tables import TABLES, count_rows, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused

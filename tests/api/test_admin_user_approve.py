@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 
 from plugin_bridge.hashers import HASHERS, HashedPassword
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_like import offline_uuid
-from tests.support.authme_tables import TableShape, dump_table
-from tests.support.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_like import offline_uuid
+from tests.support.authme.authme_tables import TableShape, dump_table
+from tests.support.crash.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
 from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.support.brief_outage import Outage, file_busy, file_missing, table_missing
+from tests.support.crash.brief_outage import Outage, file_busy, file_missing, table_missing
 from tests.support.decisions import STATUSES, decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
+from tests.support.crash.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
 from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import everything_stored

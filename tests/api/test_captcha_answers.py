@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from regsvc.core.email_address import parse_email
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
-from tests.support.game_server import GameServer
 from tests.support.live_api import LiveApi, Reply
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services

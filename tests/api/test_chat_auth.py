@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
-from tests.support.oauth_platform import CLIENT_ID
-from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import everything_stored
+from tests.support.peers.oauth_platform import CLIENT_ID
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack
 

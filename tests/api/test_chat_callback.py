@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.chat_browser import BROWSERS_ACCEPT, Browser, query_of
 from tests.support.chat_stack import CALLBACK_PATH, ChatStack, make_chat_stack
-from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import everything_stored
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once

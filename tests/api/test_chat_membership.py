@@ -5,7 +5,7 @@ import pytest
 from tests.support.chat_browser import BROWSERS_ACCEPT, Browser
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
-from tests.support.oauth_server import OAuthServer
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack
 

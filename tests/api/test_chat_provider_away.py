@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
-from tests.support.oauth_server import Fault, OAuthServer
-from tests.support.provider_faults import ANYWHERE, PROFILES, SILENCES, TOKENS
+from tests.support.peers.oauth_server import Fault, OAuthServer
+from tests.support.peers.provider_faults import ANYWHERE, PROFILES, SILENCES, TOKENS
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack
 from tests.support.together import at_once

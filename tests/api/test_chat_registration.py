@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 
 from tests.support.chat_stack import ChatStack, make_chat_stack
-from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import tries_of
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.chat_browser import Browser
 from tests.support.chat_stack import ChatStack, make_chat_stack
-from tests.support.oauth_server import OAuthServer
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack
 

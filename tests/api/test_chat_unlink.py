@@ -9,8 +9,8 @@ from tests.support.authenticator import Authenticator
 from tests.support.chat_browser import Browser
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
-from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import ago, our_database
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack, find_code, has_code
 from tests.support.together import at_once

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.chat_stack import ChatStack, make_chat_stack
-from tests.support.oauth_server import OAuthServer
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 

@@ -1,7 +1,7 @@
 """GET /api/discord/callback: `/api/chat/callback` as older front ends call it."""
 
 from tests.support.chat_stack import make_chat_stack
-from tests.support.oauth_server import OAuthServer
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack
 

@@ -16,8 +16,8 @@ from regsvc.core.errors import REFUSALS, Category
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.contract import example_body
 from tests.support.daemon import Reply
-from tests.support.oauth_server import OAuthServer
 from tests.support.operators import create_olivia
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Person, Stack
 

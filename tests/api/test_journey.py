@@ -1,7 +1,7 @@
 """The main use case from end to end: Alice registers, Olivia reviews, Alice plays."""
 
 from plugin_bridge.hashers import HASHERS, HashedPassword
-from tests.support.authme_tables import find_player
+from tests.support.authme.authme_tables import find_player
 from tests.support.stack import Stack, find_link_token
 
 

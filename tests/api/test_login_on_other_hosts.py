@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.support.authme_tables import TableShape
+from tests.support.authme.authme_tables import TableShape
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.support.authme_tables import find_player
+from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import ago, everything_stored, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.authme_database import DatabaseKind
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored, our_database
+from tests.support.peers.scorer import KEY, ScoringReply, ScoringService, score_reply
 from tests.support.questions import BUILD, FIGHT, PASSING, SUBMIT, TALK, WORDS, asking, submit
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.scorer import KEY, ScoringReply, ScoringService, score_reply
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 

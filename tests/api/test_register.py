@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.authme_tables import find_player
+from tests.support.authme.authme_tables import find_player
 from tests.support.our_tables import ago, our_database, tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import OPERATOR, Person, Stack, find_code, find_link_token

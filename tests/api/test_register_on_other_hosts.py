@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.authme_tables import TableShape, find_player
-from tests.support.game_server import write_game_server
+from tests.support.authme.authme_tables import TableShape, find_player
+from tests.support.authme.game_server import write_game_server
 from tests.support.our_tables import tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack, find_link_token

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.minecraft_server import Answer, MinecraftServer, dripping, endless, saying, silent
+from tests.support.peers.minecraft_server import Answer, MinecraftServer, dripping, endless, saying, silent
 from tests.support.ports import free_port
 from tests.support.stack import MakeStack, Stack
 from tests.support.watching import ask_until

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.authenticator import Authenticator
-from tests.support.authme_tables import find_player
+from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, everything_stored, our_database

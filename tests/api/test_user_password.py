@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.authme_tables import find_player
+from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.support.authenticator import Authenticator
-from tests.support.authme_tables import find_player
+from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.our_tables import age_code, everything_stored, our_database
+from tests.support.peers.smtp import Letter
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
-from tests.support.smtp import Letter
 from tests.support.stack import MakeStack, Person, Stack, find_code, find_link_token, has_code
 from tests.support.together import at_once
 

@@ -11,9 +11,9 @@ import pytest
 
 from regsvc import __version__
 from regsvc.config.sections import Config
+from tests.support.authme.plugin_jars import AUTHME, write_jar
 from tests.support.live_api import LiveApi, make_services
-from tests.support.plugin_jars import AUTHME, write_jar
-from tests.support.release_feed import FeedReply, ReleaseFeed, release
+from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.stack import MakeStack, Stack
 from tests.support.watching import ask_until
 

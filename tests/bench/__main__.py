@@ -19,7 +19,7 @@ import tornado
 
 from tests.bench import captchas
 from tests.bench.report import FILE, sections
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
 from tests.support.stack import Stack

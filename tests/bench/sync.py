@@ -20,9 +20,9 @@ from typing import Any
 
 from tests.bench.__main__ import resident_mib
 from tests.bench.report import write_section
-from tests.support.authme_database import SqliteFile
+from tests.support.authme.authme_database import SqliteFile
 from tests.support.daemon import HOST
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 from tests.support.watching import ask_until
 

@@ -12,9 +12,9 @@ from plugin_bridge.authme.config import read_authme_config
 from plugin_bridge.authme.sqlite import SqlitePlayers
 from plugin_bridge.authme.table import AuthMePlayers, MySqlPlayers
 from regsvc.database.engine import open_database
-from tests.support.authme_database import MariaDBSchema, SqliteFile
-from tests.support.authme_tables import AuthMeTable
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.players import SHORT, OpenPlayers
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from plugin_bridge.authme.players import PlayerExists, PlayerRefused, PlayerRow, lock_text
 from plugin_bridge.authme.table import AuthMePlayers
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, find_player, insert_player
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, TableShape, dump_table, find_player, insert_player
 from tests.support.players import ALICE, HASH, every_shape, seen
 
 # --- reading ---

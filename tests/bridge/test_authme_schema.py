@@ -14,10 +14,17 @@ from plugin_bridge.authme.config import AuthMeConfigError, ColumnNames, read_aut
 from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable
 from plugin_bridge.authme.table import AuthMePlayers, MySqlPlayers
 from regsvc.database.engine import open_database
-from tests.support.authme_database import SqliteFile
-from tests.support.authme_tables import AuthMeTable, TableShape, create_table, dump_table, find_player, insert_player
-from tests.support.game_server import GameServer
-from tests.support.mariadb import Database, MariaDBServer
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_tables import (
+    AuthMeTable,
+    TableShape,
+    create_table,
+    dump_table,
+    find_player,
+    insert_player,
+)
+from tests.support.authme.game_server import GameServer
+from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.players import ALICE, HASH, SHORT, OpenPlayers, every_shape, seen
 
 # --- names of tables and columns ---

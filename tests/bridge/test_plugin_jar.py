@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.server.plugin_jar import MAX_DESCRIPTION_BYTES, PluginJar
-from tests.support.plugin_jars import AUTHME, age, write_jar
+from tests.support.authme.plugin_jars import AUTHME, age, write_jar
 
 
 def test_it_reads_the_version_in_the_jar(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from plugin_bridge.server.rcon import (
     RconUnreachable,
     open_rcon,
 )
-from tests.support.rcon_server import HOST, PASSWORD, RconServer, packed, rcon_server
+from tests.support.peers.rcon_server import HOST, PASSWORD, RconServer, packed, rcon_server
 
 
 @pytest.fixture

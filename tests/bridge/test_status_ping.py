@@ -17,7 +17,7 @@ from plugin_bridge.server.status_ping import (
     fetch_status,
     read_status,
 )
-from tests.support.minecraft_server import (
+from tests.support.peers.minecraft_server import (
     STATUS,
     Answer,
     Handshake,

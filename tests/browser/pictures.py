@@ -20,7 +20,7 @@ from tests.browser.applicant import Applicant
 from tests.browser.conftest import SIZES, find_chromium
 from tests.browser.operators_pictures import OPERATORS_SCENES, operators_stack
 from tests.support.chat_stack import ChatStack
-from tests.support.oauth_server import OAuthServer
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.questions import asking
 from tests.support.stack import Stack
 

@@ -14,7 +14,7 @@ from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.support.chat_stack import ChatStack
-from tests.support.oauth_server import OAuthServer
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.questions import PASSING, applies, asking, token_for
 from tests.support.stack import OPERATOR, Person, Stack
 

@@ -12,10 +12,10 @@ from playwright.sync_api import Page, expect
 from regsvc.core.email_address import parse_email
 from regsvc.web.pages import OWN_PAGES
 from tests.browser.conftest import OpenPage
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
-from tests.support.game_server import GameServer
 from tests.support.live_api import LiveApi
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services

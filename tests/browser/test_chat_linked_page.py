@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 
 from tests.browser.conftest import SIZES, is_wider_than_the_screen
 from tests.support.chat_stack import ChatStack
-from tests.support.oauth_platform import ChatPerson
-from tests.support.oauth_server import OAuthServer
+from tests.support.peers.oauth_platform import ChatPerson
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.stack import Stack
 
 ALICE = ChatPerson("80351110224678912", "alice.chat")

@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.brief_outage import table_missing
+from tests.support.crash.brief_outage import table_missing
 from tests.support.stack import Stack
 
 NAME = "Minecraft username"

@@ -12,8 +12,8 @@ from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.support.chat_stack import ChatStack
-from tests.support.mariadb import MariaDBServer
-from tests.support.oauth_server import OAuthServer
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.questions import asking
 from tests.support.stack import Stack
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.minecraft_server import MinecraftServer
+from tests.support.peers.minecraft_server import MinecraftServer
 from tests.support.stack import Stack
 
 MARKUP = "<b onclick=alert(1)>Client</b>"

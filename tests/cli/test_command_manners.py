@@ -8,11 +8,11 @@ import pytest
 
 from regsvc.cli.commands import parse
 from tests.conftest import MakeDaemon
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.command_line import Finished, companion
 from tests.support.daemon import Daemon, clean_environment
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.quick_start import PROGRAM
 
 EX_USAGE = 2

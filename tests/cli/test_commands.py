@@ -19,14 +19,14 @@ from plugin_bridge.authme.players import lock_text
 from regsvc import __version__
 from regsvc.cli.commands import COMMANDS
 from tests.conftest import MakeDaemon
-from tests.support.authme_database import MariaDBSchema, SqliteFile
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable, dump_table, find_player, insert_player
+from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, dump_table, find_player, insert_player
+from tests.support.authme.game_server import GameServer
 from tests.support.command_line import Finished, companion
 from tests.support.daemon import READY, Daemon
-from tests.support.game_server import GameServer
-from tests.support.mariadb import MariaDBServer
-from tests.support.smtp import MailServer
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.smtp import MailServer
 
 EX_CONFIG = 78
 EX_TEMPFAIL = 75

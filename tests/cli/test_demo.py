@@ -7,9 +7,9 @@ from pathlib import Path
 import yaml
 
 from regsvc.cli.demo import AUTHME_TABLE, OPERATOR, prepare
-from tests.support.authme_database import SqliteFile
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable, create_table
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, create_table
 
 
 def test_the_operator_can_play_with_the_password_shown(tmp_path: Path) -> None:

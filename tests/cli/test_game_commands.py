@@ -6,12 +6,12 @@ import pytest
 
 from regsvc import __version__
 from tests.conftest import MakeDaemon
+from tests.support.authme.game_server import GameServer
+from tests.support.authme.plugin_jars import write_jar
 from tests.support.command_line import Finished, companion
-from tests.support.game_server import GameServer
-from tests.support.minecraft_server import MinecraftServer, saying
-from tests.support.plugin_jars import write_jar
+from tests.support.peers.minecraft_server import MinecraftServer, saying
+from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.ports import free_port
-from tests.support.release_feed import FeedReply, ReleaseFeed, release
 
 PAGE = "https://example.org/authme/6.0.1"
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.authme_database import AuthMeDatabase, DatabaseKind, MariaDBSchema, SqliteFile
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable, TableShape, create_table, find_player
+from tests.support.authme.authme_database import AuthMeDatabase, DatabaseKind, MariaDBSchema, SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, TableShape, create_table, find_player
+from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.daemon import Daemon
-from tests.support.game_server import GameServer, write_game_server
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.rcon_server import RconServer, rcon_server
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
-from tests.support.rcon_server import RconServer, rcon_server
 from tests.support.watching import ask_until, scrape
 
 OLIVIAS = "olivias-secret"

@@ -15,9 +15,9 @@ from regsvc.core.errors import BadCredentials, Unauthorized
 from regsvc.database.models import MODELS, User, UtcDateTimeField
 from regsvc.database.schema import list_tables, list_views
 from regsvc.users.transitions import TRANSITIONS
-from tests.support.authme_database import Row
-from tests.support.authme_tables import AuthMeTable, find_player
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_database import Row
+from tests.support.authme.authme_tables import AuthMeTable, find_player
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services
 

@@ -8,8 +8,8 @@ import pytest
 
 from regsvc import __version__
 from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
+from tests.support.peers.release_feed import FeedReply, ReleaseFeed
 from tests.support.ports import free_port
-from tests.support.release_feed import FeedReply, ReleaseFeed
 
 KIB = 1024
 

@@ -16,11 +16,11 @@ from regsvc.database import migrator
 from regsvc.database.engine import open_database
 from regsvc.database.migrator import NumberedMigration, SchemaTooNew, list_migrations, migrate
 from regsvc.database.models import MODELS, AuditEntry, Migration, OutboxEntry, Review, User, bind_models
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import AuthMeTable, dump_table, insert_player
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable, dump_table, insert_player
 from tests.support.manual_clock import ManualClock
-from tests.support.mariadb import Database as MariaDBSchema
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import Database as MariaDBSchema
+from tests.support.peers.mariadb import MariaDBServer
 
 Schema = dict[str, Any]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from regsvc.database.engine import open_database
 from tests.support.certificate import Certificate
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import MariaDBServer
 
 
 def cipher(server: MariaDBServer) -> str:

@@ -17,13 +17,13 @@ from regsvc.database.migrations import m0002_views
 from regsvc.database.migrator import migrate
 from regsvc.database.models import Link, Migration, Player, User, UtcDateTimeField, Verification, bind_models
 from regsvc.database.schema import list_views
-from tests.support.authme_database import Row
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import Row
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.database_fixtures import MakeUser
-from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.mariadb import Database as Schema
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import Database as Schema
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.services import ServiceHarness, open_services
 
 VIEWS = [view.name for view in list_views()]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.doctor_case import DoctorCase
-from tests.support.game_server import GameServer
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import RunningDaemon
-from tests.support.authme_database import SqliteFile
+from tests.support.authme.authme_database import SqliteFile
 from tests.support.doctor_case import DoctorCase
 
 FINE = Checkup((), ())

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.authme_database import DatabaseKind
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.command_line import Finished, companion
 from tests.support.daemon import Daemon, clean_environment
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
-from tests.support.mariadb import AUTHME
+from tests.support.peers.mariadb import AUTHME
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
 

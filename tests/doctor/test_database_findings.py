@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from regsvc.doctor.facts import databases
-from tests.support.authme_database import DatabaseKind
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
-from tests.support.mariadb import Database, MariaDBServer
+from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.ports import free_port
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")

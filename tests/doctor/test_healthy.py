@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import dump_table, insert_player
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import dump_table, insert_player
 from tests.support.doctor_case import DoctorCase
 
 NOW_IN_MS = 1_790_000_000_000

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import TableShape, insert_player
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import TableShape, insert_player
 from tests.support.doctor_case import DoctorCase
 
 MILLISECONDS = 1_600_000_000_000

@@ -17,8 +17,8 @@ import pymysql
 import pytest
 
 from regsvc.database.models import OutboxEntry
-from tests.support.authme_tables import AuthMeTable
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from tests.conftest import MakeDaemon
-from tests.support.authme_database import SqliteFile
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.command_line import companion
 from tests.support.daemon import READY, Daemon
-from tests.support.game_server import GameServer
 from tests.support.mounts import seen_by, serve_with_state_on
-from tests.support.smtp import MailServer
+from tests.support.peers.smtp import MailServer
 from tests.support.stack import GENEROUS, find_code, has_code
 from tests.support.watching import ask_until
 

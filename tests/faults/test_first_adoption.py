@@ -6,10 +6,10 @@ from pathlib import Path
 
 from regsvc.core.clock import now
 from regsvc.database.failpoints import VARIABLE
-from tests.support.authme_tables import dump_table
+from tests.support.authme.authme_tables import dump_table
+from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.command_line import companion
 from tests.support.our_tables import our_database
-from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.stack import Stack
 
 MANY = {"sqlite": 2_000, "mariadb": 15_000}

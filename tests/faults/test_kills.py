@@ -7,7 +7,7 @@ locked; after each kill it is valid for a reader that cannot see our files. `mak
 import pytest
 
 from regsvc.database.failpoints import Point
-from tests.support.crash_tester import CrashTester
+from tests.support.crash.crash_tester import CrashTester
 
 KILLS: list[tuple[str, Point, int]] = [
     ("register", "before commit", 2),

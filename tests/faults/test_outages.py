@@ -10,10 +10,10 @@ from threading import Event
 
 import pytest
 
-from tests.support.brief_outage import file_busy
+from tests.support.crash.brief_outage import file_busy
 from tests.support.daemon import Reply
-from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import our_database
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Person, Stack
 from tests.support.together import at_once
 from tests.support.watching import TIMEOUT, ask_until

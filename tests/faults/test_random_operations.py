@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.authme_database import DatabaseKind
-from tests.support.random_services import services_opener
-from tests.support.random_stack import run_sequences
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.crash.random_services import services_opener
+from tests.support.crash.random_stack import run_sequences
 
 SEQUENCES = 8
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))

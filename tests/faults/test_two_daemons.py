@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from regsvc.sync.lease import LEASE
-from tests.support.authme_database import MariaDBSchema
+from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.daemon import Daemon
-from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import our_database
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
 from tests.support.watching import ask_until
 

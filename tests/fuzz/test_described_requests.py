@@ -29,7 +29,7 @@ from regsvc.api.endpoint import find_contract
 from regsvc.api.routes import ROUTES, Route
 from tests.support.contract import document
 from tests.support.each import assert_each
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
 REQUESTS = int(os.environ.get("COMPANION_FUZZ_REQUESTS", "1000"))

@@ -15,16 +15,16 @@ import pytest
 from regsvc.database.engine import open_database
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
-from tests.support.authme_database import SqliteFile
-from tests.support.authme_like import Algorithm, AuthMeLike
-from tests.support.authme_tables import AuthMeTable, TableShape, column_types, dump_table, insert_player
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_like import Algorithm, AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, TableShape, column_types, dump_table, insert_player
+from tests.support.authme.game_server import GameServer
 from tests.support.certificate import Certificate
 from tests.support.daemon import to_toml
-from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.mariadb import Database, MariaDBServer
 from tests.support.migrated import fill_file, fill_schema
-from tests.support.smtp import MailServer
+from tests.support.peers.mariadb import Database, MariaDBServer
+from tests.support.peers.smtp import MailServer
 
 every_shape = pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)
 

@@ -10,8 +10,8 @@ from regsvc.app.app import App
 from regsvc.config.sections import ConfigError
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.mail.renderer import NothingToSend
-from tests.support.authme_tables import AuthMeTable
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import ServiceHarness, open_services
 from tests.support.together import at_once

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.conftest import MakeDaemon
-from tests.support.authme_like import AuthMeLike
+from tests.support.authme.authme_like import AuthMeLike
 from tests.support.command_line import Finished, companion
-from tests.support.smtp import MailServer
+from tests.support.peers.smtp import MailServer
 
 pytestmark = pytest.mark.one_database("sqlite")
 

@@ -18,7 +18,7 @@ from regsvc.notifications.mail.backends import MailBackend, NoMailBackend, SmtpA
 from regsvc.notifications.mail.transport import SmtpTransport
 from tests.support.mail_parts import ALICE, BOB, MailHarness
 from tests.support.manual_clock import ManualClock
-from tests.support.smtp import MailServer
+from tests.support.peers.smtp import MailServer
 from tests.support.watched_worker import WAIT, WatchedWorker
 
 Condition = Callable[[], bool]

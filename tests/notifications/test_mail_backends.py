@@ -30,8 +30,8 @@ from regsvc.notifications.mail.backends import (
     make_mail_backend,
 )
 from tests.support.certificate import Certificate
+from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
-from tests.support.smtp import MailServer
 
 ALICE = parse_email("Alice@example.org")
 SENDER = "companion@example.org"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from regsvc.database.failpoints import VARIABLE
-from tests.support.authme_tables import find_player
-from tests.support.mariadb import MariaDBServer
+from tests.support.authme.authme_tables import find_player
 from tests.support.our_tables import ago, our_database
-from tests.support.rcon_server import RconServer, rcon_server
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.rcon_server import RconServer, rcon_server
 from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until, scrape
 

@@ -12,8 +12,8 @@ from regsvc.core.errors import UsernameTaken, WrongStatus
 from regsvc.database.audit import Actor
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.users.transitions import TRANSITIONS
-from tests.support.authme_tables import AuthMeTable
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services
 

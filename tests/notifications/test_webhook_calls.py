@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from regsvc.database.failpoints import VARIABLE
-from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import ago, our_database
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.webhook_receiver import Answer, Call, WebhookReceiver
 from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until, scrape
-from tests.support.webhook_receiver import Answer, Call, WebhookReceiver
 
 pytestmark = pytest.mark.one_database("sqlite")
 

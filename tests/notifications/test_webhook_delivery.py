@@ -23,8 +23,8 @@ from regsvc.notifications.webhook.renderer import WebhookRenderer
 from regsvc.notifications.webhook.transport import WEBHOOK_RETRY_POLICY, NoWebhookTransport, WebhookTransport
 from tests.support.certificate import Certificate
 from tests.support.manual_clock import ManualClock
+from tests.support.peers.webhook_receiver import PATH, Answer, WebhookReceiver
 from tests.support.watched_worker import WAIT, WatchedWorker
-from tests.support.webhook_receiver import PATH, Answer, WebhookReceiver
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from regsvc.database.models import ChatLink, ChatRequest
 from regsvc.registration.chat import linking
 from regsvc.registration.chat.auth_requests import Initiator
 from regsvc.registration.chat.linking import AuthorizationResponse, ChatLinking, LinkResult, LinkStart
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.chat_browser import query_of
-from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.oauth_platform import ChatPerson, PlatformRequest
-from tests.support.oauth_server import OAuthServer, send
+from tests.support.peers.oauth_platform import ChatPerson, PlatformRequest
+from tests.support.peers.oauth_server import OAuthServer, send
 from tests.support.services import CALLER, ServiceHarness, open_services
 
 REDIRECT_URL = "http://127.0.0.1:8080/api/chat/callback"

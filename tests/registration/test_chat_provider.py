@@ -15,9 +15,9 @@ from regsvc.core.errors import ChatNotMember, ProviderUnavailable
 from regsvc.registration.chat.provider import ChatProvider, ProviderDescription, describe_provider
 from regsvc.users.chat_links import ChatAccount
 from tests.support.chat_browser import query_of
-from tests.support.oauth_platform import CLIENT_ID, CLIENT_SECRET, ChatPerson, PlatformRequest
-from tests.support.oauth_server import OAuthServer, send
-from tests.support.provider_faults import ANYWHERE, MEMBERSHIPS, PROFILES, SILENCES, TOKENS, say
+from tests.support.peers.oauth_platform import CLIENT_ID, CLIENT_SECRET, ChatPerson, PlatformRequest
+from tests.support.peers.oauth_server import OAuthServer, send
+from tests.support.peers.provider_faults import ANYWHERE, MEMBERSHIPS, PROFILES, SILENCES, TOKENS, say
 
 REDIRECT_URL = "http://127.0.0.1:8080/api/chat/callback"
 VERIFIER = "v" * 43

@@ -9,9 +9,9 @@ from regsvc.config.sections import ConfigError
 from regsvc.registration.questionnaire.file import load_questionnaire
 from regsvc.registration.questionnaire.questions import ChoiceQuestion, Questionnaire, TextQuestion
 from tests.conftest import MakeDaemon
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.command_line import companion
-from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.quick_start import REPOSITORY
 from tests.support.services import open_services

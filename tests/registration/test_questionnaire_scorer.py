@@ -13,8 +13,16 @@ from regsvc.config.sections import QuestionnaireSection
 from regsvc.core.backoff import MAX_FAILURES, OPEN_FOR, CircuitBreaker
 from regsvc.registration.questionnaire.scorer import AnswerScore, ChatScorer, NoScorer, TextAnswer, completions_url
 from tests.support.manual_clock import ManualClock
+from tests.support.peers.scorer import (
+    KEY,
+    NO_REPLY,
+    ScoringReply,
+    ScoringService,
+    chunked_reply,
+    completion,
+    score_reply,
+)
 from tests.support.ports import free_port
-from tests.support.scorer import KEY, NO_REPLY, ScoringReply, ScoringService, chunked_reply, completion, score_reply
 
 ANSWER = TextAnswer("What would you like to do?", "Something concrete.", 20, "Build a harbour.")
 

@@ -23,10 +23,10 @@ from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import SubmittedAnswers
 from regsvc.registration.steps import Application
 from regsvc.users.user_details import AnsweredQuestion
-from tests.support.authme_tables import AuthMeTable
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.scorer import KEY, NO_REPLY, ScoringReply, ScoringService, score_reply
+from tests.support.peers.scorer import KEY, NO_REPLY, ScoringReply, ScoringService, score_reply
 from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness, open_services
 
 QUESTIONS = """

@@ -12,7 +12,7 @@ from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme
 from regsvc.runtime.game_files import GameFileWatcher
-from tests.support.game_server import GameServer
+from tests.support.authme.game_server import GameServer
 
 SETTINGS = """
 DataSource:

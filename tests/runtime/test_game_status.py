@@ -12,9 +12,9 @@ import pytest
 from plugin_bridge.server.files import ServerFileError
 from regsvc.core.game_address import GameAddress, find_game_address, parse_game_address, public_game_address
 from regsvc.runtime.game_status import GameStatus, LastStatus
-from tests.support.game_server import GameServer
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.minecraft_server import MinecraftServer, silent
+from tests.support.peers.minecraft_server import MinecraftServer, silent
 from tests.support.ports import free_port
 
 T = TypeVar("T")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.authme_database import DatabaseKind, MariaDBSchema
-from tests.support.brief_outage import table_missing
+from tests.support.authme.authme_database import DatabaseKind, MariaDBSchema
+from tests.support.crash.brief_outage import table_missing
 from tests.support.daemon import Reply
-from tests.support.mariadb import MariaDBServer
 from tests.support.our_tables import ago, our_database
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.refusals import TRANSLATIONS
 from tests.support.stack import Stack
 from tests.support.watching import ask_until, scrape

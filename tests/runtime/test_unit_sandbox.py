@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.daemon import Daemon
-from tests.support.game_server import GameServer
 from tests.support.sandbox import UNIT, USER_ID, Host, memory_group, missing_requirement, sandbox_command
 from tests.support.unit_file import UnitFile
 

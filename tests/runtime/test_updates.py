@@ -11,8 +11,8 @@ import pytest
 from regsvc import __version__
 from regsvc.runtime.updates import FIRST_RETRY_DELAY, MAX_ANSWER_BYTES, FeedError, PublishedVersion, UpdateFeed, Updates
 from tests.support.manual_clock import ManualClock
+from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.ports import free_port
-from tests.support.release_feed import FeedReply, ReleaseFeed, release
 
 EVERY = timedelta(hours=6)
 PAGE = "https://github.com/AuthMe/AuthMeReloaded/releases/tag/6.0.1"

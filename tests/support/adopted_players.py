@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from plugin_bridge.authme.players import PlayerRow
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
-from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.services import MakeServices, ServiceHarness
 
 MANY = 300

@@ -4,7 +4,7 @@ import itertools
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-from tests.support.authme_database import SqliteFile
+from tests.support.authme.authme_database import SqliteFile
 from tests.support.our_tables import our_database
 from tests.support.stack import Stack
 

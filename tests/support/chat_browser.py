@@ -7,7 +7,7 @@ from http.cookies import SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.daemon import Daemon, Reply
-from tests.support.oauth_platform import ChatPerson
+from tests.support.peers.oauth_platform import ChatPerson
 
 BROWSERS_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 

@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.authme_database import DatabaseKind, Row
+from tests.support.authme.authme_database import DatabaseKind, Row
 from tests.support.chat_browser import Browser
-from tests.support.oauth_platform import ChatPerson
-from tests.support.oauth_server import OAuthServer
 from tests.support.our_tables import ago, our_database
+from tests.support.peers.oauth_platform import ChatPerson
+from tests.support.peers.oauth_server import OAuthServer
 from tests.support.stack import MakeStack, Stack
 
 CALLBACK_PATH = "/api/chat/callback"

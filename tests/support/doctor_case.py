@@ -11,10 +11,10 @@ from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, PortClosed
 from regsvc.doctor.finding import Finding
-from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.daemon import to_toml
-from tests.support.game_server import GameServer
 
 RCON_PASSWORD = "a long one, 5f1c0e"
 

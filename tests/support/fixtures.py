@@ -27,10 +27,10 @@ from regsvc.core.caller import Caller
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, open_database
 from regsvc.database.models import APPROVED, PENDING, User, bind_models
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.database_fixtures import KEY, InParallel, MakeSessions, MakeUser
-from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 from tests.support.services import MakeServices, ServiceHarness, open_services

@@ -16,7 +16,7 @@ from regsvc.database.engine import open_database
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
 from tests.support.manual_clock import ManualClock
-from tests.support.mariadb import Database
+from tests.support.peers.mariadb import Database
 
 TIMEOUT = timedelta(seconds=20)
 

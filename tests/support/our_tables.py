@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from tests.support.authme_database import AuthMeDatabase, SqliteFile
+from tests.support.authme.authme_database import AuthMeDatabase, SqliteFile
 from tests.support.stack import Stack
 
 TABLES = (

@@ -7,7 +7,7 @@ import pytest
 
 from plugin_bridge.authme.players import NewPlayer, PlayerRow
 from plugin_bridge.authme.table import AuthMePlayers
-from tests.support.authme_tables import AuthMeTable, TableShape
+from tests.support.authme.authme_tables import AuthMeTable, TableShape
 
 SHORT = timedelta(milliseconds=100)
 HASH = "$SHA$0123456789abcdef$" + "a" * 64

@@ -24,10 +24,10 @@ from regsvc.database.models import AuditEntry, OutboxEntry, Player, Session, Use
 from regsvc.registration.steps import Application
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
-from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable, find_player
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, find_player
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.authme_database import AuthMeDatabase, DatabaseKind, MariaDBSchema, SqliteFile
-from tests.support.authme_like import Algorithm, AuthMeLike
-from tests.support.authme_tables import AuthMeTable, TableShape, create_table
+from tests.support.authme.authme_database import AuthMeDatabase, DatabaseKind, MariaDBSchema, SqliteFile
+from tests.support.authme.authme_like import Algorithm, AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, TableShape, create_table
+from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.daemon import Daemon, Reply
-from tests.support.game_server import GameServer, write_game_server
-from tests.support.mariadb import MariaDBServer
-from tests.support.smtp import Letter, MailServer
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.smtp import Letter, MailServer
 
 OPERATOR = "Olivia"
 OPERATORS_PASSWORD = "olivias-secret"

@@ -7,10 +7,10 @@ import pytest
 
 from plugin_bridge.authme.players import lock_text
 from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
+from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
-from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.services import MakeServices
 
 MANY = 5_000

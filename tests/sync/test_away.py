@@ -7,7 +7,7 @@ import pytest
 
 from regsvc.core import errors
 from regsvc.database.models import User
-from tests.support.authme_database import SqliteFile
+from tests.support.authme.authme_database import SqliteFile
 from tests.support.services import PASSWORD, ServiceHarness
 
 

@@ -7,7 +7,7 @@ import pytest
 from regsvc.database.models import DigestBucket, User
 from regsvc.sync.bulk.in_sync_rows import InSyncRows
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
-from tests.support.authme_tables import AuthMeTable, insert_player
+from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.manual_clock import ManualClock
 from tests.support.services import MakeServices, ServiceHarness
 

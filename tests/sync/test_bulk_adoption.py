@@ -10,8 +10,8 @@ from plugin_bridge.authme.players import PlayerRow, lock_text
 from regsvc.database.models import Player, User
 from regsvc.sync.bulk.adoption import BulkAdoption
 from regsvc.sync.bulk.in_sync_rows import KeyRange
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
 from tests.support.manual_clock import ManualClock
 from tests.support.services import MakeServices, ServiceHarness
 

@@ -12,8 +12,8 @@ from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Player, Re
 from regsvc.sync.bulk.steps import BulkResult, BulkSteps
 from regsvc.sync.records import UserRecord
 from regsvc.sync.sync_records import SyncRecords
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import AuthMeTable, insert_player
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.services import MakeServices, ServiceHarness
 
 OLD = 1_500_000_000_000

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.authme_tables import dump_table, find_player
+from tests.support.authme.authme_tables import dump_table, find_player
 from tests.support.services import PASSWORD, ServiceHarness
 
 

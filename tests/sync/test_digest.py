@@ -9,7 +9,7 @@ from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import Player, SyncState, User
 from regsvc.sync.bulk.in_sync_rows import InSyncRows
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
-from tests.support.authme_tables import AuthMeTable, TableShape, insert_player
+from tests.support.authme.authme_tables import AuthMeTable, TableShape, insert_player
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 

@@ -9,7 +9,7 @@ from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.email_address import parse_email
 from regsvc.database.models import Link, User
-from tests.support.authme_tables import TableShape
+from tests.support.authme.authme_tables import TableShape
 from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
 
 NEW = "new@example.org"

@@ -13,9 +13,9 @@ from plugin_bridge.hashers import HASHERS, HashedPassword
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from tests.bridge.hash_formulas import FORMULAS
-from tests.support.authme_like import store_password
-from tests.support.authme_tables import TableShape, dump_table
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_like import store_password
+from tests.support.authme.authme_tables import TableShape, dump_table
+from tests.support.authme.game_server import GameServer
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 NEW = StoredPassword("$SHA$0123456789abcdef$new", None, "SHA256")

@@ -6,8 +6,8 @@ import pytest
 
 from regsvc.database.models import AuditEntry, Player, User
 from regsvc.sync.report import SyncReport
-from tests.support.authme_database import DatabaseKind
-from tests.support.authme_tables import AuthMeTable, insert_player
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.services import MakeServices, ServiceHarness
 
 OLD = 1_500_000_000_000

@@ -18,9 +18,9 @@ from regsvc.notifications.rcon.address import find_rcon_address
 from regsvc.notifications.rcon.queue import KIND
 from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
 from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure
-from tests.support.authme_tables import find_player
-from tests.support.game_server import GameServer
-from tests.support.rcon_server import RconServer, rcon_server
+from tests.support.authme.authme_tables import find_player
+from tests.support.authme.game_server import GameServer
+from tests.support.peers.rcon_server import RconServer, rcon_server
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])

@@ -9,7 +9,7 @@ from regsvc.accounts.player_warnings import PLAYER_PENDING
 from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
-from tests.support.authme_tables import dump_table, find_player, insert_player
+from tests.support.authme.authme_tables import dump_table, find_player, insert_player
 from tests.support.services import OLIVIA, PASSWORD, Away, ServiceHarness
 
 ALICE = Actor("Alice")

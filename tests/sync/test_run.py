@@ -8,10 +8,10 @@ import pytest
 
 from regsvc.core import errors
 from regsvc.database.models import APPROVED, BANNED, Player, User
-from tests.support.authme_database import MariaDBSchema
-from tests.support.authme_tables import AuthMeTable, create_table, dump_table, find_player
+from tests.support.authme.authme_database import MariaDBSchema
+from tests.support.authme.authme_tables import AuthMeTable, create_table, dump_table, find_player
+from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
-from tests.support.player_rows import insert_player_rows, make_player_rows
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 MANY = 240

@@ -11,7 +11,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import Link, User
 from regsvc.notifications.mail.renderer import NothingToSend
 from regsvc.notifications.mail.transport import MailStore
-from tests.support.authme_tables import insert_player
+from tests.support.authme.authme_tables import insert_player
 from tests.support.services import CALLER, MakeServices, ServiceHarness
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.authme_tables import TableShape
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_tables import TableShape
+from tests.support.authme.game_server import GameServer
 from tests.support.services import MakeServices, ServiceHarness
 
 has_uuid = pytest.mark.parametrize("authme_shape", [TableShape.FULL])

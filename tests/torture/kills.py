@@ -10,8 +10,8 @@ import os
 import pytest
 
 from regsvc.database.failpoints import POINTS, Point
-from tests.support.crash_stories import STORIES
-from tests.support.crash_tester import CrashTester
+from tests.support.crash.crash_stories import STORIES
+from tests.support.crash.crash_tester import CrashTester
 
 FIRST_SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 SEEDS = range(FIRST_SEED, FIRST_SEED + 130)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from regsvc.users.user_list import Rejections, UserList, UserQuery
-from tests.support.authme_tables import AuthMeTable
-from tests.support.game_server import GameServer
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import ServiceHarness, open_services
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MakeDaemon
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
 from tests.support.command_line import Finished, companion, companion_here
 from tests.support.daemon import Daemon
-from tests.support.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import ServiceHarness, open_services
 

@@ -14,13 +14,13 @@ import pytest
 
 from tests.cli.transfer.conftest import Run
 from tests.conftest import MakeDaemon
-from tests.support.authme_database import SqliteFile
-from tests.support.authme_like import AuthMeLike
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.game_server import GameServer
 from tests.support.command_line import companion_here
 from tests.support.contents import contents_of
 from tests.support.daemon import Daemon, clean_environment
-from tests.support.game_server import GameServer
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.quick_start import REPOSITORY
 from tests.support.services import Away
 

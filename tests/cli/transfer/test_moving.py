@@ -9,14 +9,14 @@ import pytest
 from plugin_bridge.hashers.catalogue import HASHERS
 from regsvc.database.failpoints import VARIABLE
 from tests.cli.transfer.conftest import Run
-from tests.support.authme_database import MariaDBSchema, SqliteFile
-from tests.support.authme_like import AuthMeLike
-from tests.support.authme_tables import AuthMeTable, create_table, insert_player
+from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, create_table, insert_player
+from tests.support.authme.game_server import GameServer
 from tests.support.command_line import companion_here
 from tests.support.contents import contents_of, next_user_id
 from tests.support.daemon import Daemon
-from tests.support.game_server import GameServer
-from tests.support.mariadb import Database, MariaDBServer
+from tests.support.peers.mariadb import Database, MariaDBServer
 
 pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])  # the database of AuthMe; the moves are in the tests
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from tests.support.authme_database import SqliteFile
+from tests.support.authme.authme_database import SqliteFile
 from tests.support.stack import Stack
 
 Outage = Callable[[Stack], AbstractContextManager[None]]

@@ -16,8 +16,8 @@ from typing import Literal
 import bcrypt
 import pymysql
 
-from tests.support.authme_database import Row
-from tests.support.authme_tables import AuthMeTable, find_player, insert_player
+from tests.support.authme.authme_database import Row
+from tests.support.authme.authme_tables import AuthMeTable, find_player, insert_player
 
 Algorithm = Literal["SHA256", "BCRYPT", "SALTEDSHA512"]
 HOME_IP = "203.0.113.7"

@@ -5,7 +5,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler
 from typing import Final
 
-from tests.support.oauth_server import Fault, OAuthServer, send
+from tests.support.peers.oauth_server import Fault, OAuthServer, send
 
 TOO_MUCH: Final = 80 * 1024  # bytes, more than is accepted
 A_TOKEN: Final = {"access_token": "stolen\r\nX-Evil: 1", "token_type": "Bearer"}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from plugin_bridge.authme.players import lock_text, locked_hash
 from regsvc.database.models import APPROVED, User
-from tests.support.authme_database import Row
-from tests.support.authme_like import StoredPassword
-from tests.support.authme_tables import AuthMeTable, dump_table
+from tests.support.authme.authme_database import Row
+from tests.support.authme.authme_like import StoredPassword
+from tests.support.authme.authme_tables import AuthMeTable, dump_table
 
 NO_EMAIL = (None, "", "your@email.com")
 

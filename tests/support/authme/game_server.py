@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
-from tests.support.authme_like import offline_uuid
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
+from tests.support.authme.authme_like import offline_uuid
+from tests.support.authme.authme_tables import AuthMeTable
 
 # AuthMe's default column name → the key of its config.yml that renames it.
 COLUMN_KEYS = {

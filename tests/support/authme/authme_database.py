@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from tests.support.mariadb import Database
+from tests.support.peers.mariadb import Database
 
 DatabaseKind = Literal["sqlite", "mariadb"]
 Row = dict[str, Any]

@@ -5,9 +5,9 @@ from contextlib import closing
 from datetime import timedelta
 
 from regsvc.core.clock import Clock, epoch_ms
-from tests.support.authme_database import MariaDBSchema, SqliteFile
-from tests.support.authme_like import sha256
-from tests.support.authme_tables import AuthMeTable
+from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
+from tests.support.authme.authme_like import sha256
+from tests.support.authme.authme_tables import AuthMeTable
 
 COLUMNS = ("username", "realname", "password", "email", "regdate", "lastlogin", "regip")
 PlayerRows = Sequence[tuple[object, ...]]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugin_bridge.authme.players import locked_hash
-from tests.support.authme_like import StoredPassword
-from tests.support.authme_tables import find_player
+from tests.support.authme.authme_like import StoredPassword
+from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack, find_code, has_code

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.support.oauth_platform import (
+from tests.support.peers.oauth_platform import (
     CLIENT_ID,
     CLIENT_SECRET,
     ChatPerson,

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
-from tests.support.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
-from tests.support.authme_tables import AuthMeTable, create_table
-from tests.support.game_server import write_game_server
+from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
+from tests.support.authme.authme_tables import AuthMeTable, create_table
+from tests.support.authme.game_server import write_game_server
 from tests.support.manual_clock import ManualClock
-from tests.support.mariadb import MariaDBServer
+from tests.support.peers.mariadb import MariaDBServer
 from tests.support.services import ServiceHarness, open_services
 
 OpenServices = Callable[[], AbstractContextManager[ServiceHarness]]

@@ -13,9 +13,9 @@ from http.client import HTTPException
 from pathlib import Path
 
 from regsvc.database.failpoints import VARIABLE, Point
-from tests.support.authme_database import DatabaseKind, SqliteFile
-from tests.support.authme_tables import dump_table
-from tests.support.crash_stories import (
+from tests.support.authme.authme_database import DatabaseKind, SqliteFile
+from tests.support.authme.authme_tables import dump_table
+from tests.support.crash.crash_stories import (
     STORIES,
     Snapshot,
     Story,
@@ -25,10 +25,10 @@ from tests.support.crash_stories import (
     wait_for_letter,
 )
 from tests.support.daemon import Reply
-from tests.support.mariadb import MariaDBServer
 from tests.support.other_user import OnlinePlayer, can_be_another, change_owner, check
 from tests.support.our_tables import ago, our_database
-from tests.support.smtp import WAIT
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.smtp import WAIT
 from tests.support.stack import OPERATOR, Person, Stack
 from tests.support.together import at_once
 

@@ -18,9 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from regsvc.core.errors import Refusal
 from regsvc.database.failpoints import POINTS, Point
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, User
-from tests.support.authme_database import Row
-from tests.support.random_services import OpenServices
-from tests.support.row_audit import Known, Snapshot, audit_changes, audit_state, is_locked, take_snapshot
+from tests.support.authme.authme_database import Row
+from tests.support.authme.row_audit import Known, Snapshot, audit_changes, audit_state, is_locked, take_snapshot
+from tests.support.crash.random_services import OpenServices
 
 NAMES = ("Alice", "Bob", "Carol", "Dave")
 STEPS = 66  # most operations in a sequence: hypothesis ends some of them earlier

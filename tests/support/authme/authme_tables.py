@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tests.support.authme_database import AuthMeDatabase, Row
+from tests.support.authme.authme_database import AuthMeDatabase, Row
 
 
 class TableShape(Enum):

@@ -1,0 +1,1 @@
+"""Crashes, outages and random operations, and what must hold after them."""
