@@ -11,6 +11,8 @@ from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_
 from tests.support.stack import MakeStack, Person, Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 PATH = "/api/user/delete"
 
 

@@ -8,6 +8,8 @@ from tests.support.our_tables import everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 NEW = "a-new-secret-1"
 
 
