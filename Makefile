@@ -34,7 +34,8 @@ SEED := $(shell date +%s)
 torture: $(STAMP)  ## kills the companion in the middle of its work, for a quarter of an hour (SEED=1 for the same again)
 	@sh tests/install_system_packages.sh
 	@echo "SEED=$(SEED)"
-	TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/torture/*.py
+	TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) COMPANION_TEST_HOURS=120 $(PY) -m pytest $(PYTEST_ARGS) \
+		tests/torture/*.py tests/faults/test_a_long_day.py
 
 fuzz: $(STAMP)  ## sends 20,000 requests made of the API's own description (SEED=1 for the same again)
 	@sh tests/install_system_packages.sh

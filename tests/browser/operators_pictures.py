@@ -71,6 +71,7 @@ def operators_login(page: Page, stack: Stack, take: Take) -> None:
 
 def review_queue(page: Page, stack: Stack, take: Take) -> None:
     olivia = operators_page(page, stack)
+    expect(olivia.card).to_be_visible()  # keys do nothing before the queue is there
     page.keyboard.press("j")
     expect(olivia.card.get_by_text("bridges, if I may")).to_be_visible()
     expect(olivia.card.locator(".history")).to_be_visible()
