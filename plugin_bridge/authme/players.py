@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import ipaddress
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE
@@ -52,6 +52,7 @@ class PlayerRow:
     has_session: int | None = None
     premium_uuid: str | None = None
     totp: str | None = field(default=None, repr=False)
+    is_logged: int | None = None
 
     @property
     def is_locked(self) -> bool:
@@ -90,6 +91,43 @@ class NewPlayer:
     def username(self) -> str:
         """The name as AuthMe looks it up."""
         return self.realname.lower()
+
+
+@dataclass(frozen=True)
+class RowUpdate:
+    """Write these fields (named as in `PlayerRow`) if they and the row's identity are still as in `seen`."""
+
+    seen: PlayerRow
+    changes: Mapping[str, str | int | None]
+
+
+@dataclass(frozen=True)
+class RowInsert:
+    """Insert a row, unless the name has one."""
+
+    new: NewPlayer
+
+
+@dataclass(frozen=True)
+class RowDelete:
+    """Delete the row if its hash and regdate are still as in `seen`."""
+
+    seen: PlayerRow
+
+
+RowWrite = RowUpdate | RowInsert | RowDelete
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """The result of a `RowWrite`."""
+
+    is_written: bool
+    """False: the row was not as seen, or the name has a row already, or the write was refused."""
+    refused: PlayerRefused | None = None
+    """Why AuthMe's table does not accept a value."""
+    is_email_refused: bool = False
+    """Whether everything was written except the e-mail, which the table refused or stored differently."""
 
 
 def known_email(raw: str | None) -> str | None:
@@ -229,6 +267,15 @@ class Players(ABC):
     def delete(self, seen: PlayerRow) -> bool:
         """Delete the row if its hash and regdate are still as in `seen`. Returns False if they are not."""
 
+    @abstractmethod
+    def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
+        """Do these writes, at most one for each name, as `update`, `insert` and `delete` would; results in their order.
+
+        If the table refuses an e-mail, the other fields are written without it. Where the table shares our
+        transactions, call it inside one. Elsewhere it commits as it goes: of writes that `PlayersUnavailable`
+        interrupts, the first ones may have been done.
+        """
+
     def refresh(self) -> None:  # noqa: B027 - not abstract: without a table there is nothing to read again
         """Read the table's columns again: AuthMe adds some when it is updated."""
 
@@ -280,3 +327,9 @@ class NoPlayers(Players):
 
     def delete(self, seen: PlayerRow) -> bool:
         return False
+
+    def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
+        for write in writes:
+            if isinstance(write, RowInsert):
+                self.insert(write.new)
+        return [WriteResult(is_written=False) for _write in writes]

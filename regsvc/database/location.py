@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from peewee import Database, MySQLDatabase, SqliteDatabase
 
 from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend, read_authme_config
+from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import NoPlayers, Players
 from plugin_bridge.authme.sqlite import SqlitePlayers
-from plugin_bridge.authme.table import MySqlPlayers
 from regsvc.config.database_url import split_database_url
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.addresses import is_loopback

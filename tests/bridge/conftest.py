@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from plugin_bridge.authme.config import read_authme_config
+from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.sqlite import SqlitePlayers
-from plugin_bridge.authme.table import AuthMePlayers, MySqlPlayers
+from plugin_bridge.authme.table import AuthMePlayers
 from regsvc.database.engine import open_database
 from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme.authme_tables import AuthMeTable

@@ -23,6 +23,7 @@ def test_a_row_is_found_by_its_exact_name(players: AuthMePlayers, authme: AuthMe
         email="alice@example.org",
         regdate=stored["regdate"],
         has_session=0,
+        is_logged=0,
     )
     assert players.find("Alice") is None
     assert players.find("bob") is None

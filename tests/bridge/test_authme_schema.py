@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfigError, ColumnNames, read_authme_config
+from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable
-from plugin_bridge.authme.table import AuthMePlayers, MySqlPlayers
+from plugin_bridge.authme.table import AuthMePlayers
 from regsvc.database.engine import open_database
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_tables import (
