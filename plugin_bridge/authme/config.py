@@ -163,6 +163,7 @@ class AuthMeConfig:
             bcrypt_log2_rounds=self.bcrypt_log2_rounds,
             double_md5_salt_length=self.double_md5_salt_length,
             has_salt_column=self.columns.salt != "",
+            has_forum_extension=self.backend in (Backend.MYSQL, Backend.MARIADB),
         )
 
     def with_overrides(

@@ -77,10 +77,19 @@ class Bcrypt2y(FixedCostBcrypt):
 
 
 class XfBcrypt(FixedCostBcrypt):
-    """bcrypt as XenForo writes it. XenForo's own hash is in another table, which AuthMe reads and we do not."""
+    """bcrypt as XenForo writes it. On MySQL and MariaDB AuthMe reads XenForo's own hash from another table instead."""
 
     name = "XFBCRYPT"
     uses_forum_table = True
+
+    def with_parameters(self, config: HashingConfig) -> Hasher:
+        if config.has_forum_extension:
+            raise UnusableAlgorithm(
+                "settings.security.passwordHash is XFBCRYPT: on MySQL and MariaDB AuthMe replaces the hash in its "
+                "table by XenForo's own at every login, so that locks would keep no banned, rejected or pending player "
+                "out of the game; give AuthMe a table of its own and another algorithm, such as BCRYPT."
+            )
+        return self
 
 
 class Ipb4(FixedCostBcrypt):

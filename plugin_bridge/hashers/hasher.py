@@ -50,6 +50,8 @@ class HashingConfig:
     bcrypt_log2_rounds: int = 12
     double_md5_salt_length: int = 8
     has_salt_column: bool = False
+    has_forum_extension: bool = False
+    """Whether AuthMe works on a forum's other tables too, as it does on MySQL and MariaDB for a forum's algorithm."""
 
 
 def is_hashable(password: str) -> bool:

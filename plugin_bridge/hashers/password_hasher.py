@@ -109,6 +109,7 @@ def make_password_hasher(config: HashingConfig) -> PasswordHasher:
     configured = find_hasher(config.password_hash)
     if reason is not None or configured is None:
         raise UnusableAlgorithm(f"{PASSWORD_HASH_KEY} is {config.password_hash}: {reason}.")
+    hasher = PasswordHasher(configured.with_parameters(config), _available_legacy(config))
     if configured.uses_forum_table:
         log.warning(
             "%s is %s: the table belongs to a forum. Passwords are verified, but no player is ever added to it; "
@@ -116,7 +117,7 @@ def make_password_hasher(config: HashingConfig) -> PasswordHasher:
             PASSWORD_HASH_KEY,
             configured.name,
         )
-    return PasswordHasher(configured.with_parameters(config), _available_legacy(config))
+    return hasher
 
 
 def _available_legacy(config: HashingConfig) -> list[Hasher]:

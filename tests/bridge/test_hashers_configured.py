@@ -116,6 +116,21 @@ class TestMakePasswordHasher:
         assert hasher.verify(PASSWORD, stored_as(algorithm), NAME)
         assert f"settings.security.passwordHash is {algorithm}: the table belongs to a forum" in caplog.text
 
+    def test_xenforo_is_refused_where_authme_reads_its_hash_from_another_table(self) -> None:
+        with pytest.raises(UnusableAlgorithm, match=r"^settings\.security\.passwordHash is XFBCRYPT: .*locks.*\.$"):
+            make_password_hasher(HashingConfig("XFBCRYPT", has_forum_extension=True))
+        assert make_password_hasher(HashingConfig("XFBCRYPT")).algorithm == "XFBCRYPT"
+
+    @pytest.mark.parametrize("algorithm", ["PHPBB", "WORDPRESS", "IPB4"])
+    def test_forums_whose_hash_is_in_authmes_own_column_are_not(self, algorithm: str) -> None:
+        config = HashingConfig(algorithm, has_salt_column=True, has_forum_extension=True)
+        assert make_password_hasher(config).algorithm == algorithm
+
+    def test_old_hashes_of_xenforo_are_verified_everywhere(self) -> None:
+        """AuthMe chooses the extension by the configured algorithm alone."""
+        config = HashingConfig("SHA256", legacy_hashes=("XFBCRYPT",), has_forum_extension=True)
+        assert make_password_hasher(config).algorithms == ("SHA256", "XFBCRYPT")
+
     @pytest.mark.parametrize("algorithm", SEPARATE)
     def test_it_refuses_a_separate_salt_without_a_column(self, algorithm: str) -> None:
         with pytest.raises(UnusableAlgorithm, match=rf"passwordHash is {algorithm}: .* DataSource\.mySQLColumnSalt"):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.doctor_case import DoctorCase
 
 PASSWORD_HASH = "settings.security.passwordHash"
@@ -47,7 +48,18 @@ def test_a_salt_without_a_column(doctor_case: DoctorCase, name: str) -> None:
     assert doctor_case.only_finding("hash.no_salt_column").where.endswith("DataSource.mySQLColumnSalt: salt")
 
 
-@pytest.mark.parametrize("name", ["PHPBB", "WORDPRESS", "XFBCRYPT"])
+@pytest.mark.parametrize("database_kind", ["sqlite", "mariadb"])
+def test_xenforos_algorithm(doctor_case: DoctorCase, database_kind: DatabaseKind) -> None:
+    doctor_case.game.change_authme({PASSWORD_HASH: "XFBCRYPT", LEGACY_HASHES: ["SHA256"]})
+    finding = doctor_case.only_finding("hash.forum" if database_kind == "sqlite" else "hash.impossible")
+    assert "XFBCRYPT" in finding.title
+    if database_kind == "mariadb":
+        assert "locks would keep no banned, rejected or pending player out of the game" in finding.title
+    doctor_case.game.change_authme({PASSWORD_HASH: "SHA256", LEGACY_HASHES: ["XFBCRYPT"]})
+    assert doctor_case.findings() == []
+
+
+@pytest.mark.parametrize("name", ["PHPBB", "WORDPRESS"])
 def test_a_forums_algorithm(doctor_case: DoctorCase, name: str) -> None:
     doctor_case.game.change_authme({PASSWORD_HASH: name})
     assert name in doctor_case.only_finding("hash.forum").title

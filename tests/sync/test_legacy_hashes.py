@@ -326,7 +326,7 @@ def test_a_password_that_the_new_algorithm_would_mix_up_keeps_its_hash(
     assert FORMULAS[algorithm]("another-password", stored, "alice")
 
 
-@pytest.mark.parametrize("algorithm", ["PHPBB", "WORDPRESS", "XFBCRYPT"])
+@pytest.mark.parametrize("algorithm", ["PHPBB", "WORDPRESS"])
 def test_the_table_of_a_forum_gets_no_rows_of_ours(
     make_services: MakeServices, game_server: GameServer, algorithm: str
 ) -> None:

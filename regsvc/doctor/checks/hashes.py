@@ -65,8 +65,9 @@ def algorithm_is_deprecated(facts: Facts) -> Iterator[str]:
 @check(
     "hash.impossible",
     Severity.BROKEN,
-    means="The companion cannot hash as AuthMe is configured: TWO_FACTOR, CUSTOM, PLAINTEXT, or a cost out of range.",
-    why="The companion does not start (exit status 78), because passwords it wrote would not work in the game.",
+    means="The companion cannot hash as AuthMe is configured: TWO_FACTOR, CUSTOM, PLAINTEXT, XFBCRYPT on MySQL or "
+    "MariaDB, or a cost out of range.",
+    why="The companion does not start (exit status 78): passwords and locks it wrote would not work in the game.",
     do=f"Choose {_BETTER}, with a normal cost.",
     where=_SETTING,
 )
@@ -77,6 +78,10 @@ def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
     key = reason.partition(" ")[0]
     if key in _DEFAULTS:
         yield Symptom(reason, do="Go back to AuthMe's default.", where=_at(facts, key))
+    elif (
+        find_hasher(facts.authme.password_hash) is not None
+    ):  # a forum's: another algorithm in its table would break the forum
+        yield Symptom(reason, do=f"Give AuthMe a table of its own, and choose {_BETTER}.")
     else:
         yield reason
 
@@ -98,14 +103,14 @@ def salt_has_no_column(facts: Facts) -> Iterator[str]:
 @check(
     "hash.forum",
     Severity.RISKY,
-    means="The algorithm belongs to a forum (PHPBB, WORDPRESS, IPB4, XFBCRYPT), so AuthMe's table is the forum's.",
+    means="The algorithm belongs to a forum (PHPBB, WORDPRESS, IPB4; XFBCRYPT on SQLite), and so does AuthMe's table.",
     why="Passwords are verified, but players cannot be added: a forum user needs more rows than we can write.",
     do="Let players register in the forum, or give AuthMe a separate table and another algorithm.",
     where=_SETTING,
 )
 def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
     hasher = find_hasher(facts.authme.password_hash)
-    if hasher is not None and hasher.uses_forum_table:
+    if hasher is not None and hasher.uses_forum_table and _unusable_reason(facts.authme) is None:
         yield f"{PASSWORD_HASH_KEY} is {hasher.name}."
 
 
