@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig, ColumnNames
+from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig, ColumnNames, MailAccount
+from plugin_bridge.hashers import find_hasher
 
 _NEEDS_RESTART = frozenset(
     {
@@ -14,6 +15,10 @@ _NEEDS_RESTART = frozenset(
 )
 """Fields that say where the table is and what its columns are called: for other data everything must be reopened."""
 
+_ALGORITHMS = frozenset({"password_hash", "legacy_hashes"})
+_RECORDS = {"columns": ColumnNames, "mail": MailAccount}
+"""Fields whose values have keys of their own."""
+
 _LABELS = {
     "source": "its path",
     "backend": "DataSource.backend",
@@ -22,7 +27,6 @@ _LABELS = {
     "legacy_hashes": LEGACY_HASHES_KEY,
     "password_rule": "the rules for passwords",
     "name_rule": "the rules for names",
-    "mail": "its mail account",
 }
 """Labels for fields that have no single key in config.yml."""
 
@@ -46,19 +50,29 @@ def plan_change(running: AuthMeConfig, read: AuthMeConfig) -> ConfigChange:
         for part in fields(AuthMeConfig)
         if part.compare and getattr(running, part.name) != getattr(read, part.name)
     ]
-    live = [name for name in differing if name not in _NEEDS_RESTART]
-    waiting = [key for name in differing if name in _NEEDS_RESTART for key in _keys_of(name, running, read)]
+    needs_restart = _NEEDS_RESTART | (_ALGORITHMS if _needs_waiting_salt_column(running, read) else frozenset())
+    live = [name for name in differing if name not in needs_restart]
+    waiting = [key for name in differing if name in needs_restart for key in _keys_of(name, running, read)]
     config = replace(running, **{name: getattr(read, name) for name in live}, ignored=read.ignored)
     return ConfigChange(config, tuple(key for name in live for key in _keys_of(name, running, read)), tuple(waiting))
 
 
+def _needs_waiting_salt_column(running: AuthMeConfig, read: AuthMeConfig) -> bool:
+    """Return whether the algorithms of `read` need a salt column that `running` does not have."""
+    if running.columns.salt or not read.columns.salt:
+        return False
+    hashers = [find_hasher(name) for name in (read.password_hash, *read.legacy_hashes)]
+    return any(hasher is not None and hasher.needs_salt_column for hasher in hashers)
+
+
 def _keys_of(name: str, running: AuthMeConfig, read: AuthMeConfig) -> list[str]:
     """Return the keys of a field in config.yml, or its label."""
-    if name == "columns":
+    if name in _RECORDS:
+        before, after = getattr(running, name), getattr(read, name)
         return [
             str(part.metadata["key"])
-            for part in fields(ColumnNames)
-            if getattr(running.columns, part.name) != getattr(read.columns, part.name)
+            for part in fields(_RECORDS[name])
+            if getattr(before, part.name) != getattr(after, part.name)
         ]
     if name in _LABELS:
         return [_LABELS[name]]

@@ -96,7 +96,7 @@ class App:
             mail_queue=mail.mail_queue,
             mail_history=MailHistory(),
             mail_resender=MailResender(context.location.database, mail.outbox, mail.renderer, mail.mail_queue, audit),
-            health=Health(self.worker, mail.outbox, self.sync, now, is_bridge_on=is_bridge_on),
+            health=Health(self.worker, mail.outbox, self.sync, now, runtime.pending_restart, is_bridge_on=is_bridge_on),
             metrics=runtime.metrics,
             updates=self.game_parts.updates,
             plugin=self.game_parts.plugin,
@@ -109,7 +109,9 @@ class App:
         """Return what the doctor starts from. On the event loop."""
         config, report = self.live.current, self.sync.last_report
         is_braked = report is not None and report.held_back is not None
-        return Facts(config, Host(now=self.context.now), RunningDaemon(config.address(), True, is_braked))
+        restart_needed = self.runtime_parts.pending_restart.keys
+        running_daemon = RunningDaemon(config.address(), True, is_braked, restart_needed)
+        return Facts(config, Host(now=self.context.now), running_daemon)
 
     def _on_sync_finished(self, report: SyncReport) -> None:
         self.runtime_parts.metrics.count_sync(report)

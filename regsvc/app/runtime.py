@@ -9,6 +9,7 @@ from regsvc.database.engine import Worker
 from regsvc.notifications.delivery import DeliveryWorkers
 from regsvc.runtime.loop_lag import LoopLag
 from regsvc.runtime.metrics import Metrics
+from regsvc.runtime.pending_restart import PendingRestart
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class RuntimeParts:
     metrics: Metrics
     loop_lag: LoopLag
     delivery_workers: DeliveryWorkers
+    pending_restart: PendingRestart
 
     def open(self) -> None:
         """Let the workers run: the database has our tables."""
@@ -48,4 +50,5 @@ def wire_runtime(context: AppContext) -> RuntimeParts:
         metrics=Metrics(),
         loop_lag=LoopLag(),
         delivery_workers=DeliveryWorkers(),
+        pending_restart=PendingRestart(),
     )

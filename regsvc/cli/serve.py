@@ -25,7 +25,7 @@ from regsvc.database.engine import cannot_write, error_sentence
 from regsvc.database.location import WrongDatabase
 from regsvc.database.migrator import SchemaTooNew
 from regsvc.notifications.mail.templates import BrokenTemplate
-from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher, RestartCollector
+from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.reload import Reloader
@@ -59,11 +59,11 @@ class Daemon:
         pages = [*HEALTH, *METRICS, *PAGES, *DOCS, *CHAT_PAGE]
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
         self._application = make_application(app.services, pages=pages)
-        self._reloader = Reloader(app.context.config, read_config, self._apply_config)
+        context, pending_restart = app.context, app.runtime_parts.pending_restart
+        self._reloader = Reloader(context.config, read_config, self._apply_config, pending_restart)
         self._game_files = GameFileWatcher(
-            app.context.config, app.context.authme, app.context.server_properties, app.live.apply_authme
+            context.config, context.authme, context.server_properties, app.live.apply_authme, pending_restart
         )
-        app.runtime_parts.metrics.register(RestartCollector(self._game_files))
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()
         self._fatal_error: Exception | None = None

@@ -2,20 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
-
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.config_changes import plan_change
 from plugin_bridge.server.files import PropertiesFile
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme
+from regsvc.runtime.pending_restart import PendingRestart
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +60,7 @@ class GameFileWatcher:
         running: AuthMeConfig | None,
         properties: PropertiesFile,
         apply_config: Callable[[AuthMeConfig], None],
+        pending_restart: PendingRestart,
     ) -> None:
         """`apply_config` receives the new effective config on the loop; it raises `ConfigError` if it is unusable.
 
@@ -70,16 +69,11 @@ class GameFileWatcher:
         self._config = config
         self._running = running
         self._apply_config = apply_config
-        self._waiting: tuple[str, ...] = ()
+        self._pending_restart = pending_restart
         self._authme = _WatchedFile(config.authme_config_path)
         self._server = _WatchedFile(config.game.server_properties_path)
         self._properties_file = properties
         self._properties = properties.current
-
-    @property
-    def needs_restart(self) -> bool:
-        """Return whether a change is waiting that only a restart can apply."""
-        return self._waiting != ()
 
     async def poll(self) -> None:
         """Check both files once; a job calls this every few seconds."""
@@ -101,16 +95,14 @@ class GameFileWatcher:
             self._set_waiting(("whether there is an AuthMe",) if self._running is not read else ())
             return
         change = plan_change(self._running, read)
+        self._set_waiting(change.waiting)
         if change.applied:
             self._apply_config(change.config)
             self._running = change.config
             log.info("AuthMe's config.yml has changed; now in effect: %s", ", ".join(change.applied))
-        self._set_waiting(change.waiting)
 
-    def _set_waiting(self, waiting: tuple[str, ...]) -> None:
-        if waiting and waiting != self._waiting:
-            log.warning("AuthMe's config.yml has changed; restart the companion to apply: %s", ", ".join(waiting))
-        self._waiting = waiting
+    def _set_waiting(self, keys: tuple[str, ...]) -> None:
+        self._pending_restart.set("AuthMe's config.yml", keys)
 
     async def _poll_properties(self) -> None:
         if not await self._server.has_changed() and self._properties is not None:
@@ -130,20 +122,6 @@ class GameFileWatcher:
             if changed:
                 log.info("server.properties has changed; now in effect: %s", ", ".join(changed))
         self._properties = read
-
-
-class RestartCollector(Collector):
-    """Prometheus collector for `companion_restart_needed`, for hosts who do not read logs."""
-
-    def __init__(self, watcher: GameFileWatcher) -> None:
-        self._watcher = watcher
-
-    def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily(
-            "companion_restart_needed",
-            "1: AuthMe's config has changed in a way that needs a restart of the companion.",
-            self._watcher.needs_restart,
-        )
 
 
 def _find_stamp(path: Path | None) -> _Stamp:

@@ -14,6 +14,7 @@ from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import Backlog, Outbox
+from regsvc.runtime.pending_restart import PendingRestart
 from regsvc.sync.service import SyncService
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class HealthStatus:
     """`refusal` is the error that requests needing the database get now; None means ready.
 
     `waiting_mails` and `oldest_mail_age` are None while the database does not answer; the age also if no mail waits.
+    `restart_needed`: keys of config files that have changed and take effect at the next start.
     """
 
     refusal: Refusal | None
@@ -46,6 +48,7 @@ class HealthStatus:
     has_held_back_changes: bool
     waiting_mails: int | None
     oldest_mail_age: timedelta | None
+    restart_needed: tuple[str, ...]
 
     @property
     def is_ready(self) -> bool:
@@ -62,6 +65,7 @@ class Health:
         outbox: Outbox,
         sync: SyncService,
         now: Clock,
+        pending_restart: PendingRestart,
         *,
         is_bridge_on: bool,
         timeout: timedelta = _TIMEOUT,
@@ -71,10 +75,16 @@ class Health:
         self._outbox = outbox
         self._sync = sync
         self._now = now
+        self._pending_restart = pending_restart
         self._is_bridge_on = is_bridge_on
         self._timeout = timeout
         self._query: asyncio.Task[Backlog | Refusal] | None = None
         self._expires_at = 0.0  # on the loop's clock
+
+    @property
+    def restart_needed(self) -> tuple[str, ...]:
+        """Keys of config files that have changed and take effect at the next start."""
+        return self._pending_restart.keys
 
     async def status(self) -> HealthStatus:
         """Return the current status. Problems are part of the status and never raised."""
@@ -87,6 +97,7 @@ class Health:
             has_held_back_changes=report is not None and report.held_back is not None,
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if backlog is None else self._age(backlog),
+            restart_needed=self.restart_needed,
         )
 
     def _bridge(self) -> BridgeState:

@@ -156,11 +156,17 @@ class _HealthMetrics:
         self._oldest = Gauge(
             "companion_outbox_oldest_seconds", "Age of the oldest waiting mail; 0: none waits.", registry=registry
         )
+        self._restart_needed = Gauge(
+            "companion_restart_needed",
+            "1: a config file has changed in a way that needs a restart of the companion.",
+            registry=registry,
+        )
 
     def set(self, status: HealthStatus) -> None:
         self._database.set(status.is_ready)
         self._bridge.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.bridge, _UNKNOWN))
         self._held_back.set(status.has_held_back_changes)
+        self._restart_needed.set(bool(status.restart_needed))
         if status.waiting_mails is None:
             self._waiting.set(_UNKNOWN)
             self._oldest.set(_UNKNOWN)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from regsvc.config.layers import SECTIONS
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.exceptions import describe_exception
+from regsvc.runtime.pending_restart import PendingRestart
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +73,18 @@ def _with_keys(running: Config, read: Config, names: tuple[str, ...]) -> Config:
 class Reloader:
     """Reload of the config on request, one reload at a time. Use on the event loop only."""
 
-    def __init__(self, running: Config, read: Callable[[], Config], apply_config: Callable[[Config], None]) -> None:
+    def __init__(
+        self,
+        running: Config,
+        read: Callable[[], Config],
+        apply_config: Callable[[Config], None],
+        pending_restart: PendingRestart,
+    ) -> None:
         """`read` blocks and raises `ConfigError`; `apply_config` receives the new effective config."""
         self._running = running
         self._read = read
         self._apply_config = apply_config
+        self._pending_restart = pending_restart
         self._requested = asyncio.Event()
 
     def request_reload(self) -> None:
@@ -101,8 +109,7 @@ class Reloader:
         self._apply_config(reload.config)
         self._running = reload.config
         log.info("the config was reloaded: %s", ", ".join(reload.applied) or "nothing has changed")
-        if reload.waiting:
-            log.warning("these keys take effect after a restart: %s", ", ".join(reload.waiting))
+        self._pending_restart.set("the companion's config", reload.waiting, is_requested=True)
         for warning in read.warnings:
             if warning not in before.warnings:
                 log.warning(warning)

@@ -1,5 +1,6 @@
 """Findings about our own config: broken, unsafe, or with unusable files."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,18 @@ def test_a_file_of_the_hosts_own_is_broken(
     findings = doctor_case.findings()
     assert {finding.id for finding in findings} == {"config.broken_file"}
     assert path.name in findings[0].title
+
+
+def test_a_change_waits_for_a_restart(doctor_case: DoctorCase) -> None:
+    keys = ["DataSource.mySQLHost", "database.threads"]
+    for ready in (
+        {"success": True, "status": "ready", "restartNeeded": keys},
+        {"success": False, "code": "database_away", "restartNeeded": keys},
+    ):
+        doctor_case.change_host(fetch=lambda url, told=ready: json.dumps(told).encode())
+        finding = doctor_case.only_finding("config.restart_needed")
+        assert finding.title == "Changed, and not yet in effect: DataSource.mySQLHost, database.threads."
+        assert finding.where.endswith(": systemctl restart companion")
+    for nothing in (b'{"success": true, "restartNeeded": []}', b'{"success": true, "restartNeeded": null}'):
+        doctor_case.change_host(fetch=lambda url, told=nothing: told)
+        assert doctor_case.findings() == []

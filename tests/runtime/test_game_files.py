@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from plugin_bridge.authme.config import LEGACY_HASHES_KEY as LEGACY_HASHES
+from plugin_bridge.authme.config import PASSWORD_HASH_KEY as PASSWORD_HASH
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import PropertiesFile
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme
 from regsvc.runtime.game_files import GameFileWatcher
+from regsvc.runtime.pending_restart import PendingRestart
 from tests.support.authme.game_server import GameServer
 
 SETTINGS = """
@@ -25,6 +28,11 @@ settings:
         minPasswordLength: 5
 """
 
+WAITING = (
+    "AuthMe's config.yml has changed; these keys take effect after a restart of the companion"
+    " (systemctl restart companion): "
+)
+
 
 class Watching:
     """A watcher for a folder; `taken`: the applied configs, in order."""
@@ -35,7 +43,8 @@ class Watching:
         self.refuses = False
         config: Config = load_config(None, {}, {"game.directory": str(game.directory)})
         self.properties = PropertiesFile(game.properties_file)
-        self.watch = GameFileWatcher(config, read_authme(config), self.properties, self._take)
+        self.pending = PendingRestart()
+        self.watch = GameFileWatcher(config, read_authme(config), self.properties, self._take, self.pending)
         self.look()
 
     def look(self) -> None:
@@ -46,6 +55,10 @@ class Watching:
             await self.watch.poll()
 
         asyncio.run(twice())
+
+    def waiting(self) -> list[str]:
+        """The keys that wait for a restart."""
+        return list(self.pending.keys)
 
     def write(self, text: str) -> None:
         """Replace the file by another one, like editors do."""
@@ -70,7 +83,7 @@ def watching(game_server: GameServer, caplog: pytest.LogCaptureFixture) -> Watch
 
 def test_nothing_is_told_while_nothing_changes(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
     watching.write("# AuthMe rewrites its comments at each start\n" + SETTINGS)
-    assert (watching.taken, caplog.messages, watching.watch.needs_restart) == ([], [], False)
+    assert (watching.taken, caplog.messages, watching.waiting()) == ([], [], [])
 
 
 def test_rules_and_hashing_are_taken_over(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
@@ -80,7 +93,7 @@ def test_rules_and_hashing_are_taken_over(watching: Watching, caplog: pytest.Log
     assert caplog.messages == [
         "AuthMe's config.yml has changed; now in effect: settings.security.passwordHash, the rules for passwords"
     ]
-    assert not watching.watch.needs_restart
+    assert watching.waiting() == []
 
 
 def test_another_table_waits_for_a_restart_and_is_told_once(
@@ -93,15 +106,55 @@ def test_another_table_waits_for_a_restart_and_is_told_once(
     watching.write(other.replace("Length: 5", "Length: 9"))
     assert [taken.table for taken in watching.taken] == ["authme"]
     assert not watching.taken[0].hashing.has_salt_column
-    told = [message for message in caplog.messages if "restart the companion" in message]
-    assert told == [
-        "AuthMe's config.yml has changed; restart the companion to apply: "
-        "DataSource.mySQLPassword, DataSource.mySQLTablename, DataSource.mySQLColumnSalt"
-    ]
-    assert watching.watch.needs_restart
+    keys = ["DataSource.mySQLPassword", "DataSource.mySQLTablename", "DataSource.mySQLColumnSalt"]
+    assert [message for message in caplog.messages if "restart" in message] == [WAITING + ", ".join(keys)]
+    assert watching.waiting() == keys
     assert "another-secret" not in caplog.text
     watching.write(SETTINGS)
-    assert not watching.watch.needs_restart
+    assert watching.waiting() == []
+    assert caplog.messages[-2] == "AuthMe's config.yml: the restart of the companion is not needed any more"
+
+
+@pytest.mark.parametrize(
+    ("security", "waiting"),
+    [
+        ("passwordHash: SALTEDSHA512\n        legacyHashes: [SHA256]", (PASSWORD_HASH, LEGACY_HASHES)),
+        ("passwordHash: SHA256\n        legacyHashes: [SALTEDSHA512]", (LEGACY_HASHES,)),
+    ],
+)
+def test_an_algorithm_waits_together_with_its_salt_column(
+    watching: Watching, caplog: pytest.LogCaptureFixture, security: str, waiting: tuple[str, ...]
+) -> None:
+    both = SETTINGS.replace("mySQLTablename: authme", "mySQLTablename: authme\n    mySQLColumnSalt: salt")
+    watching.write(both.replace("passwordHash: SHA256", security).replace("Length: 5", "Length: 9"))
+    [taken] = watching.taken
+    assert (taken.password_hash, taken.legacy_hashes, taken.password_rule.min_length) == ("SHA256", (), 9)
+    assert watching.waiting() == ["DataSource.mySQLColumnSalt", *waiting]
+    assert caplog.messages == [
+        WAITING + ", ".join(watching.waiting()),
+        "AuthMe's config.yml has changed; now in effect: the rules for passwords",
+    ]
+    watching.write(SETTINGS)
+    assert watching.waiting() == []
+
+
+def test_an_algorithm_that_needs_no_salt_column_does_not_wait_for_one(watching: Watching) -> None:
+    both = SETTINGS.replace("mySQLTablename: authme", "mySQLTablename: authme\n    mySQLColumnSalt: salt")
+    watching.write(both.replace("SHA256", "BCRYPT"))
+    assert [taken.password_hash for taken in watching.taken] == ["BCRYPT"]
+    assert watching.waiting() == ["DataSource.mySQLColumnSalt"]
+
+
+def test_what_waits_is_told_even_if_the_rest_cannot_be_used(watching: Watching) -> None:
+    watching.refuses = True
+    watching.write(SETTINGS.replace("SHA256", "TWO_FACTOR").replace("Tablename: authme", "Tablename: players"))
+    assert watching.waiting() == ["DataSource.mySQLTablename"]
+
+
+def test_the_mail_account_waits_by_its_keys(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
+    watching.write(SETTINGS + "Email:\n    mailAccount: a@example.org\n    mailPassword: mails-secret\n")
+    assert watching.waiting() == ["Email.mailAccount", "Email.mailPassword"]
+    assert "mails-secret" not in caplog.text
 
 
 def test_a_file_that_is_being_written_is_not_read(watching: Watching) -> None:
@@ -141,15 +194,15 @@ def test_what_cannot_be_taken_over_is_told_and_tried_again_when_it_changes(
 def test_a_file_that_goes_is_told(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
     watching.file.unlink()
     watching.look()
-    assert watching.watch.needs_restart
-    assert "restart the companion to apply: whether there is an AuthMe" in caplog.text
+    assert watching.waiting() == ["whether there is an AuthMe"]
+    assert f"{WAITING}whether there is an AuthMe" in caplog.text
 
 
 def test_a_plugin_that_is_installed_later_is_told(game_server: GameServer, caplog: pytest.LogCaptureFixture) -> None:
     watching = Watching(game_server)
     game_server.authme_directory.mkdir(parents=True)
     watching.write(SETTINGS)
-    assert watching.watch.needs_restart
+    assert watching.waiting() == ["whether there is an AuthMe"]
     assert watching.taken == []
 
 

@@ -15,6 +15,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.health import BridgeState, Health, HealthStatus
+from regsvc.runtime.pending_restart import PendingRestart
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import ManualClock
 
@@ -56,7 +57,7 @@ def worker(our_database: Database) -> Iterator[Worker]:
 @pytest.fixture
 def health(worker: Worker, outbox: CountedOutbox, clock: ManualClock) -> Health:
     sync: Any = NoSync()
-    return Health(worker, outbox, sync, clock, is_bridge_on=True, timeout=timedelta(seconds=5))
+    return Health(worker, outbox, sync, clock, PendingRestart(), is_bridge_on=True, timeout=timedelta(seconds=5))
 
 
 def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
@@ -93,7 +94,9 @@ def test_a_database_that_does_not_answer_counts_as_away(
     worker: Worker, outbox: CountedOutbox, clock: ManualClock
 ) -> None:
     sync: Any = NoSync()
-    health = Health(worker, outbox, sync, clock, is_bridge_on=False, timeout=timedelta(milliseconds=50))
+    health = Health(
+        worker, outbox, sync, clock, PendingRestart(), is_bridge_on=False, timeout=timedelta(milliseconds=50)
+    )
     outbox.may_answer.clear()
 
     async def ask() -> list[HealthStatus]:

@@ -57,6 +57,7 @@ def test_it_is_ready(stack: Stack) -> None:
         "bridge": "up",
         "braked": False,
         "oldestMailSeconds": None,
+        "restartNeeded": [],
     }
 
 
@@ -140,6 +141,7 @@ def test_the_database_goes_away_and_comes_back(own_server: MariaDBServer, tmp_pa
         own_server.stop()
 
         away = ask_until(lambda: stack.get(READY), is_not_ready)
+        assert away.json["restartNeeded"] == []
         assert away.code == "database_away"
         assert away.json["message"] == TRANSLATIONS.text("refusal.database_away", "en")
         assert int(away.headers["Retry-After"]) > 0

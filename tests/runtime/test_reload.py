@@ -23,11 +23,15 @@ from regsvc.config.sections import (
 from regsvc.runtime.reload import RELOADABLE, plan_reload
 from tests.support.daemon import Daemon
 from tests.support.together import at_once
+from tests.support.watching import scrape
 
 Sections = Mapping[str, Mapping[str, Any]]
 RELOADED = "the config was reloaded: "
 NOT_RELOADED = "the config was not reloaded: "
-WAITING = "these keys take effect after a restart: "
+WAITING = (
+    "the companion's config has changed; these keys take effect after a restart of the companion"
+    " (systemctl restart companion): "
+)
 SECRET = "a-token-that-nobody-may-read"
 APPLICATION = {"username": "Alice", "email": "alice@example.org", "code": "123456"}
 
@@ -50,6 +54,13 @@ def change(daemon: Daemon, changes: Sections) -> None:
 def shown(daemon: Daemon) -> dict[str, Any]:
     config: dict[str, Any] = daemon.get("/api/config").json["config"]
     return config
+
+
+def restart_needed(daemon: Daemon) -> tuple[list[str], float]:
+    """The keys that `/health/ready` names, and the metric."""
+    reply = daemon.get("/health/ready")
+    assert (reply.status, reply.json["status"]) == (200, "ready")
+    return reply.json["restartNeeded"], scrape(daemon).of("companion_restart_needed")
 
 
 # --- Keys that change at once ---
@@ -119,6 +130,16 @@ def test_what_waits_for_a_restart_is_named_each_time(running: Daemon) -> None:
         running.log.clear()
     change(running, changes)
     assert running.wait_for_log(f"{WAITING}database.threads, downloads")
+
+
+def test_what_waits_for_a_restart_is_shown_until_it_is_taken_back(running: Daemon) -> None:
+    assert restart_needed(running) == ([], 0)
+    change(running, {"database": {"threads": 2}, "server": {"name": "Elsewhere"}})
+    assert running.wait_for_log(f"{WAITING}server.name, database.threads")
+    assert restart_needed(running) == (["server.name", "database.threads"], 1)
+    change(running, {})
+    assert running.wait_for_log("the companion's config: the restart of the companion is not needed any more")
+    assert restart_needed(running) == ([], 0)
 
 
 def test_nothing_new_is_said_to_be_nothing(running: Daemon) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from regsvc.api.base import Access, ApiHandler
 from regsvc.api.types.messages import Reply
+from regsvc.core.errors import Refusal
 
 
 class AliveReply(Reply, frozen=True, kw_only=True):
@@ -13,12 +14,13 @@ class AliveReply(Reply, frozen=True, kw_only=True):
 
 
 class ReadyReply(Reply, frozen=True, kw_only=True):
-    """`bridge` is the state of AuthMe's table."""
+    """`bridge` is the state of AuthMe's table, `restart_needed` the keys that take effect at the next start."""
 
     status: str = "ready"
     bridge: str
     braked: bool
     oldest_mail_seconds: int | None
+    restart_needed: tuple[str, ...]
 
 
 class ProbeHandler(ApiHandler):
@@ -42,6 +44,10 @@ class ReadyHandler(ProbeHandler):
     process could answer better.
     """
 
+    def refusal_body(self, refusal: Refusal) -> dict[str, object]:
+        """Include the waiting keys: a restart helps if AuthMe's config names another database server."""
+        return super().refusal_body(refusal) | {"restartNeeded": self.services.health.restart_needed}
+
     async def get(self) -> None:
         status = await self.services.health.status()
         if status.refusal is not None:
@@ -54,6 +60,7 @@ class ReadyHandler(ProbeHandler):
                 bridge=status.bridge,
                 braked=status.has_held_back_changes,
                 oldest_mail_seconds=None if age is None else round(age.total_seconds()),
+                restart_needed=status.restart_needed,
             )
         )
 

@@ -56,7 +56,21 @@ def file_is_broken(facts: Facts) -> Iterator[str]:
     yield from _problems(lambda: load_mail_templates(config.mail.templates))
 
 
-CHECKS: Final[tuple[Check, ...]] = (config_is_broken, config_is_unwise, file_is_broken)
+@check(
+    "config.restart_needed",
+    Severity.RISKY,
+    means="A config file has changed since the companion started, and the change needs a restart.",
+    why="Until then the companion works with the old values.",
+    do="Restart the companion.",
+    where=FixLocation(Source.MACHINE, "systemctl restart companion"),
+)
+def restart_is_needed(facts: Facts) -> Iterator[str]:
+    running_daemon = facts.running_daemon
+    if running_daemon is not None and running_daemon.restart_needed:
+        yield f"Changed, and not yet in effect: {', '.join(running_daemon.restart_needed)}."
+
+
+CHECKS: Final[tuple[Check, ...]] = (config_is_broken, config_is_unwise, file_is_broken, restart_is_needed)
 
 
 def _problems(load: Callable[[], object]) -> Iterator[str]:

@@ -12,11 +12,16 @@ _READY_PATH = "/health/ready"
 
 @dataclass(frozen=True)
 class RunningDaemon:
-    """The program on our port. `is_ours` False: not a companion. `has_held_back_changes`: reported by its sync."""
+    """The program on our port. `is_ours` False: not a companion.
+
+    `has_held_back_changes`: reported by its sync. `restart_needed`: keys that have changed since its start and are not
+    in effect.
+    """
 
     address: str
     is_ours: bool
     has_held_back_changes: bool = False
+    restart_needed: tuple[str, ...] = ()
 
 
 def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
@@ -28,7 +33,9 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
         status = _parse(host.fetch(address + _READY_PATH))
     except PortClosed:
         return None
-    return RunningDaemon(address, "success" in status, status.get("braked") is True)
+    keys = status.get("restartNeeded")
+    restart_needed = tuple(map(str, keys)) if isinstance(keys, list) else ()
+    return RunningDaemon(address, "success" in status, status.get("braked") is True, restart_needed)
 
 
 def _parse(answer: bytes | None) -> dict[str, Any]:
