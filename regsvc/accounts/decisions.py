@@ -1,14 +1,12 @@
-"""Decisions about users: approve, reject, ban, unban and delete; and the public status of a name."""
+"""Decisions about users: approve, reject, ban, unban and delete."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from peewee import Database
 
 from regsvc.accounts.access import AccountAccess, Principal
 from regsvc.accounts.player_warnings import PlayerWarnings, warn_if_players_away
 from regsvc.core import errors
-from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED, User
@@ -24,19 +22,6 @@ class DecisionResult:
     status: str | None
     warnings: tuple[str, ...] = ()
     status_before: str | None = None
-
-
-@dataclass(frozen=True)
-class UserStatus:
-    """The status of a name. The fields after `has_details` are for its owner and for admins, and empty for others."""
-
-    username: str
-    status: str
-    has_details: bool = False
-    email: str | None = None
-    reason: str | None = None
-    reviewed_at: datetime | None = None
-    ban_expires_at: datetime | None = None
 
 
 class Accounts:
@@ -57,21 +42,6 @@ class Accounts:
         self._transitions = transitions
         self._player_warnings = player_warnings
         self._now = now
-
-    def find_status(self, username: str, session: VerifiedSession | None) -> UserStatus | None:
-        """Return as much of the status as this session may see, or None for a name without a user."""
-        is_key = User.username_key == username.lower()
-        if session is None:  # by far the most common: two columns, and no model to fill
-            row = User.select(User.username, User.status).where(is_key).tuples().first()
-            return UserStatus(*row) if row else None
-        user = User.get_or_none(is_key)
-        if user is None:
-            return None
-        if not (session.is_admin or session.user_id == user.id):
-            return UserStatus(user.username, user.status)
-        return UserStatus(
-            user.username, user.status, True, user.email, user.reason, user.reviewed_at, user.ban_expires_at
-        )
 
     def decide(self, username: str, transition: str, by: Principal, details: DecisionDetails) -> DecisionResult:
         """Approve, reject, ban, unban or delete.

@@ -14,6 +14,7 @@ from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges
 from regsvc.accounts.password_mails import PasswordMails
 from regsvc.accounts.self_service import SelfService
+from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
@@ -84,6 +85,7 @@ class Services:
     user_details: UserDetailsLoader
     audit: Audit
     sync: SyncService
+    statuses: StatusLookup
     status_limits: StatusRateLimits
     mail_queue: MailQueue
     mail_history: MailHistory

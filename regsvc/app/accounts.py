@@ -12,6 +12,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.password_mails import PasswordMails
 from regsvc.accounts.password_store import PasswordStore
 from regsvc.accounts.player_warnings import PlayerWarnings
+from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.mail import MailParts
@@ -31,6 +32,7 @@ class AccountParts:
     logins: Logins
     password_changes: PasswordChanges
     password_mails: PasswordMails
+    statuses: StatusLookup
 
 
 def wire_accounts(
@@ -58,4 +60,5 @@ def wire_accounts(
             database, worker, passwords.hashing, store, checker, mail.links, passwords.rules
         ),
         password_mails=PasswordMails(database, worker, mail.mail_queue, mail.limits, store, passwords.rules),
+        statuses=StatusLookup(database, worker),
     )

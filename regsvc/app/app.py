@@ -92,6 +92,7 @@ class App:
             user_details=UserDetailsLoader(users, self.questionnaires.find_result_of, now),
             audit=audit,
             sync=self.sync,
+            statuses=accounts.statuses,
             status_limits=StatusRateLimits(MemoryLimits(now), self.live, is_trusted),
             mail_queue=mail.mail_queue,
             mail_history=MailHistory(),

@@ -5,6 +5,7 @@ import pytest
 from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack
+from tests.support.together import at_once
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -22,6 +23,12 @@ def test_an_anonymous_request_gets_the_status_and_nothing_else(stack: Stack) -> 
         "success": True,
         "data": {"registered": True, "username": rick.name, "status": "rejected"},
     }
+
+
+def test_fifty_questions_at_once_get_an_answer_each(stack: Stack) -> None:
+    people = [stack.newcomer("alice"), stack.pending("bob"), stack.approved("carol"), stack.newcomer("dave")]
+    answers: list[str | None] = at_once([lambda who=person: stack.status(who) for person in people * 13])  # type: ignore[misc]
+    assert answers == [None, "pending", "approved", None] * 13
 
 
 def test_another_users_token_tells_no_more(stack: Stack) -> None:

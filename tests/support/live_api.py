@@ -98,6 +98,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         user_details=unused,
         audit=unused,
         sync=unused,
+        statuses=unused,
         status_limits=unused,
         mail_queue=unused,
         mail_history=unused,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regsvc.accounts.decisions import UserStatus
+from regsvc.accounts.status_lookup import UserStatus
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, endpoint
 from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
@@ -86,7 +86,7 @@ class StatusHandler(ApiHandler):
     async def find_status(self, username: str) -> UserStatus | None:
         """Return the status of the user with this name, or None; raises `RateLimited`."""
         self.services.status_limits.hit(self.caller)
-        return await self.run(self.services.accounts.find_status, username, self.session)
+        return await self.services.statuses.find(username, self.session)
 
 
 class ReviewStatusHandler(StatusHandler):

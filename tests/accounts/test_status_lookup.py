@@ -1,0 +1,106 @@
+"""Statuses asked for at the same time: few queries, and never an answer from before the question."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
+
+import pytest
+from peewee import Database
+
+from regsvc.accounts.status_lookup import StatusLookup, UserStatus
+from regsvc.core.errors import DatabaseUnavailable
+from regsvc.database.engine import Worker
+from tests.support.database_fixtures import MakeUser
+
+WAIT = 10.0  # seconds until a test fails
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class HeldWorker(Worker):
+    """A real worker whose first call, its query done, keeps its thread until the test lets it go."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, 2)
+        self.is_open = True
+        self.calls = 0
+        self.has_read, self.may_return = threading.Event(), threading.Event()
+
+    def run_here(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self.calls += 1
+        result = super().run_here(work, *args, **kwargs)
+        self.has_read.set()
+        assert self.may_return.wait(WAIT)
+        return result
+
+
+@pytest.fixture
+def worker(our_database: Database) -> Iterator[HeldWorker]:
+    worker = HeldWorker(our_database)
+    yield worker
+    worker.may_return.set()
+    worker.close()
+
+
+def test_fifty_questions_are_two_queries(our_database: Database, worker: HeldWorker, make_user: MakeUser) -> None:
+    for number in range(10):
+        make_user(f"Alice_{number}", status="approved", applied_status="approved")
+    names = [f"ALICE_{number}" for number in range(49)]
+
+    async def story() -> list[UserStatus | None]:
+        statuses = StatusLookup(our_database, worker)
+        first = asyncio.create_task(statuses.find("alice_0", None))
+        await asyncio.to_thread(worker.has_read.wait, WAIT)
+        others = [asyncio.create_task(statuses.find(name, None)) for name in names]
+        await asyncio.sleep(0)
+        worker.may_return.set()
+        return await asyncio.gather(first, *others)
+
+    first, *others = asyncio.run(story())
+    expected = [UserStatus(f"Alice_{number}", "approved") for number in range(10)] + [None] * 39
+    assert (first, others) == (expected[0], expected)
+    assert worker.calls == 2
+
+
+def test_a_ban_typed_in_sql_is_seen_by_the_next_question(
+    our_database: Database, worker: HeldWorker, make_user: MakeUser
+) -> None:
+    make_user("Bob", status="approved", applied_status="approved")
+
+    async def story() -> tuple[UserStatus | None, UserStatus | None]:
+        statuses = StatusLookup(our_database, worker)
+        before = asyncio.create_task(statuses.find("Bob", None))
+        await asyncio.to_thread(worker.has_read.wait, WAIT)
+        our_database.execute_sql("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'bob'")
+        after = asyncio.create_task(statuses.find("Bob", None))
+        await asyncio.sleep(0)
+        worker.may_return.set()
+        return await before, await after
+
+    assert asyncio.run(story()) == (UserStatus("Bob", "approved"), UserStatus("Bob", "banned"))
+
+
+def test_odd_names_do_not_spoil_the_answers_of_others(
+    our_database: Database, worker: HeldWorker, make_user: MakeUser
+) -> None:
+    make_user("Bob")
+    odd = ["", "x" * 16_000, "😀", "%s", "%", "bob'; --", "\\", "é", "ﬀ", "\x00", "\u202e"]
+
+    async def story() -> list[UserStatus | None]:
+        worker.may_return.set()
+        statuses = StatusLookup(our_database, worker)
+        return await asyncio.gather(*(statuses.find(name, None) for name in (*odd, "BOB")))
+
+    *others, bob = asyncio.run(story())
+    assert (others, bob and bob.username, worker.calls) == ([None] * len(odd), "Bob", 1)
+
+
+def test_everyone_hears_that_the_database_is_away(our_database: Database, worker: HeldWorker) -> None:
+    worker.is_open = False
+
+    async def story() -> list[UserStatus | BaseException | None]:
+        statuses = StatusLookup(our_database, worker)
+        return await asyncio.gather(*(statuses.find(name, None) for name in ("a", "b")), return_exceptions=True)
+
+    assert [type(answer) for answer in asyncio.run(story())] == [DatabaseUnavailable] * 2
