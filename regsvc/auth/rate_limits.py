@@ -4,15 +4,15 @@ Both count in fixed windows that begin with their first hit. A refused hit is no
 long as the reply says gets through.
 """
 
+import functools
 import math
+import operator
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Any, NamedTuple
-
-from peewee import Field
+from typing import Any, Final, NamedTuple
 
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
@@ -20,7 +20,8 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
-from regsvc.database.upsert import insert_or_update
+from regsvc.database.prepared import PreparedQuery, slot
+from regsvc.database.upsert import upsert_query
 
 LimitCheck = tuple[str, str, Sequence[RateLimit]]
 """The scope (what is limited), the subject (a client, address or account), and the limits that apply."""
@@ -52,25 +53,25 @@ class DurableLimits:
         """Count one hit in the caller's transaction. Raises `RateLimited`, without counting, if a limit is used up."""
         self.hit_all([(scope, subject, limits)])
 
-    def hit_all(self, checks: Iterable[LimitCheck]) -> None:
-        """Count one hit for several subjects: all are counted, or none."""
+    def hit_all(self, checks: Sequence[LimitCheck]) -> list[int]:
+        """Count one hit for several subjects: all are counted, or none.
+
+        Returns for each of them the whole seconds until the next hit would be counted; 0: now.
+        """
         allowed = _allowed_by_window(checks)
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
-            # All transactions lock in this order, so they cannot deadlock.
-            windows = {key: _lock_window(key, self._now()) for key in sorted(allowed)}
+            windows = _lock_windows(sorted(allowed), self._now())
             now = self._now()  # after waiting for the locks: the previous holder may have started the window
-            _refuse_until(max((_wait(windows[key], allowed[key], now) for key in windows), default=0))
-            _count(list(windows.values()), now)
+            _refuse_until(_longest_wait(windows, allowed, now))
+            for window in windows.values():
+                _add_hit(window, now)
+            _store_windows(list(windows.values()))
+        return [_longest_wait(windows, _allowed_by_window([check]), now) for check in checks]
 
     def remaining_seconds(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> int:
         """Return the whole seconds until the next hit would be counted; 0: now."""
-        now = self._now()
-        waits = [0]
-        for key, hits in _allowed_by_window([(scope, subject, limits)]).items():
-            window = _find_window(key)
-            if window is not None:
-                waits.append(_wait(window, hits, now))
-        return max(waits)
+        allowed = _allowed_by_window([(scope, subject, limits)])
+        return _longest_wait(_find_windows(sorted(allowed)), allowed, self._now())
 
     def purge(self, before: datetime) -> int:
         """Delete windows that ended before this moment; returns their number."""
@@ -88,51 +89,86 @@ def _allowed_by_window(checks: Iterable[LimitCheck]) -> dict[_WindowKey, int]:
     return allowed
 
 
-def _find_window(key: _WindowKey, *, is_locked: bool = False) -> RateLimitWindow | None:
-    """Return the window, found by all columns of its unique index so that locking it locks nothing else."""
-    query = RateLimitWindow.select().where(
-        RateLimitWindow.scope == key.scope,
-        RateLimitWindow.subject == key.subject,
-        RateLimitWindow.period_seconds == key.period_seconds,
-    )
-    # SQLite has no row locks and needs none: our transactions hold its write lock from the start.
-    if is_locked and RateLimitWindow._meta.database.for_update:
-        query = query.for_update()
-    window: RateLimitWindow | None = query.first()
-    return window
+def _find_windows(keys: Sequence[_WindowKey]) -> dict[_WindowKey, RateLimitWindow]:
+    if not keys:
+        return {}
+    rows = _window_queries(len(keys)).find.rows(**_numbered(keys))
+    return {_WindowKey(row.scope, row.subject, row.period_seconds): row for row in rows}
 
 
-def _lock_window(key: _WindowKey, now: datetime) -> RateLimitWindow:
-    """Return the window's row, locked until the transaction ends; created, already over, if missing."""
-    window = _find_window(key, is_locked=True)
-    if window is None:
-        row: dict[Field, Any] = {
-            RateLimitWindow.scope: key.scope,
-            RateLimitWindow.subject: key.subject,
-            RateLimitWindow.period_seconds: key.period_seconds,
-            RateLimitWindow.started_at: now,
-            RateLimitWindow.ends_at: now,
-            RateLimitWindow.hits: 0,
-        }
-        unique = (RateLimitWindow.scope, RateLimitWindow.subject, RateLimitWindow.period_seconds)
+def _lock_windows(keys: Sequence[_WindowKey], now: datetime) -> dict[_WindowKey, RateLimitWindow]:
+    """Return the windows, locked until the transaction ends; created, already over, where missing.
+
+    All transactions pass `keys` in order and so lock in one order: they cannot deadlock.
+    """
+    if keys:
+        times = {"started_at": now, "ends_at": now}
+        _window_queries(len(keys)).lock.execute(**_numbered([{**key._asdict(), **times, "hits": 0} for key in keys]))
+    return _find_windows(keys)
+
+
+def _store_windows(windows: Sequence[RateLimitWindow]) -> None:
+    """Store windows that are locked."""
+    if windows:
+        _window_queries(len(windows)).store.execute(**_numbered([window.__data__ for window in windows]))
+
+
+class _WindowQueries(NamedTuple):
+    """Queries on a number of windows: every key has all columns of the unique index."""
+
+    lock: PreparedQuery
+    find: PreparedQuery
+    store: PreparedQuery
+
+
+_KEY_FIELDS: Final = (RateLimitWindow.scope, RateLimitWindow.subject, RateLimitWindow.period_seconds)
+_VALUE_FIELDS: Final = (RateLimitWindow.started_at, RateLimitWindow.ends_at, RateLimitWindow.hits)
+
+
+@functools.cache
+def _window_queries(count: int) -> _WindowQueries:
+    def rows() -> list[dict[Any, Any]]:
+        fields = (*_KEY_FIELDS, *_VALUE_FIELDS)
+        return [{field: slot(field, f"{field.name}_{number}") for field in fields} for number in range(count)]
+
+    def lock() -> Any:
         # A plain INSERT that meets a concurrent one leaves shared locks, and two holders of those deadlock.
-        insert_or_update(RateLimitWindow, row, unique=unique, changes={RateLimitWindow.hits: RateLimitWindow.hits})
-        window = _find_window(key, is_locked=True)
-        assert window is not None
-    return window
+        hits = RateLimitWindow.hits
+        return upsert_query(RateLimitWindow, rows(), unique=_KEY_FIELDS, changes={hits: hits})
+
+    def find() -> Any:
+        keys = [
+            functools.reduce(operator.and_, [field == slot(field, f"{field.name}_{number}") for field in _KEY_FIELDS])
+            for number in range(count)
+        ]
+        return RateLimitWindow.select(*_KEY_FIELDS, *_VALUE_FIELDS).where(functools.reduce(operator.or_, keys))
+
+    def store() -> Any:
+        return upsert_query(RateLimitWindow, rows(), unique=_KEY_FIELDS, overwrite=_VALUE_FIELDS)
+
+    return _WindowQueries(*(PreparedQuery(RateLimitWindow, build) for build in (lock, find, store)))
 
 
-def _count(windows: Sequence[RateLimitWindow], now: datetime) -> None:
-    """Add one hit to current windows and start the others anew with one."""
-    hits = RateLimitWindow.hits
-    under_way = [window.id for window in windows if _is_open(window, now)]
-    if under_way:
-        RateLimitWindow.update({hits: hits + 1}).where(RateLimitWindow.id.in_(under_way)).execute()
-    for window in windows:
-        if window.id not in under_way:
-            ends_at = now + timedelta(seconds=window.period_seconds)
-            begin = RateLimitWindow.update(started_at=now, ends_at=ends_at, hits=1)
-            begin.where(RateLimitWindow.id == window.id).execute()
+def _numbered(rows: Iterable[Any]) -> dict[str, Any]:
+    """Return the values of all rows by name and number of the row."""
+    by_row = (row if isinstance(row, Mapping) else row._asdict() for row in rows)
+    return {f"{name}_{number}": value for number, row in enumerate(by_row) for name, value in row.items()}
+
+
+def _add_hit(window: RateLimitWindow, now: datetime) -> None:
+    """Add one hit to a current window; start any other anew with one."""
+    if _is_open(window, now):
+        window.hits += 1
+    else:
+        window.started_at, window.hits = now, 1
+        window.ends_at = now + timedelta(seconds=window.period_seconds)
+
+
+def _longest_wait(
+    windows: Mapping[_WindowKey, RateLimitWindow], allowed: Mapping[_WindowKey, int], now: datetime
+) -> int:
+    """Return the seconds until all these windows accept the next hit; 0: now. A missing one accepts it."""
+    return max((_wait(windows[key], hits, now) for key, hits in allowed.items() if key in windows), default=0)
 
 
 def _is_open(window: RateLimitWindow, now: datetime) -> bool:

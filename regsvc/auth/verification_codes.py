@@ -7,10 +7,13 @@ one address and purpose only the newest counts: issuing a new code revokes the e
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
+from peewee import Field
+
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode
 from regsvc.database.models import Verification
+from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
 
 Purpose = Literal["register", "change_email", "unlink"]
 
@@ -43,10 +46,9 @@ class VerificationCodes:
         """
         active = self._find_active(email_key, purpose)
         if active is None:
-            row = Verification.create(email_key=email_key, purpose=purpose, nonce=new_nonce(), created_at=self._now())
-            return int(row.id)
+            return _INSERT.insert(email_key=email_key, purpose=purpose, nonce=new_nonce(), created_at=self._now())
         # the new mail restarts the lifetime, otherwise it might deliver a code about to expire
-        Verification.update(handed_over_at=None).where(Verification.id == active.id).execute()
+        _MARK_SENT.execute(id=active.id, handed_over_at=None)
         return int(active.id)
 
     def verify(self, email_key: str, purpose: Purpose, code: str) -> bool:
@@ -60,7 +62,7 @@ class VerificationCodes:
             return False
         if not is_same_secret(code, self.code_of(row)):
             return False
-        Verification.update(tries=Verification.tries - 1).where(Verification.id == row.id).execute()
+        _RETURN_ATTEMPT.execute(id=row.id)
         return True
 
     def redeem(self, email_key: str, purpose: Purpose, code: str) -> None:
@@ -71,21 +73,12 @@ class VerificationCodes:
         row = self._find_active(email_key, purpose)
         if row is None or not is_same_secret(code, self.code_of(row)):
             raise InvalidCode
-        redeemed = (
-            Verification.update(redeemed_at=self._now())
-            .where(
-                Verification.id == row.id,
-                Verification.redeemed_at.is_null(),
-                Verification.tries < self._max_tries,
-            )
-            .execute()
-        )
-        if redeemed == 0:
+        if not _REDEEM.execute(id=row.id, redeemed_at=self._now(), max_tries=self._max_tries):
             raise InvalidCode
 
     def mark_sent(self, row_id: int) -> None:
         """Record that a mail server has accepted the mail with this code: its lifetime starts now."""
-        Verification.update(handed_over_at=self._now()).where(Verification.id == row_id).execute()
+        _MARK_SENT.execute(id=row_id, handed_over_at=self._now())
 
     def find_sendable(self, row_id: int) -> Verification | None:
         """Return the row if its code is worth mailing; None when it is used, expired or replaced by a newer one."""
@@ -105,12 +98,7 @@ class VerificationCodes:
         return int(Verification.delete().where(is_expired).execute())
 
     def _find_active(self, email_key: str, purpose: str) -> Verification | None:
-        newest: Verification | None = (
-            Verification.select()
-            .where(Verification.email_key == email_key, Verification.purpose == purpose)
-            .order_by(Verification.id.desc())
-            .first()
-        )
+        newest: Verification | None = _FIND_NEWEST.first(email_key=email_key, purpose=purpose)
         if newest is None or newest.redeemed_at is not None or self._expires_at(newest) <= self._now():
             return None
         return newest
@@ -124,13 +112,34 @@ class VerificationCodes:
 
     def _count_attempt(self, row_id: int) -> bool:
         """Use up one attempt; returns False when none is left. One statement, so that parallel attempts serialize."""
-        counted = (
-            Verification.update(tries=Verification.tries + 1)
-            .where(
-                Verification.id == row_id,
-                Verification.tries < self._max_tries,
-                Verification.redeemed_at.is_null(),
-            )
-            .execute()
+        return bool(_COUNT_ATTEMPT.execute(id=row_id, max_tries=self._max_tries))
+
+
+_INSERT: Final = prepare_insert(
+    Verification, Verification.email_key, Verification.purpose, Verification.nonce, Verification.created_at
+)
+_FIND_NEWEST: Final = PreparedQuery(
+    Verification,
+    lambda: (
+        Verification.select()
+        .where(
+            Verification.email_key == slot(Verification.email_key), Verification.purpose == slot(Verification.purpose)
         )
-        return bool(counted)
+        .order_by(Verification.id.desc())
+        .limit(1)
+    ),
+)
+
+
+def _prepare_update(changes: dict[Field, object], *, if_redeemable: bool = False) -> PreparedQuery:
+    """Prepare an update of one row; `if_redeemable`: unless it was redeemed or its attempts are used up."""
+    row = Verification.id == slot(Verification.id)
+    is_redeemable = (Verification.tries < slot(Verification.tries, "max_tries")) & Verification.redeemed_at.is_null()
+    condition = row & is_redeemable if if_redeemable else row
+    return PreparedQuery(Verification, lambda: Verification.update(changes).where(condition))
+
+
+_COUNT_ATTEMPT: Final = _prepare_update({Verification.tries: Verification.tries + 1}, if_redeemable=True)
+_RETURN_ATTEMPT: Final = _prepare_update({Verification.tries: Verification.tries - 1})
+_REDEEM: Final = _prepare_update({Verification.redeemed_at: slot(Verification.redeemed_at)}, if_redeemable=True)
+_MARK_SENT: Final = _prepare_update({Verification.handed_over_at: slot(Verification.handed_over_at)})

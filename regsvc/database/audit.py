@@ -12,6 +12,7 @@ from regsvc.core.clock import Clock, epoch_ms
 from regsvc.database.bulk import insert_rows
 from regsvc.database.id_pages import find_page
 from regsvc.database.models import AuditEntry, Review, User
+from regsvc.database.prepared import prepare_insert
 from regsvc.database.upsert import insert_or_update
 
 
@@ -106,7 +107,7 @@ class Audit:
     ) -> None:
         """Add a record. `detail` is stored as JSON; raises AssertionError if a key in it names a secret."""
         _require_known(action)
-        AuditEntry.create(
+        _INSERT.insert(
             action=action,
             operator=operator,
             target=target,
@@ -198,6 +199,17 @@ class Audit:
         rows = {row.id: row for row in AuditEntry.select().where(AuditEntry.id.in_(found.ids))} if found.ids else {}
         entries = tuple(_entry(rows[entry_id]) for entry_id in found.ids if entry_id in rows)
         return AuditPage(entries, found.total, found.has_next)
+
+
+_INSERT: Final = prepare_insert(
+    AuditEntry,
+    AuditEntry.action,
+    AuditEntry.operator,
+    AuditEntry.target,
+    AuditEntry.detail,
+    AuditEntry.ip,
+    AuditEntry.created_at,
+)
 
 
 def _require_known(action: str) -> None:

@@ -80,16 +80,16 @@ class Registration:
             raise errors.InvalidCode
 
     def _create(self, new: NewUser, by: Actor) -> DecisionResult:
-        with self._users.transaction(new.key):
-            user = self._users.approve(self._users.insert(new, by), by)
+        with self._users.transaction(new.key) as colliding:
+            user = self._users.approve(self._users.insert(new, colliding, by), by)
         return DecisionResult(new.username, user.status)
 
     def _create_applicant(self, valid: ValidApplication, stored: StoredPassword | None, caller: Caller) -> Registered:
         application = valid.application
         new = _new_user(application, valid.address, stored, caller)
-        with self._users.transaction(new.key):
+        with self._users.transaction(new.key) as colliding:
             self._verification.redeem(valid.address, "register", application.code)
-            user = self._users.insert(new, Actor(new.username, new.ip))
+            user = self._users.insert(new, colliding, Actor(new.username, new.ip))
             if self._redeem_steps(application, user.id):
                 user = self._users.approve(user, AUTOMATIC)
         return Registered(new.username, valid.address.display, user.status)

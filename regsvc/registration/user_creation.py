@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from peewee import Database, IntegrityError
 
-from plugin_bridge.authme.players import Players, PlayersUnavailable
+from plugin_bridge.authme.players import PlayerRow, Players, PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
@@ -18,6 +19,7 @@ from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
+from regsvc.database.prepared import prepare_insert
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.email_owners import claim
 from regsvc.users.transitions import DecisionDetails, Transitions
@@ -86,27 +88,35 @@ class UserCreation:
         self._now = now
 
     @contextmanager
-    def transaction(self, key: str) -> Iterator[None]:
+    def transaction(self, key: str) -> Iterator[PlayerRow | None]:
         """Open the transaction in which the user of this lower-case name is created; the player follows after it.
 
-        Raises `UsernameTaken`, `EmailTaken` and `errors.AuthMeUnavailable`.
+        Yields the row in AuthMe's table that has this name. Raises `UsernameTaken`, `EmailTaken` and
+        `errors.AuthMeUnavailable`.
         """
         try:
-            self._players.find_colliding(key)  # a busy file is waited for before our own database is held
+            colliding = self._players.find_colliding(key)  # a busy file is waited for before our own database is held
             with self._database.atomic():
-                yield
+                yield colliding
         except IntegrityError as error:
             raise _taken(error) from None
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         self._reconcile_after_commit(key)
 
-    def insert(self, new: NewUser, by: Actor) -> User:
-        """Insert the user as pending, inside `transaction`. Raises `UsernameTaken` and `EmailTaken`."""
-        keeps_row = self._free_name(new.key)
-        if new.address is not None:
-            claim(new.address, self._audit)
-        user: User = User.get_by_id(User.insert(new.values(self._now())).execute())
+    def insert(self, new: NewUser, colliding: PlayerRow | None, by: Actor) -> User:
+        """Insert the user as pending, inside `transaction`, which yields `colliding`.
+
+        Raises `UsernameTaken` and `EmailTaken`.
+        """
+        values, keeps_row = new.values(self._now()), False
+        user_id = None if colliding is not None else _insert_if_free(values)
+        if user_id is None:
+            keeps_row = self._free_name(new.key, colliding)
+            if new.address is not None:
+                claim(new.address, self._audit)
+            user_id = _INSERT.insert(**values)
+        user = User(id=user_id, **values)
         if keeps_row:
             self._reconciler.inherit_lock(new.key, user.id)
         else:
@@ -127,7 +137,7 @@ class UserCreation:
         except PlayersUnavailable as error:
             log.warning("the player of a new user waits for the sync: %s", error)
 
-    def _free_name(self, key: str) -> bool:
+    def _free_name(self, key: str, colliding: PlayerRow | None) -> bool:
         """Delete a rejected user that holds the name. Raises `UsernameTaken`.
 
         True: AuthMe has a row of this name that we keep locked; it stays locked.
@@ -139,7 +149,7 @@ class UserCreation:
                 raise errors.UsernameTaken
             keeps_row = self._has_unverified_locked_row(key)
             User.delete().where(User.id == holder.id).execute()  # its reviews stay
-        if not keeps_row and self._players.find_colliding(key) is not None:
+        if not keeps_row and colliding is not None:
             raise errors.UsernameTaken
         return keeps_row
 
@@ -156,6 +166,37 @@ class UserCreation:
             and account.sync_record is not None
             and account.sync_record.kept_origin == UNVERIFIED
         )
+
+
+_INSERT: Final = prepare_insert(
+    User,
+    User.username,
+    User.username_key,
+    User.email,
+    User.email_key,
+    User.is_email_verified,
+    User.status,
+    User.applied_status,
+    User.language,
+    User.platform,
+    User.origin,
+    User.registration_ip,
+    User.created_at,
+    User.password_hash,
+    User.password_salt,
+    User.password_algorithm,
+    User.password_set_at,
+)
+
+
+def _insert_if_free(values: dict[str, object]) -> int | None:
+    """Insert the user; returns None where another user has the name or the address."""
+    try:
+        return _INSERT.insert(**values)
+    except IntegrityError as error:
+        if not violates_unique(error):
+            raise
+        return None
 
 
 def _taken(error: IntegrityError) -> Refusal:

@@ -235,8 +235,8 @@ class Reconciler:
         """Create the sync record of a new user; `presence` says whether AuthMe was asked and had no such player."""
         presence = ABSENT if self.is_enabled else UNASKED
         state = "absent" if self.is_enabled else "off"
-        self._context.sync_records.delete(key)
-        self._context.sync_records.save(key, state=state, user_id=user_id, presence=presence, **NO_TOMBSTONE)  # type: ignore[arg-type]
+        row = {"username_key": key, "user_id": user_id, "presence": presence, "plugin_state": state}
+        Player.insert(row | {"plugin_since": self._context.now()}).on_conflict("REPLACE").execute()
 
     def inherit_lock(self, key: str, user_id: int) -> None:
         """Give a new user the sync record of a name whose row, registered by another player, we keep locked.

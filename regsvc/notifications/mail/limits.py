@@ -21,11 +21,11 @@ class MailLimits:
 
         Raises `RateLimited` without counting anything.
         """
-        self.limits.hit_all(
+        until_next, *_others = self.limits.hit_all(
             [
                 ("mail.address", email_key, self.per_address),
                 ("mail.client", caller.limit_key, self.per_client),
                 ("mail.total", "", self.total),
             ]
         )
-        return self.limits.remaining_seconds("mail.address", email_key, self.per_address)
+        return until_next

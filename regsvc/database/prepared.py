@@ -1,0 +1,89 @@
+"""Prepared queries: queries of a fixed shape, which peewee turns into SQL once and which then run with new values.
+
+Building SQL takes peewee longer than the database takes to answer: for the few queries that every request needs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import Database, Field, Value
+
+from regsvc.database.models import BaseModel
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """Stands in a built query for a value that is given later."""
+
+    name: str
+    convert: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """The SQL of a query for one database, its parameters (`_Slot` or a constant), and the fields it selects."""
+
+    database: Database
+    sql: str
+    parameters: tuple[Any, ...]
+    fields: tuple[Field, ...]
+
+
+def slot(field: Any, name: str | None = None) -> Any:
+    """Return the place of a value of this field; without a `name` it is given under the field's name."""
+    return Value(_Slot(name or field.name, field.db_value), converter=False, unpack=False)
+
+
+def prepare_insert(model: type[BaseModel], *fields: Any) -> "PreparedQuery":
+    """Prepare the insertion of one row with these fields; the others get their defaults."""
+    return PreparedQuery(model, lambda: model.insert({field: slot(field) for field in fields}))
+
+
+class PreparedQuery:
+    """Query on one table, whose values are `slot`s. It runs in the caller's transaction; values are passed by name."""
+
+    def __init__(self, model: type[BaseModel], build: Callable[[], Any]) -> None:
+        """`build` returns the query; it is called once for each database that the model gets bound to."""
+        self._model = model
+        self._build = build
+        self._compiled: _Compiled | None = None
+
+    def first(self, **values: Any) -> Any:
+        """Return the first row with the selected fields, or None."""
+        return next(iter(self.rows(**values)), None)
+
+    def rows(self, **values: Any) -> list[Any]:
+        """Return all rows, with the selected fields."""
+        compiled = self._compile()
+        found = self._run(compiled, values).fetchall()
+        return [self._row(compiled.fields, row) for row in found]
+
+    def insert(self, **values: Any) -> int:
+        """Insert the row; returns its id."""
+        return int(self._run(self._compile(), values).lastrowid)
+
+    def execute(self, **values: Any) -> int:
+        """Run a statement that changes rows; returns how many it found."""
+        return int(self._run(self._compile(), values).rowcount)
+
+    def _compile(self) -> _Compiled:
+        database = self._model._meta.database
+        compiled = self._compiled
+        if compiled is None or compiled.database is not database:
+            query = self._build()
+            sql, parameters = query.sql()
+            compiled = _Compiled(database, sql, tuple(parameters), tuple(getattr(query, "_returning", None) or ()))
+            self._compiled = compiled
+        return compiled
+
+    def _run(self, compiled: _Compiled, values: dict[str, Any]) -> Any:
+        parameters = [
+            part.convert(values[part.name]) if isinstance(part, _Slot) else part for part in compiled.parameters
+        ]
+        return compiled.database.execute_sql(compiled.sql, parameters)
+
+    def _row(self, fields: tuple[Field, ...], found: tuple[Any, ...]) -> Any:
+        row = self._model(__no_default__=True)
+        row.__data__.update((field.name, field.python_value(value)) for field, value in zip(fields, found, strict=True))
+        return row
