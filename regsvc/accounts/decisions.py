@@ -55,15 +55,15 @@ class Accounts:
         with self._database.atomic():
             user = self._access.get_for_update(key)
             self._access.require_permission(user, transition, by)
-            if self.apply_sql_edit(user):
-                user = self._access.get_for_update(key)
+            self.apply_sql_edit(user)
+            status_before = user.status
             warnings |= self._player_warnings.before(transition, key)
             if transition == "delete":
                 warnings |= self.delete(user, by.actor, details)
-                result = DecisionResult(user.username, None, status_before=user.status)
+                result = DecisionResult(user.username, None, status_before=status_before)
             else:
                 changed = self._change(user, transition, by.actor, details)
-                result = DecisionResult(changed.username, changed.status, status_before=user.status)
+                result = DecisionResult(changed.username, changed.status, status_before=status_before)
             warnings |= self.reconcile_in_transaction(key)
         warnings |= self.reconcile_after_commit(key)
         return replace(result, warnings=tuple(sorted(warnings)))
@@ -72,7 +72,7 @@ class Accounts:
         """Apply a status set with SQL first, as the older decision. Returns whether there was one to apply."""
         if user.status == user.applied_status:
             return False
-        self._transitions.apply_sql_edit(user)
+        self._transitions.apply_sql_edits([user])
         return True
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> set[str]:

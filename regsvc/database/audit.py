@@ -125,19 +125,25 @@ class Audit:
         ip: str | None = None,
     ) -> None:
         """Add one record for each target, with the same details, in one statement."""
-        _require_known(action)
-        stored_detail, moment = None if detail is None else _to_json(detail), self._now()
-        rows = [
-            {
-                "action": action,
-                "operator": operator,
-                "target": target,
-                "detail": stored_detail,
-                "ip": ip,
-                "created_at": moment,
-            }
-            for target in targets
-        ]
+        self.record_all(operator, [(action, target, detail) for target in targets], ip)
+
+    def record_all(
+        self, operator: str, records: Sequence[tuple[str, str, Mapping[str, Any] | None]], ip: str | None = None
+    ) -> None:
+        """Add records of the same operator, each an action, a target and its details, in one statement."""
+        moment, rows = self._now(), []
+        for action, target, detail in records:
+            _require_known(action)
+            rows.append(
+                {
+                    "action": action,
+                    "operator": operator,
+                    "target": target,
+                    "detail": None if detail is None else _to_json(detail),
+                    "ip": ip,
+                    "created_at": moment,
+                }
+            )
         insert_rows(AuditEntry._meta.database, AuditEntry, rows)
 
     def tally(

@@ -301,7 +301,7 @@ class UpdateStateStep(Step[actions.UpdateState]):
 
 class MarkDeletedStep(Step[actions.MarkDeleted]):
     def confirm(self, context: StepContext, account: Account, action: actions.MarkDeleted) -> None:
-        context.transitions.record_deletion(account.key)
+        context.transitions.record_deletions([account.key])
         record_tombstone(context.sync_records, account)
 
 
@@ -312,12 +312,12 @@ class RemoveStep(Step[actions.Remove]):
 
 class EndBanStep(Step[actions.EndBan]):
     def confirm(self, context: StepContext, account: Account, action: actions.EndBan) -> None:
-        context.transitions.end_ban(_user_row(account))
+        context.transitions.end_bans([_user_row(account)])
 
 
 class ApplySqlEditStep(Step[actions.ApplySqlEdit]):
     def confirm(self, context: StepContext, account: Account, action: actions.ApplySqlEdit) -> None:
-        context.transitions.apply_sql_edit(_user_row(account))
+        context.transitions.apply_sql_edits([_user_row(account)])
         if action.intent is not None:
             context.sync_records.save(account.key, intent=action.intent)
 
@@ -333,7 +333,7 @@ class RevertRenameStep(Step[actions.RevertRename]):
 
 class RejectNameConflictStep(Step[actions.RejectNameConflict]):
     def confirm(self, context: StepContext, account: Account, action: actions.RejectNameConflict) -> None:
-        context.transitions.reject_name_conflict(_user_row(account))
+        context.transitions.reject_name_conflicts([_user_row(account)])
         # the player registered first: we have no intent for the row, and it stays as it is
         _record_state(context, account, "conflict")
 

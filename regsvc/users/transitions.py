@@ -1,16 +1,17 @@
 """State machine of a user's status, and the effects of each transition on our side.
 
 Every change of a status goes through here, whether made by an admin, the command line, an expired ban or SQL, so that
-review, audit entry, mail and revoked sessions are the same. The player's row follows by the reconciler. Everything
-runs inside the caller's transaction.
+review, audit entry, mail and revoked sessions are the same. One user is a list of one: a list of any length takes the
+same few statements. The player's row follows by the reconciler. Everything runs inside the caller's transaction.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from regsvc.core.clock import Clock, epoch_ms
+from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
 from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows
@@ -65,8 +66,71 @@ def find_transition(source: str, target: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decision:
+    """A transition of one user. `target` None: the user is deleted."""
+
+    user: User
+    name: str
+    before: str
+    target: str | None
+    details: DecisionDetails
+
+    @property
+    def ban_expires_at(self) -> datetime | None:
+        """End of the ban, as the column stores it; None where this is no ban."""
+        expires_at = self.details.expires_at if self.name == "ban" else None
+        return None if expires_at is None else to_milliseconds(expires_at)
+
+    def columns(self, by: Actor, moment: datetime) -> dict[str, Any]:
+        """Return the user's columns after the transition, without those that it leaves alone."""
+        columns = {
+            "status": self.target,
+            "applied_status": self.target,
+            "reason": self.details.reason,
+            "reviewed_by": by.name,
+            "reviewed_at": moment,
+            "ban_expires_at": self.ban_expires_at,
+        }
+        if self.name != "ban":
+            columns["banned_from"] = None
+        elif self.before != BANNED:
+            columns["banned_from"] = self.before
+        return columns
+
+    def review(self, by: Actor, moment: datetime) -> dict[str, Any]:
+        """Return the columns of the review."""
+        return {
+            "user_id": self.user.id,
+            "username": self.user.username,
+            "username_key": self.user.username_key,
+            "transition": self.name,
+            "status_before": self.before,
+            "status_after": self.target,
+            "reason": self.details.reason,
+            "ban_expires_at": self.ban_expires_at,
+            "operator": by.name,
+            "reviewed_at": moment,
+            "email_key": self.user.email_key,
+        }
+
+    def audit_record(self) -> tuple[str, str, dict[str, Any]]:
+        """Return action, target and details of the audit record."""
+        detail: dict[str, Any] = {"statusBefore": self.before}
+        if self.details.reason is not None:
+            detail["reason"] = self.details.reason
+        if self.details.expires_at is not None:
+            detail["expiresAt"] = epoch_ms(self.details.expires_at)
+        return TRANSITIONS[self.name].action, self.user.username, detail
+
+
 class Transitions:
-    """Transitions, applied to our user."""
+    """Transitions, applied to our users.
+
+    The `User` objects given have been loaded in the caller's transaction; afterwards they have the new values, except
+    that `token_generation` is counted up from the value loaded. Every method raises `WrongStatus` where another actor
+    changed one of the users first, and `UserNotFound` where one was deleted; the caller then rolls back.
+    """
 
     def __init__(
         self, audit: Audit, mail_queue: MailQueue, webhook: WebhookQueue, console: RconQueue, now: Clock
@@ -78,18 +142,18 @@ class Transitions:
         self._now = now
 
     def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> User:
-        """Approve, reject, ban or unban. Raises `WrongStatus`, also when another actor changed the user first."""
-        transition = TRANSITIONS[name]
-        if user.status not in transition.sources:
-            raise WrongStatus(user.status)
-        changes: dict[str, Any] = {"status": transition.target, "applied_status": transition.target}
-        condition = (User.id == user.id) & (User.status == user.status) & (User.applied_status == user.applied_status)
-        return self._apply(user, name, by, details, changes, condition)
+        """Approve, reject, ban or unban. Returns `user`; raises `WrongStatus`."""
+        target = TRANSITIONS[name].target
+        assert target is not None, "delete() deletes"
+        self._apply([_decide(user, name, target, details)], by)
+        return user
 
     def approve_again(self, user: User, by: Actor, details: DecisionDetails) -> User:
         """Confirm the approval of a user whose row in AuthMe's table was removed or registered by another player."""
-        condition = (User.id == user.id) & (User.status == APPROVED)
-        return self._apply(user, "approve", by, details, {}, condition)
+        if user.status != APPROVED:
+            raise WrongStatus(user.status)
+        self._apply([_Decision(user, "approve", APPROVED, APPROVED, details)], by)
+        return user
 
     def change_ban(self, user: User, by: Actor, details: DecisionDetails) -> User:
         """Change the reason or end of a ban. Raises `WrongStatus` when neither differs."""
@@ -98,129 +162,115 @@ class Transitions:
         if user.status != BANNED or (reason, expires_at) == (user.reason, user.ban_expires_at):
             raise WrongStatus(user.status)
         changed = DecisionDetails(reason, expires_at, details.is_silent)
-        return self._apply(user, "ban", by, changed, {}, (User.id == user.id) & (User.status == BANNED))
+        self._apply([_Decision(user, "ban", BANNED, BANNED, changed)], by)
+        return user
 
-    def apply_sql_edit(self, user: User, by: Actor = SQL) -> str | None:
-        """Apply the transition that a status set with SQL stands for.
-
-        Returns its name; None: there is no such transition, and the status was reset.
-        """
-        name = find_transition(user.applied_status, user.status)
-        condition = (User.id == user.id) & (User.status == user.status)
-        if name is None:
-            User.update(status=user.applied_status).where(condition).execute()
-            detail = {"status": user.status, "appliedStatus": user.applied_status}
-            self._audit.record("sync.edit_refused", by.name, user.username, detail)
-            return None
-        before = user.status
-        user.status = user.applied_status
-        details = DecisionDetails(_sql_reason(user), user.ban_expires_at)
-        self._apply(user, name, by, details, {"status": before, "applied_status": before}, condition)
-        return name
-
-    def apply_sql_edits(self, users: Collection[User], by: Actor = SQL) -> None:
-        """Apply the SQL edits of many users, each a legal transition, with few statements.
-
-        Raises `WrongStatus` when one of the users has changed meanwhile.
-        """
-        groups: dict[tuple[str, str, str, DecisionDetails], list[User]] = {}
-        reasons = _sql_reasons(users)
-        for user in users:
-            name = find_transition(user.applied_status, user.status)
-            assert name is not None, "an illegal edit is reset one by one"
+    def apply_sql_edits(self, users: Sequence[User], by: Actor = SQL) -> None:
+        """Apply the transitions that statuses set with SQL stand for; reset a status that stands for none."""
+        edited = [user for user in users if user.status != user.applied_status]
+        names = {user.id: find_transition(user.applied_status, user.status) for user in edited}
+        self._refuse_edits([user for user in edited if names[user.id] is None], by)
+        legal = [user for user in edited if names[user.id] is not None]
+        reasons = _sql_reasons(legal)
+        decisions = []
+        for user in legal:
             details = DecisionDetails(reasons.get(user.id), user.ban_expires_at)
-            groups.setdefault((name, user.applied_status, user.status, details), []).append(user)
-        for (name, before, target, details), group in groups.items():
-            self._apply_many(group, name, before, target, by, details)
+            decisions.append(_Decision(user, str(names[user.id]), user.applied_status, user.status, details))
+        self._apply(decisions, by)
 
-    def _apply_many(
-        self, users: Sequence[User], name: str, before: str, target: str, by: Actor, details: DecisionDetails
-    ) -> None:
-        moment, ids = self._now(), [user.id for user in users]
-        changes = _changes(name, before, by, details, moment) | {"applied_status": target}
-        as_seen = (User.status == target) & (User.applied_status == before)
-        if User.update(changes).where(User.id.in_(ids) & as_seen).execute() != len(ids):
-            raise WrongStatus(target)
-        insert_rows(
-            User._meta.database, Review, [_review(user, name, before, target, by, details, moment) for user in users]
-        )
-        newest: Any = (
-            Review.select(Review.user_id, Review.id).where(Review.user_id.in_(ids)).order_by(Review.id).tuples()
-        )
-        review_ids: dict[int, int] = dict(newest)
-        names = [user.username for user in users]
-        self._audit.record_each(TRANSITIONS[name].action, by.name, names, _detail(details, before), by.ip)
-        with self._webhook.batched(), self._mail_queue.batched():
-            for user in users:
-                user.reason, user.ban_expires_at = details.reason, changes["ban_expires_at"]
-                self._webhook.enqueue(
-                    TRANSITIONS[name].event, user.username, target, details.reason, user.ban_expires_at
-                )
-                self._enqueue_command(name, before, user)
-                self._enqueue_mail(name, user, review_ids[user.id])
-
-    def end_ban(self, user: User, by: Actor = SYNC) -> User:
-        """End an expired ban: restore the status from before the ban."""
-        target = user.banned_from or APPROVED
-        changes: dict[str, Any] = {"status": target, "applied_status": target}
-        condition = (User.id == user.id) & (User.status == BANNED)
+    def end_bans(self, users: Sequence[User], by: Actor = SYNC) -> None:
+        """End expired bans: restore the status from before the ban."""
         details = DecisionDetails("the ban has ended", is_silent=True)
-        return self._apply(user, "unban", by, details, changes, condition)
+        self._apply([_decide(user, "unban", user.banned_from or APPROVED, details) for user in users], by)
 
-    def reject_name_conflict(self, user: User, by: Actor = SYNC) -> User:
-        """Reject a user whose name belongs to a player registered before."""
-        return self.change(user, "reject", by, DecisionDetails("name_taken_in_game"))
+    def reject_name_conflicts(self, users: Sequence[User], by: Actor = SYNC) -> None:
+        """Reject users whose names belong to players registered before."""
+        details = DecisionDetails("name_taken_in_game")
+        self._apply([_decide(user, "reject", REJECTED, details) for user in users], by)
 
     def record_registration(self, user: User, by: Actor) -> None:
         """Record and announce a new user."""
         self._audit.record("user.registered", by.name, user.username, ip=by.ip)
         self._webhook.enqueue("registered", user.username, user.status)
 
-    def record_deletion(self, key: str) -> None:
-        """Record and announce the deletion of a user with SQL."""
-        self._audit.record("user.deleted", SQL.name, key)
-        self._webhook.enqueue("deleted", key, DELETED)
-        self._console.on_deletion(key, None, was_banned=_was_banned(key))
+    def record_deletions(self, keys: Sequence[str]) -> None:
+        """Record and announce the deletion of users with SQL."""
+        self._audit.record_each("user.deleted", SQL.name, keys)
+        with self._webhook.batched():
+            for key in keys:
+                self._webhook.enqueue("deleted", key, DELETED)
+        if self._console.is_on:
+            self._console.on_deletions(dict.fromkeys(keys), _banned_keys(keys))
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Delete the user and their sessions; the reviews stay. Raises `UserNotFound`."""
-        self._write_review(user, "delete", None, by, details)
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
-        self._audit.record("user.deleted", by.name, user.username, _detail(details, user.status), by.ip)
-        self._webhook.enqueue("deleted", user.username, DELETED, details.reason)
-        self._console.on_deletion(user.username, user.id, was_banned=user.status == BANNED)
+        self._record([_Decision(user, "delete", user.status, None, details)], by, to_milliseconds(self._now()))
 
-    def _apply(
-        self, user: User, name: str, by: Actor, details: DecisionDetails, changes: dict[str, Any], condition: Any
-    ) -> User:
-        """Write the change if `condition` still holds, with all its effects. Raises `WrongStatus` otherwise."""
-        moment = self._now()
-        target = changes.get("status", user.status)
-        changes |= _changes(name, user.status, by, details, moment)
-        if not User.update(changes).where(condition).execute():
-            raise WrongStatus(_status_now(user))
-        review = self._write_review(user, name, target, by, details)
-        self._audit.record(TRANSITIONS[name].action, by.name, user.username, _detail(details, user.status), by.ip)
-        changed = User.get_by_id(user.id)
-        self._webhook.enqueue(
-            TRANSITIONS[name].event, changed.username, changed.status, details.reason, changed.ban_expires_at
-        )
-        self._enqueue_command(name, user.status, changed)
-        if not details.is_silent:
-            self._enqueue_mail(name, changed, review.id)
-        return changed
+    def _refuse_edits(self, users: Sequence[User], by: Actor) -> None:
+        records, groups = [], defaultdict(list)
+        for user in users:
+            detail = {"status": user.status, "appliedStatus": user.applied_status}
+            records.append(("sync.edit_refused", user.username, detail))
+            groups[user.status, user.applied_status].append(user)
+        for (_, applied_status), group in groups.items():
+            _update(group, {"status": applied_status})
+        for user in users:
+            user.status = user.applied_status
+        self._audit.record_all(by.name, records)
 
-    def _enqueue_command(self, name: str, before: str, changed: User) -> None:
-        """Enqueue the console command of a ban or unban, also for silent decisions: banned players must be kicked."""
-        if name == "ban" and before != BANNED:
-            self._console.on_ban(changed.username, changed.id, changed.reason)
-        elif name == "unban":
-            self._console.on_unban(changed.username, changed.id)
+    def _apply(self, decisions: Sequence[_Decision], by: Actor) -> None:
+        """Write the changes if all users are still as loaded, with all their effects."""
+        moment = to_milliseconds(self._now())
+        groups: dict[Any, list[User]] = defaultdict(list)
+        for decision in decisions:
+            user = decision.user
+            columns = decision.columns(by, moment)
+            # what differs only, so that users with reasons and ends of their own, set with SQL, are one group
+            items = tuple((n, v) for n, v in columns.items() if n == "reviewed_at" or getattr(user, n) != v)
+            groups[user.status, user.applied_status, decision.name == "ban", items].append(user)
+        for (_, _, is_ban, items), group in groups.items():
+            changes = dict(items)
+            _update(group, changes | {"token_generation": User.token_generation + 1} if is_ban else changes)
+        for (_, _, is_ban, items), group in groups.items():
+            for user in group:
+                if is_ban:
+                    user.token_generation += 1
+                for name, value in items:
+                    setattr(user, name, value)
+        self._record(decisions, by, moment)
 
-    def _write_review(self, user: User, name: str, target: str | None, by: Actor, details: DecisionDetails) -> Review:
-        review: Review = Review.create(**_review(user, name, user.status, target, by, details, self._now()))
-        return review
+    def _record(self, decisions: Sequence[_Decision], by: Actor, moment: datetime) -> None:
+        """Write reviews and audit records, and announce the transitions."""
+        if not decisions:
+            return
+        mailed = [d for d in decisions if not d.details.is_silent and self._mail_queue.can_reach(d.user)]
+        review_ids = _write_reviews(decisions, mailed, by, moment)
+        self._audit.record_all(by.name, [decision.audit_record() for decision in decisions], by.ip)
+        with self._webhook.batched(), self._mail_queue.batched():
+            for decision in decisions:
+                self._webhook.enqueue(
+                    TRANSITIONS[decision.name].event,
+                    decision.user.username,
+                    decision.target or DELETED,
+                    decision.details.reason,
+                    decision.ban_expires_at,
+                )
+            for decision in mailed:
+                self._enqueue_mail(decision.name, decision.user, review_ids[decision.user.id])
+        self._enqueue_commands(decisions)
+
+    def _enqueue_commands(self, decisions: Sequence[_Decision]) -> None:
+        """Enqueue the console commands, also for silent decisions: banned players must be kicked."""
+        by_name: dict[str, list[_Decision]] = defaultdict(list)
+        for decision in decisions:
+            by_name[decision.name].append(decision)
+        self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
+        self._console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
+        deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
+        banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
+        self._console.on_deletions(deleted, banned)
 
     def _enqueue_mail(self, name: str, user: User, review_id: int) -> None:
         if name == "approve":
@@ -235,69 +285,56 @@ class Transitions:
             self._mail_queue.send_unbanned(user, review_id)
 
 
-def _changes(name: str, before: str, by: Actor, details: DecisionDetails, moment: datetime) -> dict[str, Any]:
-    """Return the columns of the user that a transition writes besides the status."""
-    changes: dict[str, Any] = {"reason": details.reason, "reviewed_by": by.name, "reviewed_at": moment}
-    if name != "ban":
-        return changes | {"ban_expires_at": None, "banned_from": None}
-    changes |= {"ban_expires_at": details.expires_at, "token_generation": User.token_generation + 1}
-    return changes if before == BANNED else changes | {"banned_from": before}
+def _decide(user: User, name: str, target: str, details: DecisionDetails) -> _Decision:
+    """Return the decision if the user's status allows it. Raises `WrongStatus`."""
+    if user.status not in TRANSITIONS[name].sources:
+        raise WrongStatus(user.status)
+    return _Decision(user, name, user.status, target, details)
 
 
-def _review(
-    user: User, name: str, before: str, target: str | None, by: Actor, details: DecisionDetails, moment: datetime
-) -> dict[str, Any]:
-    return {
-        "user_id": user.id,
-        "username": user.username,
-        "username_key": user.username_key,
-        "transition": name,
-        "status_before": before,
-        "status_after": target,
-        "reason": details.reason,
-        "ban_expires_at": details.expires_at if name == "ban" else None,
-        "operator": by.name,
-        "reviewed_at": moment,
-        "email_key": user.email_key,
-    }
-
-
-def _sql_reasons(users: Collection[User]) -> dict[int, str]:
-    """Return the reasons set with SQL by user id; users without one are left out."""
-    ids = [user.id for user in users if user.reason]
-    if not ids:
-        return {}
-    reviews: Any = (
-        Review.select(Review.user_id, Review.reason).where(Review.user_id.in_(ids)).order_by(Review.id).tuples()
-    )
-    last: dict[int, str | None] = dict(reviews)
-    return {user.id: str(user.reason) for user in users if user.reason and last.get(user.id) != user.reason}
-
-
-def _sql_reason(user: User) -> str | None:
-    """Return the reason set with SQL together with the status; None if it is that of the last review."""
-    last = Review.select(Review.reason).where(Review.user_id == user.id).order_by(Review.id.desc()).first()
-    is_new = last is None or user.reason != last.reason
-    return str(user.reason) if user.reason and is_new else None
-
-
-def _was_banned(key: str) -> bool:
-    """Whether the last review of a deleted user's name was a ban."""
-    last = Review.select(Review.status_after).where(Review.username_key == key).order_by(Review.id.desc()).first()
-    return last is not None and last.status_after == BANNED
-
-
-def _status_now(user: User) -> str:
-    row = User.get_or_none(User.id == user.id)
-    if row is None:
+def _update(users: Sequence[User], changes: dict[str, Any]) -> None:
+    """Change users who have the same status. Raises `WrongStatus` or `UserNotFound` unless all are still as loaded."""
+    first, ids = users[0], [user.id for user in users]
+    is_as_loaded = (User.status == first.status) & (User.applied_status == first.applied_status)
+    if User.update(changes).where(User.id.in_(ids) & is_as_loaded).execute() == len(ids):
+        return
+    found = [row.status for row in User.select(User.status).where(User.id.in_(ids))]
+    if len(found) < len(ids):
         raise UserNotFound
-    return str(row.status)
+    raise WrongStatus(next((status for status in found if status != first.status), first.status))
 
 
-def _detail(details: DecisionDetails, status_before: str) -> dict[str, Any]:
-    detail: dict[str, Any] = {"statusBefore": status_before}
-    if details.reason is not None:
-        detail["reason"] = details.reason
-    if details.expires_at is not None:
-        detail["expiresAt"] = epoch_ms(details.expires_at)
-    return detail
+def _write_reviews(
+    decisions: Sequence[_Decision], mailed: Sequence[_Decision], by: Actor, moment: datetime
+) -> dict[int, int]:
+    """Write the reviews and return, by user id, at least the ids of those that are mailed."""
+    reviews = [decision.review(by, moment) for decision in decisions]
+    if len(reviews) == 1:
+        return {reviews[0]["user_id"]: Review.insert(reviews[0]).execute()}
+    insert_rows(Review._meta.database, Review, reviews)
+    return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
+
+
+def _reviews_of(users: Sequence[User]) -> list[tuple[int, int, str | None]]:
+    """Return user id, id and reason of the users' reviews, oldest first."""
+    if not users:
+        return []
+    # the name has an index, the user's id has none
+    has_name = Review.username_key.in_([user.username_key for user in users])
+    is_of_users = Review.user_id.in_([user.id for user in users])
+    reviews: Any = Review.select(Review.user_id, Review.id, Review.reason).where(has_name, is_of_users)
+    return list(reviews.order_by(Review.id).tuples())
+
+
+def _sql_reasons(users: Sequence[User]) -> dict[int, str]:
+    """Return the reasons set with SQL together with the status, by user id; without those of the last review."""
+    with_reason = [user for user in users if user.reason]
+    last = {user_id: reason for user_id, _, reason in _reviews_of(with_reason)}
+    return {user.id: str(user.reason) for user in with_reason if last.get(user.id) != user.reason}
+
+
+def _banned_keys(keys: Collection[str]) -> list[str]:
+    """Return those names of deleted users whose last review was a ban."""
+    reviews: Any = Review.select(Review.username_key, Review.status_after).where(Review.username_key.in_(keys))
+    last: dict[str, str | None] = dict(reviews.order_by(Review.id).tuples())
+    return [key for key in keys if last.get(key) == BANNED]

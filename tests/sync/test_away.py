@@ -1,12 +1,13 @@
 """AuthMe's table is unavailable: what needs no row goes on, and the row follows later."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
 from regsvc.core import errors
 from regsvc.database.models import User
+from regsvc.users.transitions import Transitions
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.services import PASSWORD, ServiceHarness
 
@@ -123,18 +124,14 @@ def test_a_name_somebody_else_decided_first_stops_nobody_else(
     for name in ("Alice", "Bob"):
         services.approved(name)
         edit_status(services, name, "banned")
-    carry_out = type(services.app.reconciler._context.transitions).apply_sql_edit
+    carry_out = Transitions.apply_sql_edits
 
-    def too_late_for_alice(transitions: object, user: User, *args: object) -> str | None:
-        if user.username == "Alice":
+    def too_late_for_alice(transitions: Transitions, users: Sequence[User]) -> None:
+        if "Alice" in [user.username for user in users]:
             raise errors.WrongStatus("approved")
-        return carry_out(transitions, user, *args)  # type: ignore[arg-type]
+        carry_out(transitions, users)
 
-    def too_late_for_one(*given: object) -> None:
-        raise errors.WrongStatus("approved")
-
-    monkeypatch.setattr("regsvc.users.transitions.Transitions.apply_sql_edits", too_late_for_one)
-    monkeypatch.setattr("regsvc.users.transitions.Transitions.apply_sql_edit", too_late_for_alice)
+    monkeypatch.setattr(Transitions, "apply_sql_edits", too_late_for_alice)
     report = services.sync()
     assert [error["username"] for error in report.errors] == ["alice"]
     assert report.locked == 1

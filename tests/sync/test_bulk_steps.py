@@ -1,7 +1,7 @@
 """Bulk steps have the same effect as the steps for each name alone."""
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import pytest
@@ -12,11 +12,13 @@ from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Player, Re
 from regsvc.sync.bulk.steps import BulkResult, BulkSteps
 from regsvc.sync.records import UserRecord
 from regsvc.sync.sync_records import SyncRecords
+from regsvc.users.transitions import Transitions
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.services import MakeServices, ServiceHarness
 
 OLD = 1_500_000_000_000
+apply_sql_edits = Transitions.apply_sql_edits
 PREMIUM = "11111111-2222-4333-8444-555555555555"
 OF_THE_MOMENT = {"id", "user_id", "row_id", "changed_at", "review_id"}
 
@@ -132,7 +134,7 @@ def test_one_that_is_another_by_now_keeps_nobody_waiting(
         if at == "row":
             patched.setattr(services.app.context.location.players, "update", not_as_seen(services, "elm05"))
         else:
-            patched.setattr("regsvc.users.transitions.Transitions.apply_sql_edits", refuse)
+            patched.setattr(Transitions, "apply_sql_edits", refuse_many)
         report = services.sync()
     assert (report.locked, report.errors) == (12, [])
     assert all(services.is_locked(f"elm{number:02}") for number in range(12))
@@ -140,8 +142,10 @@ def test_one_that_is_another_by_now_keeps_nobody_waiting(
     assert not services.sync().has_effects
 
 
-def refuse(*given: object) -> None:
-    raise WrongStatus("approved")
+def refuse_many(transitions: Transitions, users: Sequence[User]) -> None:
+    if len(users) > 1:
+        raise WrongStatus("approved")
+    apply_sql_edits(transitions, users)
 
 
 def not_as_seen(services: ServiceHarness, key: str) -> Callable[..., bool]:

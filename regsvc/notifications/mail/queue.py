@@ -27,6 +27,10 @@ class MailQueue:
         """Return a context manager that inserts all mails enqueued within it at its end."""
         return self._outbox.batched()
 
+    def can_reach(self, user: User) -> bool:
+        """Return whether mails to this user are written: e-mail is enabled, and the user has an address."""
+        return self.is_available and user.email is not None and user.email_key is not None
+
     def require_available(self) -> None:
         """Raise `MailUnavailable` where e-mail is disabled."""
         if not self.is_available:

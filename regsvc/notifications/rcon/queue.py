@@ -6,7 +6,7 @@ player is online under an unregistered name and types `/register` at the wrong m
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
@@ -14,7 +14,7 @@ from typing import Final, Literal
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.sections import OnBan
 from regsvc.core.clock import Clock
-from regsvc.database.models import OutboxEntry
+from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.outbox import Outbox
 
 KIND: Final = "rcon"
@@ -35,6 +35,16 @@ class _Player:
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Kick:
+    """A kick to be enqueued."""
+
+    username: str
+    user_id: int | None
+    cause: Cause
+    reason: str | None = None
+
+
 class RconQueue:
     """Queue that puts console commands into the outbox; every method runs inside the caller's transaction."""
 
@@ -53,29 +63,32 @@ class RconQueue:
         """Return whether commands can be sent to the game."""
         return self._find_address() is not None
 
-    def on_ban(self, username: str, user_id: int, reason: str | None) -> None:
-        """Kick the player or put them on the game's ban list, as `game.on_ban` says."""
+    def on_bans(self, users: Sequence[User]) -> None:
+        """Kick the players or put them on the game's ban list, as `game.on_ban` says."""
         if self._on_ban == "kick":
-            self._kick(username, user_id, "banned", reason)
+            self._kick([_Kick(user.username, user.id, "banned", user.reason) for user in users])
         elif self._on_ban == "ban":
-            self._put("ban", username, user_id, "banned", reason)
+            with self._outbox.batched():
+                for user in users:
+                    self._put("ban", user.username, user.id, "banned", user.reason)
 
-    def on_unban(self, username: str, user_id: int | None) -> None:
-        """Take the player off the game's ban list, if `game.on_ban` puts players there."""
+    def on_unbans(self, user_ids: Mapping[str, int | None]) -> None:
+        """Take the players of these names off the game's ban list, if `game.on_ban` puts players there."""
         if self._on_ban == "ban":
-            self._put("pardon", username, user_id, "banned")
+            with self._outbox.batched():
+                for username, user_id in user_ids.items():
+                    self._put("pardon", username, user_id, "banned")
 
-    def on_deletion(self, username: str, user_id: int | None, *, was_banned: bool) -> None:
-        """Kick the player; take a banned one off the game's list, since the next user of the name is not banned."""
-        self._kick(username, user_id, "deleted")
-        if was_banned:
-            self.on_unban(username, user_id)
+    def on_deletions(self, user_ids: Mapping[str, int | None], banned: Collection[str]) -> None:
+        """Kick the players of these names; take the banned off the game's list: the names' next users are not."""
+        self._kick([_Kick(username, user_id, "deleted") for username, user_id in user_ids.items()])
+        self.on_unbans({username: user_ids[username] for username in banned})
 
     def on_lock(self, username: str, user_id: int, *, is_ban: bool) -> None:
         """Kick the player, who may be online under the row that has just been locked."""
         if is_ban and self._on_ban == "none":
             return
-        self._kick(username, user_id, "banned" if is_ban else "locked")
+        self._kick([_Kick(username, user_id, "banned" if is_ban else "locked")])
 
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:
         """Return whether the row of this name and `regdate` may be inserted now: RCON is off, or the kick is done.
@@ -101,14 +114,20 @@ class RconQueue:
         self._put(KICK_FIRST, username, user_id, "approved", row_id=regdate)
         return False
 
-    def _kick(self, username: str, user_id: int | None, cause: Cause, reason: str | None = None) -> None:
-        """Enqueue a kick unless one is enqueued that has not been attempted yet."""
-        if not self.is_on:
+    def _kick(self, kicks: Sequence[_Kick]) -> None:
+        """Enqueue the kicks, without those of players for whom one is enqueued that has not been attempted yet."""
+        if not self.is_on or not kicks:
             return
+        keys = [_key_of("kick", kick.username) for kick in kicks]
         is_untried = (OutboxEntry.attempts == 0) & OutboxEntry.next_attempt_at.is_null(False)
-        is_same = (OutboxEntry.recipient_key == _key_of("kick", username)) & (OutboxEntry.kind == KIND)
-        if not OutboxEntry.select(OutboxEntry.id).where(is_same, is_untried).exists():
-            self._put("kick", username, user_id, cause, reason)
+        is_same = OutboxEntry.recipient_key.in_(keys) & (OutboxEntry.kind == KIND)
+        enqueued = {
+            row.recipient_key for row in OutboxEntry.select(OutboxEntry.recipient_key).where(is_same, is_untried)
+        }
+        with self._outbox.batched():
+            for key, kick in zip(keys, kicks, strict=True):
+                if key not in enqueued:
+                    self._put("kick", kick.username, kick.user_id, kick.cause, kick.reason)
 
     def _put(
         self,
@@ -135,13 +154,13 @@ class NoRconQueue(RconQueue):
     def __init__(self) -> None:
         """Needs no dependencies."""
 
-    def on_ban(self, username: str, user_id: int, reason: str | None) -> None:
+    def on_bans(self, users: Sequence[User]) -> None:
         """Do nothing."""
 
-    def on_unban(self, username: str, user_id: int | None) -> None:
+    def on_unbans(self, user_ids: Mapping[str, int | None]) -> None:
         """Do nothing."""
 
-    def on_deletion(self, username: str, user_id: int | None, *, was_banned: bool) -> None:
+    def on_deletions(self, user_ids: Mapping[str, int | None], banned: Collection[str]) -> None:
         """Do nothing."""
 
     def on_lock(self, username: str, user_id: int, *, is_ban: bool) -> None:
