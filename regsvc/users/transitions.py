@@ -124,6 +124,16 @@ class _Decision:
         return TRANSITIONS[self.name].action, self.user.username, detail
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The same new columns for users of the same status, so that one statement writes them."""
+
+    status: str
+    applied_status: str
+    columns: tuple[tuple[str, Any], ...]
+    is_ban: bool
+
+
 class Transitions:
     """Transitions, applied to our users.
 
@@ -223,21 +233,21 @@ class Transitions:
     def _apply(self, decisions: Sequence[_Decision], by: Actor) -> None:
         """Write the changes if all users are still as loaded, with all their effects."""
         moment = to_milliseconds(self._now())
-        groups: dict[Any, list[User]] = defaultdict(list)
+        groups: dict[_Change, list[User]] = defaultdict(list)
         for decision in decisions:
             user = decision.user
             columns = decision.columns(by, moment)
             # what differs only, so that users with reasons and ends of their own, set with SQL, are one group
-            items = tuple((n, v) for n, v in columns.items() if n == "reviewed_at" or getattr(user, n) != v)
-            groups[user.status, user.applied_status, decision.name == "ban", items].append(user)
-        for (_, _, is_ban, items), group in groups.items():
-            changes = dict(items)
-            _update(group, changes | {"token_generation": User.token_generation + 1} if is_ban else changes)
-        for (_, _, is_ban, items), group in groups.items():
+            differing = tuple((n, v) for n, v in columns.items() if n == "reviewed_at" or getattr(user, n) != v)
+            groups[_Change(user.status, user.applied_status, differing, decision.name == "ban")].append(user)
+        for change, group in groups.items():
+            columns = dict(change.columns)
+            _update(group, columns | {"token_generation": User.token_generation + 1} if change.is_ban else columns)
+        for change, group in groups.items():
             for user in group:
-                if is_ban:
+                if change.is_ban:
                     user.token_generation += 1
-                for name, value in items:
+                for name, value in change.columns:
                     setattr(user, name, value)
         self._record(decisions, by, moment)
 
