@@ -78,9 +78,8 @@ def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
     key = reason.partition(" ")[0]
     if key in _DEFAULTS:
         yield Symptom(reason, do="Go back to AuthMe's default.", where=_at(facts, key))
-    elif (
-        find_hasher(facts.authme.password_hash) is not None
-    ):  # a forum's: another algorithm in its table would break the forum
+    elif find_hasher(facts.authme.password_hash) is not None:
+        # a forum's: another algorithm in its table would keep the forum's users out
         yield Symptom(reason, do=f"Give AuthMe a table of its own, and choose {_BETTER}.")
     else:
         yield reason
