@@ -1,8 +1,8 @@
 """AuthMe and the game server, for programs that share a machine with them. Independent of the rest of this program.
 
 - `authme/config.py`: AuthMe's config.yml (`config_document`: typed values, `config_changes`: live changes).
-- `authme/players.py`: records and interface of AuthMe's table; `table.py` on MySQL, `sqlite.py` in its own file
-  (`lenient_sqlite`: odd values), `player_model.py` as a peewee model.
+- `authme/players.py`: records and interface of AuthMe's table; `mysql.py` on a server, `sqlite.py` in its own file
+  (`lenient_sqlite`: odd values), `table_layout.py` under its real columns.
 - `authme/table_checksums.py`, `authme/sqlite_checksums.py`: changed rows without reading the table.
 - `authme/rules.py`: AuthMe's rules for names and passwords (`patterns`: safe regular expressions).
 - `hashers/`: AuthMe's hash algorithms and its password check.

@@ -6,7 +6,7 @@ them, and so do we: bytes that are not UTF-8 become U+FFFD, as in AuthMe. Compar
 
 from typing import Any, Final
 
-from peewee import OP, BigIntegerField, Case, Expression, Field, Node, SqliteDatabase, fn
+from peewee import SqliteDatabase
 
 UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 """Replaces bytes that are not UTF-8."""
@@ -28,19 +28,23 @@ class LenientSqlite(SqliteDatabase):
         return connection
 
 
-def is_exactly(field: Field, value: str | int | None) -> Node:
-    """Return an expression for whether the column would be read as this value, NULL included."""
-    if isinstance(field, BigIntegerField):
-        as_bytes = Case(None, [(fn.typeof(field) == "text", field.cast("BLOB"))], field)
-        return Expression(fn.as_number(as_bytes), OP.IS, value)
+def is_exactly(column: str, is_number: bool, value: str | int | None) -> str:
+    """Return a condition, with one parameter, for whether a column would be read as this value, NULL included."""
+    if is_number:
+        return f"as_number(CASE WHEN typeof({column}) = 'text' THEN CAST({column} AS BLOB) ELSE {column} END) IS ?"
     if isinstance(value, str) and UNREADABLE in value:
-        return Expression(fn.as_text(field.cast("BLOB")), OP.IS, value)
-    return Expression(field.cast("TEXT"), OP.IS, value)
+        return f"as_text(CAST({column} AS BLOB)) IS ?"
+    return f"CAST({column} AS TEXT) IS ?"
 
 
 def as_text(raw: bytes) -> str:
     """Decode UTF-8, with U+FFFD for invalid bytes."""
     return raw.decode("utf-8", "replace")
+
+
+def is_storable(value: object) -> bool:
+    """Return whether the value is a number that a BIGINT can store, or None."""
+    return value is None or (type(value) is int and -_LARGEST <= value <= _LARGEST)
 
 
 def as_number(raw: object) -> int | None:

@@ -1,13 +1,16 @@
 """AuthMe's table on MySQL or MariaDB, over our own connection."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from peewee import SQL, BigIntegerField, Expression, Field, Model, Node, NodeList, OperationalError, fn
+from peewee import OperationalError
 
 from plugin_bridge.authme.config import IDENTIFIER
-from plugin_bridge.authme.players import PlayerRow
-from plugin_bridge.authme.table import AuthMePlayers, field_of
+from plugin_bridge.authme.mysql_writes import NOT_IN_CHARSET, MySqlWriter
+from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable, WriteResult
+from plugin_bridge.authme.row_writes import PlannedWrite, write_alone
+from plugin_bridge.authme.table import AuthMePlayers
 from plugin_bridge.authme.table_checksums import (
     EMPTY,
     FIND_ID,
@@ -19,16 +22,18 @@ from plugin_bridge.authme.table_checksums import (
     SharedTable,
     StoredChecksums,
 )
+from plugin_bridge.authme.table_layout import TableLayout
 
 _NAMES_PER_STATEMENT: Final = 500
 _NO_TABLE: Final = {1146, 1049}
 _NO_COLUMN: Final = 1054
-_NOT_IN_CHARSET: Final = {1267, 1271}
 _ACCESS_DENIED: Final = {1044, 1142, 1143, 1227}
 
 
 class MySqlPlayers(AuthMePlayers):
     """AuthMe's table on MySQL or MariaDB, over our own connection: one transaction covers both sides."""
+
+    _mark = "%s"
 
     @property
     def shares_transactions(self) -> bool:  # type: ignore[override]
@@ -51,7 +56,7 @@ class MySqlPlayers(AuthMePlayers):
         try:
             return super().find_many(wanted)
         except OperationalError as error:
-            if error.args[0] not in _NOT_IN_CHARSET:
+            if error.args[0] not in NOT_IN_CHARSET:
                 raise
         if len(wanted) == 1:
             return {}  # a name that the column's charset cannot write is not in it
@@ -62,7 +67,7 @@ class MySqlPlayers(AuthMePlayers):
         try:
             return super().find_names(keys)
         except OperationalError as error:
-            if error.args[0] not in _NOT_IN_CHARSET:
+            if error.args[0] not in NOT_IN_CHARSET:
                 raise
         return set(self.find_many(keys))
 
@@ -114,12 +119,14 @@ class MySqlPlayers(AuthMePlayers):
 
     def _shared_sql(self) -> SharedTable:
         if self._shared is None:
-            with self._open_table() as model:
-                columns = {name: field.column_name for name, field in model._meta.fields.items()}
-                nullable = {name for name, field in model._meta.fields.items() if field.null}
-                place = (self._schema, self._table, columns["username"])
-                index = NameIndex(*self._database.execute_sql(FIND_NAME_INDEX, place).fetchone())
-                self._shared = SharedTable(self._table, self._schema, columns, nullable, index, self._find_ids())
+            with self._open_table() as layout:
+                place = (self._schema, self._table, layout.names["username"])
+                found = self._database.execute_sql(FIND_NAME_INDEX, place).fetchone()
+                if found is None:
+                    self.refresh()
+                    raise PlayersUnavailable(self._no_table())
+                index, ids = NameIndex(*found), self._find_ids()
+                self._shared = SharedTable(self._table, self._schema, layout.names, layout.nullable, index, ids)
         return self._shared
 
     def _find_ids(self) -> IdColumn | None:
@@ -140,22 +147,52 @@ class MySqlPlayers(AuthMePlayers):
         try:
             return super().find_colliding(key)
         except OperationalError as error:
-            if error.args[0] not in _NOT_IN_CHARSET:
+            if error.args[0] not in NOT_IN_CHARSET:
                 raise
         return None
 
     def _connect(self) -> None:
         self._database.connect(reuse_if_open=True)
 
-    def _is_exactly(self, field: Field, value: str | int | None) -> Node:
-        if isinstance(field, BigIntegerField):
-            return NodeList((field, SQL("<=>"), value))
-        # works for every charset and collation of the column
-        stored = fn.BINARY(fn.CONVERT(NodeList((field, SQL("USING utf8mb4")))))
-        return NodeList((stored, SQL("<=>"), fn.BINARY(value)))
+    def _execute(self, layout: TableLayout, write: PlannedWrite) -> bool:
+        return self._writer(layout).execute(write)
 
-    def _collides(self, model: type[Model], key: str) -> Expression:
-        return field_of(model, "username") == key
+    def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
+        writer = self._writer(layout)
+        are_names_unique = len({write.username for write in writes}) == len(writes)
+        if len(writes) > 1 and are_names_unique and self.shares_transactions:
+            results = writer.write_together(writes)
+        else:
+            results = [write_alone(writer.execute, write) for write in writes]
+        return self._with_changed_emails(writes, results, had_warnings=writer.had_warnings)
+
+    def _with_changed_emails(
+        self, writes: Sequence[PlannedWrite], results: list[WriteResult], *, had_warnings: bool
+    ) -> list[WriteResult]:
+        """Mark the e-mails that the table stored differently: not in strict mode it cuts and replaces silently.
+
+        An ASCII e-mail fits every charset. One that is too long is cut with a warning, so without warnings only the
+        others are read again.
+        """
+        emails: dict[str, object] = {}
+        for write, result in zip(writes, results, strict=True):
+            email = write.new.get("email")
+            may_differ = isinstance(email, str) and (had_warnings or not email.isascii())
+            if may_differ and result == WriteResult(is_written=True):
+                emails[write.username] = email
+        stored = self.find_many(emails)
+        return [
+            replace(result, is_email_refused=True)
+            if write.username in stored and stored[write.username].email != emails[write.username]
+            else result
+            for write, result in zip(writes, results, strict=True)
+        ]
+
+    def _writer(self, layout: TableLayout) -> MySqlWriter:
+        return MySqlWriter(self._database, layout, self._shared_sql)
+
+    def _collides(self, layout: TableLayout) -> str:
+        return f"{layout.columns['username']} = %s"
 
     def _explain(self, error: Exception) -> str | None:
         code = error.args[0] if error.args else None

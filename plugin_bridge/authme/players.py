@@ -34,7 +34,7 @@ class NameCollides(PlayerRefused):
     """AuthMe's table equates the name with another one that it has: in another case, with an accent or a space."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlayerRow:
     """A row of AuthMe's table exactly as stored. A column that the table does not have is None.
 

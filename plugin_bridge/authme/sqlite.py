@@ -1,26 +1,30 @@
-"""AuthMe's table in its own SQLite file: opened, never created; every write is a statement of its own."""
+"""AuthMe's table in its own SQLite file: opened, never created."""
 
 import os
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
-from peewee import SQL, Expression, Field, Model, Node, Select, Value, fn
-
 from plugin_bridge.authme.config import ColumnNames
-from plugin_bridge.authme.lenient_sqlite import UNREADABLE, LenientSqlite, is_exactly
-from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable
+from plugin_bridge.authme.lenient_sqlite import UNREADABLE, LenientSqlite
+from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable, WriteResult
+from plugin_bridge.authme.row_writes import PlannedWrite, write_alone
 from plugin_bridge.authme.sqlite_checksums import FileVersion, TableScan, names_in
-from plugin_bridge.authme.table import AuthMePlayers, field_of, player_row
+from plugin_bridge.authme.sqlite_writes import SqliteWriter
+from plugin_bridge.authme.table import AuthMePlayers
 from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, Bucket, StoredChecksums, bucket_of
+from plugin_bridge.authme.table_layout import TableLayout, player_rows
 
 
 class SqlitePlayers(AuthMePlayers):
     """AuthMe's table in its own SQLite file, over a connection of its own."""
+
+    _mark = "?"
 
     def __init__(self, path: Path, table: str, columns: ColumnNames, busy_timeout: timedelta) -> None:
         uri = f"file:{quote(str(path.absolute()))}?mode=rw"
@@ -37,14 +41,18 @@ class SqlitePlayers(AuthMePlayers):
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
         after = -(1 << 63)  # not by name: one that is not UTF-8 sorts elsewhere than the text it is read as
         while True:
-            with self._open_table() as model:
-                is_blob = fn.typeof(field_of(model, "username")) == "blob"
-                query = model.select(model, SQL("rowid").alias("number"), is_blob.alias("is_blob"))
-                query = query.where(SQL("rowid > ?", (after,))).order_by(SQL("rowid")).limit(size)
-                page: list[Any] = list(query.dicts())
+            with self._open_table() as layout:
+                # neither SQLite nor AuthMe finds a blob by its text: such a name is read as one that finds no row
+                is_blob = f"typeof({layout.columns['username']}) = 'blob'"
+                numbered = layout.select.replace("SELECT ", f"SELECT rowid, {is_blob}, ", 1)
+                page = self._query(f"{numbered} WHERE rowid > ? ORDER BY rowid LIMIT {size:d}", (after,))
             if page:
-                yield [player_row(row | _misread(row)) for row in page]
-                after = page[-1]["number"]
+                rows = player_rows(values for _number, _is_blob, *values in page)
+                for place, (_number, is_blob, *_values) in enumerate(page):
+                    if is_blob:
+                        rows[place] = replace(rows[place], username=f"{UNREADABLE}{rows[place].username}")
+                yield rows
+                after = page[-1][0]
             if len(page) < size:
                 return
 
@@ -59,22 +67,21 @@ class SqlitePlayers(AuthMePlayers):
             ) from error
 
     def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
-        with self._open_table() as model:
-            compared = [_quoted(model, name) for name in COMPARED_FIELDS if hasattr(model, name)]
-            username = _quoted(model, "username")
-        return self._scan.changed_buckets(self._query, f'"{self._table}"', username, compared, stored)
+        with self._open_table() as layout:
+            compared = [layout.columns[name] for name in COMPARED_FIELDS if name in layout.columns]
+        return self._scan.changed_buckets(self._look, layout.table, layout.columns["username"], compared, stored)
 
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        with self._open_table() as model:
-            username = _quoted(model, "username")
-        yield from names_in(self._query, f'"{self._table}"', username, buckets)
+        with self._open_table() as layout:
+            table, username = layout.table, layout.columns["username"]
+        yield from names_in(self._look, table, username, buckets)
 
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         return {key: bucket_of(key) for key in keys}
 
-    def _query(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    def _look(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._open_table():
-            return list(self._database.execute_sql(sql, values).fetchall())
+            return self._query(sql, values)
 
     def _connect(self) -> None:
         try:
@@ -85,21 +92,24 @@ class SqlitePlayers(AuthMePlayers):
         file = (status.st_dev, status.st_ino)
         if getattr(self._local, "file", None) != file:  # a restored backup is another file under the same name
             self.close()
-            self._model = None
+            self._layout = None
         self._database.connect(reuse_if_open=True)
         self._local.file = file
 
-    def _is_exactly(self, field: Field, value: str | int | None) -> Node:
-        return is_exactly(field, value)
+    def _execute(self, layout: TableLayout, write: PlannedWrite) -> bool:
+        return self._writer(layout).execute(write)
 
-    def _collides(self, model: type[Model], key: str) -> Expression:
-        return fn.LOWER(field_of(model, "username")) == key
+    def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
+        writer = self._writer(layout)
+        if len(writes) == 1:
+            return [write_alone(writer.execute, writes[0])]
+        return writer.write_together(writes)
 
-    def _insertion(self, model: type[Model], username: str, values: Mapping[str, str | int | None]) -> Any:
-        # the unique key here distinguishes case, AuthMe only sometimes: one row for one name
-        taken = model.select(SQL("1")).where(self._collides(model, username))
-        new = Select(columns=[Value(value, converter=False) for value in values.values()]).where(~fn.EXISTS(taken))
-        return model.insert_from(new, [field_of(model, name) for name in values]).as_rowcount()
+    def _writer(self, layout: TableLayout) -> SqliteWriter:
+        return SqliteWriter(cast(sqlite3.Connection, self._database.connection()), layout)
+
+    def _collides(self, layout: TableLayout) -> str:
+        return f"LOWER({layout.columns['username']}) = ?"
 
     def _explain(self, error: Exception) -> str | None:
         message = str(error)
@@ -112,12 +122,3 @@ class SqlitePlayers(AuthMePlayers):
         if "unable to open" in message or "readonly" in message or "not a database" in message or "disk" in message:
             return f"AuthMe's file {self._path} cannot be used: {message}."
         return None
-
-
-def _quoted(model: type[Model], name: str) -> str:
-    return f'"{field_of(model, name).column_name}"'
-
-
-def _misread(row: Any) -> dict[str, str]:
-    """Return a name that finds no row for a blob: neither SQLite nor AuthMe finds a blob by its text."""
-    return {"username": f"{UNREADABLE}{row['username']}"} if row["is_blob"] else {}

@@ -1,0 +1,145 @@
+"""Writes to AuthMe's table on MySQL or MariaDB: one statement for all writes of the same fields."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from peewee import Database, DatabaseError, OperationalError
+
+from plugin_bridge.authme.players import PlayerExists, PlayerRefused, WriteResult
+from plugin_bridge.authme.row_writes import PlannedWrite, Value, refusal, write_alone
+from plugin_bridge.authme.table_checksums import SharedTable
+from plugin_bridge.authme.table_layout import NUMBERS, TableLayout
+
+NOT_IN_CHARSET: Final = {1267, 1271}
+_WRITES_PER_STATEMENT: Final = 500
+_WRITTEN: Final = WriteResult(is_written=True)
+
+
+class MySqlWriter:
+    """Executor of writes inside the caller's transaction, for one call of `write_many`."""
+
+    def __init__(self, database: Database, layout: TableLayout, find_shared: Callable[[], SharedTable]) -> None:
+        self._database = database
+        self._layout = layout
+        self._find_shared = find_shared
+        self.had_warnings = False
+        """Whether the server warned of anything, such as a value that it changed to fit the column."""
+
+    def write_together(self, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
+        """Execute writes to rows of different names, which can be rolled back, in as few statements as possible."""
+        by_shape = defaultdict(list)
+        for number, write in enumerate(writes):
+            by_shape[write.shape].append(number)
+        results: dict[int, WriteResult] = {}
+        for numbers in by_shape.values():
+            numbers.sort(key=lambda number: writes[number].username)  # of two processes that write, neither blocks both
+            for start in range(0, len(numbers), _WRITES_PER_STATEMENT):
+                some = numbers[start : start + _WRITES_PER_STATEMENT]
+                results |= zip(some, self._write_some([writes[number] for number in some]), strict=True)
+        return [results[number] for number in range(len(writes))]
+
+    def _write_some(self, writes: list[PlannedWrite]) -> list[WriteResult]:
+        """Execute writes of one shape. Those that some row or value prevents are isolated by halving."""
+        if len(writes) == 1:
+            return [write_alone(self.execute, writes[0])]
+        if self._is_done(writes):
+            return [_WRITTEN] * len(writes)
+        middle = len(writes) // 2
+        return self._write_some(writes[:middle]) + self._write_some(writes[middle:])
+
+    def _is_done(self, writes: list[PlannedWrite]) -> bool:
+        try:
+            with self._database.atomic() as savepoint:
+                if self._run(writes) == len(writes):
+                    return True
+                savepoint.rollback()
+        except (PlayerRefused, PlayerExists):
+            pass
+        return False
+
+    def execute(self, write: PlannedWrite) -> bool:
+        """Execute one write. Returns whether a row was written; raises `PlayerRefused` or `PlayerExists`."""
+        return self._run([write]) > 0
+
+    def _run(self, writes: Sequence[PlannedWrite]) -> int:
+        """Execute writes of one shape in one statement. Returns how many rows it inserted, deleted or matched."""
+        if writes[0].is_insert:
+            sql, values = _insertion(self._layout, writes)
+        else:
+            shared = self._find_shared() if len(writes) > 1 else None
+            sql, values = _change(self._layout, shared, writes)
+        try:
+            cursor: Any = self._database.execute_sql(sql, values)
+        except DatabaseError as error:
+            if isinstance(error, OperationalError) and error.args[0] in NOT_IN_CHARSET:
+                return 0  # a name that the column's charset cannot write is not in it
+            refused = refusal(error)
+            if refused is None:
+                raise
+            raise refused from None
+        self.had_warnings |= cursor.warning_count > 0
+        return int(cursor.rowcount)
+
+
+def _insertion(layout: TableLayout, writes: Sequence[PlannedWrite]) -> tuple[str, list[Value]]:
+    fields = list(writes[0].new)
+    columns = ", ".join(layout.columns[field] for field in fields)
+    marks = f"({', '.join(['%s'] * len(fields))})"
+    sql = f"INSERT INTO {layout.table} ({columns}) VALUES {', '.join([marks] * len(writes))}"  # noqa: S608
+    return sql, [write.new[field] for write in writes for field in fields]
+
+
+def _change(layout: TableLayout, shared: SharedTable | None, writes: Sequence[PlannedWrite]) -> tuple[str, list[Value]]:
+    """Return the UPDATE or DELETE of one row, or of several by a join; `shared` is needed for several."""
+    new, seen = _Values([write.new for write in writes], "n"), _Values([write.seen for write in writes], "s")
+    changes = [f"a.{layout.columns[field]} = {new.expressions[field]}" for field in new.expressions]
+    conditions = [_is_exactly(field, layout, expression) for field, expression in seen.expressions.items()]
+    values: list[Value] = []
+    if shared is None:
+        rows = f"{layout.table} a"
+        conditions.insert(0, f"a.{layout.columns['username']} = %s")
+        last = [*new.constants, writes[0].username, *seen.constants]
+    else:
+        varying = [f"%s AS {column}" for column in (*new.columns, *seen.columns)]
+        others = f" UNION ALL SELECT {', '.join(['%s'] * len(varying))}" * (len(writes) - 1)
+        by_name = f"a.{layout.columns['username']} = {shared.as_username('w.' + seen.column('username'))}"
+        rows = f"(SELECT {', '.join(varying)}{others}) w STRAIGHT_JOIN {shared.by_name} ON {by_name}"
+        values = [value for row in zip(*new.columns.values(), *seen.columns.values(), strict=True) for value in row]
+        last = [*new.constants, *seen.constants]
+    where = " AND ".join(conditions)
+    if changes:
+        return f"UPDATE {rows} SET {', '.join(changes)} WHERE {where}", values + last  # noqa: S608
+    return f"DELETE a FROM {rows} WHERE {where}", values + last
+
+
+class _Values:
+    """The values of some rows: a parameter for a field that is the same in all, a column of `w` for one that varies."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Value]], prefix: str) -> None:
+        self.expressions: dict[str, str] = {}
+        self.constants: list[Value] = []
+        self.columns: dict[str, list[Value]] = {}
+        self._column_of: dict[str, str] = {}
+        for number, field in enumerate(rows[0]):
+            values = [row[field] for row in rows]
+            if values.count(values[0]) == len(values):
+                self.constants.append(values[0])
+                self.expressions[field] = "%s"
+            else:
+                column = f"{prefix}{number}"
+                self._column_of[field] = column
+                self.columns[column] = values
+                self.expressions[field] = f"w.{column}"
+
+    def column(self, field: str) -> str:
+        """Return the column of a field that varies."""
+        return self._column_of[field]
+
+
+def _is_exactly(field: str, layout: TableLayout, expression: str) -> str:
+    """Return a byte-for-byte comparison, NULL included, for every charset and collation of the column."""
+    column = f"a.{layout.columns[field]}"
+    if field in NUMBERS:
+        return f"{column} <=> {expression}"
+    return f"BINARY CONVERT({column} USING utf8mb4) <=> BINARY {expression}"

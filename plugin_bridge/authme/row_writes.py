@@ -1,0 +1,150 @@
+"""Writes to AuthMe's table, reduced to the columns it has; each backend makes statements of them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from peewee import DatabaseError, DataError, IntegrityError, InternalError, OperationalError
+
+from plugin_bridge.authme.players import (
+    NewPlayer,
+    PlayerExists,
+    PlayerRefused,
+    PlayerRow,
+    RowInsert,
+    RowUpdate,
+    RowWrite,
+    WriteResult,
+)
+
+Value = str | int | None
+
+_NO_DEFAULT: Final = 1364
+_NO_ID_LEFT: Final = {167, 1467}
+_VALUE_REJECTED: Final = (
+    "AuthMe's table does not accept one of the values: its charset lacks a character, or the value is too long."
+)
+_IDS_EXHAUSTED: Final = "The id column of AuthMe's table has no numbers left: not even AuthMe can add a player."
+_ROW_REJECTED: Final = "AuthMe's table requires a column that we do not write, or rejects a value."
+_NO_SALT_COLUMN: Final = (
+    "AuthMe's table {} has no column for the salt yet. Start the game server once; "
+    "AuthMe creates the column that DataSource.mySQLColumnSalt names."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """A write whose fields all have a column."""
+
+    username: str
+    new: Mapping[str, Value]
+    """Fields to write; none: delete the row."""
+    seen: Mapping[str, Value]
+    """Fields that must be as they were seen, the username among them; none: insert a row."""
+
+    @property
+    def is_insert(self) -> bool:
+        """Return whether this inserts a row."""
+        return not self.seen
+
+    @property
+    def shape(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The fields: writes of one shape can share a statement."""
+        return tuple(self.new), tuple(self.seen)
+
+    def without_email(self) -> "PlannedWrite | None":
+        """Return the same write without its e-mail; None if it writes none."""
+        if self.new.get("email") is None:
+            return None
+        seen = {name: value for name, value in self.seen.items() if name != "email"}
+        return replace(self, new={name: value for name, value in self.new.items() if name != "email"}, seen=seen)
+
+
+def plan_write(write: RowWrite, table: str, columns: Mapping[str, str]) -> PlannedWrite | None:
+    """Reduce a write to the fields in `columns`; None for an update that changes nothing.
+
+    Raises `PlayerRefused` for a salt that would be lost: no password verifies against the hash alone.
+    """
+    if isinstance(write, RowInsert):
+        new = _values_of(write.new)
+        _require_salt_column(new["salt"], table, columns)
+        return PlannedWrite(write.new.username, {name: value for name, value in new.items() if name in columns}, {})
+    row, changes = write.seen, dict[str, Value]()
+    if isinstance(write, RowUpdate):
+        changes = {
+            name: value for name, value in write.changes.items() if name in columns and getattr(row, name) != value
+        }
+        if not changes:
+            return None
+        _require_salt_column(write.changes.get("salt"), table, columns)
+    return PlannedWrite(row.username, changes, _compared(row, changes or ("hash",), columns))
+
+
+def _compared(row: PlayerRow, written: Iterable[str], columns: Mapping[str, str]) -> dict[str, Value]:
+    seen: dict[str, Value] = {"username": row.username}
+    # SQLite allows any value as regdate; one that is not a number identifies nothing
+    if row.regdate is not None and "regdate" in columns:
+        seen["regdate"] = row.regdate
+    return seen | {name: getattr(row, name) for name in written}
+
+
+def _values_of(new: NewPlayer) -> dict[str, Value]:
+    values: dict[str, Value] = {
+        "username": new.username,
+        "realname": new.realname,
+        "hash": new.hash,
+        "salt": new.salt,
+        "regdate": new.regdate,
+        "regip": new.regip,
+    }
+    if new.email is not None:
+        values["email"] = new.email
+    if new.uuid is not None:
+        values["uuid"] = new.uuid
+    return values
+
+
+def _require_salt_column(salt: Value, table: str, columns: Mapping[str, str]) -> None:
+    if salt is not None and "salt" not in columns:
+        raise PlayerRefused(_NO_SALT_COLUMN.format(table))
+
+
+def write_alone(execute: Callable[[PlannedWrite], bool], write: PlannedWrite) -> WriteResult:
+    """Execute one write; if the table refuses the e-mail, write the other fields without it."""
+    try:
+        return WriteResult(_is_done(execute, write))
+    except PlayerRefused as refused:
+        without = write.without_email()
+        if without is None:
+            return WriteResult(is_written=False, refused=refused)
+    if not without.new:  # the e-mail was all
+        return WriteResult(is_written=True, is_email_refused=True)
+    try:
+        is_written = _is_done(execute, without)
+    except PlayerRefused as refused:
+        return WriteResult(is_written=False, refused=refused)
+    return WriteResult(is_written, is_email_refused=is_written)
+
+
+def _is_done(execute: Callable[[PlannedWrite], bool], write: PlannedWrite) -> bool:
+    try:
+        return execute(write)
+    except PlayerExists:
+        if write.is_insert:
+            return False
+        raise PlayerRefused(_ROW_REJECTED) from None
+
+
+def refusal(error: DatabaseError) -> PlayerRefused | PlayerExists | None:
+    """Return what it means for a write that the database raised this error; None: it says nothing of the values."""
+    code = error.args[0] if error.args else None
+    if isinstance(error, IntegrityError):
+        return PlayerExists() if code == 1062 or "UNIQUE" in str(code) else PlayerRefused(_ROW_REJECTED)
+    if isinstance(error, DataError):
+        return PlayerRefused(_VALUE_REJECTED)
+    if isinstance(error, OperationalError | InternalError):
+        if code == _NO_DEFAULT:
+            return PlayerRefused(_ROW_REJECTED)
+        if code in _NO_ID_LEFT:
+            return PlayerRefused(_IDS_EXHAUSTED)
+    return None
