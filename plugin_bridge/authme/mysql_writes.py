@@ -1,4 +1,4 @@
-"""Writes to AuthMe's table on MySQL or MariaDB: one statement for all writes of the same fields."""
+"""Execution of writes to AuthMe's table on MySQL or MariaDB: one statement for all writes of the same fields."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

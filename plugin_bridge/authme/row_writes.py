@@ -1,4 +1,4 @@
-"""Writes to AuthMe's table, reduced to the columns it has; each backend makes statements of them."""
+"""Preparation of writes to AuthMe's table: reduced to the columns it has, and what a refused one means."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

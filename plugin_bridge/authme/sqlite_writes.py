@@ -1,4 +1,4 @@
-"""Writes to AuthMe's SQLite file: prepared statements, a few milliseconds of them in each transaction."""
+"""Execution of writes to AuthMe's SQLite file: prepared statements, in transactions of a few milliseconds."""
 
 import sqlite3
 from collections.abc import Collection, Sequence
