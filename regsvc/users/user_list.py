@@ -72,6 +72,9 @@ _MAX_SIZE: Final = 100
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
 _MAX_ID: Final = 2**63 - 1
+_FAR: Final = 10_000
+"""From this row on it pays to count first, and to read pages past the middle from the far end."""
+
 
 _CACHED_FROM: Final = 100_000
 _CACHED_FOR: Final = timedelta(seconds=30)
@@ -183,21 +186,43 @@ class UserList:
         return None if row is None else self._entries([row])[0]
 
     def _numbered_page(self, query: UserQuery, sort: _Sort, size: int, page: int) -> UserPage:
-        total = self._count(query)
-        offset = (page - 1) * size
-        ids = _ids_by_number(self._matching(query, User.id), sort, offset, size, total)
-        has_next = offset + size < total
-        return self._page(ids, sort, size, total, has_next=has_next, page=page)
+        total, offset = self._counts.find(_filters(query)), (page - 1) * size
+        if total is None and offset > _FAR:
+            total = self._count(query)
+        matching, rows = self._matching(query, User.id), list[Any]()
+        if total is not None and offset >= total:
+            pass  # past the end
+        elif total is None or offset <= total // 2:
+            rows, total = self._load(query, sort, matching.order_by(sort.order()).limit(size).offset(offset), total)
+        else:  # from the far end, to skip fewer rows
+            length = min(size, total - offset)
+            backwards = matching.order_by(sort.order(is_reversed=True)).limit(length).offset(total - offset - length)
+            rows, total = self._load(query, sort, backwards, total)
+        return self._page(rows, sort, size, total, has_next=offset + size < total, page=page)
 
     def _page_after(self, query: UserQuery, sort: _Sort, size: int, after: str) -> UserPage:
         past = sort.is_past(_parse_cursor(after, sort))
         matching = self._matching(query, User.id).where(past).order_by(sort.order()).limit(size + 1)
-        ids = [row.id for row in matching]
-        return self._page(ids[:size], sort, size, self._count(query), has_next=len(ids) > size)
+        rows, total = self._load(query, sort, matching, self._counts.find(_filters(query)))
+        return self._page(rows[:size], sort, size, total, has_next=len(rows) > size)
+
+    def _load(self, query: UserQuery, sort: _Sort, ids: Any, total: int | None) -> tuple[list[Any], int]:
+        """Load the users that `ids` selects, and their total: in the same statement if it is not known.
+
+        Skipping rows is cheap in an index and expensive in the table, hence the separate ids.
+        """
+        if total is not None:
+            return list(_full_rows(ids=ids).order_by(sort.order())), total
+        counted = self._matching(query, fn.COUNT(User.id)).alias("total")
+        rows = list(_full_rows(counted, ids=ids).order_by(sort.order()))
+        if not rows:
+            return [], self._count(query)
+        self._counts.store(_filters(query), int(rows[0].total))
+        return rows, int(rows[0].total)
 
     def _page(
         self,
-        ids: Sequence[int],
+        found: Sequence[Any],
         sort: _Sort,
         size: int,
         total: int,
@@ -205,9 +230,6 @@ class UserList:
         has_next: bool,
         page: int | None = None,
     ) -> UserPage:
-        """Load the rows of ids that were selected alone: skipping is cheap in an index, expensive in the table."""
-        rows = {row.id: row for row in _full_rows().where(User.id.in_(ids))} if ids else {}
-        found = [rows[user_id] for user_id in ids if user_id in rows]
         return UserPage(
             entries=self._entries(found),
             page=page,
@@ -262,12 +284,14 @@ class UserList:
         return users if query.plugin == "off" else _in_plugin_state(users, query.plugin)
 
     def _count(self, query: UserQuery) -> int:
-        filters = (query.search.lower(), query.status, query.plugin)
-        total = self._counts.find(filters)
-        if total is None:
-            total = int(self._matching(query, fn.COUNT(User.id)).scalar())
-            self._counts.store(filters, total)
+        total = int(self._matching(query, fn.COUNT(User.id)).scalar())
+        self._counts.store(_filters(query), total)
         return total
+
+
+def _filters(query: UserQuery) -> tuple[str, ...]:
+    """Return the filters that a count belongs to."""
+    return query.search.lower(), query.status, query.plugin
 
 
 class CountCache:
@@ -309,11 +333,15 @@ def _validate(query: UserQuery) -> None:
             raise InvalidField(field)
 
 
-def _full_rows() -> Any:
-    """Return a query for list rows; a user without a player row has `plugin_state` None."""
-    return (
+def _full_rows(*columns: Any, ids: Any = None) -> Any:
+    """Return a query for list rows, with further columns; a user without a player row has `plugin_state` None.
+
+    `ids`: a query for the ids of the users; None: all users.
+    """
+    rows = (
         _join_player(
             User.select(
+                *columns,
                 User.id,
                 User.username,
                 User.username_key,
@@ -344,6 +372,10 @@ def _full_rows() -> Any:
         .join(ChatLink, JOIN.LEFT_OUTER, on=(ChatLink.user == User.id))
         .objects()
     )
+    if ids is None:
+        return rows
+    selected = ids.alias("selected")
+    return rows.switch(User).join(selected, on=(selected.c.id == User.id))
 
 
 def _chat_account(row: Any) -> ChatAccount | None:
@@ -360,17 +392,6 @@ def _in_plugin_state(users: Any, state: str) -> Any:
     if state == "pending":
         is_in_state = is_in_state | Player.plugin_state.is_null()
     return _join_player(users).where(is_in_state)
-
-
-def _ids_by_number(matching: Any, sort: _Sort, offset: int, size: int, total: int) -> list[int]:
-    """Return the ids of a numbered page; past the middle they are read from the end, to skip fewer rows."""
-    if offset >= total:
-        return []
-    length = min(size, total - offset)
-    if offset <= total // 2:
-        return [row.id for row in matching.order_by(sort.order()).limit(length).offset(offset)]
-    from_the_end = matching.order_by(sort.order(is_reversed=True)).limit(length).offset(total - offset - length)
-    return [row.id for row in from_the_end][::-1]
 
 
 def _cursor(row: Any, sort: _Sort) -> str:
