@@ -54,7 +54,7 @@ class EmailVerification:
         address = self.parse(email)
         with self.captchas.guard("verify_send", captcha, caller):
             sent = await self.worker.run(self._issue, address, purpose, caller)
-        self.wake_mails()
+        self.mail_queue.wake_mails()
         return sent
 
     def parse(self, email: str) -> EmailAddress:
@@ -72,8 +72,8 @@ class EmailVerification:
         """Spend the code inside the caller's transaction; `is_right` must come first. Raises `InvalidCode`."""
         self.codes.redeem(address.key, purpose, code)
 
-    def wake_mails(self) -> None:
-        """Deliver committed mails now. On the event loop."""
+    def wake_deliveries(self) -> None:
+        """Deliver committed messages now. On the event loop."""
         self.mail_queue.wake()
 
     def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:

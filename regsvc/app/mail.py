@@ -88,7 +88,13 @@ def wire_mail(
     store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)
     delivery_worker = DeliveryWorker(runtime.worker, store, SmtpTransport(runtime.worker, store, backend))
     runtime.delivery_workers.add(delivery_worker)
-    mail_queue = MailQueue(outbox, config.server.language, is_available=backend.is_available, wake=wake)
+    mail_queue = MailQueue(
+        outbox,
+        config.server.language,
+        is_available=backend.is_available,
+        wake=wake,
+        wake_mails=delivery_worker.wake,
+    )
     mail_limits = MailLimits(
         limits,
         config.verification.limits_per_address,

@@ -82,7 +82,7 @@ class VerificationCodes:
 
     def find_sendable(self, row_id: int) -> Verification | None:
         """Return the row if its code is worth mailing; None when it is used, expired or replaced by a newer one."""
-        row = Verification.get_or_none(Verification.id == row_id)
+        row = _FIND_BY_ID.first(id=row_id)
         if row is None:
             return None
         active = self._find_active(row.email_key, row.purpose)
@@ -127,6 +127,13 @@ _FIND_NEWEST: Final = PreparedQuery(
         )
         .order_by(Verification.id.desc())
         .limit(1)
+    ),
+)
+
+_FIND_BY_ID: Final = PreparedQuery(
+    Verification,
+    lambda: Verification.select(Verification.email_key, Verification.purpose).where(
+        Verification.id == slot(Verification.id)
     ),
 )
 

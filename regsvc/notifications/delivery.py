@@ -181,10 +181,13 @@ class DeliveryWorkers:
 
     def __init__(self) -> None:
         self._workers: list[DeliveryWorker] = []
+        self._woken: list[DeliveryWorker] = []
 
-    def add(self, worker: DeliveryWorker) -> None:
-        """Add the worker of another kind, before `run`."""
+    def add(self, worker: DeliveryWorker, *, is_off: bool = False) -> None:
+        """Add the worker of another kind, before `run`. `is_off`: nothing of this kind is enqueued any more."""
         self._workers.append(worker)
+        if not is_off:
+            self._woken.append(worker)
 
     async def run(self) -> None:
         """Deliver until `stop`; see `DeliveryWorker.run`."""
@@ -196,6 +199,6 @@ class DeliveryWorkers:
             worker.stop()
 
     def wake(self) -> None:
-        """Check the outbox now. Thread-safe."""
-        for worker in self._workers:
+        """Check the outbox now, for the kinds that are enqueued. Thread-safe."""
+        for worker in self._woken:
             worker.wake()

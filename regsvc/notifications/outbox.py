@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from peewee import ModelSelect, fn
 
@@ -20,7 +20,7 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import OutboxEntry
-from regsvc.database.prepared import prepare_insert
+from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
 
 log = logging.getLogger(__name__)
 
@@ -158,20 +158,7 @@ class Outbox:
 
     def list_due(self, limit: int) -> list[OutboxEntry]:
         """Return up to `limit` entries that could be claimed. Read-only; needs no transaction."""
-        earlier = OutboxEntry.alias()
-        has_earlier = earlier.select(earlier.id).where(
-            earlier.recipient_key == OutboxEntry.recipient_key,
-            earlier.next_attempt_at.is_null(False),
-            earlier.kind == self._kind,
-            earlier.id < OutboxEntry.id,
-        )
-        due = (
-            self._unfinished()
-            .where(OutboxEntry.next_attempt_at <= self._now(), ~fn.EXISTS(has_earlier))
-            .order_by(OutboxEntry.next_attempt_at, OutboxEntry.id)
-            .limit(limit)
-        )
-        return list(due.execute())
+        return _LIST_DUE.rows(kind=self._kind, now=self._now(), limit=limit)
 
     def claim(self, due: Sequence[OutboxEntry]) -> list[OutboxMessage]:
         """Claim these entries; those that another process claimed first are left out."""
@@ -259,27 +246,16 @@ class Outbox:
 
     def _claim(self, entry: OutboxEntry) -> bool:
         """Claim the entry; returns False when another process was faster."""
-        claimed = (
-            OutboxEntry.update(
-                attempts=OutboxEntry.attempts + 1, next_attempt_at=self._now() + self._retry_policy.claim
-            )
-            .where(OutboxEntry.id == entry.id, OutboxEntry.next_attempt_at == entry.next_attempt_at)
-            .execute()
-        )
-        return bool(claimed)
+        until = self._now() + self._retry_policy.claim
+        return bool(_CLAIM.execute(id=entry.id, listed=entry.next_attempt_at, next_attempt_at=until))
 
     def _give_up(self, message: OutboxMessage, error: str) -> None:
         log.error("%s %d (%s) given up after %d attempts", self._kind, message.id, message.template, message.attempts)
         self._finish(message.id, "failed", error)
 
     def _finish(self, message_id: int, outcome: Outcome, error: str | None = None) -> None:
-        _update(
-            message_id,
-            next_attempt_at=None,
-            done_at=self._now(),
-            outcome=outcome,
-            last_error=None if error is None else error[:_MAX_ERROR_LENGTH],
-        )
+        last_error = None if error is None else error[:_MAX_ERROR_LENGTH]
+        _FINISH.execute(id=message_id, done_at=self._now(), outcome=outcome, last_error=last_error)
 
 
 def _update(message_id: int, **values: object) -> None:
@@ -298,6 +274,67 @@ _INSERT: Final = prepare_insert(
     OutboxEntry.payload,
     OutboxEntry.created_at,
     OutboxEntry.next_attempt_at,
+)
+
+
+def _due_entries() -> Any:
+    """Return the query for due entries: of each recipient only the oldest unfinished one."""
+    kind, earlier = slot(OutboxEntry.kind), OutboxEntry.alias()
+    has_earlier = earlier.select(earlier.id).where(
+        earlier.recipient_key == OutboxEntry.recipient_key,
+        earlier.next_attempt_at.is_null(False),
+        earlier.kind == kind,
+        earlier.id < OutboxEntry.id,
+    )
+    return (
+        OutboxEntry.select(
+            OutboxEntry.id,
+            OutboxEntry.template,
+            OutboxEntry.recipient,
+            OutboxEntry.recipient_key,
+            OutboxEntry.language,
+            OutboxEntry.user_id,
+            OutboxEntry.row_id,
+            OutboxEntry.link_id,
+            OutboxEntry.payload,
+            OutboxEntry.attempts,
+            OutboxEntry.created_at,
+            OutboxEntry.next_attempt_at,
+        )
+        .where(
+            OutboxEntry.kind == kind,
+            OutboxEntry.next_attempt_at.is_null(False),
+            OutboxEntry.next_attempt_at <= slot(OutboxEntry.next_attempt_at, "now"),
+            ~fn.EXISTS(has_earlier),
+        )
+        .order_by(OutboxEntry.next_attempt_at, OutboxEntry.id)
+        .limit(slot(OutboxEntry.id, "limit"))
+    )
+
+
+_LIST_DUE: Final = PreparedQuery(OutboxEntry, _due_entries)
+_CLAIM: Final = PreparedQuery(
+    OutboxEntry,
+    lambda: OutboxEntry.update(
+        {
+            OutboxEntry.attempts: OutboxEntry.attempts + 1,
+            OutboxEntry.next_attempt_at: slot(OutboxEntry.next_attempt_at),
+        }
+    ).where(
+        OutboxEntry.id == slot(OutboxEntry.id),
+        OutboxEntry.next_attempt_at == slot(OutboxEntry.next_attempt_at, "listed"),
+    ),
+)
+_FINISH: Final = PreparedQuery(
+    OutboxEntry,
+    lambda: OutboxEntry.update(
+        {
+            OutboxEntry.next_attempt_at: None,
+            OutboxEntry.done_at: slot(OutboxEntry.done_at),
+            OutboxEntry.outcome: slot(OutboxEntry.outcome),
+            OutboxEntry.last_error: slot(OutboxEntry.last_error),
+        }
+    ).where(OutboxEntry.id == slot(OutboxEntry.id)),
 )
 
 

@@ -57,7 +57,7 @@ class Registration:
             if valid.password is not None:
                 stored = await self._hashing.hash_in_pool(valid.password, valid.application.username)
             registered = await self._worker.run(self._create_applicant, valid, stored, caller)
-        self._verification.wake_mails()
+        self._verification.wake_deliveries()
         return registered
 
     def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:

@@ -40,7 +40,7 @@ class MailHarness:
         self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
         self.links = PasswordLinks(secrets, clock)
         self.outbox = Outbox(clock, "mail", mail_retry_policy(max_attempts=3))
-        self.mail_queue = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None)
+        self.mail_queue = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None, wake_mails=lambda: None)
         self.renderer = MailRenderer(
             load_mail_templates(templates),
             self.codes,

@@ -16,12 +16,21 @@ from regsvc.notifications.outbox import Outbox
 class MailQueue:
     """Queue that puts mails into the outbox. Where e-mail is disabled, mere notifications are not written."""
 
-    def __init__(self, outbox: Outbox, default_language: str, *, is_available: bool, wake: Callable[[], None]) -> None:
-        """`wake` wakes the delivery; it is called once the transaction has committed."""
+    def __init__(
+        self,
+        outbox: Outbox,
+        default_language: str,
+        *,
+        is_available: bool,
+        wake: Callable[[], None],
+        wake_mails: Callable[[], None],
+    ) -> None:
+        """`wake` wakes every delivery, `wake_mails` that of mails; called once the transaction has committed."""
         self._outbox = outbox
         self._default_language = default_language
         self.is_available = is_available
         self.wake = wake
+        self.wake_mails = wake_mails
 
     def batched(self) -> AbstractContextManager[None]:
         """Return a context manager that inserts all mails enqueued within it at its end."""

@@ -96,13 +96,14 @@ class MailRenderer:
     def render(self, mail: OutboxMessage) -> RenderedMail:
         """Return the whole mail. Raises `NothingToSend`, and KeyError for an unknown mail, which is a bug."""
         content = self._contents[mail.template](mail)
-        message = self.compose(mail.template, recipient_of(mail), mail.language, content.values)
         # the same for every attempt, so that mail clients can detect a repetition
-        del message["Message-ID"]
-        message["Message-ID"] = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
+        message_id = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
+        message = self.compose(mail.template, recipient_of(mail), mail.language, content.values, message_id)
         return RenderedMail(message, content.secrets)
 
-    def compose(self, name: str, to: EmailAddress, language: str, values: Values) -> EmailMessage:
+    def compose(
+        self, name: str, to: EmailAddress, language: str, values: Values, message_id: str | None = None
+    ) -> EmailMessage:
         """Return a mail from its template: plain text, and HTML if the template has it."""
         filled = self._templates.get(name, language).fill({"server": self._server_name, **values})
         moment = self._now()
@@ -111,7 +112,7 @@ class MailRenderer:
         message["From"] = self._from
         message["To"] = Address(username=_unquote(to.local_part), domain=to.domain)
         message["Date"] = moment
-        message["Message-ID"] = self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
+        message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(filled.text)
         if filled.html is not None:
