@@ -33,7 +33,9 @@ Operation = Callable[[Transitions, Sequence[User]], None]
 def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transitions:
     """Transitions that mail; with `on_ban` they also post to a webhook and send commands to the game."""
     retries = RetryPolicy(timedelta(minutes=1), timedelta(minutes=1))
-    mail_queue = MailQueue(Outbox(clock, "mail", retries), "en", is_available=True, wake=lambda: None)
+    mail_queue = MailQueue(
+        Outbox(clock, "mail", retries), "en", is_available=True, wake=lambda: None, wake_mails=lambda: None
+    )
     if on_ban is None:
         return Transitions(Audit(clock), mail_queue, NoWebhookQueue(), NoRconQueue(), clock)
     address = RconAddress("127.0.0.1", 25575, "secret")
