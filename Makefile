@@ -3,6 +3,7 @@ PYTHON_VERSIONS = python3.11 python3.12 python3.13 python3.14 python3
 PY = .venv/bin/python
 STAMP = .venv/.installed
 JS_STAMP = tests/js/node_modules/.installed
+BENCH_STAMP = .venv-bench/.installed
 # A worker more than there are cores, since the tests wait as well as compute; each has a database server of its own.
 # One that runs out of tests takes over from the longest queue, so that most files stay with one worker and its daemons.
 PYTEST_ARGS ?= -n 3 --dist worksteal
@@ -61,11 +62,14 @@ sample: $(STAMP)  ## writes the files that are generated: conf/companion.toml, d
 	$(PY) -m regsvc.cli.docs.doctor
 	$(PY) -m tests.js.api_types
 
-bench: $(STAMP)  ## measures, and writes docs/benchmarks.md
-	$(PY) -m tests.bench
+# PART="status logins" measures only these, and prints what it found instead of writing it down.
+bench: $(STAMP) $(BENCH_STAMP)  ## measures beside a peer, and writes docs/benchmarks.md (PART=status, PLAYERS=20000)
+	@sh tests/install_system_packages.sh
+	$(PY) -m tests.bench $(if $(PLAYERS),--players $(PLAYERS)) $(PART)
 
-bench-sync: $(STAMP)  ## measures the sync over a million players (PLAYERS=200000 for fewer)
-	$(PY) -m tests.bench.sync $(PLAYERS)
+bench-sync: $(STAMP)  ## measures the sync over a million players (PART=sqlite, PLAYERS=200000)
+	@sh tests/install_system_packages.sh
+	$(PY) -m tests.bench.sync $(if $(PLAYERS),--players $(PLAYERS)) $(PART)
 
 pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at them
 	$(PY) -m tests.browser.pictures
@@ -82,3 +86,7 @@ $(STAMP): setup.py requirements-dev.lock
 $(JS_STAMP): tests/js/package.json tests/js/package-lock.json
 	@sh tests/js/install.sh
 	@touch $(JS_STAMP)
+
+$(BENCH_STAMP): tests/bench/peer/requirements.txt
+	@sh tests/bench/install.sh $(PYTHON_VERSIONS)
+	@touch $(BENCH_STAMP)

@@ -1,38 +1,65 @@
 """docs/benchmarks.md: each command rewrites its own section and leaves the others."""
 
 import platform
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable
 from datetime import date
+from importlib.metadata import version
 
+import tornado
+
+from tests.bench.figures import RUNS, Row
 from tests.support.quick_start import REPOSITORY
 
 FILE = REPOSITORY / "docs" / "benchmarks.md"
+SYNC_TITLE = "The sync over "
 
 
-def write_section(title: str, lines: Sequence[tuple[str, str, str]]) -> str:
-    """Replace the section of this kind and return its text; each line is (measurement, target, result)."""
-    text = "\n".join(
-        [
-            f"## {title}",
-            "",
-            f"Written by `make bench-sync` on {date.today().isoformat()}: Python {platform.python_version()}, "  # noqa: DTZ011
-            f"MariaDB, {platform.machine()}. Only the ratios apply to other machines.",
-            "",
-            "| measurement | target | result |",
-            "|---|---|---|",
-            *(f"| {measurement} | {target} | {result} |" for measurement, target, result in lines),
-            "",
-        ]
+def daemon_text(rows: Iterable[Row]) -> str:
+    """Return the first section: requests and the process."""
+    client = "wrk" if shutil.which("wrk") else "a Python client"
+    introduction = (
+        f"Written by `make bench` on {_today()}: {_versions()}, Tornado {tornado.version}, peewee {version('peewee')}, "
+        f"medians of {RUNS} runs. The peer is FastAPI, uvicorn (uvloop, httptools), SQLAlchemy 2 async and asyncmy "
+        f"(`tests/bench/peer`). The load comes from {client} on the same machine, so only the ratios within one run "
+        "apply to other machines."
     )
-    kind = title.split(" over ")[0]
-    kept = [section for section in sections() if not section.startswith(f"## {kind}")]
-    FILE.write_text("\n".join([*kept, text]), encoding="utf-8")
-    return text
+    return "\n".join(["# Benchmarks", "", introduction, "", *table(rows), ""])
+
+
+def sync_text(players: int, rows: Iterable[Row]) -> str:
+    """Return the section of `make bench-sync`."""
+    introduction = (
+        f"Written by `make bench-sync` on {_today()}: {_versions()}, MariaDB. Only the ratios apply to other machines."
+    )
+    return "\n".join([f"## {SYNC_TITLE}{players:,} players", "", introduction, "", *table(rows), ""])
+
+
+def table(rows: Iterable[Row]) -> list[str]:
+    """Return the lines of a table."""
+    lines = ["| measurement | bar | goal | result |", "|---|---|---|---|"]
+    return lines + [f"| {' | '.join(row)} |" for row in rows]
+
+
+def write(text: str) -> None:
+    """Replace the section that this text is a new version of."""
+    first, *others = sections()
+    if text.startswith("# "):
+        first = text
+    else:
+        others = [section for section in others if not section.startswith(f"## {SYNC_TITLE}")] + [text]
+    FILE.write_text("\n".join([first, *others]), encoding="utf-8")
 
 
 def sections() -> list[str]:
     """Return the file's text in parts: everything before the first section, then each section."""
-    if not FILE.exists():
-        return []
     head, *rest = FILE.read_text(encoding="utf-8").split("\n## ")
     return [head.rstrip("\n") + "\n", *(f"## {section.rstrip()}\n" for section in rest)]
+
+
+def _today() -> str:
+    return date.today().isoformat()  # noqa: DTZ011
+
+
+def _versions() -> str:
+    return f"Python {platform.python_version()}, {platform.machine()}"

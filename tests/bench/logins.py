@@ -1,0 +1,141 @@
+"""Logins, compared with the bare hash, and `/api/config` meanwhile.
+
+`python -m tests.bench.logins PORT SECONDS` is the load, in its own process; it prints the number of logins.
+"""
+
+import asyncio
+import itertools
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bench.figures import RUNS, CpuTime, Row, cpu_time
+from tests.bench.hashing import PASSWORD, hasher_of
+from tests.bench.load import Load, Paths, load
+from tests.bench.players import insert_players
+from tests.bench.posts import Client
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.quick_start import REPOSITORY
+from tests.support.stack import Stack
+
+CLIENTS = 8
+USERS = 64
+SECONDS = 3.0
+BCRYPT_COST = 10
+ALGORITHMS = ("BCRYPT", "SHA256")
+THREADS = max(1, (os.cpu_count() or 2) - 1)
+"""Threads that hash in the daemon, as `auth.max_concurrent_hashes` has it by default."""
+
+
+@dataclass(frozen=True)
+class LoginRun:
+    """Figures of one algorithm, in one run."""
+
+    bare: float  # hashes per second
+    bare_cpu: float  # seconds per hash
+    rate: float  # logins per second
+    cpu: CpuTime  # of the daemon, per login
+
+
+def measure_logins(directory: Path, server: MariaDBServer, runs: int = RUNS) -> list[Row]:
+    """Measure both algorithms, each on a stack of its own."""
+    rows: list[Row] = []
+    for algorithm in ALGORITHMS:
+        with login_stack(directory / algorithm, server, algorithm) as stack:
+            found = [measure_once(stack, algorithm) for _run in range(runs)]
+            rows += login_rows(algorithm, found)
+            if algorithm == "BCRYPT":
+                rows += measure_config(stack, directory, runs)
+    return rows
+
+
+@contextmanager
+def login_stack(directory: Path, server: MariaDBServer, algorithm: str, **sections: dict[str, Any]) -> Iterator[Stack]:
+    """Start a stack with users whose passwords have this algorithm."""
+    authme = {"settings.security.passwordHash": algorithm, "ExternalBoardOptions.bCryptLog2Round": BCRYPT_COST}
+    config: dict[str, dict[str, Any]] = {"log": {"level": "warning"}, **sections}
+    with Stack("mariadb", directory, server, config=config, authme=authme, is_quick=False) as stack:
+        insert_players(stack, USERS, hasher_of(algorithm, BCRYPT_COST).hash(PASSWORD, "player").hash)
+        assert stack.sync()["adopted"] == USERS
+        yield stack
+
+
+def measure_once(stack: Stack, algorithm: str) -> LoginRun:
+    command = [sys.executable, "-m", "tests.bench.hashing", algorithm, str(BCRYPT_COST), str(THREADS), str(SECONDS)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    bare, bare_cpu = map(float, done.stdout.split())
+    before = cpu_time(stack.daemon.pid)
+    count = int(subprocess.run(login_load(stack, SECONDS), cwd=REPOSITORY, capture_output=True, check=True).stdout)
+    return LoginRun(bare, bare_cpu, count / SECONDS, (cpu_time(stack.daemon.pid) - before).per(count))
+
+
+def login_rows(algorithm: str, found: list[LoginRun]) -> list[Row]:
+    bare = statistics.median(run.bare for run in found)
+    bare_cpu = statistics.median(run.bare_cpu for run in found)
+    rate = statistics.median(run.rate for run in found)
+    share = statistics.median(run.rate / run.bare for run in found)
+    loop = statistics.median(run.cpu.loop for run in found)
+    threads = statistics.median(run.cpu.threads for run in found)
+    name = f"BCRYPT, cost {BCRYPT_COST}" if algorithm == "BCRYPT" else f"{algorithm}, AuthMe's default"
+    bar, goal = (">= 0.9 x that", "0.97 x") if algorithm == "BCRYPT" else ("", "")
+    result = f"{rate:.1f}/s, {share:.2f} x" if algorithm == "BCRYPT" else f"{rate:.1f}/s"
+    spent = f"event loop {ms(loop)}, hash {ms(bare_cpu)}, SQL and the rest on threads {ms(threads - bare_cpu)}"
+    return [
+        (f"bare hash ({name}), {THREADS} thread(s)", "", "", f"{bare:,.1f}/s"),
+        (f"logins ({name}), {CLIENTS} clients", bar, goal, result),
+        ("CPU of the daemon per login", "", "", f"{ms(loop + threads)}: {spent}"),
+    ]
+
+
+def measure_config(stack: Stack, directory: Path, runs: int) -> list[Row]:
+    """Measure `/api/config` alone and while clients log in."""
+    paths = Paths(directory, "config-at-logins", ["/api/config"])
+    alone: list[Load] = []
+    meanwhile: list[Load] = []
+    for _run in range(runs):
+        alone.append(load(stack.daemon.port, paths))
+        with subprocess.Popen(login_load(stack, SECONDS), cwd=REPOSITORY, stdout=subprocess.DEVNULL) as process:
+            time.sleep(0.5)  # until they log in
+            meanwhile.append(load(stack.daemon.port, paths))
+        assert process.returncode == 0
+    shares = [during.rate / before.rate for during, before in zip(meanwhile, alone, strict=True)]
+    share, p99 = statistics.median(shares), statistics.median(found.p99 for found in meanwhile)
+    what = f"`GET /api/config` while {CLIENTS} clients log in (BCRYPT)"
+    result = f"{share:.2f} of its idle throughput, p99 {p99:.1f} ms"
+    return [(what, ">= 0.8, p99 <= 20 ms", ">= 0.9, <= 10 ms", result)]
+
+
+def login_load(stack: Stack, seconds: float) -> list[str]:
+    return [sys.executable, "-m", "tests.bench.logins", str(stack.daemon.port), str(seconds)]
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.2f} ms"
+
+
+async def log_in_until(port: int, names: "itertools.cycle[int]", ends_at: float) -> int:
+    """Log in again and again on one connection; return how often it succeeded in time."""
+    client, count = await Client.connect(port), 0
+    while time.monotonic() < ends_at:
+        body = {"username": f"Player_{next(names):07}", "password": PASSWORD}
+        await client.post("/api/login", body)
+        count += time.monotonic() < ends_at
+    client.close()
+    return count
+
+
+async def _main(port: int, seconds: float) -> int:
+    names = itertools.cycle(range(USERS))
+    ends_at = time.monotonic() + seconds
+    return sum(await asyncio.gather(*(log_in_until(port, names, ends_at) for _client in range(CLIENTS))))
+
+
+if __name__ == "__main__":
+    print(asyncio.run(_main(int(sys.argv[1]), float(sys.argv[2]))))

@@ -1,0 +1,44 @@
+"""Start, memory, and the first sync with many players."""
+
+import statistics
+import time
+from dataclasses import dataclass
+
+from tests.bench.figures import RUNS, Row, resident_mib
+from tests.bench.players import insert_players
+from tests.support.stack import Stack
+
+
+@dataclass(frozen=True)
+class Started:
+    """A stack whose daemon was restarted with all players adopted, and what was measured until then."""
+
+    names: list[str]
+    rows: list[Row]
+    memory: float  # MiB after the start
+
+
+def measure_start(stack: Stack, players: int, runs: int = RUNS) -> Started:
+    """Insert and adopt the players; then restart the daemon several times."""
+    names = insert_players(stack, players)
+    adoption = stack.sync()
+    assert adoption["adopted"] == players, adoption
+    stack.sync()  # looks at what the first one wrote
+    idle = statistics.median(stack.sync()["durationMs"] for _run in range(runs)) / 1000
+    ready = statistics.median(_time_to_ready(stack) for _run in range(runs))
+    time.sleep(1.0)  # what is loaded right after the ready line
+    memory = resident_mib(stack.daemon.pid)
+    rows = [
+        (f"time from start to ready, {players:,} users", "", "", f"{ready:.2f} s"),
+        (f"memory (RSS) after the start, {players:,} users", "", "", f"{memory:.0f} MiB"),
+        (f"first adoption of {players:,} players", "", "", f"{adoption['durationMs'] / 1000:.1f} s"),
+        (f"sync over {players:,} players without changes", "", "", f"{idle:.1f} s"),
+    ]
+    return Started(names, rows, memory)
+
+
+def _time_to_ready(stack: Stack) -> float:
+    stack.daemon.stop()
+    began = time.monotonic()
+    stack.daemon.start()
+    return time.monotonic() - began
