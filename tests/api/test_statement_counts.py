@@ -1,0 +1,149 @@
+"""SQL statements per request on MariaDB: no request asks for more than its bound, over HTTP and with all services.
+
+Counted is what the database driver sends, whoever sends it, but for the beginning and end of transactions. Nothing is
+delivered meanwhile: no background job runs.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymysql.connections import Connection
+
+from regsvc.core.email_address import parse_email
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
+from tests.support.live_api import LiveApi, Reply
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
+
+NOT_COUNTED = re.compile(r"BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|SET (SESSION|AUTOCOMMIT)", re.IGNORECASE)
+"""Transactions, and what a new connection sends first."""
+
+
+@pytest.fixture(params=["mariadb"])
+def database_kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class Host:
+    """Services and API of a host. `statements` are those of the last request."""
+
+    def __init__(self, services: ServiceHarness, api: LiveApi) -> None:
+        self.services = services
+        self.statements: list[str] = []
+        self._api = api
+
+    def request(self, method: str, path: str, body: object = None, token: str | None = None) -> Reply:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        with recorded_statements() as self.statements:
+            return self._api.request(method, path, body, headers)
+
+    def send(self, name: str) -> Reply:
+        return self.request("POST", "/api/verify/send", {"email": f"{name}@example.org"})
+
+    def register(self, name: str, **fields: object) -> Reply:
+        body = {"username": name, "email": f"{name}@example.org", "password": PASSWORD, "code": self.code(name)}
+        return self.request("POST", "/api/register", body | fields)
+
+    def code(self, name: str) -> str:
+        """Return the verification code on its way to this person."""
+        codes = self.services.app.mail_parts.codes
+        issued = codes.find_sendable(codes.issue(parse_email(f"{name}@example.org").key, "register"))
+        assert issued is not None
+        return codes.code_of(issued)
+
+    def olivia(self) -> str:
+        """Return an admin token."""
+        body = {"username": OPERATOR, "password": OPERATORS_PASSWORD}
+        token = self.request("POST", "/api/admin/login", body).json["token"]
+        assert isinstance(token, str)
+        return token
+
+    def assert_at_most(self, bound: int) -> None:
+        """Assert that the last request sent no more statements than this."""
+        assert 0 < len(self.statements) <= bound, "\n".join([f"{len(self.statements)}, not {bound}:", *self.statements])
+
+
+@contextmanager
+def recorded_statements() -> Iterator[list[str]]:
+    """Record the statements sent meanwhile on any thread."""
+    statements: list[str] = []
+    query: Any = Connection.query
+
+    def record(connection: Any, sql: str | bytes, *args: Any) -> Any:
+        text = sql if isinstance(sql, str) else sql.decode(errors="replace")
+        if not NOT_COUNTED.match(text):
+            statements.append(text)
+        return query(connection, sql, *args)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Connection, "query", record)
+        yield statements
+
+
+@pytest.fixture
+def host(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Host]:
+    services = open_services(game_server, authme_table, ManualClock(), tmp_path / "state", verification__max_tries=9)
+    services.authme.register(OPERATOR, OPERATORS_PASSWORD)
+    services.sync()
+    with LiveApi(services.app.services) as api:
+        host = Host(services, api)
+        assert host.register("first").status == 201  # what is read only once
+        yield host
+    services.close()
+
+
+def test_a_code(host: Host) -> None:
+    assert host.send("alice").status == 200
+    host.assert_at_most(7)
+
+
+def test_a_code_again(host: Host) -> None:
+    host.send("alice")
+    host.services.clock.advance(minutes=1)
+    assert host.send("alice").status == 200
+    host.assert_at_most(7)
+
+
+def test_a_notice_instead_of_a_code(host: Host) -> None:
+    assert host.send("first").status == 200
+    host.assert_at_most(7)
+
+
+def test_a_code_too_soon(host: Host) -> None:
+    host.send("alice")
+    assert host.send("alice").status == 429
+    host.assert_at_most(2)
+
+
+def test_a_registration(host: Host) -> None:
+    assert host.register("alice").status == 201
+    host.assert_at_most(9)
+
+
+def test_a_registration_with_a_wrong_code(host: Host) -> None:
+    host.send("alice")
+    assert host.register("alice", code="0").status == 422
+    host.assert_at_most(2)
+
+
+def test_a_registration_of_a_taken_name(host: Host) -> None:
+    assert host.register("alice", username="First").json["code"] == "username_taken"
+    host.assert_at_most(8)
+
+
+def test_the_list_of_users(host: Host) -> None:
+    host.services.decide("approve", "first")
+    assert len(host.request("GET", "/api/admin/users", token=host.olivia()).json["users"]) == 2
+    host.assert_at_most(2)
+
+
+def test_the_review_queue(host: Host) -> None:
+    """One more statement: earlier rejections of those who wait."""
+    assert len(host.request("GET", "/api/admin/users?status=pending", token=host.olivia()).json["users"]) == 1
+    host.assert_at_most(3)
