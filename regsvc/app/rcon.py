@@ -29,5 +29,6 @@ def wire_rcon(context: AppContext, runtime: RuntimeParts, reconcile: Callable[[s
     outbox = Outbox(now, KIND, RCON_RETRY_POLICY)
     store = RconStore(context.location.database, outbox, reconcile, runtime.metrics.count_console_command)
     transport = RconTransport(find_current_address, runtime.translations, config.server.name, now)
-    runtime.delivery_workers.add(DeliveryWorker(runtime.worker, store, transport))
-    return RconQueue(outbox, find_known_address, config.game.on_ban, config.server.language, now)
+    queue = RconQueue(outbox, find_known_address, config.game.on_ban, config.server.language, now)
+    runtime.delivery_workers.add(DeliveryWorker(runtime.worker, store, transport), is_on=lambda: queue.is_on)
+    return queue

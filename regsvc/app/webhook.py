@@ -16,7 +16,7 @@ def wire_webhook(context: AppContext, runtime: RuntimeParts) -> WebhookQueue:
     outbox = Outbox(context.now, "webhook", WEBHOOK_RETRY_POLICY)
     store = OutboxStore(context.location.database, outbox, on_finished=runtime.metrics.count_webhook_call)
     if not config.webhook.url:
-        runtime.delivery_workers.add(DeliveryWorker(runtime.worker, store, NoWebhookTransport()), is_off=True)
+        runtime.delivery_workers.add(DeliveryWorker(runtime.worker, store, NoWebhookTransport()), is_on=lambda: False)
         return NoWebhookQueue()
     transport = WebhookTransport(
         config.webhook.url,

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -180,14 +181,11 @@ class DeliveryWorkers:
     """The delivery workers of all kinds, running in parallel: an outage of one kind does not delay another."""
 
     def __init__(self) -> None:
-        self._workers: list[DeliveryWorker] = []
-        self._woken: list[DeliveryWorker] = []
+        self._workers: dict[DeliveryWorker, Callable[[], bool]] = {}
 
-    def add(self, worker: DeliveryWorker, *, is_off: bool = False) -> None:
-        """Add the worker of another kind, before `run`. `is_off`: nothing of this kind is enqueued any more."""
-        self._workers.append(worker)
-        if not is_off:
-            self._woken.append(worker)
+    def add(self, worker: DeliveryWorker, *, is_on: Callable[[], bool] = lambda: True) -> None:
+        """Add the worker of another kind, before `run`. `is_on` returns whether messages of this kind are enqueued."""
+        self._workers[worker] = is_on
 
     async def run(self) -> None:
         """Deliver until `stop`; see `DeliveryWorker.run`."""
@@ -200,5 +198,6 @@ class DeliveryWorkers:
 
     def wake(self) -> None:
         """Check the outbox now, for the kinds that are enqueued. Thread-safe."""
-        for worker in self._woken:
-            worker.wake()
+        for worker, is_on in self._workers.items():
+            if is_on():
+                worker.wake()

@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from email.headerregistry import Address
+from email.headerregistry import Address, HeaderRegistry
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import parseaddr
+from typing import Any, Final
 
 from regsvc.auth.password_links import LIFETIMES, LinkPurpose, PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
@@ -24,6 +25,23 @@ SET_PASSWORD_PATH = "/set-password"  # noqa: S105 - a path
 
 _MAX_LISTED = 30
 """How many names a digest lists; further ones are only counted."""
+
+
+class _HeaderClasses(HeaderRegistry):
+    """Header registry that keeps the classes it makes: a new one for each header is half the work of a mail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        key = name.lower()
+        if key not in self._made:
+            self._made[key] = super().__getitem__(name)
+        return self._made[key]
+
+
+_POLICY: Final = SMTP.clone(header_factory=_HeaderClasses())
 
 
 class NothingToSend(Drop):
@@ -107,7 +125,7 @@ class MailRenderer:
         """Return a mail from its template: plain text, and HTML if the template has it."""
         filled = self._templates.get(name, language).fill({"server": self._server_name, **values})
         moment = self._now()
-        message = EmailMessage(policy=SMTP)
+        message = EmailMessage(policy=_POLICY)
         message["Subject"] = filled.subject
         message["From"] = self._from
         message["To"] = Address(username=_unquote(to.local_part), domain=to.domain)
