@@ -37,6 +37,7 @@ MAX_BUFFER_BYTES = 1024 * 1024
 TORNADO_MAX_BODY = 10**30
 
 Rule = tuple[Any, ...]
+Target = tuple[type[ApiHandler], dict[str, Any]]
 
 
 def make_application(
@@ -44,7 +45,7 @@ def make_application(
 ) -> ApiApplication:
     """Return the application for a route table; `pages` are further Tornado rules, matched after the routes."""
     table = tuple(routes)
-    return ApiApplication(services, table, [*_rules(table), *pages])
+    return ApiApplication(services, table, pages)
 
 
 def make_server(application: ApiApplication, config: Config) -> HTTPServer:
@@ -70,37 +71,36 @@ def make_server(application: ApiApplication, config: Config) -> HTTPServer:
 class ApiApplication(ServingApplication):
     """Tornado application with our services and our own handling of incoming requests."""
 
-    def __init__(self, services: Services, routes: tuple[Route, ...], rules: Sequence[Rule]) -> None:
-        super().__init__(list(rules), default_handler_class=ApiHandler, default_handler_args={"access": {}})
+    def __init__(self, services: Services, routes: tuple[Route, ...], pages: Sequence[Rule]) -> None:
+        super().__init__(list(pages), default_handler_class=ApiHandler, default_handler_args={"access": {}})
         self.services = services
         self.routes = routes
-        self._paths = _literal_paths(rules)
+        self._targets = _targets(routes)
+        self._paths = _literal_paths(pages) | self._targets.keys()
         self.in_flight = InFlight()
         self.is_stopping = False
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)
 
-    def log_request(self, handler: RequestHandler) -> None:
-        """Log one line per request, without the query: it may name users."""
-        facts = {
-            "request_id": handler.request_id if isinstance(handler, BaseHandler) else "-",
-            "method": handler.request.method,
-            "path": printable_path(handler.request),
-            "status": handler.get_status(),
-            "ms": round(handler.request.request_time() * 1000, 1),
-            "client": handler.request.remote_ip,
-        }
-        line = "%(client)s %(method)s %(path)s %(status)d %(ms).1fms request=%(request_id)s"
-        access_log.info(line, facts, extra=facts)
-        self._count(handler)
+    def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
+        """Find the handler of an API path in one step; Tornado tries the patterns of all pages one by one."""
+        target = self._targets.get(request.path)
+        if target is None:
+            return super().find_handler(request, **kwargs)
+        return self.get_handler_delegate(request, *target)
 
-    def _count(self, handler: RequestHandler) -> None:
-        """Count the request under a known path, or "other": unknown paths would make a metric each."""
-        request = handler.request
+    def log_request(self, handler: RequestHandler) -> None:
+        """Log one line per request, without the query: it may name users. Count it."""
+        request, status, seconds = handler.request, handler.get_status(), handler.request.request_time()
+        if access_log.isEnabledFor(logging.INFO):
+            request_id = handler.request_id if isinstance(handler, BaseHandler) else "-"
+            facts = (request.remote_ip, request.method, printable_path(request), status, seconds * 1000, request_id)
+            access_log.info("%s %s %s %d %.1fms request=%s", *facts)
+        # unknown paths would make a metric each
         route = request.path if request.path in self._paths else "other"
         method = str(request.method) if request.method in handler.SUPPORTED_METHODS else "other"
-        self.services.metrics.count_request(route, method, handler.get_status(), request.request_time())
+        self.services.metrics.count_request(route, method, status, seconds)
 
 
 class IncomingRequest(HTTPMessageDelegate):
@@ -126,7 +126,7 @@ class IncomingRequest(HTTPMessageDelegate):
             return self._refuse_malformed()
         if length > self._max_body:
             return self._refuse(BodyTooLargeHandler)
-        self._delegate: HTTPMessageDelegate = self._application.find_handler(self._request)
+        self._delegate = cast(HTTPMessageDelegate, self._application.find_handler(self._request))
         return self._delegate.headers_received(start_line, headers)
 
     async def data_received(self, chunk: bytes) -> None:
@@ -176,14 +176,16 @@ def declared_length(headers: HTTPHeaders) -> int:
     """
     if is_transfer_encoding_chunked(headers):
         return 0
-    length = headers.get("Content-Length", "0")
+    if "Content-Length" not in headers:
+        return 0
+    length = headers["Content-Length"]
     if not re.fullmatch("[0-9]{1,30}", length):
         raise HTTPInputError("Content-Length is not one number")
     return int(length)
 
 
-def _rules(routes: Iterable[Route]) -> list[Rule]:
-    """Return Tornado's rules, one per path; raises ValueError for a contradictory route table."""
+def _targets(routes: Iterable[Route]) -> dict[str, Target]:
+    """Return the handler of each path and its arguments; raises ValueError for a contradictory route table."""
     handlers: dict[str, type[ApiHandler]] = {}
     access: dict[str, dict[str, Access]] = {}
     for route in routes:
@@ -193,7 +195,7 @@ def _rules(routes: Iterable[Route]) -> list[Rule]:
         if getattr(route.handler, route.method.lower()) is getattr(ApiHandler, route.method.lower()):
             raise ValueError(f"{route.handler.__name__} does not answer {route.method} {route.path}")
         methods[route.method] = route.access
-    return [(re.escape(path), handlers[path], {"access": access[path]}) for path in handlers]
+    return {path: (handlers[path], {"access": access[path]}) for path in handlers}
 
 
 def _literal_paths(rules: Sequence[Rule]) -> frozenset[str]:

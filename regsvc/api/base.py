@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import re
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from functools import cached_property
@@ -68,6 +68,8 @@ PREFLIGHT_HEADERS = {
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LONGEST_LOGGED_PATH = 200
+# Unique, not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
+_request_ids = random.Random()  # noqa: S311
 
 
 class Access(Enum):
@@ -112,8 +114,10 @@ class BaseHandler(RequestHandler):
     @cached_property
     def request_id(self) -> str:
         """The client's `X-Request-ID` if it is safe to log, else a new id."""
-        given = self.request.headers.get("X-Request-ID", "")
-        return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        headers = self.request.headers
+        if "X-Request-ID" in headers and _REQUEST_ID.fullmatch(headers["X-Request-ID"]):
+            return headers["X-Request-ID"]
+        return f"{_request_ids.getrandbits(128):032x}"
 
     def set_default_headers(self) -> None:
         self.clear_header("Server")
@@ -198,7 +202,7 @@ class ApiHandler(BaseHandler):
 
     def negotiate_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
         """Pick among the languages of other texts; `pick` works like `regsvc.core.i18n.negotiate_language`."""
-        requested = self._requested_language or (self._session.language if self._session else None)
+        requested = self._requested_language() or (self._session.language if self._session else None)
         accepted = self.request.headers.get("Accept-Language")
         return pick(requested, accepted, self.services.config.server.language)
 
@@ -236,12 +240,17 @@ class ApiHandler(BaseHandler):
 
     # --- Tornado's hooks ---
 
+    def check_etag_header(self) -> bool:
+        """Skip Tornado's comparison: there is no ETag."""
+        return False
+
     async def prepare(self) -> None:
         self._check_request()
         if self.request.method != "OPTIONS":
             await self._authorize()
-            for cached in ("language", "caller"):  # computed before the user, and so their language, was known
-                self.__dict__.pop(cached, None)
+            if self._session is not None:
+                for cached in ("language", "caller"):  # computed before the user, and so their language, was known
+                    self.__dict__.pop(cached, None)
             _ = self._fields  # refuses a malformed body, but only after missing rights
 
     def head(self) -> Awaitable[None] | None:
@@ -338,7 +347,8 @@ class ApiHandler(BaseHandler):
 
     @property
     def _is_origin_allowed(self) -> bool:
-        return self.request.headers.get("Origin") in self.services.config.http.allowed_origins
+        headers = self.request.headers
+        return "Origin" in headers and headers["Origin"] in self.services.config.http.allowed_origins
 
     @property
     def _is_body_json(self) -> bool:
@@ -373,7 +383,6 @@ class ApiHandler(BaseHandler):
             raise MalformedRequest
         return {name: values for name, values in texts.items() if values}
 
-    @cached_property
     def _requested_language(self) -> str | None:
         # A body or query that is refused cannot choose the language of its refusal.
         with contextlib.suppress(Refusal):

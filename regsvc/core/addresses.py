@@ -16,6 +16,9 @@ LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/12
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 
+_LONGEST: Final = 45  # characters: an IPv6 address whose end is written as IPv4
+_KEPT: Final = 1024  # parsed addresses; the same clients and proxies send request after request
+
 _BRACKETED = re.compile(r"\[(?P<address>[^\]]*)\](?::\d{1,5})?")
 _IPV4_WITH_PORT = re.compile(r"(?P<address>[\d.]+):\d{1,5}")
 
@@ -42,6 +45,8 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Ne
     client = _parse(peer)
     if client is None:
         return peer
+    if not forwarded_for:
+        return str(client)
     hops = [hop for line in forwarded_for for hop in line.split(",")]
     while hops and any(client in network for network in trusted):
         previous = _parse_hop(hops.pop())
@@ -82,6 +87,7 @@ def connect_host(listen_host: str) -> str:
     return listen_host
 
 
+@lru_cache(maxsize=_KEPT)
 def limit_key(address: str) -> str:
     """Return the key under which rate limits count an address: IPv4 itself, IPv6 its /64 (one subscriber's)."""
     parsed = _parse(address)
@@ -99,8 +105,14 @@ def _parse_hop(hop: str) -> Address | None:
 
 def _parse(text: str) -> Address | None:
     """Parse an IP address; None for other text. An IPv4 client of an IPv6 socket (`::ffff:192.0.2.1`) stays IPv4."""
+    plain = text.partition("%")[0]
+    return _parse_plain(plain) if len(plain) <= _LONGEST else None
+
+
+@lru_cache(maxsize=_KEPT)
+def _parse_plain(text: str) -> Address | None:
     try:
-        address = ip_address(text.partition("%")[0])
+        address = ip_address(text)
     except ValueError:
         return None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:

@@ -11,7 +11,7 @@ import re
 import string
 import tomllib
 from collections.abc import Container, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -143,10 +143,11 @@ def normalize_tag(tag: str) -> str:
     return tag.strip().replace("_", "-").lower()
 
 
+@lru_cache(maxsize=64)  # browsers send few different ones, up to 16 KB long
 def _accepted(header: str) -> Sequence[str]:
     """Return the tags of an Accept-Language header, the most preferred first. Malformed entries are left out."""
     weighted = [entry for part in header.split(",")[:_MAX_ACCEPTED_LANGUAGES] for entry in _weighted(part)]
-    return [tag for weight, tag in sorted(weighted, key=lambda entry: -entry[0]) if weight > 0]
+    return tuple(tag for weight, tag in sorted(weighted, key=lambda entry: -entry[0]) if weight > 0)
 
 
 def _weighted(part: str) -> Iterator[tuple[float, str]]:

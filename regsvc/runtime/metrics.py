@@ -47,6 +47,7 @@ class Metrics:
             buckets=_BUCKETS,
             registry=registry,
         )
+        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._refusals = Counter("companion_http_refusals", "Requests refused, by code.", ["code"], registry=registry)
         self._mails = Counter(
             "companion_mails", "Mails that reached a final outcome, by outcome.", ["outcome"], registry=registry
@@ -73,8 +74,13 @@ class Metrics:
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request. `route` is a path from the route table, never one a client made up."""
-        self._requests.labels(route, method, status).inc()
-        self._durations.labels(route, method).observe(seconds)
+        labels = (route, method, status)
+        counters = self._answered.get(labels)
+        if counters is None:
+            counters = self._answered[labels] = (self._requests.labels(*labels), self._durations.labels(route, method))
+        requests, durations = counters
+        requests.inc()
+        durations.observe(seconds)
 
     def count_refusal(self, code: str) -> None:
         """Count a refused request by its code."""
