@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -21,6 +22,10 @@ def measure_status(stack: Stack, directory: Path, names: list[str], runs: int = 
         ours = companion(stack)
         for server in (other, ours):
             require_fresh(stack, server.port, names[0])
+        with ThreadPoolExecutor(1) as pool:
+            loading = pool.submit(load, ours.port, statuses, SECONDS)
+            require_fresh(stack, ours.port, names[0])  # also while look-ups come at the same time
+            loading.result()
         targets = {
             "bare": (bare, statuses),
             "peer": (other, statuses),
