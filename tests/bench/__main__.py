@@ -60,7 +60,7 @@ def measure(options: argparse.Namespace) -> list[Row]:
         if "statements" in wanted:
             rows += measure_statements(directory / "statements", server)
         if "politeness" in wanted:
-            rows += measure_politeness(directory / "politeness", server, options.idle_seconds)
+            rows += measure_politeness(directory / "politeness", server, options.idle_seconds, options.runs)
     return rows
 
 

@@ -8,8 +8,7 @@ import threading
 import time
 
 from plugin_bridge.hashers import HashedPassword, HashingConfig, PasswordHasher, make_password_hasher
-
-PASSWORD = "the-players-password"
+from tests.bench.login_load import PASSWORD
 
 
 def hasher_of(algorithm: str, bcrypt_cost: int) -> PasswordHasher:

@@ -1,15 +1,9 @@
-"""Logins, compared with the bare hash, and `/api/config` meanwhile.
+"""Logins, compared with the bare hash, and `/api/config` meanwhile."""
 
-`python -m tests.bench.logins PORT SECONDS` is the load, in its own process; it prints the number of logins.
-"""
-
-import asyncio
-import itertools
 import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,16 +12,14 @@ from typing import Any
 
 from tests.bench.figures import RUNS, CpuTime, Row, cpu_time
 from tests.bench.general_log import statements_of
-from tests.bench.hashing import PASSWORD, hasher_of
+from tests.bench.hashing import hasher_of
 from tests.bench.load import Load, Paths, load
+from tests.bench.login_load import CLIENTS, PASSWORD, USERS, logging_in
 from tests.bench.players import insert_players
-from tests.bench.posts import Client
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.quick_start import REPOSITORY
 from tests.support.stack import Stack
 
-CLIENTS = 8
-USERS = 64
 SECONDS = 3.0
 BCRYPT_COST = 10
 ALGORITHMS = ("BCRYPT", "SHA256")
@@ -73,8 +65,9 @@ def measure_once(stack: Stack, algorithm: str) -> LoginRun:
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     bare, bare_cpu = map(float, done.stdout.split())
     before = cpu_time(stack.daemon.pid)
-    count = int(subprocess.run(login_load(stack, SECONDS), cwd=REPOSITORY, capture_output=True, check=True).stdout)
-    return LoginRun(bare, bare_cpu, count / SECONDS, (cpu_time(stack.daemon.pid) - before).per(count))
+    with logging_in(stack.daemon.port, SECONDS) as storm:
+        pass
+    return LoginRun(bare, bare_cpu, storm.count / SECONDS, (cpu_time(stack.daemon.pid) - before).per(storm.count))
 
 
 def count_statements(stack: Stack, server: MariaDBServer) -> float:
@@ -111,10 +104,8 @@ def measure_config(stack: Stack, directory: Path, runs: int) -> list[Row]:
     meanwhile: list[Load] = []
     for _run in range(runs):
         alone.append(load(stack.daemon.port, paths))
-        with subprocess.Popen(login_load(stack, SECONDS), cwd=REPOSITORY, stdout=subprocess.DEVNULL) as process:
-            time.sleep(0.5)  # until they log in
+        with logging_in(stack.daemon.port, SECONDS):
             meanwhile.append(load(stack.daemon.port, paths))
-        assert process.returncode == 0
     shares = [during.rate / before.rate for during, before in zip(meanwhile, alone, strict=True)]
     share, p99 = statistics.median(shares), statistics.median(found.p99 for found in meanwhile)
     what = f"`GET /api/config` while {CLIENTS} clients log in (BCRYPT)"
@@ -122,30 +113,5 @@ def measure_config(stack: Stack, directory: Path, runs: int) -> list[Row]:
     return [(what, ">= 0.8, p99 <= 20 ms", ">= 0.9, <= 10 ms", result)]
 
 
-def login_load(stack: Stack, seconds: float) -> list[str]:
-    return [sys.executable, "-m", "tests.bench.logins", str(stack.daemon.port), str(seconds)]
-
-
 def ms(seconds: float) -> str:
     return f"{seconds * 1000:.2f} ms"
-
-
-async def log_in_until(port: int, names: "itertools.cycle[int]", ends_at: float) -> int:
-    """Log in again and again on one connection; return how often it succeeded in time."""
-    client, count = await Client.connect(port), 0
-    while time.monotonic() < ends_at:
-        body = {"username": f"Player_{next(names):07}", "password": PASSWORD}
-        await client.post("/api/login", body)
-        count += time.monotonic() < ends_at
-    client.close()
-    return count
-
-
-async def _main(port: int, seconds: float) -> int:
-    names = itertools.cycle(range(USERS))
-    ends_at = time.monotonic() + seconds
-    return sum(await asyncio.gather(*(log_in_until(port, names, ends_at) for _client in range(CLIENTS))))
-
-
-if __name__ == "__main__":
-    print(asyncio.run(_main(int(sys.argv[1]), float(sys.argv[2]))))

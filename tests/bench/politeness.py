@@ -1,7 +1,4 @@
-"""How little a game server notices: the idle daemon, and the work of its neighbours while clients log in.
-
-`python -m tests.bench.politeness SECONDS` is a neighbour: it computes for so long and prints how much it got done.
-"""
+"""How little a game server notices: the idle daemon, and the work of its neighbours while clients log in."""
 
 import os
 import statistics
@@ -11,7 +8,8 @@ import time
 from pathlib import Path
 
 from tests.bench.figures import RUNS, Row, cpu_time, wake_ups
-from tests.bench.logins import CLIENTS, login_load, login_stack
+from tests.bench.login_load import CLIENTS, logging_in
+from tests.bench.logins import login_stack
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.quick_start import REPOSITORY
 from tests.support.stack import Stack
@@ -23,11 +21,11 @@ NICE = int(UnitFile.read(REPOSITORY / "systemd" / "companion.service").value("Ni
 CORES = os.cpu_count() or 1
 
 
-def measure_politeness(directory: Path, server: MariaDBServer, idle_seconds: float = IDLE_SECONDS) -> list[Row]:
+def measure_politeness(directory: Path, server: MariaDBServer, idle_seconds: float, runs: int = RUNS) -> list[Row]:
     with login_stack(directory, server, "BCRYPT", sync={"every": "30 seconds"}) as stack:
         cpu, waits = measure_idle(stack, idle_seconds)
         set_nice(stack.daemon.pid)
-        kept = statistics.median(share_kept(stack) for _run in range(RUNS))
+        kept = statistics.median(share_kept(stack) for _run in range(runs))
     return [
         ("CPU of the idle daemon", "<= 0.3 %", "<= 0.1 %", f"{cpu * 100:.2f} %"),
         ("its wake-ups", "<= 4/s", "<= 2/s", f"{waits:.1f}/s"),
@@ -60,28 +58,13 @@ def set_nice(pid: int) -> None:
 def share_kept(stack: Stack) -> float:
     """Return the neighbours' work during a login storm as share of their work alone."""
     before = neighbours()
-    command = ["nice", "-n", "19", *login_load(stack, SECONDS + 2)]  # it stands for other machines
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL) as process:
-        time.sleep(1.0)  # until they log in
+    with logging_in(stack.daemon.port, SECONDS + 1, prefix=("nice", "-n", "19")):  # it stands for other machines
         meanwhile = neighbours()
-    assert process.returncode == 0
     return meanwhile / statistics.mean((before, neighbours()))
 
 
 def neighbours() -> float:
     """Return the work that one busy process per core gets done, together."""
-    command = [sys.executable, "-m", "tests.bench.politeness", str(SECONDS)]
+    command = [sys.executable, "-m", "tests.bench.neighbour", str(SECONDS)]
     running = [subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) for _core in range(CORES)]
     return sum(float(process.communicate()[0]) for process in running)
-
-
-def compute(seconds: float) -> int:
-    rounds, ends_at = 0, time.monotonic() + seconds
-    while time.monotonic() < ends_at:
-        sum(range(10_000))
-        rounds += 1
-    return rounds
-
-
-if __name__ == "__main__":
-    print(compute(float(sys.argv[1])))

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any, Self
 
-from tests.support.daemon import HOST
+HOST = "127.0.0.1"
 
 
 class Client:
