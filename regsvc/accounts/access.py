@@ -1,15 +1,21 @@
-"""Access to accounts by admins and the command line: loading them for a decision, and permission to decide."""
+"""Access to accounts by admins, the command line and users: load, check, change, and let the player's row follow."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from peewee import Database
 
-from regsvc.accounts.player_warnings import warn_if_players_away
+from plugin_bridge.authme.players import PlayersUnavailable
+from regsvc.accounts.player_warnings import PLAYER_PENDING, warn_if_players_away
 from regsvc.core import errors
+from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
 from regsvc.database.models import User
 from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import Account, UserRecord
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -23,8 +29,20 @@ class Principal:
     may_do_everything: bool = False
 
 
+@dataclass
+class LockedAccount:
+    """A user that the current transaction has locked, and the account as it has changed so far."""
+
+    user: User
+    account: Account
+
+    def take_user(self) -> None:
+        """Take the user's columns into the account, after they were changed."""
+        self.account = replace(self.account, user=UserRecord.from_row(self.user))
+
+
 class AccountAccess:
-    """Loader of accounts for a decision, which also checks the principal's permission.
+    """Transactions that change one account, and the principal's permission to do so.
 
     Blocking: for a worker thread.
     """
@@ -35,34 +53,66 @@ class AccountAccess:
         self._reconciler = reconciler
         self._level_of = level_of
 
-    def reconcile_first(self, key: str) -> set[str]:
-        """Bring the account up to date before a decision; a player without a user is adopted. Returns warnings.
+    def change(
+        self,
+        key: str,
+        work: Callable[[LockedAccount], T],
+        *,
+        reconciles_first: bool = False,
+        if_missing: type[Refusal] = errors.UserNotFound,
+    ) -> tuple[T, set[str]]:
+        """Run `work` on the locked account in a transaction, and let the player's row follow.
 
-        Mass changes that are held back wait for a sync run, or for the decision itself.
+        Returns its result, and warnings about the row. `reconciles_first`: what is due for the account is done before,
+        and a player without a user is adopted; mass changes that are held back wait for a sync run. Raises `if_missing`
+        for a name without a user. `work` may be run again if the transaction loses a deadlock.
         """
-        return warn_if_players_away(lambda name: self._reconciler.reconcile(name, is_guarded=True), key)
+        warnings: set[str] = set()
+        done = self._try(key, work, warnings, reconciles_first)
+        if done is None and reconciles_first:
+            warnings |= warn_if_players_away(lambda: self._reconciler.reconcile(key, is_guarded=True))
+            done = self._try(key, work, warnings, False)
+        if done is None:
+            raise if_missing
+        warnings |= warn_if_players_away(lambda: self._reconciler.reconcile_after_commit(key))
+        return done[0], warnings
 
-    def get_for_update(self, key: str) -> User:
-        """Return the user, locked until the transaction ends. Raises `UserNotFound`."""
-        user = self.find_for_update(key)
-        if user is None:
-            raise errors.UserNotFound
-        return user
+    def find_current(self, key: str) -> UserRecord | None:
+        """Return the user after what is due for the account was done; a player without a user is adopted."""
+        try:
+            account = self._reconciler.reconcile(key, is_guarded=True).account or self._reconciler.load(key)
+        except PlayersUnavailable:
+            account = self._reconciler.load_many([key], None)[0]
+        return account.user
 
-    def find_for_update(self, key: str) -> User | None:
-        """Return the user of this lower-case name, locked until the transaction ends, or None."""
-        query = User.select().where(User.username_key == key)
-        user: User | None = (query.for_update() if self._database.for_update else query).first()
-        return user
-
-    def require_permission(self, user: User, action: str, by: Principal) -> None:
+    def require_permission(self, username: str, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where operators would harm themselves, their equals or their superiors.
 
         `action` is a transition or "password".
         """
         if by.may_do_everything or action in ("approve", "unban"):
             return
-        level = self._level_of(user.username)
-        is_self = user.username_key == by.actor.name.lower()
+        level = self._level_of(username)
+        is_self = username.lower() == by.actor.name.lower()
         if is_self or (level > 0 and level >= self._level_of(by.actor.name)):
             raise errors.ProtectedOperator
+
+    def _try(
+        self, key: str, work: Callable[[LockedAccount], T], warnings: set[str], must_be_current: bool
+    ) -> tuple[T] | None:
+        """Run `work` in one transaction; None: there is no such user, or something has to be done for it first."""
+        find_rows = self._reconciler.row_reader(key)
+        with self._database.atomic():
+            query = User.select().where(User.username_key == key)
+            user = (query.for_update() if self._database.for_update else query).first()
+            if user is None:
+                return None
+            locked = LockedAccount(user, self._reconciler.load_user_for_update(user, find_rows))
+            if must_be_current and self._reconciler.is_due(locked.account):
+                return None
+            if not locked.account.is_player_known:
+                warnings.add(PLAYER_PENDING)
+            result = work(locked)
+            # last in the transaction: the game waits for the lock on AuthMe's row
+            warnings |= warn_if_players_away(lambda: self._reconciler.reconcile_in_transaction(locked.account))
+        return (result,)

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-from peewee import Database
-
-from regsvc.accounts.access import AccountAccess, Principal
-from regsvc.accounts.player_warnings import PlayerWarnings, warn_if_players_away
+from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
+from regsvc.accounts.player_warnings import PlayerWarnings
 from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor
-from regsvc.database.models import APPROVED, BANNED, User
+from regsvc.database.models import APPROVED, BANNED
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.transitions import DecisionDetails, Transitions
 
@@ -29,14 +27,12 @@ class Accounts:
 
     def __init__(
         self,
-        database: Database,
         access: AccountAccess,
         reconciler: Reconciler,
         transitions: Transitions,
         player_warnings: PlayerWarnings,
         now: Clock,
     ) -> None:
-        self._database = database
         self._access = access
         self._reconciler = reconciler
         self._transitions = transitions
@@ -50,55 +46,43 @@ class Accounts:
         """
         if details.expires_at is not None and details.expires_at <= self._now():
             raise errors.InvalidField("expiresAt")
-        key = username.lower()
-        warnings = self._access.reconcile_first(key)
-        with self._database.atomic():
-            user = self._access.get_for_update(key)
-            self._access.require_permission(user, transition, by)
-            self.apply_sql_edit(user)
-            status_before = user.status
-            warnings |= self._player_warnings.before(transition, key)
-            if transition == "delete":
-                warnings |= self.delete(user, by.actor, details)
-                result = DecisionResult(user.username, None, status_before=status_before)
-            else:
-                changed = self._change(user, transition, by.actor, details)
-                result = DecisionResult(changed.username, changed.status, status_before=status_before)
-            warnings |= self.reconcile_in_transaction(key)
-        warnings |= self.reconcile_after_commit(key)
-        return replace(result, warnings=tuple(sorted(warnings)))
 
-    def apply_sql_edit(self, user: User) -> bool:
-        """Apply a status set with SQL first, as the older decision. Returns whether there was one to apply."""
-        if user.status == user.applied_status:
-            return False
-        self._transitions.apply_sql_edits([user])
-        return True
+        def work(locked: LockedAccount) -> DecisionResult:
+            self._access.require_permission(locked.user.username, transition, by)
+            return self._decide(locked, transition, by.actor, details)
 
-    def delete(self, user: User, by: Actor, details: DecisionDetails) -> set[str]:
-        """Delete the user inside the caller's transaction; both reconcile methods follow. Returns warnings."""
-        warnings = warn_if_players_away(self._reconciler.record_tombstone, str(user.username_key))
-        self._transitions.delete(user, by, details)
-        return warnings
+        result, warnings = self._access.change(username.lower(), work, reconciles_first=True)
+        return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
-    def reconcile_in_transaction(self, key: str) -> set[str]:
-        """Let the player's row follow where it can be written in the caller's transaction. Returns warnings.
+    def _decide(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> DecisionResult:
+        self.apply_sql_edit(locked)
+        user, status_before = locked.user, locked.user.status
+        warnings = tuple(self._player_warnings.before(transition, locked.account))
+        if transition == "delete":
+            self.delete(locked, by, details)
+            return DecisionResult(user.username, None, warnings, status_before)
+        self._change(locked, transition, by, details)
+        return DecisionResult(locked.user.username, locked.user.status, warnings, status_before)
 
-        Comes last in the transaction: the game waits for the lock on AuthMe's row.
-        """
-        return warn_if_players_away(self._reconciler.reconcile_in_transaction, key)
+    def apply_sql_edit(self, locked: LockedAccount) -> None:
+        """Apply a status set with SQL first, as the older decision."""
+        if locked.user.status != locked.user.applied_status:
+            self._transitions.apply_sql_edits([locked.user])
+            locked.take_user()
 
-    def reconcile_after_commit(self, key: str) -> set[str]:
-        """Let the player's row follow where it needs a transaction of its own. Returns warnings."""
-        return warn_if_players_away(self._reconciler.reconcile_after_commit, key)
+    def delete(self, locked: LockedAccount, by: Actor, details: DecisionDetails) -> None:
+        """Delete the user inside the caller's transaction, and record which row goes with it."""
+        locked.account = self._reconciler.record_tombstone(locked.account)
+        self._transitions.delete(locked.user, by, details)
 
-    def _change(self, user: User, transition: str, by: Actor, details: DecisionDetails) -> User:
+    def _change(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> None:
+        user = locked.user
         if transition == "ban" and user.status == BANNED:
-            return self._transitions.change_ban(user, by, details)
-        if transition == "approve" and user.status == APPROVED and self._reconciler.can_request_row(user.username_key):
-            changed = self._transitions.approve_again(user, by, details)
+            locked.user = self._transitions.change_ban(user, by, details)
+        elif transition == "approve" and user.status == APPROVED and self._reconciler.can_request_row(locked.account):
+            locked.user = self._transitions.approve_again(user, by, details)
         else:
-            changed = self._transitions.change(user, transition, by, details)
+            locked.user = self._transitions.change(user, transition, by, details)
+        locked.take_user()
         if transition == "approve":
-            warn_if_players_away(self._reconciler.request_row, user.username_key)
-        return changed
+            locked.account = self._reconciler.request_row(locked.account)

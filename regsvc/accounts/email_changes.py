@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from peewee import Database, IntegrityError
+from peewee import IntegrityError
 
+from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login_lookup import LoginIdentity, require_account_owner
 from regsvc.accounts.password_checker import PasswordChecker
-from regsvc.accounts.player_warnings import warn_if_players_away
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
@@ -44,7 +44,7 @@ class EmailChanges:
     Sessions stay; mailed links are revoked.
     """
 
-    database: Database
+    access: AccountAccess
     worker: Worker
     checker: PasswordChecker
     verification: EmailVerification
@@ -71,26 +71,30 @@ class EmailChanges:
 
     def _change(self, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> EmailChangeResult:
         try:
-            with self.database.atomic():
-                warnings = self._change_in_transaction(identity, address, code, caller)
+            _done, warnings = self.access.change(
+                identity.key,
+                lambda locked: self._change_in_transaction(locked, identity, address, code, caller),
+                if_missing=errors.Unauthorized,
+            )
         except IntegrityError as error:  # another request verified the same address at the same time
             if not violates_unique(error):
                 raise
             raise errors.EmailTaken from None
-        warnings |= warn_if_players_away(self.reconciler.reconcile_after_commit, identity.key)
         return EmailChangeResult(address.display, tuple(sorted(warnings)))
 
     def _change_in_transaction(
-        self, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller
-    ) -> set[str]:
+        self, locked: LockedAccount, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller
+    ) -> None:
         self.verification.redeem(address, "change_email", code)
-        user = require_account_owner(self.database, identity)
+        user = locked.user
+        require_account_owner(user, identity)
         claim(address, self.audit, claimant_id=user.id)
-        changes = {"email": address.display, "email_key": address.key, "is_email_verified": True}
-        User.update(changes).where(User.id == user.id).execute()
         self.links.revoke_all(user.id)
         self.audit.record("user.email_changed", user.username, user.username, ip=caller.address)
         if user.email_key != address.key:
             self.mail_queue.send_email_changed(user)
-        self.reconciler.clear_email_conflict(user.username_key)
-        return warn_if_players_away(self.reconciler.reconcile_in_transaction, user.username_key)
+        user.email, user.email_key, user.is_email_verified = address.display, address.key, True
+        changes = {"email": address.display, "email_key": address.key, "is_email_verified": True}
+        User.update(changes).where(User.id == user.id).execute()
+        locked.take_user()
+        locked.account = self.reconciler.clear_email_conflict(locked.account)

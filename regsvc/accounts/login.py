@@ -8,6 +8,7 @@ from datetime import datetime
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
+from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.login_lookup import LoginIdentity
 from regsvc.accounts.password_checker import FAILURES_TOGETHER, PasswordChecker
@@ -98,6 +99,7 @@ class Logins:
         worker: Worker,
         checker: PasswordChecker,
         captchas: Captchas,
+        access: AccountAccess,
         reconciler: Reconciler,
         sessions: LoginSessions,
     ) -> None:
@@ -105,6 +107,7 @@ class Logins:
         self._worker = worker
         self._checker = checker
         self._captchas = captchas
+        self._access = access
         self._reconciler = reconciler
         self._sessions = sessions
 
@@ -138,36 +141,46 @@ class Logins:
     def _complete(self, identity: LoginIdentity, audience: Audience, caller: Caller) -> LoggedIn | Refusal:
         """Log in after a right password. A refusal is returned, so that the audit entries about it are committed."""
         try:
-            self._reconciler.reconcile(identity.key)  # a name that only AuthMe knew becomes a user
-            with self._database.atomic():
-                user = User.get_or_none(User.username_key == identity.key)
-                if user is None or not self._is_same_person(identity, user):
-                    return errors.BadCredentials()
-                if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
-                    self._checker.record_failure(identity, caller)  # another login used the same code
-                    return errors.TotpRequired()
-                refusal = self._sessions.find_refusal(user, audience, caller)
-                if refusal is not None:
-                    return refusal
-                if identity.user_id is not None and user.token_generation != identity.token_generation:
-                    return errors.BadCredentials()  # the password was changed since it was looked up
-                if identity.is_own_password:
-                    self._reconciler.request_reclaim(identity.key)
-                    self._reconciler.reconcile_in_transaction(identity.key)
-                logged_in = self._sessions.open(user, audience, caller)
+            if identity.user is None:
+                self._reconciler.reconcile(identity.key)  # a name that only AuthMe knew becomes a user
+            if identity.is_own_password and identity.is_returned:
+                done, _warnings = self._access.change(
+                    identity.key,
+                    lambda locked: self._open(identity, audience, caller, locked),
+                    if_missing=errors.BadCredentials,
+                )
+            else:
+                with self._database.atomic():
+                    done = self._open(identity, audience, caller)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
-        if identity.is_own_password:
-            with contextlib.suppress(PlayersUnavailable):  # the intent is committed: the sync carries it out
-                self._reconciler.reconcile_after_commit(identity.key)
-        if identity.stored is not None and identity.rehashed is not None:
+        if not isinstance(done, Refusal) and identity.stored is not None and identity.rehashed is not None:
             with contextlib.suppress(PlayersUnavailable):  # the next login rehashes, here or in the game
                 self._reconciler.rehash(identity.key, identity.stored, identity.rehashed)
-        return logged_in
+        return done
+
+    def _open(
+        self, identity: LoginIdentity, audience: Audience, caller: Caller, locked: LockedAccount | None = None
+    ) -> LoggedIn | Refusal:
+        """Open the session in the current transaction, which has `locked` the account if a row is to be reclaimed."""
+        user = locked.user if locked is not None else User.get_or_none(User.username_key == identity.key)
+        if user is None or not self._is_same_person(identity, user):
+            return errors.BadCredentials()
+        if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
+            self._checker.record_failure(identity, caller)  # another login used the same code
+            return errors.TotpRequired()
+        refusal = self._sessions.find_refusal(user, audience, caller)
+        if refusal is not None:
+            return refusal
+        if identity.user is not None and user.token_generation != identity.token_generation:
+            return errors.BadCredentials()  # the password was changed since it was looked up
+        if locked is not None:
+            locked.account = self._reconciler.request_reclaim(locked.account)
+        return self._sessions.open(user, audience, caller)
 
     def _is_same_person(self, identity: LoginIdentity, user: User) -> bool:
         """Whether the user is the one whose password was checked; a name may change hands meanwhile."""
-        if identity.user_id is not None:
+        if identity.user is not None:
             return bool(user.id == identity.user_id)
         account = self._reconciler.load_for_update(identity.key)
         sync_record, stored = account.sync_record, identity.stored

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from peewee import Database
-
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.sessions import KnownClients
@@ -13,7 +11,7 @@ from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, Unauthorized
 from regsvc.database.models import BANNED, GONE, VERIFIED, User
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import Account
+from regsvc.sync.records import Account, UserRecord
 
 _NOBODY = "@"
 """A name that no player has, so that looking up an unknown e-mail address takes as long as a known one."""
@@ -27,18 +25,34 @@ class LoginIdentity:
     """The lower-case name of the account; what was typed if there is none."""
     username: str
     stored: StoredPassword | None = field(repr=False)
-    user_id: int | None = None
-    token_generation: int = 0
+    user: UserRecord | None = None
+    """None: there is no user of this name yet, perhaps a player."""
     is_known_client: bool = False
     is_own_password: bool = False
     """Whether `stored` was set through us, so that it reclaims a row that another player registered."""
+    is_returned: bool = False
+    """Whether the name's row was registered by another player, and is kept from its owner until it is reclaimed."""
     totp_secret: str | None = field(default=None, repr=False)
     """The player's second factor; None: the password is enough."""
-    last_totp_step: int | None = None
     totp_step: int | None = None
     """The time step of the code that was shown, still to be used (`use_time_step`)."""
     rehashed: StoredPassword | None = field(default=None, repr=False)
     """Replacement in the player's row for `stored`, which uses a legacy algorithm; None: no replacement."""
+
+    @property
+    def user_id(self) -> int | None:
+        """The user's id; None: there is no user."""
+        return self.user.id if self.user is not None else None
+
+    @property
+    def token_generation(self) -> int:
+        """The user's token generation when the password was looked up; 0 without a user."""
+        return self.user.token_generation if self.user is not None else 0
+
+    @property
+    def last_totp_step(self) -> int | None:
+        """The time step of the last code that was used, or None."""
+        return self.user.totp_step if self.user is not None else None
 
 
 class LoginLookup:
@@ -56,28 +70,25 @@ class LoginLookup:
         key = _key_of(name)
         try:
             # the client has proven nothing yet: mass changes that are held back wait for a sync run
-            self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
-            account = self._reconciler.load(key or _NOBODY)
+            done = self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
+            account = done.account or self._reconciler.load(key or _NOBODY)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         if key is None:
             return LoginIdentity(name.lower(), name, None)
-        if account.user is None:
+        user = account.user
+        if user is None:
             return LoginIdentity(key, name, _players_password(account), totp_secret=_second_factor(account))
-        user = User.get_or_none(User.id == account.user.id)
-        if user is None:  # deleted since
-            return LoginIdentity(key, name, None)
         stored, is_own = _password_of(account)
         return LoginIdentity(
             key=key,
             username=user.username,
             stored=stored,
-            user_id=user.id,
-            token_generation=user.token_generation,
+            user=user,
             is_known_client=self._known_clients.is_known(user.id, caller.limit_key),
             is_own_password=is_own,
+            is_returned=is_own and self._reconciler.is_returned(account),
             totp_secret=_second_factor(account),
-            last_totp_step=user.totp_step,
         )
 
 
@@ -135,16 +146,11 @@ def _second_factor(account: Account) -> str | None:
     return player.totp
 
 
-def require_account_owner(database: Database, identity: LoginIdentity) -> User:
-    """Return the user of a checked password, locked until the transaction ends.
+def require_account_owner(user: User, identity: LoginIdentity) -> None:
+    """Check that this is the user of a checked password.
 
     Raises `Unauthorized` if the user's sessions were revoked since the password was checked: the cause (an admin's
     reset, a ban, a deletion) is the newer decision.
     """
-    query = User.select().where(User.username_key == identity.key)
-    user: User | None = (query.for_update() if database.for_update else query).first()
-    if user is None or user.id != identity.user_id or user.status == BANNED:
+    if user.id != identity.user_id or user.status == BANNED or user.token_generation != identity.token_generation:
         raise Unauthorized
-    if user.token_generation != identity.token_generation:
-        raise Unauthorized
-    return user

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from peewee import Database
-
 from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
@@ -22,7 +20,6 @@ from regsvc.users.credential_rules import CredentialRules
 class PasswordChanges:
     """Every way to a new password."""
 
-    database: Database
     worker: Worker
     hashing: PasswordHashing
     store: PasswordStore
@@ -80,11 +77,10 @@ class PasswordChanges:
         return PasswordOwner(user.id, user.username, user.username_key)
 
     def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> DecisionResult:
-        with self.database.atomic():
+        def redeem(user: User) -> None:
             self.links.redeem(token)
-            # reading the mail has proven the address
-            User.update(is_email_verified=True).where(
-                (User.id == owner.user_id) & User.email_key.is_null(False)
-            ).execute()
-            result = self.store.set_in_transaction(owner, stored, Actor(owner.username, caller.address))
-        return self.store.reconcile_after_commit(owner, result)
+            if user.email_key is not None:  # reading the mail has proven the address
+                user.is_email_verified = True
+                User.update(is_email_verified=True).where(User.id == user.id).execute()
+
+        return self.store.set(owner, stored, Actor(owner.username, caller.address), first=redeem)

@@ -1,12 +1,11 @@
 """Storage of passwords set through us: by the owner, by an admin or through a mailed link."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from peewee import Database
-
-from regsvc.accounts.access import AccountAccess, Principal
+from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.player_warnings import PlayerWarnings, warn_if_players_away
+from regsvc.accounts.player_warnings import PlayerWarnings
 from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.sessions import Sessions
@@ -34,7 +33,6 @@ class PasswordStore:
     unlocked.
     """
 
-    database: Database
     access: AccountAccess
     reconciler: Reconciler
     sessions: Sessions
@@ -48,50 +46,51 @@ class PasswordStore:
 
         Raises `UserNotFound` and `ProtectedOperator`.
         """
-        key = username.lower()
-        self.access.reconcile_first(key)
-        with self.database.atomic():
-            user = self.access.get_for_update(key)
-            self.access.require_permission(user, "password", by)
+        user = self.access.find_current(username.lower())
+        if user is None:
+            raise errors.UserNotFound
+        self.access.require_permission(user.username, "password", by)
         return PasswordOwner(user.id, user.username, user.username_key)
 
     def set(
-        self, owner: PasswordOwner, stored: StoredPassword, by: Actor, *, token_generation: int | None = None
+        self,
+        owner: PasswordOwner,
+        stored: StoredPassword,
+        by: Actor,
+        *,
+        token_generation: int | None = None,
+        first: Callable[[User], None] = lambda user: None,
     ) -> DecisionResult:
-        """Set the password in a transaction of its own. Parameters and refusals as in `set_in_transaction`."""
-        with self.database.atomic():
-            result = self.set_in_transaction(owner, stored, by, token_generation=token_generation)
-        return self.reconcile_after_commit(owner, result)
-
-    def set_in_transaction(
-        self, owner: PasswordOwner, stored: StoredPassword, by: Actor, *, token_generation: int | None = None
-    ) -> DecisionResult:
-        """Set the password inside the caller's transaction; `reconcile_after_commit` follows.
+        """Set the password, and let the player's row follow. `first` runs at the beginning of the transaction.
 
         `token_generation`: that of the session that asked; raises `Unauthorized` if it has ended meanwhile. Without
         one, raises `UserNotFound` for a user deleted meanwhile.
         """
-        changes = {
-            "password_hash": stored.hash,
-            "password_salt": stored.salt,
-            "password_algorithm": stored.algorithm,
-            "password_set_at": self.now(),
-        }
-        self.access.find_for_update(owner.key)  # locked by name first, as everywhere: otherwise two writers deadlock
-        is_owner = User.id == owner.user_id
-        if token_generation is not None:
-            is_owner = is_owner & (User.token_generation == token_generation)
-        if not User.update(changes).where(is_owner).execute():
-            raise errors.UserNotFound if token_generation is None else errors.Unauthorized
-        self.sessions.revoke_all(owner.user_id)
-        self.links.revoke_all(owner.user_id)
-        self.audit.record("user.password_changed", by.name, owner.username, ip=by.ip)
-        warnings = self.player_warnings.before("password", owner.key)
-        warnings |= warn_if_players_away(self.reconciler.request_password_write, owner.key)
-        warnings |= warn_if_players_away(self.reconciler.reconcile_in_transaction, owner.key)
-        return DecisionResult(owner.username, User.get_by_id(owner.user_id).status, tuple(sorted(warnings)))
+        refusal = errors.UserNotFound if token_generation is None else errors.Unauthorized
 
-    def reconcile_after_commit(self, owner: PasswordOwner, result: DecisionResult) -> DecisionResult:
-        """Let the player's row follow where it needs a transaction of its own. Returns the result with all warnings."""
-        warnings = {*result.warnings, *warn_if_players_away(self.reconciler.reconcile_after_commit, owner.key)}
-        return replace(result, warnings=tuple(sorted(warnings)))
+        def work(locked: LockedAccount) -> DecisionResult:
+            user = locked.user
+            is_ended = token_generation is not None and user.token_generation != token_generation
+            if user.id != owner.user_id or is_ended:
+                raise refusal
+            first(user)
+            warnings = self._set(locked, stored, by)
+            return DecisionResult(owner.username, user.status, warnings)
+
+        result, warnings = self.access.change(owner.key, work, if_missing=refusal)
+        return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
+
+    def _set(self, locked: LockedAccount, stored: StoredPassword, by: Actor) -> tuple[str, ...]:
+        user = locked.user
+        user.password_hash, user.password_salt = stored.hash, stored.salt
+        user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
+        changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
+        User.update({field: getattr(user, field.name) for field in changed}).where(User.id == user.id).execute()
+        self.sessions.revoke_all(user.id)
+        user.token_generation += 1
+        self.links.revoke_all(user.id)
+        self.audit.record("user.password_changed", by.name, user.username, ip=by.ip)
+        warnings = self.player_warnings.before("password", locked.account)
+        locked.take_user()
+        locked.account = self.reconciler.request_password_write(locked.account)
+        return tuple(warnings)

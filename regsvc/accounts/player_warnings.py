@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plugin_bridge.authme.players import Players, PlayersUnavailable
+from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.config.live import LiveConfig
 from regsvc.notifications.rcon.queue import RconQueue
-from regsvc.sync.reconciler import ReconcileResult
+from regsvc.sync.pages import ReconcileResult
+from regsvc.sync.records import Account
 
 PLAYER_PENDING: Final = "player_pending"
 """AuthMe's table is busy or unavailable; the intent is committed, and the sync carries it out."""
@@ -31,30 +32,25 @@ _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})
 class PlayerWarnings:
     """Warnings known before a decision."""
 
-    players: Players
+    is_bridge_on: bool
     console: RconQueue
     live: LiveConfig
 
-    def before(self, decision: str, key: str) -> set[str]:
-        """Return the warnings of a transition or of "password". Blocking, inside the decision's transaction."""
-        if not self.players.is_enabled or decision in _LEAVES_ROWS_ALONE:
+    def before(self, decision: str, account: Account) -> set[str]:
+        """Return the warnings of a transition or of "password" for this account as it is before."""
+        if not self.is_bridge_on or decision in _LEAVES_ROWS_ALONE:
             return set()
         warnings = {AUTHME_CACHE_ON} if self.live.authme.is_cached else set()
-        if decision in _ENDS_PLAY and not self.console.is_on and self._is_marked_online(key):
+        is_marked_online = account.player is not None and account.player.is_logged == 1
+        if decision in _ENDS_PLAY and is_marked_online and not self.console.is_on:
             warnings.add(STILL_ONLINE_RCON_OFF)
         return warnings
 
-    def _is_marked_online(self, key: str) -> bool:
-        try:
-            return self.players.is_marked_online(key)
-        except PlayersUnavailable:
-            return False  # writing the row adds the warning for this
 
-
-def warn_if_players_away(step: Callable[[str], object], key: str) -> set[str]:
+def warn_if_players_away(step: Callable[[], ReconcileResult | None]) -> set[str]:
     """Run a step on the player's row; returns a warning if AuthMe is unavailable or refuses, and the intent stays."""
     try:
-        done = step(key)
+        done = step()
     except PlayersUnavailable:
         return {PLAYER_PENDING}
-    return {PLAYER_PENDING} if isinstance(done, ReconcileResult) and done.refused is not None else set()
+    return {PLAYER_PENDING} if done is not None and done.refused is not None else set()

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from peewee import Database
-
+from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.decisions import Accounts, DecisionResult
 from regsvc.accounts.login_lookup import LoginIdentity, require_account_owner
 from regsvc.accounts.password_checker import PasswordChecker
@@ -28,7 +27,7 @@ class SelfDeletion:
     Operators cannot delete themselves: anyone could then register their name in the game.
     """
 
-    database: Database
+    access: AccountAccess
     worker: Worker
     checker: PasswordChecker
     accounts: Accounts
@@ -49,19 +48,20 @@ class SelfDeletion:
         return decided
 
     def _delete(self, identity: LoginIdentity, caller: Caller) -> DecisionResult:
-        key = identity.key
-        with self.database.atomic():
-            user = require_account_owner(self.database, identity)
-            if self.accounts.apply_sql_edit(user):
-                user = require_account_owner(self.database, identity)
+        def work(locked: LockedAccount) -> str:
+            require_account_owner(locked.user, identity)
+            self.accounts.apply_sql_edit(locked)
+            user = locked.user
+            require_account_owner(user, identity)
             self._require_deletable(user)
             if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
                 raise errors.TotpRequired
-            warnings = self.accounts.delete(user, Actor(user.username, caller.address), DecisionDetails())
+            self.accounts.delete(locked, Actor(user.username, caller.address), DecisionDetails())
             self._remove_address(user)
-            warnings |= self.accounts.reconcile_in_transaction(key)
-        warnings |= self.accounts.reconcile_after_commit(key)
-        return DecisionResult(user.username, None, tuple(sorted(warnings)), user.status)
+            return str(user.status)
+
+        status, warnings = self.access.change(identity.key, work, if_missing=errors.Unauthorized)
+        return DecisionResult(identity.username, None, tuple(sorted(warnings)), status)
 
     def _require_deletable(self, user: User) -> None:
         if self.is_operator(user.username):

@@ -27,6 +27,7 @@ from regsvc.auth.rate_limits import MemoryLimits
 class AccountParts:
     """Decisions, logins and passwords."""
 
+    access: AccountAccess
     accounts: Accounts
     checker: PasswordChecker
     logins: Logins
@@ -46,19 +47,18 @@ def wire_accounts(
 ) -> AccountParts:
     database, now, worker, reconciler = context.location.database, context.now, runtime.worker, sync.reconciler
     access = AccountAccess(database, reconciler, context.level_of)
-    warnings = PlayerWarnings(context.location.players, sync.console, runtime.live)
+    warnings = PlayerWarnings(context.location.players.is_enabled, sync.console, runtime.live)
     limits = LoginLimits(MemoryLimits(now), LoginDelays(now), runtime.live)
     lookup = LoginLookup(reconciler, auth.known_clients)
     checker = PasswordChecker(worker, lookup, passwords.hashing, limits, auth.audit, now)
     sessions = LoginSessions(auth.sessions, auth.known_clients, auth.audit, context.is_operator, now)
-    store = PasswordStore(database, access, reconciler, auth.sessions, mail.links, warnings, auth.audit, now)
+    store = PasswordStore(access, reconciler, auth.sessions, mail.links, warnings, auth.audit, now)
     return AccountParts(
-        accounts=Accounts(database, access, reconciler, sync.transitions, warnings, now),
+        access=access,
+        accounts=Accounts(access, reconciler, sync.transitions, warnings, now),
         checker=checker,
-        logins=Logins(database, worker, checker, captchas, reconciler, sessions),
-        password_changes=PasswordChanges(
-            database, worker, passwords.hashing, store, checker, mail.links, passwords.rules
-        ),
+        logins=Logins(database, worker, checker, captchas, access, reconciler, sessions),
+        password_changes=PasswordChanges(worker, passwords.hashing, store, checker, mail.links, passwords.rules),
         password_mails=PasswordMails(database, worker, mail.mail_queue, mail.limits, store, passwords.rules),
         statuses=StatusLookup(database, worker),
     )

@@ -23,10 +23,10 @@ def wire_self_service(
     reconciler: Reconciler,
     export: UserExport,
 ) -> SelfService:
-    database, worker = context.location.database, runtime.worker
+    worker = runtime.worker
     return SelfService(
         email_changes=EmailChanges(
-            database=database,
+            access=accounts.access,
             worker=worker,
             checker=accounts.checker,
             verification=verification,
@@ -37,7 +37,7 @@ def wire_self_service(
         ),
         export=export,
         deletion=SelfDeletion(
-            database=database,
+            access=accounts.access,
             worker=worker,
             checker=accounts.checker,
             accounts=accounts.accounts,

@@ -55,7 +55,7 @@ class UtcDateTimeField(Field):
     def db_value(self, value: datetime | None) -> str | None:
         if value is None:
             return None
-        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        return value.astimezone(UTC).isoformat(" ", "milliseconds")[:-6]  # without the offset
 
     def python_value(self, value: Any) -> datetime | None:
         if value is None:

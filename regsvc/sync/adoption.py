@@ -1,147 +1,127 @@
 """Adoption: creation of users for players that have none. One at a login, thousands at the first start."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from peewee import Database, IntegrityError
+from peewee import Database, IntegrityError, SqliteDatabase
 
 from plugin_bridge.authme.players import PlayerRow, locked_hash
 from regsvc.core.clock import from_epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import Audit
-from regsvc.database.bulk import insert_rows
+from regsvc.database.bulk import insert_rows, select_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, Player, User
 from regsvc.sync.actions import Adopt, Conflict
-from regsvc.sync.emails import find_real_email
-from regsvc.sync.sync_records import NO_LOCK, base_columns
+from regsvc.sync.emails import claim_unverified
+from regsvc.sync.records import USER_COLUMNS, SyncRecord, UserRecord
+from regsvc.sync.sync_records import base_columns
 
-_SINGLE_ENTRIES_UP_TO = 20
+_SINGLE_ENTRIES_UP_TO: Final = 20
 """More adoptions at once than this share one audit entry."""
 
 
-def adopt(database: Database, audit: Audit, adoptions: list[Adopt], moment: datetime) -> dict[str, Conflict]:
-    """Create the users in one transaction. Returns the conflicts by username: e-mails that could not be adopted.
-
-    Raises `IntegrityError`, having changed nothing, if one of the names has a user by now.
-    """
-    conflicts: dict[str, Conflict] = {}
-    with database.atomic():
-        emails = claimable_emails(adoptions, conflicts, find_taken_emails)
-        users = [_user_values(adoption, emails.get(adoption.player.username), moment) for adoption in adoptions]
-        insert_rows(database, User, users)
-        keys = [adoption.player.username for adoption in adoptions]
-        rows: Any = User.select(User.username_key, User.id).where(User.username_key.in_(keys)).tuples()
-        ids: dict[str, int] = {row[0]: row[1] for row in rows}
-        Player.delete().where(Player.username_key.in_(keys)).execute()
-        sync_records = [
-            _record_values(adoption, ids[key], key in conflicts, moment)
-            for key, adoption in zip(keys, adoptions, strict=True)
-        ]
-        insert_rows(database, Player, sync_records)
-        _clear_changed_at([adoption.player.username for adoption in adoptions if adoption.status == APPROVED])
-        _record(audit, adoptions, conflicts)
-    return conflicts
-
-
 @dataclass(frozen=True)
-class AdoptionResult:
-    """Number of created users, and the conflicts by username."""
+class Adopted:
+    """A new user with its sync record, and the conflict if the player's e-mail could not be adopted."""
 
-    count: int
-    conflicts: dict[str, Conflict]
+    user: UserRecord
+    sync_record: SyncRecord
+    conflicts: tuple[Conflict, ...]
 
 
-def adopt_each(database: Database, audit: Audit, adoptions: list[Adopt], moment: datetime) -> AdoptionResult:
-    """Adopt every player whose name still has no user; the others are left to the next run."""
+def adopt_each(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: datetime) -> dict[str, Adopted]:
+    """Adopt every player whose name still has no user, in the caller's transaction.
+
+    Returns the new users by name; another process was faster with the others.
+    """
     try:
-        return AdoptionResult(len(adoptions), adopt(database, audit, adoptions, moment))
+        with database.atomic():
+            return adopt(database, audit, adoptions, moment)
     except IntegrityError:
         if len(adoptions) == 1:
-            return AdoptionResult(0, {})
+            return {}
     middle = len(adoptions) // 2
     first = adopt_each(database, audit, adoptions[:middle], moment)
-    second = adopt_each(database, audit, adoptions[middle:], moment)
-    return AdoptionResult(first.count + second.count, first.conflicts | second.conflicts)
+    return first | adopt_each(database, audit, adoptions[middle:], moment)
 
 
-def find_taken_emails(keys: Collection[str]) -> set[str]:
-    """Return which of these e-mail keys belong to users."""
-    if not keys:
-        return set()
-    rows: Any = User.select(User.email_key).where(User.email_key.in_(list(keys))).tuples()
-    return {row[0] for row in rows}
+def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: datetime) -> dict[str, Adopted]:
+    """Create the users with few statements in the caller's transaction, and return them by name.
 
-
-def claimable_emails(
-    adoptions: list[Adopt], conflicts: dict[str, Conflict], find_taken: Callable[[Collection[str]], set[str]]
-) -> dict[str, EmailAddress]:
-    """Return, by username, the valid and free e-mail of each player; of two players with one e-mail the first gets it.
-
-    `find_taken` returns which of some e-mail keys are taken. The other players' conflicts are added to `conflicts`.
+    None of the names has a sync record. Raises `IntegrityError` if one of them has a user or sync record by now.
     """
-    found: dict[str, EmailAddress] = {}
-    for adoption in adoptions:
-        raw = adoption.player.known_email
-        address = find_real_email(raw)
-        if address is not None:
-            found[adoption.player.username] = address
-        elif raw is not None:
-            conflicts[adoption.player.username] = Conflict("email", "both")
-    taken = find_taken({address.key for address in found.values()})
-    free = {}
-    for username, address in found.items():
-        if address.key in taken:
-            conflicts[username] = Conflict("email", "both")
-        else:
-            free[username] = address
-            taken.add(address.key)
-    return free
+    keys = [adoption.player.username for adoption in adoptions]
+    wanted = {a.player.username: a.player.known_email for a in adoptions if a.player.known_email is not None}
+    emails = claim_unverified(wanted)
+    marks = _change_marks(database, adoptions, moment)
+    rows = [_user_columns(adoption, emails.get(adoption.player.username), moment) for adoption in adoptions]
+    insert_rows(database, User, [row | {"changed_at": mark} for row, mark in zip(rows, marks, strict=True)])
+    ids: dict[str, int] = dict(select_rows(database, User, [User.username_key, User.id], User.username_key, keys))
+    adopted = {}
+    for adoption, row in zip(adoptions, rows, strict=True):
+        key = adoption.player.username
+        has_conflict = key in wanted and key not in emails
+        user = UserRecord.from_values([ids[key], *(row.get(name) for name in USER_COLUMNS[1:])])
+        sync_record = _sync_record(adoption, ids[key], has_conflict, moment)
+        adopted[key] = Adopted(user, sync_record, (Conflict("email", "both"),) if has_conflict else ())
+    records = [one.sync_record.columns() for one in adopted.values()]
+    insert_rows(database, Player, [row | {"changed_at": mark} for row, mark in zip(records, marks, strict=True)])
+    if isinstance(database, SqliteDatabase):
+        _clear_changed_at(database, [adoption.player.username for adoption in adoptions if adoption.status == APPROVED])
+    _record(audit, adoptions, [key for key, one in adopted.items() if one.conflicts])
+    return adopted
 
 
-def _user_values(adoption: Adopt, email: EmailAddress | None, moment: datetime) -> dict[str, object]:
+def _change_marks(database: Database, adoptions: Sequence[Adopt], moment: datetime) -> list[datetime | None]:
+    """Return the change marks to insert: none where an adoption entails nothing, so that no run looks at it again.
+
+    On SQLite every row gets one at first, since a trigger marks rows inserted without.
+    """
+    is_marked = isinstance(database, SqliteDatabase)
+    return [moment if is_marked or adoption.status != APPROVED else None for adoption in adoptions]
+
+
+def _clear_changed_at(database: Database, keys: Sequence[str]) -> None:
+    if keys:
+        marks = ", ".join("?" * len(keys))
+        for table in ("regsvc_user", "regsvc_player"):
+            database.execute_sql(f"UPDATE {table} SET changed_at = NULL WHERE username_key IN ({marks})", keys)  # noqa: S608
+
+
+def _user_columns(adoption: Adopt, email: EmailAddress | None, moment: datetime) -> dict[str, Any]:
     return {
         "username": adoption.username,
         "username_key": adoption.player.username,
         "email": email.display if email else None,
         "email_key": email.key if email else None,
+        "is_email_verified": False,
         "status": adoption.status,
         "applied_status": adoption.status,
-        "banned_from": "approved" if adoption.status == BANNED else None,
+        "platform": "java",
+        "banned_from": APPROVED if adoption.status == BANNED else None,
         "reason": adoption.reason,
         "origin": "adopted",
         "created_at": _registered_at(adoption.player, moment),
     }
 
 
-def _record_values(adoption: Adopt, user_id: int, has_conflict: bool, moment: datetime) -> dict[str, object]:
+def _sync_record(adoption: Adopt, user_id: int, has_conflict: bool, moment: datetime) -> SyncRecord:
     player = adoption.player
-    state = "locked" if player.is_locked else "conflict" if has_conflict else "synced"
-    lock: dict[str, object] = dict(NO_LOCK)
+    lock: dict[str, Any] = {}
     if player.is_locked:
-        lock |= {
-            "lock_reason": "earlier",
-            "locked_at": moment,
-            "kept_hash": locked_hash(player.hash),
-            "kept_origin": VERIFIED,
-        }
-    return {
-        "username_key": player.username,
-        "user_id": user_id,
-        "conflict": "email" if has_conflict else None,
-        "plugin_state": state,
-        "plugin_since": moment,
+        lock = {"lock_reason": "earlier", "locked_at": moment, "kept_hash": locked_hash(player.hash)}
+        lock["kept_origin"] = VERIFIED
+    return SyncRecord(
+        player.username,
+        user_id=user_id,
+        conflict="email" if has_conflict else None,
+        plugin_state="locked" if player.is_locked else "conflict" if has_conflict else "synced",
+        plugin_since=moment,
         **base_columns(player),
         **lock,
-    }
-
-
-def _clear_changed_at(keys: list[str]) -> None:
-    """Clear the change marks: an adoption as approved entails nothing, so the next run need not look at it."""
-    if keys:
-        for table in (User, Player):
-            table.update(changed_at=None).where(table.username_key.in_(keys)).execute()
+    )
 
 
 def _registered_at(player: PlayerRow, moment: datetime) -> datetime:
@@ -155,12 +135,11 @@ def _registered_at(player: PlayerRow, moment: datetime) -> datetime:
         return moment
 
 
-def _record(audit: Audit, adoptions: list[Adopt], conflicts: dict[str, Conflict]) -> None:
+def _record(audit: Audit, adoptions: Sequence[Adopt], conflicting: Sequence[str]) -> None:
     if len(adoptions) > _SINGLE_ENTRIES_UP_TO:
         names = [adoption.username for adoption in adoptions]
-        detail = {"count": len(names), "first": names[0], "last": names[-1]}
-        audit.record("user.adopted", "sync", None, detail)
+        audit.record("user.adopted", "sync", None, {"count": len(names), "first": names[0], "last": names[-1]})
     else:
         for adoption in adoptions:
             audit.record("user.adopted", "sync", adoption.username, {"status": adoption.status})
-    audit.record_each("sync.conflict", "sync", list(conflicts), {"field": "email", "kept": "both"})
+    audit.record_each("sync.conflict", "sync", conflicting, {"field": "email", "kept": "both"})

@@ -50,7 +50,7 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
     """Return the next action for this name, or None when both sides are in sync."""
     user = account.user
     if user is None:
-        return _without_user(account, policy)
+        return _without_user(account, policy) if account.is_player_known else None
     if account.known_as is not None:
         return RevertRename(user, account.known_as)
     if user.username.lower() != user.username_key:
@@ -59,7 +59,7 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
         return _apply_edit(account, user, policy)
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= account.now:
         return EndBan()
-    if not policy.is_bridge_on:
+    if not policy.is_bridge_on or not account.is_player_known:
         return None
     sync_record = account.sync_record or SyncRecord(account.key, user_id=user.id)
     if account.player is None:
@@ -84,9 +84,14 @@ def password_for_row(user: UserRecord, sync_record: SyncRecord, policy: Policy) 
     return None
 
 
-def row_intent(user: UserRecord, sync_record: SyncRecord, player: PlayerRow | None, policy: Policy) -> str | None:
+def row_intent(account: Account, policy: Policy) -> str | None:
     """Return the intent to record when it is decided that this user may play; None if the row needs nothing."""
-    if not policy.is_bridge_on or password_for_row(user, sync_record, policy) is None:
+    user, sync_record, player = account.user, account.sync_record, account.player
+    if user is None or sync_record is None or not policy.is_bridge_on:
+        return None
+    if not account.is_player_known:
+        return OPEN if sync_record.kept_origin == UNVERIFIED else PROVISION
+    if password_for_row(user, sync_record, policy) is None:
         return None
     if player is None:
         return PROVISION if policy.may_provision else None
@@ -102,9 +107,7 @@ def lock_after_adoption(adoption: Adopt, is_operator: bool, policy: Policy) -> L
 
 def _apply_edit(account: Account, user: UserRecord, policy: Policy) -> ApplySqlEdit:
     is_approval = user.status == APPROVED and user.applied_status in (PENDING, REJECTED)
-    if not is_approval or account.sync_record is None:
-        return ApplySqlEdit()
-    return ApplySqlEdit(row_intent(user, account.sync_record, account.player, policy))
+    return ApplySqlEdit(row_intent(account, policy) if is_approval else None)
 
 
 def _without_user(account: Account, policy: Policy) -> SyncAction | None:
@@ -205,7 +208,7 @@ def _foreign_row(
 ) -> SyncAction | None:
     """Handle a row that an unverified player registered in the game under an approved user's name."""
     password = None
-    if sync_record.intent == OPEN:
+    if sync_record.intent in (OPEN, PROVISION):  # the row came before the one that an approval had requested
         password = password_for_row(user, sync_record, policy)
     elif sync_record.intent == PASSWORD:
         password = own_password(user, policy)

@@ -1,55 +1,45 @@
-"""Reconciliation of one account: load it, decide on one action, apply it, and repeat until nothing is left.
+"""Reconciliation of single accounts for the API, the command line and logins, and the intents that they record.
 
-The API calls it for the effects of a request before it replies, and the sync for every name that differs.
+Requests call it for their effects on AuthMe's row before they reply. The sync run reconciles whole pages by it.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
 
 from peewee import Database, InternalError, OperationalError
 
-from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, PlayersUnavailable
+from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import AuthMeRules, LiveConfig
-from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
-from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
-from regsvc.sync.actions import GUARDED, Adopt, ApplySqlEdit, EndBan, MarkMissing, SyncAction
-from regsvc.sync.adoption import adopt_each
+from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player, User
+from regsvc.sync.accounts_loader import AccountsLoader
+from regsvc.sync.actions import Lock
+from regsvc.sync.effects import EffectWriter
 from regsvc.sync.merge import has_conflict
+from regsvc.sync.pages import Pages, ReconcileResult, Scope
 from regsvc.sync.plan import decide, password_for_row, row_intent
 from regsvc.sync.policy import make_policy
-from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
+from regsvc.sync.records import Account, Policy
 from regsvc.sync.rehash import replace_hash
 from regsvc.sync.step_context import StepContext
-from regsvc.sync.steps import STEPS, record_collision, unseen_row_intent
 from regsvc.sync.sync_records import NO_INTENT, NO_TOMBSTONE
-from regsvc.sync.tombstones import record_tombstone, record_unseen_tombstone
+from regsvc.sync.tombstones import tombstone, unseen_tombstone
 
 log = logging.getLogger(__name__)
 
-_MAX_STEPS = 12
-"""No name needs more; a row that changes faster than this is left to the next run."""
+FindRows = Callable[[], Mapping[str, PlayerRow] | None]
 
-USER_ONLY = (ApplySqlEdit, EndBan)
-"""Actions that do not need AuthMe's row; what they entail for the row follows when it can be read."""
-
-
-@dataclass
-class ReconcileResult:
-    """Outcome of the reconciliation of one name."""
-
-    applied: list[SyncAction] = field(default_factory=list)
-    postponed: SyncAction | None = None
-    """The guarded action that was not applied, or None."""
-    refused: PlayerRefused | None = None
-    """Why AuthMe's table refused a write, or None."""
+_EVERYTHING: Final = Scope()
+GUARDED: Final = Scope(is_guarded=True)
+"""Scope of a reconciliation that no operator has asked for: mass changes wait for a sync run."""
 
 
 class Reconciler:
-    """Service that brings user and player of one name in sync. Blocking: runs on a worker thread."""
+    """Service that brings the user and the player of a name in sync. Blocking: runs on a worker thread."""
 
     def __init__(
         self, database: Database, context: StepContext, live: LiveConfig, operators: Callable[[], Collection[str]]
@@ -58,8 +48,11 @@ class Reconciler:
         self._database = database
         self._context = context
         self._live = live
-        self._derived: tuple[AuthMeRules, Policy] | None = None
         self._operators = operators
+        self._derived: tuple[AuthMeRules, Policy] | None = None
+        self._loader = AccountsLoader(database, context.players, operators, context.now)
+        writer = EffectWriter(database, context.audit, context.console, context.now)
+        self._pages = Pages(database, context, self._loader, writer)
 
     @property
     def is_enabled(self) -> bool:
@@ -70,11 +63,6 @@ class Reconciler:
     def is_one_transaction(self) -> bool:
         """Return whether AuthMe's row can be written in the same transaction as ours."""
         return self._context.players.shares_transactions
-
-    @property
-    def context(self) -> StepContext:
-        """The services that steps act on."""
-        return self._context
 
     @property
     def operators(self) -> frozenset[str]:
@@ -91,113 +79,69 @@ class Reconciler:
             self._derived = derived
         return derived[1]
 
+    # --- loading ---
+
     def load(self, key: str) -> Account:
-        """Return the account of this lower-case name without locking any row."""
+        """Return the account of this lower-case name without locking any row. Raises `PlayersUnavailable`."""
         return self.load_many([key], self._context.players.find_many([key]))[0]
+
+    def load_many(self, keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
+        """Return the accounts of these names without locking; `players`: AuthMe's rows by name, None if not known.
+
+        Raises ValueError for a date in our tables that cannot be read.
+        """
+        return self._loader.load(keys, players)
 
     def load_for_update(self, key: str) -> Account:
         """Return the account of this lower-case name; our rows stay locked until the transaction ends."""
-        sync_records = self._context.sync_records
-        user, sync_record = sync_records.find_user(key), sync_records.find(key)
-        users, known = {key: user} if user else {}, {key: sync_record} if sync_record else {}
-        return self._build_accounts([key], users, known, self._context.players.find_many([key]))[0]
+        return self._loader.lock([key])[0]
 
-    def load_many(self, keys: Collection[str], players: Mapping[str, PlayerRow]) -> list[Account]:
-        """Return the accounts of these names without locking any row; `players` are AuthMe's rows by name."""
-        sync_records = self._context.sync_records
-        return self._build_accounts(keys, sync_records.find_users(keys), sync_records.find_many(keys), players)
+    def load_user_for_update(self, user: User, find_rows: FindRows) -> Account:
+        """Return the account of a user that the caller has locked, with the row that `row_reader` gives."""
+        return self._loader.lock_user(user, find_rows)
 
-    def load_many_for_update(self, keys: Collection[str]) -> list[Account]:
-        """Return the accounts of these names; our rows stay locked until the transaction ends.
+    def row_reader(self, key: str) -> FindRows:
+        """Return a function that returns AuthMe's row by its name, or None while the table is unavailable.
 
-        AuthMe's rows are read after ours are locked, so that they are not older.
+        A row in a file of its own is read here and now: a busy file is waited for before our own database is locked.
         """
-        sync_records = self._context.sync_records
-        users, known = sync_records.find_users(keys, for_update=True), sync_records.find_many(keys, for_update=True)
-        return self._build_accounts(keys, users, known, self._context.players.find_many(keys))
+        read = partial(self._find_rows, key)
+        if self.is_one_transaction:
+            return read
+        rows = read()
+        return lambda: rows
 
-    def _build_accounts(
-        self,
-        keys: Collection[str],
-        users: Mapping[str, UserRecord],
-        sync_records: Mapping[str, SyncRecord],
-        players: Mapping[str, PlayerRow],
-    ) -> list[Account]:
-        without_user = {
-            known.user_id for key, known in sync_records.items() if key not in users and known.user_id is not None
-        }
-        without_record = {
-            user.id for key, user in users.items() if key not in sync_records or sync_records[key].user_id != user.id
-        }
-        renamed = self._context.sync_records.find_users_by_id(without_user)
-        names = self._context.sync_records.find_names(without_record)
-        moment, operators, found = self._context.now(), self._operators(), []
-        for key in keys:
-            user, sync_record = users.get(key), sync_records.get(key)
-            owner = sync_record.user_id if sync_record is not None and user is None else None
-            found.append(
-                Account(
-                    key=key,
-                    user=user,
-                    sync_record=sync_record,
-                    player=players.get(key),
-                    is_operator=key in operators,
-                    now=moment,
-                    renamed=renamed.get(owner) if owner is not None else None,
-                    known_as=names.get(user.id) if user is not None else None,
-                )
-            )
-        return found
+    def _find_rows(self, key: str) -> Mapping[str, PlayerRow] | None:
+        try:
+            return self._context.players.find_many([key])
+        except PlayersUnavailable:
+            return None
 
-    def reconcile(
-        self, key: str, *, may_adopt: bool = True, is_guarded: bool = False, accept_empty_table: bool = False
-    ) -> ReconcileResult:
+    # --- reconciling ---
+
+    def is_due(self, account: Account) -> bool:
+        """Return whether an action other than a guarded one is due."""
+        return self._pages.is_due(account, self.policy, GUARDED)
+
+    def reconcile(self, key: str, *, may_adopt: bool = True, is_guarded: bool = False) -> ReconcileResult:
         """Apply actions until both sides of this name are in sync.
 
-        `is_guarded` postpones guarded actions, which must not be applied to many names at once. `accept_empty_table`
-        counts a row as removed even if the whole table is empty.
-
-        With SQLite, call it outside our transactions: AuthMe's file is another one. Raises `PlayersUnavailable`.
+        `is_guarded` postpones guarded actions. With SQLite, call it outside our transactions: AuthMe's file is another
+        one. Raises `PlayersUnavailable`.
         """
-        result = ReconcileResult()
-        try:
-            for _step in range(_MAX_STEPS):
-                # usually there is nothing to do, and then neither our database nor a busy file is locked
-                if not self._may_apply(self._next_action(key), result, may_adopt, is_guarded, accept_empty_table):
-                    break
-                with self._shared_transaction():
-                    if not self._apply_next(key, result, may_adopt, is_guarded, accept_empty_table):
-                        break
-            else:
-                raise PlayerRefused(f"The row of {key} changes each time it is read.")
-        except PlayerRefused as refused:
-            result.refused = refused
-            log.warning("a player could not be updated, the sync will try again: %s", refused)
-            if isinstance(refused, NameCollides):
-                with self._database.atomic():
-                    record_collision(self._context, self.load_for_update(key))
-        return result
+        scope = Scope(may_adopt=may_adopt, is_guarded=is_guarded)
+        return self.reconcile_many([self.load(key)], scope)[key]
 
-    def reconcile_without_player(self, key: str, *, is_guarded: bool = False) -> ReconcileResult:
-        """Apply what does not need AuthMe's row while its table is unavailable; intents for the row are recorded."""
-        result, sync_records = ReconcileResult(), self._context.sync_records
-        for _step in range(_MAX_STEPS):
-            with self._database.atomic():
-                user, sync_record = sync_records.find_user(key), sync_records.find(key)
-                users, known = {key: user} if user else {}, {key: sync_record} if sync_record else {}
-                account = self._build_accounts([key], users, known, {})[0]
-                action = decide(account, self.policy)
-                if not isinstance(action, USER_ONLY) or not self._may_apply(action, result, False, is_guarded, False):
-                    break
-                if isinstance(action, ApplySqlEdit) and action.intent is not None and sync_record is not None:
-                    action = ApplySqlEdit(unseen_row_intent(sync_record))
-                STEPS[type(action)].confirm(self._context, account, action)
-            result.applied.append(action)
-        return result
+    def reconcile_many(self, accounts: Collection[Account], scope: Scope = _EVERYTHING) -> dict[str, ReconcileResult]:
+        """Reconcile accounts loaded without locks; return the results by name. Raises `PlayersUnavailable`."""
+        return self._pages.reconcile(list(accounts), self.policy, scope)
 
-    def reconcile_in_transaction(self, key: str) -> ReconcileResult | None:
-        """Reconcile as part of the caller's transaction, if it covers both sides; else do nothing and return None."""
-        return self.reconcile(key) if self.is_one_transaction else None
+    def reconcile_in_transaction(self, account: Account) -> ReconcileResult | None:
+        """Reconcile an account that the caller's transaction has locked, if it covers both sides; else return None."""
+        if not self.is_one_transaction or not account.is_player_known:
+            return None
+        with self._database.atomic():
+            return self._pages.reconcile_locked([account], self.policy, _EVERYTHING)[account.key]
 
     def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
         """Reconcile after the caller's transaction, if each side has its own; else do nothing and return None.
@@ -231,6 +175,8 @@ class Reconciler:
                 raise
             raise PlayersUnavailable("The database is busy; the next login rehashes.") from error
 
+    # --- intents, inside the caller's transaction ---
+
     def record_registration(self, key: str, user_id: int) -> None:
         """Create the sync record of a new user; `presence` says whether AuthMe was asked and had no such player."""
         presence = ABSENT if self.is_enabled else UNASKED
@@ -247,132 +193,62 @@ class Reconciler:
         sync_records = self._context.sync_records
         sync_records.save(key, user_id=user_id, presence=ABSENT, conflict=None, **base, **NO_INTENT, **NO_TOMBSTONE)
 
-    def request_row(self, key: str) -> None:
+    def request_row(self, account: Account) -> Account:
         """Record the intent to give an approved user a row with the user's own password. The caller has checked rights.
 
-        Raises `PlayersUnavailable` after recording an intent for when the table can be read again.
+        Returns the account with the intent.
         """
-        user, sync_record = self._context.sync_records.find_user(key), self._context.sync_records.find(key)
-        if not self.is_enabled or user is None or user.status != APPROVED or sync_record is None:
-            return
-        try:
-            player = self._context.players.find(key)
-        except PlayersUnavailable:
-            self._context.sync_records.save(key, intent=unseen_row_intent(sync_record))
-            raise
-        intent = row_intent(user, sync_record, player, self.policy)
-        if intent is not None:
-            self._context.sync_records.save(key, intent=intent)
+        if account.user is None or account.user.status != APPROVED:
+            return account
+        return self._with_intent(account, row_intent(account, self.policy))
 
-    def can_request_row(self, key: str) -> bool:
+    def can_request_row(self, account: Account) -> bool:
         """Return whether `request_row` would change anything: the row is gone or foreign, and not requested yet."""
-        user, sync_record = self._context.sync_records.find_user(key), self._context.sync_records.find(key)
-        if user is None or sync_record is None or sync_record.intent in (PROVISION, OPEN):
+        user, known = account.user, account.sync_record
+        if user is None or known is None or password_for_row(user, known, self.policy) is None:
             return False
-        is_missed = sync_record.plugin_state in ("absent", "returned")
-        return is_missed and password_for_row(user, sync_record, self.policy) is not None
+        if known.plugin_state == "returned":
+            return known.intent != OPEN
+        return known.plugin_state == "absent" and known.intent not in (PROVISION, OPEN)
 
-    def request_reclaim(self, key: str) -> None:
-        """Request a returned row for a user who has just proven to know the password set through us."""
-        account = self.load_for_update(key)
-        if (
-            account.player is not None
-            and account.sync_record is not None
-            and account.sync_record.plugin_state == "returned"
-        ):
-            self.request_row(key)
+    def request_reclaim(self, account: Account) -> Account:
+        """Request the returned row for a user who has just proven to know the password set through us."""
+        return self.request_row(account) if self.is_returned(account) else account
 
-    def request_password_write(self, key: str) -> None:
+    def is_returned(self, account: Account) -> bool:
+        """Return whether another player registered the user's name in the game; the row need not be locked yet."""
+        if account.player is None or account.sync_record is None:
+            return False
+        action = decide(account, self.policy)
+        return account.sync_record.plugin_state == "returned" or (
+            isinstance(action, Lock) and action.reason == "returned"
+        )
+
+    def request_password_write(self, account: Account) -> Account:
         """Record that the password just set through us goes to the row, whatever the row holds."""
-        if self.is_enabled:
-            Player.update(intent=PASSWORD).where((Player.username_key == key) & Player.intent.is_null()).execute()
+        known = account.sync_record
+        if not self.is_enabled or known is None or known.intent is not None:
+            return account
+        return self._with_intent(account, PASSWORD)
 
-    def clear_email_conflict(self, key: str) -> None:
+    def clear_email_conflict(self, account: Account) -> Account:
         """End an e-mail conflict, because the user now has another e-mail."""
-        sync_record = self._context.sync_records.find(key)
-        if sync_record is None or not has_conflict(sync_record, "email"):
-            return
-        others = [name for name in str(sync_record.conflict).split(",") if name != "email"]
-        self._context.sync_records.save(key, conflict=",".join(others) or None)
+        known = account.sync_record
+        if known is None or not has_conflict(known, "email"):
+            return account
+        others = ",".join(name for name in str(known.conflict).split(",") if name != "email") or None
+        self._context.sync_records.save(account.key, conflict=others)
+        return replace(account, sync_record=replace(known, conflict=others))
 
-    def record_tombstone(self, key: str) -> None:
-        """Record which row goes with the user about to be deleted. Raises `PlayersUnavailable` after recording it."""
-        sync_records = self._context.sync_records
-        if not self.is_enabled:
-            sync_records.delete(key)
-            return
-        try:
-            account = self.load_for_update(key)
-        except PlayersUnavailable:
-            user, sync_record = sync_records.find_user(key), sync_records.find(key)
-            record_unseen_tombstone(sync_records, Account(key, user, sync_record, None, False, self._context.now()))
-            raise
-        record_tombstone(sync_records, account)
+    def record_tombstone(self, account: Account) -> Account:
+        """Record which row goes with the user about to be deleted. Returns the account without the user."""
+        found = tombstone(account) if account.is_player_known else unseen_tombstone(account)
+        new = found if self.is_enabled else None
+        self._context.sync_records.replace([(account.key, new)])
+        return replace(account, user=None, sync_record=new)
 
-    @contextmanager
-    def _shared_transaction(self) -> Iterator[None]:
-        if self.is_one_transaction:
-            with self._database.atomic():
-                yield
-        else:
-            yield
-
-    def _apply_next(
-        self, key: str, result: ReconcileResult, may_adopt: bool, is_guarded: bool, accept_empty_table: bool
-    ) -> bool:
-        """Apply the next action; return whether there may be another one."""
-        with self._database.atomic():
-            account = self.load_for_update(key)
-            action = decide(account, self.policy)
-            if action is None or not self._may_apply(action, result, may_adopt, is_guarded, accept_empty_table):
-                return False
-            if isinstance(action, Adopt):
-                adopted = adopt_each(self._database, self._context.audit, [action], account.now)
-                result.applied += [action] * adopted.count
-                return True
-            step = STEPS[type(action)]
-            step.prepare(self._context, account, action)
-            account = replace(
-                account,
-                user=self._context.sync_records.find_user(key),
-                sync_record=self._context.sync_records.find(key),
-            )
-            may_write = step.may_write(self._context, account, action)
-        if not may_write:
-            return False
-        failpoints.reach("before player write")
-        is_written = step.write(self._context, account, action)
-        failpoints.reach("after player write")
-        if not is_written:
-            return True
-        with self._database.atomic():
-            if not self._has_changed(account):
-                done = step.confirm(self._context, account, action)
-                result.applied.append(done or action)
-        return True
-
-    def _next_action(self, key: str) -> SyncAction | None:
-        return decide(self.load(key), self.policy)
-
-    def _may_apply(
-        self,
-        action: SyncAction | None,
-        result: ReconcileResult,
-        may_adopt: bool,
-        is_guarded: bool,
-        accept_empty_table: bool,
-    ) -> bool:
-        """Return whether the action may be applied; a guarded one that may not becomes `result.postponed`."""
-        if action is None or (isinstance(action, Adopt) and not may_adopt):
-            return False
-        is_too_much = isinstance(action, MarkMissing) and not accept_empty_table and self._context.players.is_empty()
-        if is_too_much or (is_guarded and isinstance(action, GUARDED)):
-            result.postponed = action
-            return False
-        return True
-
-    def _has_changed(self, account: Account) -> bool:
-        """Return whether our rows changed since they were loaded: then the account is loaded and decided on anew."""
-        sync_records = self._context.sync_records
-        user, sync_record = sync_records.find_user(account.key), sync_records.find(account.key)
-        return (user, sync_record) != (account.user, account.sync_record)
+    def _with_intent(self, account: Account, intent: str | None) -> Account:
+        if intent is None or account.sync_record is None:
+            return account
+        self._context.sync_records.save(account.key, intent=intent)
+        return replace(account, sync_record=replace(account.sync_record, intent=intent))

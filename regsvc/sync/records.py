@@ -1,11 +1,34 @@
 """Frozen records that the plan decides on: our user, the sync record and the two of them with the player's row."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Final
 
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds
 from regsvc.auth.hashing import StoredPassword
-from regsvc.database.models import ABSENT, GONE, PROVISION, UNASKED, Player, User
+from regsvc.database.models import ABSENT, GONE, PROVISION, UNASKED, User
+
+USER_COLUMNS: Final = (
+    "id",
+    "username",
+    "username_key",
+    "email",
+    "email_key",
+    "is_email_verified",
+    "status",
+    "applied_status",
+    "created_at",
+    "ban_expires_at",
+    "registration_ip",
+    "platform",
+    "token_generation",
+    "totp_step",
+    "password_hash",
+    "password_salt",
+    "password_algorithm",
+)
+"""The columns of a user that the plan needs, in the order of the fields of `UserRecord`."""
 
 
 @dataclass(frozen=True)
@@ -20,33 +43,32 @@ class UserRecord:
     is_email_verified: bool
     status: str
     applied_status: str
-    password: StoredPassword | None
     created_at: datetime
     ban_expires_at: datetime | None
     registration_ip: str | None
     platform: str = "java"
+    token_generation: int = 0
+    totp_step: int | None = None
+    password: StoredPassword | None = None
 
     @classmethod
     def from_row(cls, row: User) -> "UserRecord":
         """Return the record of a database row."""
-        password = None
-        if row.password_hash is not None:
-            password = StoredPassword(row.password_hash, row.password_salt, row.password_algorithm)
-        return cls(
-            id=row.id,
-            username=row.username,
-            username_key=row.username_key,
-            email=row.email,
-            email_key=row.email_key,
-            is_email_verified=bool(row.is_email_verified),
-            status=row.status,
-            applied_status=row.applied_status,
-            password=password,
-            created_at=row.created_at,
-            ban_expires_at=row.ban_expires_at,
-            registration_ip=row.registration_ip,
-            platform=row.platform,
-        )
+        return cls.from_values([getattr(row, name) for name in USER_COLUMNS])
+
+    @classmethod
+    def from_values(cls, values: Sequence[Any]) -> "UserRecord":
+        """Return the record of the values of `USER_COLUMNS`."""
+        *others, hash_, salt, algorithm = values
+        password = None if hash_ is None else StoredPassword(hash_, salt, algorithm)
+        return cls(*[*others, password])
+
+    def with_columns(self, changes: Mapping[str, Any]) -> "UserRecord":
+        """Return the record after these columns of the user were written; columns without a field are ignored."""
+        password = self.password
+        secrets = (None, None, None) if password is None else (password.hash, password.salt, password.algorithm)
+        values = (*(getattr(self, name) for name in USER_COLUMNS[:-3]), *secrets)
+        return self.from_values([changes.get(name, value) for name, value in zip(USER_COLUMNS, values, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -77,10 +99,9 @@ class SyncRecord:
     plugin_state: str = "off"
     plugin_since: datetime | None = None
 
-    @classmethod
-    def from_row(cls, row: Player) -> "SyncRecord":
-        """Return the record of a database row."""
-        return cls(**{name: getattr(row, name) for name in cls.__dataclass_fields__})
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the row, by name."""
+        return vars(self).copy()
 
     def is_different_row(self, player: PlayerRow) -> bool:
         """Return whether the row is not the last synced one: none existed then, or it was registered at another time.
@@ -106,6 +127,9 @@ class SyncRecord:
         )
 
 
+RECORD_COLUMNS: Final = tuple(SyncRecord.__dataclass_fields__)
+
+
 @dataclass(frozen=True)
 class Account:
     """User, sync record and player row of one name, as loaded at `now`."""
@@ -120,6 +144,8 @@ class Account:
     """The user the sync record belongs to, where this name has no user: it was renamed in SQL."""
     known_as: str | None = None
     """The name in the user's sync record, where it is not this one."""
+    is_player_known: bool = True
+    """Whether AuthMe's table could be read; if not, `player` is None without meaning that there is no row."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from plugin_bridge.authme.players import NameCollides
 from regsvc.sync import actions
-from regsvc.sync.bulk.predicted_emails import PredictedEmails
+from regsvc.sync.pages import ReconcileResult
 from regsvc.sync.report import SyncReport
 
 _COUNTERS: Final[dict[type, str]] = {
@@ -23,24 +24,21 @@ _COUNTERS: Final[dict[type, str]] = {
 
 @dataclass
 class RunState:
-    """A run in progress; with `predicted_emails` it is a plan, which writes nothing."""
+    """A run in progress; a plan only reports what it would do."""
 
     report: SyncReport
     may_go_on: Callable[[], bool]
     is_full: bool = False
-    predicted_emails: PredictedEmails | None = None
+    is_plan: bool = False
     waiting: dict[str, type[actions.SyncAction]] = field(default_factory=dict)
     """Names whose next action is guarded, with its kind."""
     collided: set[str] = field(default_factory=set)
     """Names that AuthMe's table considers equal to others; they wait until those are gone."""
     failed: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    """Names with an action that was applied."""
     planned: set[str] = field(default_factory=set)
     """In a plan: the names looked at, each of which is reported once."""
-
-    @property
-    def is_plan(self) -> bool:
-        """Return whether the run only reports what it would do."""
-        return self.predicted_emails is not None
 
     def postpone(self, key: str, action: actions.SyncAction) -> None:
         """Leave the action to the end of the run, when the number of guarded actions is known."""
@@ -56,16 +54,26 @@ class RunState:
         """Report the conflict."""
         self.report.conflicts.append({"username": key, "field": conflict.field, "kept": conflict.kept})
 
-    def count(self, key: str, kind: type[actions.SyncAction], action: actions.SyncAction | None = None) -> None:
-        """Count an action of this kind in the report, and report the conflicts of `action` if it is given."""
+    def count(self, kind: type[actions.SyncAction]) -> None:
+        """Count an action of this kind in the report."""
         counter = _COUNTERS.get(kind)
         if counter is not None:
             setattr(self.report, counter, getattr(self.report, counter) + 1)
-        if isinstance(action, actions.Merge):
-            for conflict in action.conflicts:
-                self.add_conflict(key, conflict)
-        elif isinstance(action, actions.UpdateState) and action.state == "conflict":
+
+    def record(self, key: str, result: ReconcileResult) -> None:
+        """Report the outcome of the reconciliation of one name."""
+        for action in result.applied:
+            self.changed.add(key)
+            self.count(type(action))
+        for conflict in result.conflicts:
+            self.add_conflict(key, conflict)
+        if result.postponed is not None:
+            self.postpone(key, result.postponed)
+        if isinstance(result.refused, NameCollides):
+            self.collided.add(key)
             self.add_conflict(key, actions.Conflict("name", "both"))
+        elif result.refused is not None:
+            self.add_error(key, str(result.refused))
 
     def unfinished(self) -> set[str]:
         """Return the names that the next run has to look at again, whether or not their rows change."""

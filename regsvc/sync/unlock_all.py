@@ -30,7 +30,7 @@ class UnlockAll:
             for row in page:
                 if not row.is_locked:
                     continue
-                sync_record = self._sync_records.find_many([row.username]).get(row.username)
+                sync_record = self._sync_records.find(row.username)
                 hash_ = locked_hash(row.hash) or (sync_record.kept_hash if sync_record else None)
                 if hash_ is None:
                     unrecoverable.append(row.username)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from regsvc.database.models import OutboxEntry, Review
+from regsvc.sync.records import Account
 from tests.support.services import CALLER, PASSWORD, ServiceHarness
 
 
@@ -13,7 +14,8 @@ def test_authmes_row_is_written_last(services: ServiceHarness, monkeypatch: pyte
     session = services.app.services.sessions.authenticate(services.login("Ada", PASSWORD).token)
     written = []
 
-    def look(key: str) -> None:
+    def look(account: Account) -> None:
+        key = account.key
         mails = OutboxEntry.select().where(OutboxEntry.template == "account_deleted").count()
         addresses = Review.select().where(Review.username_key == key, Review.email_key.is_null(False)).count()
         written.append((key, mails, addresses))

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regsvc.core import email_address
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.errors import DomainNotAllowed, InvalidEmail, Refusal
 
@@ -27,6 +28,19 @@ from regsvc.core.errors import DomainNotAllowed, InvalidEmail, Refusal
 )
 def test_addresses_that_reach_one_mailbox_compare_alike(written: str, key: str) -> None:
     assert parse_email(written).key == key
+
+
+WORDS = st.text("aZ09-_+", min_size=1, max_size=20)
+
+
+@given(
+    st.lists(WORDS, min_size=1, max_size=4), st.lists(WORDS, min_size=1, max_size=3), st.sampled_from(["org", "Test"])
+)
+def test_a_plain_address_is_parsed_as_any_other(local_part: list[str], domain: list[str], end: str) -> None:
+    written = f"{'.'.join(local_part)}@{'.'.join([*domain, end])}"
+    if email_address._PLAIN.fullmatch(written) is not None:
+        parsed = email_address._validate(written)
+        assert parse_email(written) == EmailAddress(parsed.normalized, parsed.normalized.lower())
 
 
 def test_the_owners_way_of_writing_is_kept() -> None:

@@ -135,5 +135,4 @@ def kill_at(moment: str, services: ServiceHarness, patched: pytest.MonkeyPatch) 
 
         return die
 
-    for name in ("insert", "update", "delete"):
-        patched.setattr(players, name, dying(getattr(players, name)))
+    patched.setattr(players, "write_many", dying(players.write_many))

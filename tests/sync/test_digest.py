@@ -7,7 +7,7 @@ import pytest
 
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import Player, SyncState, User
-from regsvc.sync.bulk.in_sync_rows import InSyncRows
+from regsvc.sync.changes.shared_rows import SharedRows
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, insert_player
 from tests.support.manual_clock import ManualClock
@@ -92,14 +92,14 @@ def test_lost_rows_are_not_searched_while_every_row_is_accounted_for(
     adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
-    lost_rows = InSyncRows.lost_rows
+    lost_rows = SharedRows.lost_rows
 
-    def asking(rows: InSyncRows) -> Iterator[list[str]]:
+    def asking(rows: SharedRows) -> Iterator[list[str]]:
         nonlocal asked
         asked += 1
         return lost_rows(rows)
 
-    monkeypatch.setattr(InSyncRows, "lost_rows", asking)
+    monkeypatch.setattr(SharedRows, "lost_rows", asking)
     adopted_players.authme.set_password("Player0007", "changed-in-game")
     assert adopted_players.sync().updated == 1
     insert_player(
@@ -185,7 +185,7 @@ def test_what_a_run_could_not_finish_the_next_one_takes_up(
 ) -> None:
     change(adopted_players, "player0001", "realname", "PLAYER0001")
     with monkeypatch.context() as patched:
-        patched.setattr(adopted_players.app.reconciler, "reconcile", lambda *given, **more: 1 / 0)
+        patched.setattr(adopted_players.app.reconciler, "reconcile_many", lambda *given, **more: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             adopted_players.sync()
     assert adopted_players.sync().updated == 1

@@ -127,8 +127,13 @@ def test_a_row_that_appeared_under_an_approved_name_is_locked_and_never_merged(
 def test_our_own_row_that_a_crash_kept_us_from_confirming_is_recorded() -> None:
     intent = never_seen(intent="provision", intent_hash=WEB.hash, intent_regdate=REGDATE)
     assert decided(account(user(), intent, row())) == RecordSynced(row())
-    assert isinstance(decided(account(user(), intent, row(regdate=LATER))), Lock)
-    assert isinstance(decided(account(user(), intent, row(hash=GAME))), Lock)
+
+
+def test_a_row_that_came_before_the_requested_one_is_reclaimed() -> None:
+    intent = never_seen(intent="provision", intent_hash=WEB.hash, intent_regdate=REGDATE)
+    for foreign in (row(regdate=LATER), row(hash=GAME)):
+        assert decided(account(user(), intent, foreign)) == ReclaimRow(foreign, WEB)
+    assert isinstance(decided(account(user(password=None), intent, row(hash=GAME))), Lock)
 
 
 @pytest.mark.parametrize(("known", "there"), [(None, REGDATE), (0, REGDATE), (REGDATE, 0), (REGDATE, None)])

@@ -194,10 +194,9 @@ def test_who_was_banned_meanwhile_gets_no_row(services_with_console: ServiceHarn
     assert find_player(services.table, "alice") is None
 
 
-def test_a_foreign_row_registered_before_ours_is_locked(
+def test_a_foreign_row_registered_before_ours_is_given_to_its_owner(
     services_with_console: ServiceHarness, console: RconServer
 ) -> None:
-    """They joined again at once and registered in the game: the name belongs to another user."""
     services, delivery = services_with_console, ManualDelivery(services_with_console)
     services.approved("Alice")
     console.online = {"Alice"}
@@ -205,8 +204,9 @@ def test_a_foreign_row_registered_before_ours_is_locked(
     console.before = lambda command: joined_again.append(services.authme.register("Alice", "foreign-password"))
     delivery.deliver_due()
     assert joined_again[0]
-    assert (services.plugin("Alice"), services.is_locked("alice")) == ("returned", True)
+    assert (services.plugin("Alice"), services.is_locked("alice")) == ("synced", False)
     assert not services.authme.login("Alice", "foreign-password")
+    assert services.authme.login("Alice", PASSWORD)
     assert orders()[-1] == ("kick", "Alice", None)
 
 

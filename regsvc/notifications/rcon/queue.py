@@ -84,11 +84,13 @@ class RconQueue:
         self._kick([_Kick(username, user_id, "deleted") for username, user_id in user_ids.items()])
         self.on_unbans({username: user_ids[username] for username in banned})
 
-    def on_lock(self, username: str, user_id: int, *, is_ban: bool) -> None:
-        """Kick the player, who may be online under the row that has just been locked."""
-        if is_ban and self._on_ban == "none":
-            return
-        self._kick([_Kick(username, user_id, "banned" if is_ban else "locked")])
+    def on_row_changes(self, players: Sequence[tuple[str, int, Cause]]) -> None:
+        """Kick players who may be online under a row that has just been locked, or given back to its owner.
+
+        Each player has a name, a user id and a cause.
+        """
+        causes = ("approved", "locked") if self._on_ban == "none" else ("approved", "banned", "locked")
+        self._kick([_Kick(name, user_id, cause) for name, user_id, cause in players if cause in causes])
 
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:
         """Return whether the row of this name and `regdate` may be inserted now: RCON is off, or the kick is done.
@@ -163,7 +165,7 @@ class NoRconQueue(RconQueue):
     def on_deletions(self, user_ids: Mapping[str, int | None], banned: Collection[str]) -> None:
         """Do nothing."""
 
-    def on_lock(self, username: str, user_id: int, *, is_ban: bool) -> None:
+    def on_row_changes(self, players: Sequence[tuple[str, int, Cause]]) -> None:
         """Do nothing."""
 
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:

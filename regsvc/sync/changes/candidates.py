@@ -10,8 +10,8 @@ from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
 from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import BANNED, PRESENT, Player, User
-from regsvc.sync.bulk.in_sync_rows import InSyncRows
 from regsvc.sync.changes.run_inputs import RunInputs, UserTally
+from regsvc.sync.changes.shared_rows import SharedRows
 from regsvc.sync.changes.table_digest import TableChanges
 
 PAGE: Final = 500
@@ -31,14 +31,14 @@ class Candidates:
         self._is_sqlite = isinstance(database, SqliteDatabase)
 
     def in_changed_buckets(self, changes: TableChanges) -> Pages:
-        """Yield the names in changed buckets that are not plainly in sync, and of users whose row may have gone."""
+        """Yield the names in changed buckets whose row changed, and of users whose row may have gone."""
         if not changes.changed:
             return
         table = self._players.shared_table()
         if table is None:
             found: Pages = self._players.names_in(changes.changed)
         else:
-            found = iter([InSyncRows(self._database, table).out_of_sync_in_buckets(changes.changed, changes.since)])
+            found = iter([SharedRows(self._database, table).changed_in_buckets(changes.changed, changes.since)])
         new_rows: Counter[int] = Counter()
         for names in found:
             new_rows.update(self._players.buckets_of(self._new_names(names, changes.since)).values())
@@ -50,7 +50,7 @@ class Candidates:
             if changes.since is None or n not in before or before[n] + new_rows[n] != now.row_count
         }
         if buckets_missing_rows and table is not None:
-            for names in InSyncRows(self._database, table).lost_rows():
+            for names in SharedRows(self._database, table).lost_rows():
                 yield from pages_of(names)
         elif buckets_missing_rows:
             yield from self._without_player(self._users_in(buckets_missing_rows))
@@ -62,7 +62,7 @@ class Candidates:
             users = User.select(User.username_key).where(User.id <= newest_id)
             yield from self._without_player(_names_by(users, User.username_key))
             return
-        for names in InSyncRows(self._database, table).users_without_row(newest_id):
+        for names in SharedRows(self._database, table).users_without_row(newest_id):
             yield from pages_of(names)
 
     def expired_bans(self, moment: datetime) -> Pages:

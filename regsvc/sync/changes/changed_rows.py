@@ -51,11 +51,12 @@ class ChangedRows:
                     break
 
     def mark(self, names: Collection[str], moment: datetime) -> None:
-        """Mark these names for the next run, because AuthMe has no row by which it would find them."""
+        """Mark these names for the next run, unless they are marked already."""
         keys = sorted(names)
         for start in range(0, len(keys), PAGE):
             for table in (User, Player):
-                table.update(changed_at=moment).where(table.username_key.in_(keys[start : start + PAGE])).execute()
+                is_unmarked = table.username_key.in_(keys[start : start + PAGE]) & table.changed_at.is_null()
+                table.update(changed_at=moment).where(is_unmarked).execute()
 
     def clear(self, marks: Collection[ChangeMark]) -> None:
         """Clear the marks of rows that were looked at and need nothing."""

@@ -1,1 +1,0 @@
-"""Synchronization of many accounts at once."""

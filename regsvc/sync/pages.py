@@ -1,0 +1,318 @@
+"""Reconciliation of a page of accounts: load it, decide on each, and apply the decisions grouped by kind.
+
+One name is a page of one: the API, logins and the sync run this code. Where one server has both tables, a page is one
+transaction, and after each action the account is decided on again as it is in memory. On SQLite the promise, the
+writes to AuthMe's file and the confirmation are transactions of their own; an account of which our rows changed
+meanwhile, or whose row was not as loaded, is loaded again.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from peewee import Database
+
+from plugin_bridge.authme.players import (
+    NameCollides,
+    PlayerRefused,
+    PlayerRow,
+    RowDelete,
+    RowInsert,
+    RowUpdate,
+    RowWrite,
+    WriteResult,
+)
+from regsvc.database import failpoints
+from regsvc.sync.accounts_loader import AccountsLoader
+from regsvc.sync.actions import GUARDED, Adopt, Conflict, MarkMissing, Provision, SyncAction
+from regsvc.sync.effects import Effects, EffectWriter, apply_in_memory
+from regsvc.sync.own_steps import OWN_STEPS, Case
+from regsvc.sync.plan import decide
+from regsvc.sync.records import Account, Policy
+from regsvc.sync.step_context import StepContext
+from regsvc.sync.steps import STEPS, Done, collision_effects
+
+log = logging.getLogger(__name__)
+
+_MAX_STEPS: Final = 12
+"""No name needs more; a row that changes faster than this is left to the next run."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Limits on the actions that are applied."""
+
+    may_adopt: bool = True
+    is_guarded: bool = False
+    """Whether guarded actions, which must not be applied to many names at once, are postponed."""
+    accept_empty_table: bool = False
+    """Whether a row counts as removed even if the whole table is empty."""
+    has_players: bool = True
+    """Whether AuthMe's table can be read; if not, only what does not need it is done."""
+
+
+@dataclass
+class ReconcileResult:
+    """Outcome of the reconciliation of one name."""
+
+    account: Account | None = None
+    """The account as it is now; None if it is not known without loading it again."""
+    applied: list[SyncAction] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+    postponed: SyncAction | None = None
+    """The guarded action that was not applied, or None."""
+    refused: PlayerRefused | None = None
+    """Why AuthMe's table refused a write, or None."""
+    is_in_sync: bool = False
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A case whose row is to be written: the account before and after the promise."""
+
+    before: Account
+    account: Account
+    action: SyncAction
+    promise: Effects
+    write: RowWrite | None
+
+
+class Pages:
+    """Reconciliation of pages of accounts. Blocking."""
+
+    def __init__(self, database: Database, context: StepContext, loader: AccountsLoader, writer: EffectWriter) -> None:
+        self._database = database
+        self._context = context
+        self._loader = loader
+        self._writer = writer
+
+    def is_due(self, account: Account, policy: Policy, scope: Scope) -> bool:
+        """Return whether an action of this scope is due for the account."""
+        return bool(_Page(policy, scope, self._context).due([account]))
+
+    def reconcile(self, accounts: Sequence[Account], policy: Policy, scope: Scope) -> dict[str, ReconcileResult]:
+        """Apply actions to these accounts, loaded without locks, until nothing is left; return the results by name.
+
+        Raises `PlayersUnavailable`; with SQLite, call it outside our transactions, since AuthMe's file is another one.
+        """
+        page = _Page(policy, scope, self._context)
+        due = page.due(accounts)
+        # there is nothing to lock for a name that we know nothing of: the unique index keeps it from a second user
+        new, todo = [], []
+        for case in due:
+            if isinstance(case.action, Adopt) and case.account.sync_record is None:
+                new.append(case.account)
+            else:
+                todo.append(case.account.key)
+        for _step in range(_MAX_STEPS):
+            if not todo and not new:
+                break
+            todo = self._reconcile_once(page, todo, new)
+            new = []
+        for key in todo:
+            page.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
+        return page.results
+
+    def reconcile_locked(self, accounts: Sequence[Account], policy: Policy, scope: Scope) -> dict[str, ReconcileResult]:
+        """Reconcile accounts that the caller's transaction has locked. Only where it covers both sides."""
+        page = _Page(policy, scope, self._context)
+        todo = self._apply(page, accounts)
+        if todo:
+            page.results |= self.reconcile(self._loader.lock(todo), policy, scope)
+        return page.results
+
+    def _reconcile_once(self, page: "_Page", keys: Sequence[str], new: Sequence[Account]) -> list[str]:
+        """Lock the accounts and apply what is due, also for those given. Returns the names to be loaded again."""
+        with self._database.atomic():
+            locked = self._loader.lock(keys, with_players=page.scope.has_players) if keys else []
+            again = self._apply(page, [*new, *locked])
+        return again + self._write_promised(page)
+
+    def _apply(self, page: "_Page", accounts: Sequence[Account]) -> list[str]:
+        """Apply actions until none is due, in the current transaction. Returns the names to be loaded again.
+
+        Where the transaction does not cover AuthMe's table, the cases whose row is to be written are put aside.
+        """
+        again: list[str] = []
+        for _step in range(_MAX_STEPS):
+            by_kind: dict[type, list[Case[Any]]] = defaultdict(list)
+            for case in page.due(accounts):
+                by_kind[type(case.action)].append(case)
+            accounts = []
+            for kind, cases in by_kind.items():
+                done = self._apply_own(page, kind, cases) if kind in OWN_STEPS else self._apply_step(page, kind, cases)
+                accounts += done
+                again += {case.account.key for case in cases} - {a.key for a in done} - page.waiting - page.refused
+            if not accounts:
+                return again
+        return again + [account.key for account in accounts]
+
+    def _apply_own(self, page: "_Page", kind: type, cases: list[Case[Any]]) -> list[Account]:
+        applied = OWN_STEPS[kind].apply(self._database, self._context, cases)
+        action_of = {case.account.key: case.action for case in cases}
+        for one in applied:
+            page.record(one.account.key, action_of[one.account.key], one.effects)
+        return self._writer.write([(one.account, one.effects) for one in applied])
+
+    def _apply_step(self, page: "_Page", kind: type, cases: list[Case[Any]]) -> list[Account]:
+        """Prepare the cases, and finish those that need no write outside this transaction."""
+        step, moment, pending, held = STEPS[kind], self._context.now(), [], []
+        for case in cases:
+            account, action = case.account, case.action
+            if self._still_collides(account, action):
+                page.refuse_collision(account)
+                continue
+            promise = step.promise(account, action)
+            promised = apply_in_memory(account, promise, moment)
+            if step.may_write(self._context, promised, action):
+                write = step.write(self._context, promised, action)
+                pending.append(_Pending(account, promised, action, promise, write))
+            else:
+                held.append((account, promise))
+                page.waiting.add(account.key)
+        self._writer.write(held)
+        if self._context.players.shares_transactions:
+            return self._write_and_confirm(page, kind, pending)
+        promised_accounts = self._writer.write([(one.before, one.promise) for one in pending if one.write is not None])
+        page.promised += [
+            (kind, replace(one, account=account))
+            for one, account in zip([one for one in pending if one.write is not None], promised_accounts, strict=True)
+        ]
+        page.waiting |= {one.before.key for one in pending if one.write is not None}
+        return self._confirm(page, kind, [(one, WriteResult(is_written=True)) for one in pending if one.write is None])
+
+    def _write_promised(self, page: "_Page") -> list[str]:
+        """Write the rows of the committed promises, and confirm. Returns the names to be loaded again."""
+        promised, page.promised = page.promised, []
+        if not promised:
+            return []
+        results = self._write_rows([one for _kind, one in promised])
+        with self._database.atomic():
+            changed = self._loader.find_changed([one.account for _kind, one in promised])
+            by_kind: dict[type, list[tuple[_Pending, WriteResult]]] = defaultdict(list)
+            for (kind, one), result in zip(promised, results, strict=True):
+                if one.before.key not in changed:
+                    by_kind[kind].append((replace(one, before=one.account, promise=Effects()), result))
+            accounts: list[Account] = []
+            for kind, cases in by_kind.items():
+                accounts += self._confirm(page, kind, cases)
+        page.waiting -= {one.before.key for _kind, one in promised}
+        settled = {account.key for account in accounts} - {case.account.key for case in page.due(accounts)}
+        return [one.before.key for _kind, one in promised if one.before.key not in settled | page.refused]
+
+    def _write_and_confirm(self, page: "_Page", kind: type, pending: Sequence[_Pending]) -> list[Account]:
+        results = self._write_rows(pending)
+        return self._confirm(page, kind, list(zip(pending, results, strict=True)))
+
+    def _write_rows(self, pending: Sequence[_Pending]) -> list[WriteResult]:
+        writes = [one.write for one in pending if one.write is not None]
+        written: Iterator[WriteResult] = iter(())
+        if writes:
+            failpoints.reach("before player write")
+            written = iter(self._context.players.write_many(writes))
+            failpoints.reach("after player write")
+        return [WriteResult(is_written=True) if one.write is None else next(written) for one in pending]
+
+    def _confirm(self, page: "_Page", kind: type, cases: Sequence[tuple[_Pending, WriteResult]]) -> list[Account]:
+        """Record the writes that succeeded. Returns these accounts as they are now."""
+        rows = self._context.players.find_many(
+            [one.before.key for one, _result in cases if isinstance(one.write, RowInsert)]
+        )
+        done: list[tuple[_Pending, Done[Any]]] = []
+        for one, result in cases:
+            key = one.before.key
+            if result.refused is not None:
+                page.refuse(key, result.refused)
+            elif isinstance(one.write, RowInsert) and key not in rows:
+                page.refuse_collision(one.before)
+                self._writer.write([(one.before, collision_effects(one.before))])
+            elif result.is_written:
+                row = rows.get(key) if isinstance(one.write, RowInsert) else _row_after(one, result)
+                done.append((one, Done(one.account, one.action, row, result.is_email_refused)))
+        confirmed = STEPS[kind].confirm([case for _one, case in done])
+        effects = [one.promise | confirmation for (one, _case), confirmation in zip(done, confirmed, strict=True)]
+        for (one, case), effect in zip(done, effects, strict=True):
+            page.record(one.before.key, case.action, effect)
+        return self._writer.write(
+            [(replace(one.before, player=case.row), effect) for (one, case), effect in zip(done, effects, strict=True)]
+        )
+
+    def _still_collides(self, account: Account, action: SyncAction) -> bool:
+        """Return whether AuthMe's table still has the equal name that it had at the last attempt."""
+        known = account.sync_record
+        if not isinstance(action, Provision) or known is None or known.conflict != "name":
+            return False
+        return self._context.players.find_colliding(account.key) is not None
+
+
+class _Page:
+    """State of one page while it is reconciled."""
+
+    def __init__(self, policy: Policy, scope: Scope, context: StepContext) -> None:
+        self._policy = policy
+        self.scope = scope
+        self._context = context
+        self._is_table_empty: bool | None = None
+        self.results: dict[str, ReconcileResult] = defaultdict(ReconcileResult)
+        self.promised: list[tuple[type, _Pending]] = []
+        self.waiting: set[str] = set()
+        """Names whose row is written after the transaction, or by another process."""
+        self.refused: set[str] = set()
+
+    def due(self, accounts: Sequence[Account]) -> list[Case[Any]]:
+        """Decide on the accounts, and return those with an action that may be applied now."""
+        cases = []
+        for account in accounts:
+            result, action = self.results[account.key], decide(account, self._policy)
+            result.account, result.is_in_sync = account, action is None
+            if action is not None and self._may_apply(account.key, action):
+                cases.append(Case(account, action))
+        return cases
+
+    def record(self, key: str, action: SyncAction, effects: Effects) -> None:
+        """Record that the action was applied."""
+        self.results[key].applied.append(action)
+        self.results[key].conflicts += effects.conflicts
+
+    def refuse(self, key: str, refused: PlayerRefused) -> None:
+        """Record that AuthMe's table refused a write."""
+        self.results[key].refused = refused
+        self.refused.add(key)
+        log.warning("a player could not be updated, the sync will try again: %s", refused)
+
+    def refuse_collision(self, account: Account) -> None:
+        """Record that AuthMe's table considers the name equal to another one."""
+        assert account.user is not None
+        username = account.user.username
+        sentence = f"AuthMe's table considers {username} equal to another name that it already holds."
+        self.refuse(account.key, NameCollides(sentence))
+
+    def _may_apply(self, key: str, action: SyncAction) -> bool:
+        if key in self.refused:
+            return False
+        if isinstance(action, Adopt):
+            return self.scope.may_adopt
+        is_too_much = isinstance(action, MarkMissing) and not self.scope.accept_empty_table and self._is_empty()
+        if is_too_much or (self.scope.is_guarded and isinstance(action, GUARDED)):
+            self.results[key].postponed = action
+            return False
+        return True
+
+    def _is_empty(self) -> bool:
+        if self._is_table_empty is None:
+            self._is_table_empty = self._context.players.is_empty()
+        return self._is_table_empty
+
+
+def _row_after(one: _Pending, result: WriteResult) -> PlayerRow | None:
+    """Return AuthMe's row after the write; None if it was deleted."""
+    if isinstance(one.write, RowDelete):
+        return None
+    if not isinstance(one.write, RowUpdate):
+        return one.account.player
+    changes: dict[str, Any] = dict(one.write.changes)
+    if result.is_email_refused:
+        changes.pop("email", None)
+    return replace(one.write.seen, **changes)
