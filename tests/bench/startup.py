@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tests.bench.figures import RUNS, Row, resident_mib
 from tests.bench.players import insert_players
+from tests.bench.sync.ticks import sync
 from tests.support.stack import Stack
 
 
@@ -20,12 +21,12 @@ class Started:
 
 def measure_start(stack: Stack, players: int, runs: int = RUNS) -> Started:
     """Insert and adopt the players; then restart the daemon several times."""
-    stack.sync()  # after the daemon's first run, which would find half of them
+    sync(stack)  # after the daemon's first run, which would find half of them
     names = insert_players(stack, players)
-    adoption = stack.sync()
+    adoption = sync(stack)
     assert adoption["adopted"] == players, adoption
-    stack.sync()  # looks at what the first one wrote
-    idle = statistics.median(stack.sync()["durationMs"] for _run in range(runs)) / 1000
+    sync(stack)  # looks at what the first one wrote
+    idle = statistics.median(sync(stack)["durationMs"] for _run in range(runs)) / 1000
     ready = statistics.median(_time_to_ready(stack) for _run in range(runs))
     time.sleep(1.0)  # what is loaded right after the ready line
     memory = resident_mib(stack.daemon.pid)
