@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--idle-seconds", type=float, default=IDLE_SECONDS, help="for politeness")
     options = parser.parse_args()
     rows = measure(options)
-    text = report.daemon_text(rows)
+    text = report.daemon_text(rows, options.runs)
     print(text)
     if not options.parts and options.players >= PLAYERS:
         report.write(text)

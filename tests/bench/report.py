@@ -8,19 +8,19 @@ from importlib.metadata import version
 
 import tornado
 
-from tests.bench.figures import RUNS, Row
+from tests.bench.figures import Row
 from tests.support.quick_start import REPOSITORY
 
 FILE = REPOSITORY / "docs" / "benchmarks.md"
 SYNC_TITLE = "The sync over "
 
 
-def daemon_text(rows: Iterable[Row]) -> str:
+def daemon_text(rows: Iterable[Row], runs: int) -> str:
     """Return the first section: requests and the process."""
     client = "wrk" if shutil.which("wrk") else "a Python client"
     introduction = (
         f"Written by `make bench` on {_today()}: {_versions()}, Tornado {tornado.version}, peewee {version('peewee')}, "
-        f"medians of {RUNS} runs. The peer is FastAPI, uvicorn (uvloop, httptools), SQLAlchemy 2 async and asyncmy "
+        f"medians of {runs} runs. The peer is FastAPI, uvicorn (uvloop, httptools), SQLAlchemy 2 async and asyncmy "
         f"(`tests/bench/peer`). The load comes from {client} on the same machine, so only the ratios within one run "
         "apply to other machines."
     )

@@ -43,6 +43,9 @@ MAIL_HTML = """<!doctype html><html lang="en"><body><p>Hello,</p><p>your verific
 <p style="font-size:2em">{code}</p><p>Type it into the registration form within {minutes} minutes.
 If you did not request it, ignore this mail.</p></body></html>"""
 
+# With the rows as parameters, so that SQLAlchemy compiles it once and asyncmy sends it as one statement.
+COUNT_HITS = mysql_insert(RateLimit.__table__).on_duplicate_key_update(hits=text("hits + 1"))
+
 
 class NameStatus(BaseModel):
     registered: bool
@@ -213,8 +216,7 @@ async def count_hits(session: AsyncSession, subjects: list[tuple[str, str]], mom
         for scope, subject in subjects
         for period in PERIODS
     ]
-    hits = mysql_insert(RateLimit).values(rows).on_duplicate_key_update(hits=RateLimit.hits + 1)
-    await session.execute(hits)
+    await session.execute(COUNT_HITS, rows)
     used = select(RateLimit.hits).where(
         RateLimit.scope.in_([scope for scope, _subject in subjects]),
         RateLimit.subject.in_([subject for _scope, subject in subjects]),
