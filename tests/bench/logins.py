@@ -89,7 +89,7 @@ def login_rows(algorithm: str, found: list[LoginRun], statements: float) -> list
     name = f"BCRYPT, cost {BCRYPT_COST}" if algorithm == "BCRYPT" else f"{algorithm}, AuthMe's default"
     bar, goal = (">= 0.9 x that", "0.97 x") if algorithm == "BCRYPT" else ("", "")
     result = f"{rate:.1f}/s, {share:.2f} x" if algorithm == "BCRYPT" else f"{rate:.1f}/s"
-    spent = f"event loop {ms(loop)}, hash {ms(bare_cpu)}, SQL and the rest on threads {ms(threads - bare_cpu)}"
+    spent = f"event loop {ms(loop)}, threads {ms(threads)} (the bare hash alone: {ms(bare_cpu)})"
     return [
         (f"bare hash ({name}), {THREADS} thread(s)", "", "", f"{bare:,.1f}/s"),
         (f"logins ({name}), {CLIENTS} clients", bar, goal, result),
