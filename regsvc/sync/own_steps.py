@@ -102,8 +102,11 @@ class RevertRenameStep(OwnStep[actions.RevertRename]):
     def apply(
         self, database: Database, context: StepContext, cases: Sequence[Case[actions.RevertRename]]
     ) -> list[Applied]:
-        """Undo one rename after the other; the accounts are loaded again, as their names change."""
+        """Undo the renames; the accounts are loaded again, as their names change."""
         renamed = {case.action.user.id: case.action for case in cases}
+        if len(renamed) > 1:  # names may have been swapped: each is free before it is given back
+            for user_id in renamed:
+                User.update(username_key=f" {user_id}").where(User.id == user_id).execute()
         for action in renamed.values():
             user, key = action.user, action.key
             known = Player.get_or_none(Player.username_key == key)

@@ -249,19 +249,20 @@ class Sync:
     def _reconcile(self, run: RunState, accounts: Sequence[Account], scope: Scope) -> set[str]:
         """Reconcile a page; a name with a problem is reported, and the run goes on. Returns the names in sync before.
 
-        What fails for a whole page is done in halves, down to the one name that it fails for.
+        What fails for a whole page is done in halves, down to the one name that it fails for; what has to wait for
+        another transaction is done name by name, so that the wait is not repeated for each half.
         """
         if not accounts:
             return set()
         try:
             results = self._reconcile_with_retry(accounts, scope)
-        except (PeeweeException, AssertionError, Refusal) as error:
+        except (PeeweeException, AssertionError, Refusal, ValueError) as error:
             if isinstance(error, PeeweeException) and is_unreachable(error):
                 raise
             if len(accounts) > 1:
-                middle = len(accounts) // 2
-                first = self._reconcile(run, accounts[:middle], scope)
-                return first | self._reconcile(run, accounts[middle:], scope)
+                size = 1 if is_retryable(error) else (len(accounts) + 1) // 2
+                parts = [accounts[start : start + size] for start in range(0, len(accounts), size)]
+                return {key for part in parts for key in self._reconcile(run, part, scope)}
             log.warning("the sync could not reconcile %s: %s", accounts[0].key, type(error).__name__)
             run.add_error(accounts[0].key, type(error).__name__)
             return set()

@@ -4,14 +4,10 @@ Counted is what the database driver sends, whoever sends it, but for the beginni
 delivered meanwhile: no background job runs.
 """
 
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pymysql.connections import Connection
 
 from regsvc.core.email_address import parse_email
 from tests.support.authme.authme_tables import AuthMeTable
@@ -20,9 +16,7 @@ from tests.support.live_api import LiveApi, Reply
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
-
-NOT_COUNTED = re.compile(r"BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|SET (SESSION|AUTOCOMMIT)", re.IGNORECASE)
-"""Transactions, and what a new connection sends first."""
+from tests.support.statements import recorded_statements
 
 
 @pytest.fixture(params=["mariadb"])
@@ -67,23 +61,6 @@ class Host:
     def assert_at_most(self, bound: int) -> None:
         """Assert that the last request sent no more statements than this."""
         assert 0 < len(self.statements) <= bound, "\n".join([f"{len(self.statements)}, not {bound}:", *self.statements])
-
-
-@contextmanager
-def recorded_statements() -> Iterator[list[str]]:
-    """Record the statements sent meanwhile on any thread."""
-    statements: list[str] = []
-    query: Any = Connection.query
-
-    def record(connection: Any, sql: str | bytes, *args: Any) -> Any:
-        text = sql if isinstance(sql, str) else sql.decode(errors="replace")
-        if not NOT_COUNTED.match(text):
-            statements.append(text)
-        return query(connection, sql, *args)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Connection, "query", record)
-        yield statements
 
 
 @pytest.fixture
