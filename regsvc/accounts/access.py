@@ -12,6 +12,7 @@ from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
 from regsvc.database.models import User
+from regsvc.sync.effects import NOTHING, Effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, UserRecord
 
@@ -35,6 +36,8 @@ class LockedAccount:
 
     user: User
     account: Account
+    intended: Effects = NOTHING
+    """What is to be written to the sync record, together with the first change that follows from it."""
 
     def take_user(self) -> None:
         """Take the user's columns into the account, after they were changed."""
@@ -103,16 +106,17 @@ class AccountAccess:
         """Run `work` in one transaction; None: there is no such user, or something has to be done for it first."""
         find_rows = self._reconciler.row_reader(key)
         with self._database.atomic():
-            query = User.select().where(User.username_key == key)
-            user = (query.for_update() if self._database.for_update else query).first()
-            if user is None:
+            found = self._reconciler.load_user_for_update(key, find_rows)
+            if found is None:
                 return None
-            locked = LockedAccount(user, self._reconciler.load_user_for_update(user, find_rows))
+            locked = LockedAccount(*found)
             if must_be_current and self._reconciler.is_due(locked.account):
                 return None
             if not locked.account.is_player_known:
                 warnings.add(PLAYER_PENDING)
             result = work(locked)
             # last in the transaction: the game waits for the lock on AuthMe's row
-            warnings |= warn_if_players_away(lambda: self._reconciler.reconcile_in_transaction(locked.account))
+            warnings |= warn_if_players_away(
+                lambda: self._reconciler.reconcile_in_transaction(locked.account, locked.intended)
+            )
         return (result,)

@@ -85,4 +85,4 @@ class Accounts:
             locked.user = self._transitions.change(user, transition, by, details)
         locked.take_user()
         if transition == "approve":
-            locked.account = self._reconciler.request_row(locked.account)
+            locked.intended = self._reconciler.request_row(locked.account)

@@ -97,4 +97,4 @@ class EmailChanges:
         changes = {"email": address.display, "email_key": address.key, "is_email_verified": True}
         User.update(changes).where(User.id == user.id).execute()
         locked.take_user()
-        locked.account = self.reconciler.clear_email_conflict(locked.account)
+        locked.intended = self.reconciler.clear_email_conflict(locked.account)

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from peewee import Database
 
@@ -12,7 +13,7 @@ from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.login_lookup import LoginIdentity
 from regsvc.accounts.password_checker import FAILURES_TOGETHER, PasswordChecker
-from regsvc.auth.sessions import KnownClients, Sessions
+from regsvc.auth.sessions import KnownClients, PastLogins, Sessions
 from regsvc.auth.totp import use_time_step
 from regsvc.core import errors
 from regsvc.core.caller import Audience, Caller, VerifiedSession
@@ -21,7 +22,9 @@ from regsvc.core.errors import Refusal
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, User
+from regsvc.database.prepared import PreparedQuery, slot
 from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import UserRecord
 
 
 @dataclass(frozen=True)
@@ -55,26 +58,41 @@ class LoginSessions:
 
     def find_refusal(self, user: User, audience: Audience, caller: Caller) -> Refusal | None:
         """Return why this user may not log in (`Banned`, `NotOperator`), or None."""
+        if self._may_log_in(user, audience):
+            return None
         if user.status == BANNED:
             expires_at = epoch_ms(user.ban_expires_at) if user.ban_expires_at else None
             return errors.Banned(user.reason, expires_at)
-        if audience == "admin" and not self._may_administer(user):
-            self._audit.tally(
-                "admin.denied",
-                user.username,
-                ip=caller.address,
-                client=caller.limit_key,
-                per=FAILURES_TOGETHER,
-            )
-            return errors.NotOperator()
-        return None
+        self._audit.tally(
+            "admin.denied",
+            user.username,
+            ip=caller.address,
+            client=caller.limit_key,
+            per=FAILURES_TOGETHER,
+        )
+        return errors.NotOperator()
 
-    def open(self, user: User, audience: Audience, caller: Caller) -> LoggedIn:
+    def open_if_unchanged(
+        self, user: UserRecord, audience: Audience, caller: Caller, past_logins: PastLogins
+    ) -> LoggedIn | None:
+        """Open a session if the user may log in and is still as looked up; None, with nothing done, if not."""
+        if not self._may_log_in(user, audience):
+            return None
+        same = {"status": user.status, "token_generation": user.token_generation}
+        if not _RECORD_LOGIN.execute(id=user.id, username=user.username, **same, last_login_at=self._now()):
+            return None
+        return self._open(user, audience, caller, past_logins)
+
+    def open(self, user: User, audience: Audience, caller: Caller, past_logins: PastLogins) -> LoggedIn:
+        """Open a session of a user read in this transaction, without refusal."""
+        User.update(last_login_at=self._now()).where(User.id == user.id).execute()
+        return self._open(user, audience, caller, past_logins)
+
+    def _open(self, user: User | UserRecord, audience: Audience, caller: Caller, past_logins: PastLogins) -> LoggedIn:
         """Issue an access token and record the login."""
-        moment = self._now()
-        issued = self._sessions.issue(user, audience, caller)
-        User.update(last_login_at=moment).where(User.id == user.id).execute()
-        self._known_clients.record(user.id, caller.limit_key)
+        issued = self._sessions.issue(user, audience, caller, session_count=past_logins.session_count)
+        if not past_logins.is_recorded:
+            self._known_clients.record(user.id, caller.limit_key)
         action = "admin.logged_in" if audience == "admin" else "user.logged_in"
         self._audit.record(action, user.username, user.username, ip=caller.address)
         return LoggedIn(
@@ -86,8 +104,22 @@ class LoginSessions:
         self._sessions.revoke(session.jti)
         self._audit.record("user.logged_out", session.username, session.username, ip=ip)
 
-    def _may_administer(self, user: User) -> bool:
+    def _may_log_in(self, user: User | UserRecord, audience: Audience) -> bool:
+        return bool(user.status != BANNED) and (audience == "user" or self._may_administer(user))
+
+    def _may_administer(self, user: User | UserRecord) -> bool:
         return bool(user.status == APPROVED) and self._is_operator(user.username)
+
+
+_RECORD_LOGIN: Final = PreparedQuery(
+    User,
+    lambda: User.update({User.last_login_at: slot(User.last_login_at)}).where(
+        User.id == slot(User.id),
+        User.username == slot(User.username),
+        User.status == slot(User.status),
+        User.token_generation == slot(User.token_generation),
+    ),
+)
 
 
 class Logins:
@@ -151,13 +183,20 @@ class Logins:
                 )
             else:
                 with self._database.atomic():
-                    done = self._open(identity, audience, caller)
+                    done = self._open_if_unchanged(identity, audience, caller)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         if not isinstance(done, Refusal) and identity.stored is not None and identity.rehashed is not None:
             with contextlib.suppress(PlayersUnavailable):  # the next login rehashes, here or in the game
                 self._reconciler.rehash(identity.key, identity.stored, identity.rehashed)
         return done
+
+    def _open_if_unchanged(self, identity: LoginIdentity, audience: Audience, caller: Caller) -> LoggedIn | Refusal:
+        """Open the session of a user who is still as looked up in one step; else look again, and say why not."""
+        opened = None
+        if identity.user is not None and identity.totp_step is None:
+            opened = self._sessions.open_if_unchanged(identity.user, audience, caller, identity.past_logins)
+        return opened or self._open(identity, audience, caller)
 
     def _open(
         self, identity: LoginIdentity, audience: Audience, caller: Caller, locked: LockedAccount | None = None
@@ -175,8 +214,8 @@ class Logins:
         if identity.user is not None and user.token_generation != identity.token_generation:
             return errors.BadCredentials()  # the password was changed since it was looked up
         if locked is not None:
-            locked.account = self._reconciler.request_reclaim(locked.account)
-        return self._sessions.open(user, audience, caller)
+            locked.intended = self._reconciler.request_reclaim(locked.account)
+        return self._sessions.open(user, audience, caller, identity.past_logins)
 
     def _is_same_person(self, identity: LoginIdentity, user: User) -> bool:
         """Whether the user is the one whose password was checked; a name may change hands meanwhile."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
-from regsvc.auth.sessions import KnownClients
+from regsvc.auth.sessions import NO_LOGINS, KnownClients, PastLogins
 from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
@@ -27,7 +27,7 @@ class LoginIdentity:
     stored: StoredPassword | None = field(repr=False)
     user: UserRecord | None = None
     """None: there is no user of this name yet, perhaps a player."""
-    is_known_client: bool = False
+    past_logins: PastLogins = NO_LOGINS
     is_own_password: bool = False
     """Whether `stored` was set through us, so that it reclaims a row that another player registered."""
     is_returned: bool = False
@@ -43,6 +43,11 @@ class LoginIdentity:
     def user_id(self) -> int | None:
         """The user's id; None: there is no user."""
         return self.user.id if self.user is not None else None
+
+    @property
+    def is_known_client(self) -> bool:
+        """Whether the user logged in from this client lately."""
+        return self.past_logins.is_known_client
 
     @property
     def token_generation(self) -> int:
@@ -85,7 +90,7 @@ class LoginLookup:
             username=user.username,
             stored=stored,
             user=user,
-            is_known_client=self._known_clients.is_known(user.id, caller.limit_key),
+            past_logins=self._known_clients.find_past_logins(user.id, caller.limit_key),
             is_own_password=is_own,
             is_returned=is_own and self._reconciler.is_returned(account),
             totp_secret=_second_factor(account),

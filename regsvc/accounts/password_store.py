@@ -85,12 +85,11 @@ class PasswordStore:
         user.password_hash, user.password_salt = stored.hash, stored.salt
         user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
         changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
-        User.update({field: getattr(user, field.name) for field in changed}).where(User.id == user.id).execute()
-        self.sessions.revoke_all(user.id)
+        self.sessions.revoke_all(user.id, {field: getattr(user, field.name) for field in changed})
         user.token_generation += 1
         self.links.revoke_all(user.id)
         self.audit.record("user.password_changed", by.name, user.username, ip=by.ip)
         warnings = self.player_warnings.before("password", locked.account)
         locked.take_user()
-        locked.account = self.reconciler.request_password_write(locked.account)
+        locked.intended = self.reconciler.request_password_write(locked.account)
         return tuple(warnings)

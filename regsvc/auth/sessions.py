@@ -5,9 +5,10 @@ Everything here is synchronous SQL.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, cast
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import jwt
 from jwt.types import Options
@@ -19,7 +20,8 @@ from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
 from regsvc.database.audit import Audit
 from regsvc.database.models import KnownClient
-from regsvc.database.upsert import insert_or_update
+from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
+from regsvc.database.upsert import upsert_query
 
 _ALGORITHM: Final = "HS256"
 _AUDIENCES: Final[tuple[Audience, ...]] = ("user", "admin")
@@ -49,6 +51,15 @@ class IssuedToken(NamedTuple):
         return f"IssuedToken(expires_at={self.expires_at!r})"
 
 
+class SessionOwner(Protocol):
+    """A user as far as sessions are concerned."""
+
+    @property
+    def id(self) -> Any: ...
+    @property
+    def token_generation(self) -> Any: ...
+
+
 class Sessions:
     """Issues, verifies and revokes access tokens and their sessions.
 
@@ -74,16 +85,19 @@ class Sessions:
         self._is_operator = is_operator
         self._audit = audit
 
-    def issue(self, user: models.User, audience: Audience, caller: Caller) -> IssuedToken:
+    def issue(
+        self, user: SessionOwner, audience: Audience, caller: Caller, *, session_count: int | None = None
+    ) -> IssuedToken:
         """Create a session of this user and return its token, valid once the caller's transaction commits.
 
-        Revokes the user's oldest session if there are too many.
+        Revokes the user's oldest session if there are too many. `session_count`: how many there were a moment ago;
+        None: not known.
         """
-        now = self._now()
+        now, jti = self._now(), secrets.token_hex(16)
         expires_at = (now + self._lifetimes[audience]).replace(microsecond=0)
-        session = models.Session.create(
-            jti=secrets.token_hex(16),
-            user=user,
+        _INSERT_SESSION.insert(
+            jti=jti,
+            user=user.id,
             audience=audience,
             token_generation=user.token_generation,
             ip=caller.address,
@@ -91,11 +105,12 @@ class Sessions:
             last_seen_at=now,
             expires_at=expires_at,
         )
-        self._revoke_oldest(user.id)
+        if session_count is None or session_count >= _MAX_SESSIONS_PER_USER:
+            self._revoke_oldest(user.id)
         claims = {
             "sub": str(user.id),
             "aud": audience,
-            "jti": session.jti,
+            "jti": jti,
             "iat": int(now.timestamp()),
             "exp": int(expires_at.timestamp()),
         }
@@ -153,10 +168,13 @@ class Sessions:
         """Revoke one session, if it exists."""
         models.Session.delete().where(models.Session.jti == jti).execute()
 
-    def revoke_all(self, user_id: int) -> None:
-        """Revoke every session of a user, including those being issued concurrently."""
+    def revoke_all(self, user_id: int, changes: Mapping[Any, Any] = MappingProxyType({})) -> None:
+        """Revoke every session of a user, including those being issued concurrently.
+
+        `changes` are further columns of the user to be written.
+        """
         generation = models.User.token_generation
-        models.User.update({generation: generation + 1}).where(models.User.id == user_id).execute()
+        models.User.update({**changes, generation: generation + 1}).where(models.User.id == user_id).execute()
         models.Session.delete().where(models.Session.user == user_id).execute()
 
     def purge_expired(self) -> int:
@@ -215,15 +233,30 @@ class Sessions:
             models.Session.delete().where(models.Session.jti.in_(surplus)).execute()
 
 
+def _session_with_user() -> Any:
+    user = models.User
+    columns = (user.id, user.username, user.status, user.token_generation, user.language)
+    query = models.Session.select(models.Session, *columns).join(user)
+    return query.where(models.Session.jti == slot(models.Session.jti))
+
+
+_FIND_SESSION: Final = PreparedQuery(models.Session, _session_with_user)
+_INSERT_SESSION: Final = prepare_insert(
+    models.Session,
+    models.Session.jti,
+    models.Session.user,
+    models.Session.audience,
+    models.Session.token_generation,
+    models.Session.ip,
+    models.Session.created_at,
+    models.Session.last_seen_at,
+    models.Session.expires_at,
+)
+
+
 def _find_session(jti: str) -> models.Session | None:
     """Return the session with the relevant columns of its user."""
-    user = models.User
-    session: models.Session | None = (
-        models.Session.select(models.Session, user.id, user.username, user.status, user.token_generation, user.language)
-        .join(user)
-        .where(models.Session.jti == jti)
-        .first()
-    )
+    session: models.Session | None = _FIND_SESSION.first(jti=jti)
     return session
 
 
@@ -232,7 +265,24 @@ def _is_in_future(seconds: object, now: datetime) -> bool:
     return isinstance(seconds, int | float) and seconds > now.timestamp()
 
 
-_KNOWN_CLIENT_PERIOD = timedelta(days=30)
+_KNOWN_CLIENT_PERIOD: Final = timedelta(days=30)
+_PAST_LOGINS: Final = (
+    "SELECT (SELECT last_login_at FROM regsvc_known_client WHERE user_id = {mark} AND client = {mark}), "
+    "(SELECT COUNT(*) FROM regsvc_session WHERE user_id = {mark})"
+)
+
+
+class PastLogins(NamedTuple):
+    """What earlier logins of a user have left."""
+
+    is_known_client: bool = False
+    is_recorded: bool = False
+    """Whether the last login from this client is recorded to the minute."""
+    session_count: int | None = None
+    """The user's sessions; None: not known."""
+
+
+NO_LOGINS: Final = PastLogins()
 
 
 class KnownClients:
@@ -241,29 +291,34 @@ class KnownClients:
     def __init__(self, now: Clock) -> None:
         self._now = now
 
-    def is_known(self, user_id: int, client: str) -> bool:
-        return bool(
-            KnownClient.select()
-            .where(
-                KnownClient.user == user_id,
-                KnownClient.client == client,
-                KnownClient.last_login_at > self._now() - _KNOWN_CLIENT_PERIOD,
-            )
-            .exists()
-        )
+    def find_past_logins(self, user_id: int, client: str) -> PastLogins:
+        """Return what is known of the user's logins from this client, and the number of their sessions."""
+        database = KnownClient._meta.database
+        found = database.execute_sql(_PAST_LOGINS.format(mark=database.param), (user_id, client, user_id))
+        [(value, session_count)] = found.fetchall()
+        last_login_at = KnownClient.last_login_at.python_value(value)
+        if last_login_at is None:
+            return PastLogins(session_count=session_count)
+        since = self._now() - last_login_at
+        return PastLogins(since < _KNOWN_CLIENT_PERIOD, timedelta() <= since < _LAST_SEEN_INTERVAL, session_count)
 
     def record(self, user_id: int, client: str) -> None:
         """Record a successful login, in the caller's transaction."""
-        now = self._now()
-        insert_or_update(
-            KnownClient,
-            {KnownClient.user: user_id, KnownClient.client: client, KnownClient.last_login_at: now},
-            unique=(KnownClient.user, KnownClient.client),
-            changes={KnownClient.last_login_at: now},
-        )
+        _RECORD_CLIENT.execute(user=user_id, client=client, last_login_at=self._now())
 
     def purge(self) -> int:
         """Delete expired entries; returns their number."""
         is_old = KnownClient.last_login_at <= self._now() - _KNOWN_CLIENT_PERIOD
         removed: int = KnownClient.delete().where(is_old).execute()
         return removed
+
+
+_RECORD_CLIENT: Final = PreparedQuery(
+    KnownClient,
+    lambda: upsert_query(
+        KnownClient,
+        [{field: slot(field) for field in (KnownClient.user, KnownClient.client, KnownClient.last_login_at)}],
+        unique=(KnownClient.user, KnownClient.client),
+        overwrite=(KnownClient.last_login_at,),
+    ),
+)

@@ -22,12 +22,15 @@ class _Slot:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """The SQL of a query for one database, its parameters (`_Slot` or a constant), and the fields it selects."""
+    """The SQL of a query for one database, its parameters (`_Slot` or a constant), and the fields it selects.
+
+    Each field comes with the name of the foreign key to its table, None for the query's own table.
+    """
 
     database: Database
     sql: str
     parameters: tuple[Any, ...]
-    fields: tuple[Field, ...]
+    fields: tuple[tuple[str | None, Field], ...]
 
 
 def slot(field: Any, name: str | None = None) -> Any:
@@ -41,7 +44,10 @@ def prepare_insert(model: type[BaseModel], *fields: Any) -> "PreparedQuery":
 
 
 class PreparedQuery:
-    """Query on one table, whose values are `slot`s. It runs in the caller's transaction; values are passed by name."""
+    """Query whose values are `slot`s, on one table and those it refers to. Runs in the caller's transaction.
+
+    Values are passed by name.
+    """
 
     def __init__(self, model: type[BaseModel], build: Callable[[], Any]) -> None:
         """`build` returns the query; it is called once for each database that the model gets bound to."""
@@ -73,7 +79,8 @@ class PreparedQuery:
         if compiled is None or compiled.database is not database:
             query = self._build()
             sql, parameters = query.sql()
-            compiled = _Compiled(database, sql, tuple(parameters), tuple(getattr(query, "_returning", None) or ()))
+            fields = tuple((self._key_to(field), field) for field in getattr(query, "_returning", None) or ())
+            compiled = _Compiled(database, sql, tuple(parameters), fields)
             self._compiled = compiled
         return compiled
 
@@ -83,7 +90,20 @@ class PreparedQuery:
         ]
         return compiled.database.execute_sql(compiled.sql, parameters)
 
-    def _row(self, fields: tuple[Field, ...], found: tuple[Any, ...]) -> Any:
-        row = self._model(__no_default__=True)
-        row.__data__.update((field.name, field.python_value(value)) for field, value in zip(fields, found, strict=True))
+    def _key_to(self, field: Field) -> str | None:
+        """Return the name of the foreign key to the field's table."""
+        if field.model is self._model:
+            return None
+        key: Field = self._model._meta.model_refs[field.model][0]
+        return str(key.name)
+
+    def _row(self, fields: tuple[tuple[str | None, Field], ...], found: tuple[Any, ...]) -> Any:
+        row: Any = self._model(__no_default__=True)
+        for (key, field), value in zip(fields, found, strict=True):
+            owner = row
+            if key is not None:
+                owner = row.__rel__.get(key)
+                if owner is None:
+                    owner = row.__rel__[key] = field.model(__no_default__=True)
+            owner.__data__[field.name] = field.python_value(value)
         return row

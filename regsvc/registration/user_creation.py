@@ -127,8 +127,8 @@ class UserCreation:
     def approve(self, user: User, by: Actor) -> User:
         """Approve a user just inserted, inside `transaction`, and request the player's row."""
         approved = self._transitions.change(user, "approve", by, DecisionDetails())
-        account = self._reconciler.request_row(self._reconciler.load_for_update(user.username_key))
-        self._reconciler.reconcile_in_transaction(account)
+        account = self._reconciler.load_for_update(user.username_key)
+        self._reconciler.reconcile_in_transaction(account, self._reconciler.request_row(account))
         return approved
 
     def _reconcile_after_commit(self, key: str) -> None:

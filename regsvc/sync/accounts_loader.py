@@ -42,11 +42,21 @@ class AccountsLoader:
         users, sync_records = self._find(keys, self._lock)
         return self._build(keys, users, sync_records, self._players.find_many(keys) if with_players else None)
 
-    def lock_user(self, user: User, find_rows: Callable[[], Mapping[str, PlayerRow] | None]) -> Account:
-        """Return the account of a user whose row the caller has locked; `find_rows` returns AuthMe's row by name."""
-        keys = [str(user.username_key)]
-        sync_records = self._find_sync_records(keys, self._lock)
-        return self._build(keys, {keys[0]: UserRecord.from_row(user)}, sync_records, find_rows())[0]
+    def lock_user(
+        self, key: str, find_rows: Callable[[], Mapping[str, PlayerRow] | None]
+    ) -> tuple[User, Account] | None:
+        """Return the user of this name with the account, or None; our rows stay locked until the transaction ends.
+
+        `find_rows` returns AuthMe's row by its name; it is called after ours are locked.
+        """
+        rows = self._select(_WHOLE_USERS_WITH_RECORDS, [key], self._lock)
+        if not rows:
+            return None
+        row, split = rows[0], len(_WHOLE_USER)
+        user = User(__no_default__=True)
+        user.__data__.update((field.name, value) for (_alias, field), value in zip(_WHOLE_USER, row, strict=False))
+        sync_records = {key: SyncRecord(*row[split:])} if row[split] is not None else {}
+        return user, self._build([key], {key: UserRecord.from_row(user)}, sync_records, find_rows())[0]
 
     def find_changed(self, accounts: Sequence[Account]) -> set[str]:
         """Lock our rows of these accounts, and return the names whose rows are not as in the accounts."""
@@ -135,8 +145,10 @@ def _columns(alias: str, model: type[Model], names: Sequence[str]) -> list[tuple
 
 _OF_USER: Final = _columns("u", User, USER_COLUMNS)
 _OF_RECORD: Final = _columns("p", Player, RECORD_COLUMNS)
+_WHOLE_USER: Final = _columns("u", User, tuple(User._meta.fields))
 _BOTH: Final = "regsvc_user u LEFT JOIN regsvc_player p ON p.username_key = u.username_key"
 _USERS_WITH_RECORDS: Final = _Query(_BOTH, "u.username_key", *_OF_USER, *_OF_RECORD)
+_WHOLE_USERS_WITH_RECORDS: Final = _Query(_BOTH, "u.username_key", *_WHOLE_USER, *_OF_RECORD)
 _USERS_BY_ID: Final = _Query("regsvc_user u", "u.id", *_OF_USER)
 _RECORDS: Final = _Query("regsvc_player p", "p.username_key", *_OF_RECORD)
 _RECORDS_BY_USER: Final = _Query("regsvc_player p", "p.user_id", *_columns("p", Player, ("username_key", "user_id")))

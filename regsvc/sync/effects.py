@@ -46,6 +46,8 @@ class Effects:
 
     def __or__(self, later: "Effects") -> "Effects":
         """Return both effects as one; where both write a column, the later one stays."""
+        if self is NOTHING or later is NOTHING:
+            return later if self is NOTHING else self
         return Effects(
             {**self.sync_record, **later.sync_record},
             {**self.user, **later.user},
@@ -101,6 +103,8 @@ class EffectWriter:
 
     def write(self, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
         """Write the effects, and return the accounts as they are afterwards."""
+        if not cases:
+            return []
         moment = self._now()
         changed = [apply_in_memory(account, effects, moment) for account, effects in cases]
         new, columns_of_known = [], []

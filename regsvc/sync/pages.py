@@ -27,7 +27,7 @@ from plugin_bridge.authme.players import (
 from regsvc.database import failpoints
 from regsvc.sync.accounts_loader import AccountsLoader
 from regsvc.sync.actions import GUARDED, Adopt, Conflict, MarkMissing, Provision, SyncAction
-from regsvc.sync.effects import Effects, EffectWriter, apply_in_memory
+from regsvc.sync.effects import NOTHING, Effects, EffectWriter, apply_in_memory
 from regsvc.sync.own_steps import OWN_STEPS, Case
 from regsvc.sync.plan import decide
 from regsvc.sync.records import Account, Policy
@@ -115,13 +115,19 @@ class Pages:
             page.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
         return page.results
 
-    def reconcile_locked(self, accounts: Sequence[Account], policy: Policy, scope: Scope) -> dict[str, ReconcileResult]:
-        """Reconcile accounts that the caller's transaction has locked. Only where it covers both sides."""
+    def reconcile_locked(self, account: Account, intended: Effects, policy: Policy, scope: Scope) -> ReconcileResult:
+        """Reconcile an account that the caller's transaction has locked. Only where it covers both sides.
+
+        `intended` is not written yet: it goes with the first action, in the same statement.
+        """
         page = _Page(policy, scope, self._context)
-        todo = self._apply(page, accounts)
+        if intended is not NOTHING:
+            page.unsaved[account.key] = account, intended
+        todo = self._apply(page, [apply_in_memory(account, intended, self._context.now())])
+        self._save(page)
         if todo:
             page.results |= self.reconcile(self._loader.lock(todo), policy, scope)
-        return page.results
+        return page.results[account.key]
 
     def _reconcile_once(self, page: "_Page", keys: Sequence[str], new: Sequence[Account]) -> list[str]:
         """Lock the accounts and apply what is due, also for those given. Returns the names to be loaded again."""
@@ -149,7 +155,13 @@ class Pages:
                 return again
         return again + [account.key for account in accounts]
 
+    def _save(self, page: "_Page") -> None:
+        """Write what was intended and went with no action."""
+        unsaved, page.unsaved = list(page.unsaved.values()), {}
+        self._writer.write(unsaved)
+
     def _apply_own(self, page: "_Page", kind: type, cases: list[Case[Any]]) -> list[Account]:
+        self._save(page)
         applied = OWN_STEPS[kind].apply(self._database, self._context, cases)
         action_of = {case.account.key: case.action for case in cases}
         for one in applied:
@@ -164,14 +176,16 @@ class Pages:
             if self._still_collides(account, action):
                 page.refuse_collision(account)
                 continue
-            promise = step.promise(account, action)
+            before, intended = page.unsaved.get(account.key, (account, NOTHING))
+            promise = intended | step.promise(account, action)
             promised = apply_in_memory(account, promise, moment)
             if step.may_write(self._context, promised, action):
                 write = step.write(self._context, promised, action)
-                pending.append(_Pending(account, promised, action, promise, write))
+                pending.append(_Pending(before, promised, action, promise, write))
             else:
-                held.append((account, promise))
+                held.append((before, promise))
                 page.waiting.add(account.key)
+                page.unsaved.pop(account.key, None)
         self._writer.write(held)
         if self._context.players.shares_transactions:
             return self._write_and_confirm(page, kind, pending)
@@ -227,6 +241,7 @@ class Pages:
                 page.refuse(key, result.refused)
             elif isinstance(one.write, RowInsert) and key not in rows:
                 page.refuse_collision(one.before)
+                page.unsaved.pop(key, None)
                 self._writer.write([(one.before, collision_effects(one.before))])
             elif result.is_written:
                 row = rows.get(key) if isinstance(one.write, RowInsert) else _row_after(one, result)
@@ -235,6 +250,7 @@ class Pages:
         effects = [one.promise | confirmation for (one, _case), confirmation in zip(done, confirmed, strict=True)]
         for (one, case), effect in zip(done, effects, strict=True):
             page.record(one.before.key, case.action, effect)
+            page.unsaved.pop(one.before.key, None)
         return self._writer.write(
             [(replace(one.before, player=case.row), effect) for (one, case), effect in zip(done, effects, strict=True)]
         )
@@ -257,6 +273,8 @@ class _Page:
         self._is_table_empty: bool | None = None
         self.results: dict[str, ReconcileResult] = defaultdict(ReconcileResult)
         self.promised: list[tuple[type, _Pending]] = []
+        self.unsaved: dict[str, tuple[Account, Effects]] = {}
+        """Accounts as they are stored, with what is intended for them and not written yet."""
         self.waiting: set[str] = set()
         """Names whose row is written after the transaction, or by another process."""
         self.refused: set[str] = set()

@@ -18,7 +18,7 @@ from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player, User
 from regsvc.sync.accounts_loader import AccountsLoader
 from regsvc.sync.actions import Lock
-from regsvc.sync.effects import EffectWriter
+from regsvc.sync.effects import NOTHING, Effects, EffectWriter
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Pages, ReconcileResult, Scope
 from regsvc.sync.plan import decide, password_for_row, row_intent
@@ -51,8 +51,8 @@ class Reconciler:
         self._operators = operators
         self._derived: tuple[AuthMeRules, Policy] | None = None
         self._loader = AccountsLoader(database, context.players, operators, context.now)
-        writer = EffectWriter(database, context.audit, context.console, context.now)
-        self._pages = Pages(database, context, self._loader, writer)
+        self._writer = EffectWriter(database, context.audit, context.console, context.now)
+        self._pages = Pages(database, context, self._loader, self._writer)
 
     @property
     def is_enabled(self) -> bool:
@@ -96,9 +96,12 @@ class Reconciler:
         """Return the account of this lower-case name; our rows stay locked until the transaction ends."""
         return self._loader.lock([key])[0]
 
-    def load_user_for_update(self, user: User, find_rows: FindRows) -> Account:
-        """Return the account of a user that the caller has locked, with the row that `row_reader` gives."""
-        return self._loader.lock_user(user, find_rows)
+    def load_user_for_update(self, key: str, find_rows: FindRows) -> tuple[User, Account] | None:
+        """Return the user of this lower-case name and the account with the row that `row_reader` gives, or None.
+
+        Our rows stay locked until the transaction ends.
+        """
+        return self._loader.lock_user(key, find_rows)
 
     def row_reader(self, key: str) -> FindRows:
         """Return a function that returns AuthMe's row by its name, or None while the table is unavailable.
@@ -136,12 +139,25 @@ class Reconciler:
         """Reconcile accounts loaded without locks; return the results by name. Raises `PlayersUnavailable`."""
         return self._pages.reconcile(list(accounts), self.policy, scope)
 
-    def reconcile_in_transaction(self, account: Account) -> ReconcileResult | None:
-        """Reconcile an account that the caller's transaction has locked, if it covers both sides; else return None."""
+    def reconcile_in_transaction(self, account: Account, intended: Effects = NOTHING) -> ReconcileResult | None:
+        """Reconcile an account that the caller's transaction has locked, if it covers both sides; else return None.
+
+        `intended` is written in any case. Raises `PlayersUnavailable`.
+        """
         if not self.is_one_transaction or not account.is_player_known:
+            self.record(account, intended)
             return None
-        with self._database.atomic():
-            return self._pages.reconcile_locked([account], self.policy, _EVERYTHING)[account.key]
+        try:
+            with self._database.atomic():
+                return self._pages.reconcile_locked(account, intended, self.policy, _EVERYTHING)
+        except PlayersUnavailable:
+            self.record(account, intended)
+            raise
+
+    def record(self, account: Account, intended: Effects) -> None:
+        """Write what is intended for an account that the caller's transaction has locked, without carrying it out."""
+        if intended is not NOTHING:
+            self._writer.write([(account, intended)])
 
     def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
         """Reconcile after the caller's transaction, if each side has its own; else do nothing and return None.
@@ -175,7 +191,7 @@ class Reconciler:
                 raise
             raise PlayersUnavailable("The database is busy; the next login rehashes.") from error
 
-    # --- intents, inside the caller's transaction ---
+    # --- intents, inside the caller's transaction; those returned are written by `reconcile_in_transaction` ---
 
     def record_registration(self, key: str, user_id: int) -> None:
         """Create the sync record of a new user; `presence` says whether AuthMe was asked and had no such player."""
@@ -193,14 +209,11 @@ class Reconciler:
         sync_records = self._context.sync_records
         sync_records.save(key, user_id=user_id, presence=ABSENT, conflict=None, **base, **NO_INTENT, **NO_TOMBSTONE)
 
-    def request_row(self, account: Account) -> Account:
-        """Record the intent to give an approved user a row with the user's own password. The caller has checked rights.
-
-        Returns the account with the intent.
-        """
+    def request_row(self, account: Account) -> Effects:
+        """Return the intent to give an approved user a row with their own password. The caller has checked rights."""
         if account.user is None or account.user.status != APPROVED:
-            return account
-        return self._with_intent(account, row_intent(account, self.policy))
+            return NOTHING
+        return _intent(row_intent(account, self.policy))
 
     def can_request_row(self, account: Account) -> bool:
         """Return whether `request_row` would change anything: the row is gone or foreign, and not requested yet."""
@@ -211,9 +224,9 @@ class Reconciler:
             return known.intent != OPEN
         return known.plugin_state == "absent" and known.intent not in (PROVISION, OPEN)
 
-    def request_reclaim(self, account: Account) -> Account:
-        """Request the returned row for a user who has just proven to know the password set through us."""
-        return self.request_row(account) if self.is_returned(account) else account
+    def request_reclaim(self, account: Account) -> Effects:
+        """Return the intent to reclaim a returned row for a user who has just proven to know the password set by us."""
+        return self.request_row(account) if self.is_returned(account) else NOTHING
 
     def is_returned(self, account: Account) -> bool:
         """Return whether another player registered the user's name in the game; the row need not be locked yet."""
@@ -224,21 +237,20 @@ class Reconciler:
             isinstance(action, Lock) and action.reason == "returned"
         )
 
-    def request_password_write(self, account: Account) -> Account:
-        """Record that the password just set through us goes to the row, whatever the row holds."""
+    def request_password_write(self, account: Account) -> Effects:
+        """Return the intent that the password just set through us goes to the row, whatever the row holds."""
         known = account.sync_record
         if not self.is_enabled or known is None or known.intent is not None:
-            return account
-        return self._with_intent(account, PASSWORD)
+            return NOTHING
+        return _intent(PASSWORD)
 
-    def clear_email_conflict(self, account: Account) -> Account:
-        """End an e-mail conflict, because the user now has another e-mail."""
+    def clear_email_conflict(self, account: Account) -> Effects:
+        """Return the end of an e-mail conflict, because the user now has another e-mail."""
         known = account.sync_record
         if known is None or not has_conflict(known, "email"):
-            return account
+            return NOTHING
         others = ",".join(name for name in str(known.conflict).split(",") if name != "email") or None
-        self._context.sync_records.save(account.key, conflict=others)
-        return replace(account, sync_record=replace(known, conflict=others))
+        return Effects({"conflict": others})
 
     def record_tombstone(self, account: Account) -> Account:
         """Record which row goes with the user about to be deleted. Returns the account without the user."""
@@ -247,8 +259,6 @@ class Reconciler:
         self._context.sync_records.replace([(account.key, new)])
         return replace(account, user=None, sync_record=new)
 
-    def _with_intent(self, account: Account, intent: str | None) -> Account:
-        if intent is None or account.sync_record is None:
-            return account
-        self._context.sync_records.save(account.key, intent=intent)
-        return replace(account, sync_record=replace(account.sync_record, intent=intent))
+
+def _intent(intent: str | None) -> Effects:
+    return NOTHING if intent is None else Effects({"intent": intent})

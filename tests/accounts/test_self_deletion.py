@@ -14,7 +14,7 @@ def test_authmes_row_is_written_last(services: ServiceHarness, monkeypatch: pyte
     session = services.app.services.sessions.authenticate(services.login("Ada", PASSWORD).token)
     written = []
 
-    def look(account: Account) -> None:
+    def look(account: Account, *_intended: object) -> None:
         key = account.key
         mails = OutboxEntry.select().where(OutboxEntry.template == "account_deleted").count()
         addresses = Review.select().where(Review.username_key == key, Review.email_key.is_null(False)).count()

@@ -102,20 +102,20 @@ def test_a_hundred_thousand_names_fill_no_memory(clock: ManualClock) -> None:
 
 def test_who_logged_in_from_there_is_known_for_thirty_days(alice: User, clock: ManualClock) -> None:
     clients = KnownClients(clock)
-    assert not clients.is_known(alice.id, "198.51.100.7")
+    assert not clients.find_past_logins(alice.id, "198.51.100.7").is_known_client
 
     clients.record(alice.id, "198.51.100.7")
     clock.advance(days=29)
-    assert clients.is_known(alice.id, "198.51.100.7")
-    assert not clients.is_known(alice.id, "198.51.100.8")
+    assert clients.find_past_logins(alice.id, "198.51.100.7").is_known_client
+    assert not clients.find_past_logins(alice.id, "198.51.100.8").is_known_client
 
     clients.record(alice.id, "198.51.100.7")
     clock.advance(days=29)
-    assert clients.is_known(alice.id, "198.51.100.7")
+    assert clients.find_past_logins(alice.id, "198.51.100.7").is_known_client
     assert clients.purge() == 0
 
     clock.advance(days=1)
-    assert not clients.is_known(alice.id, "198.51.100.7")
+    assert not clients.find_past_logins(alice.id, "198.51.100.7").is_known_client
     assert clients.purge() == 1
 
 
