@@ -273,11 +273,11 @@ _PAST_LOGINS: Final = (
 
 
 class PastLogins(NamedTuple):
-    """What earlier logins of a user have left."""
+    """Traces of a user's earlier logins."""
 
     is_known_client: bool = False
     is_recorded: bool = False
-    """Whether the last login from this client is recorded to the minute."""
+    """Whether a login from this client has been recorded within the last minute: no need to record the next one."""
     session_count: int | None = None
     """The user's sessions; None: not known."""
 

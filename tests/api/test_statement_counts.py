@@ -124,3 +124,41 @@ def test_the_review_queue(host: Host) -> None:
     """One more statement: earlier rejections of those who wait."""
     assert len(host.request("GET", "/api/admin/users?status=pending", token=host.olivia()).json["users"]) == 1
     host.assert_at_most(3)
+
+
+def test_an_approval(host: Host) -> None:
+    host.register("alice")
+    assert host.request("POST", "/api/admin/user/approve", {"username": "alice"}, host.olivia()).status == 200
+    host.assert_at_most(10)
+
+
+def test_a_ban(host: Host) -> None:
+    host.services.decide("approve", "first")
+    body = {"username": "first", "reason": "griefing"}
+    assert host.request("POST", "/api/admin/user/ban", body, host.olivia()).status == 200
+    host.assert_at_most(9)
+
+
+def test_a_login(host: Host) -> None:
+    """One more statement from a client that has not logged in within the last minute: it is recorded as known."""
+    host.services.decide("approve", "first")
+    body = {"username": "first", "password": PASSWORD}
+    assert host.request("POST", "/api/login", body).status == 200
+    host.assert_at_most(7)
+    assert host.request("POST", "/api/login", body).status == 200
+    host.assert_at_most(6)
+
+
+def test_a_password_set_by_an_admin(host: Host) -> None:
+    host.services.decide("approve", "first")
+    body = {"username": "first", "password": "another-secret"}
+    assert host.request("POST", "/api/admin/user/password", body, host.olivia()).status == 200
+    host.assert_at_most(11)
+
+
+def test_a_new_password_of_ones_own(host: Host) -> None:
+    host.services.decide("approve", "first")
+    token = host.request("POST", "/api/login", {"username": "first", "password": PASSWORD}).json["token"]
+    body = {"currentPassword": PASSWORD, "newPassword": "another-secret"}
+    assert host.request("POST", "/api/user/password", body, token).status == 200
+    host.assert_at_most(12)

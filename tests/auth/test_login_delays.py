@@ -119,6 +119,16 @@ def test_who_logged_in_from_there_is_known_for_thirty_days(alice: User, clock: M
     assert clients.purge() == 1
 
 
+def test_a_login_is_recorded_to_the_minute(alice: User, clock: ManualClock) -> None:
+    clients = KnownClients(clock)
+    clients.record(alice.id, "198.51.100.7")
+    clock.advance(seconds=59)
+    assert clients.find_past_logins(alice.id, "198.51.100.7").is_recorded
+    assert not clients.find_past_logins(alice.id, "198.51.100.8").is_recorded
+    clock.advance(seconds=1)
+    assert not clients.find_past_logins(alice.id, "198.51.100.7").is_recorded
+
+
 def test_two_logins_at_once_are_remembered_once(alice: User, clock: ManualClock, in_parallel: InParallel) -> None:
     clients = KnownClients(clock)
     assert in_parallel(lambda: clients.record(alice.id, "::1"), 10) == [None] * 10
