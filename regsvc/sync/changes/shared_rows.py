@@ -66,14 +66,18 @@ class SharedRows:
 
     @property
     def _is_as_synced(self) -> str:
-        """SQL on the rows `a` and `p` of one name: AuthMe's row is byte for byte the last synced one."""
+        """SQL on the rows `a` and `p` of one name: AuthMe's row is byte for byte the last synced one, and may be open.
+
+        The last synced row is also what a restored backup brings back in place of one that we have locked since.
+        """
         same = " AND ".join(
             f"p.base_{name} <=> {self._table.raw_or_null(name)}"
             if name == "regdate"
             else f"CAST(p.base_{name} AS BINARY) <=> CAST({self._table.text(name)} AS BINARY)"
             for name in COMPARED_FIELDS
         )
-        return f"(p.user_id IS NOT NULL AND p.presence = '{PRESENT}' AND {same})"
+        is_open = "p.locked_at IS NULL AND p.plugin_state IN ('synced', 'conflict')"
+        return f"(p.user_id IS NOT NULL AND p.presence = '{PRESENT}' AND {is_open} AND {same})"
 
     def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return list(self._database.execute_sql(sql, values).fetchall())
