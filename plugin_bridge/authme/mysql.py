@@ -139,10 +139,6 @@ class MySqlPlayers(AuthMePlayers):
         ids = IdColumn(column, int(greatest))
         return ids if least >= 0 and ids.shift <= MAX_SHIFT else None
 
-    def execute_shared(self, sql: str) -> None:
-        with self._open_table():
-            self._database.execute_sql(sql)
-
     def find_colliding(self, key: str) -> PlayerRow | None:
         try:
             return super().find_colliding(key)

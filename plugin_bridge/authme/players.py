@@ -239,10 +239,6 @@ class Players(ABC):
         """Return the table for statements that join it with ours; None where our server does not have it."""
         return None
 
-    def execute_shared(self, sql: str) -> None:
-        """Execute a statement made of `shared_table`'s fragments. Never called where there is none."""
-        raise AssertionError("AuthMe's table is not on our server")
-
     def is_marked_online(self, key: str) -> bool:
         """Return whether AuthMe's row marks the player as online. A hint: it stays set when the server crashes."""
         return False

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from peewee import CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField
 from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
+from pymysql.converters import escape_string
 
 _ROWS_PER_STATEMENT: Final = 500
 _PLAIN_TYPES: Final = frozenset({str, int, bool, float, bytes, type(None)})
@@ -30,10 +31,8 @@ def insert_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
         marks = ", ".join("?" * len(columns))
         execute_many(database, f"{into}({marks})", list(zip(*columns.values(), strict=True)))
         return
-    values = _ServerValues(database, columns.values())
-    template = f"({', '.join(values.expressions)})"
-    for page in values.pages():
-        database.execute_sql(into + ", ".join([template] * len(page)), _flat(page))
+    for values in _literal_rows(database, columns.values()):
+        _execute(database, f"{into}({'), ('.join(values)})")
 
 
 def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -52,20 +51,21 @@ def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
         new = list(zip(*(values for _field, values in changes), keys, strict=True))
         execute_many(database, f"UPDATE {table} SET {assigned} WHERE {key.column_name} = ?", new)  # noqa: S608
         return
-    values = _ServerValues(database, columns.values())
-    expressions = list(values.expressions)
-    expressions[0] += " COLLATE utf8mb4_bin" if isinstance(keys[0], str) else ""
+    collation = " COLLATE utf8mb4_bin" if isinstance(keys[0], str) else ""
+    literals = [_literals(database, values) for values in columns.values()]
     names = [f"c{number}" for number in range(len(columns))]
-    named = ", ".join(f"{value} AS {name}" for value, name in zip(expressions, names, strict=True))
-    other = f" UNION ALL SELECT {', '.join(values.expressions)}"
     assigned = ", ".join(
         f"t.{field.column_name} = new.{name}" for (field, _values), name in zip(changes, names[1:], strict=True)
     )
-    for page in values.pages():
-        database.execute_sql(
-            f"UPDATE (SELECT {named}{other * (len(page) - 1)}) new "  # noqa: S608
+    for start in range(0, len(keys), _ROWS_PER_STATEMENT):
+        rows_of_page = list(zip(*(column[start : start + _ROWS_PER_STATEMENT] for column in literals), strict=True))
+        key_value, *others = rows_of_page[0]
+        named = [f"{key_value}{collation} AS c0", *map("{} AS {}".format, others, names[1:])]
+        union = " UNION ALL SELECT ".join([", ".join(named), *map(", ".join, rows_of_page[1:])])
+        _execute(
+            database,
+            f"UPDATE (SELECT {union}) new "  # noqa: S608
             f"STRAIGHT_JOIN {table} t ON t.{key.column_name} = new.c0 SET {assigned}",
-            _flat(page),
         )
 
 
@@ -107,29 +107,29 @@ def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[F
     return columns
 
 
-class _ServerValues:
-    """Rows for statements to a server: a value that all rows share is escaped once, the others are parameters."""
-
-    def __init__(self, database: Database, columns: Iterable[list[Any]]) -> None:
-        self._varying: list[list[Any]] = []
-        self._row_count = 0
-        self.expressions: list[str] = []
-        """SQL of each column."""
-        cursor = database.cursor()
-        for values in columns:
-            self._row_count = len(values)
-            if values.count(values[0]) == len(values):
-                self.expressions.append(cursor.mogrify("%s", (values[0],)).replace("%", "%%"))
-            else:
-                self.expressions.append("%s")
-                self._varying.append(values)
-
-    def pages(self) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the parameters, row by row, in pages for one statement each."""
-        rows = list(zip(*self._varying, strict=True)) if self._varying else [()] * self._row_count
-        for start in range(0, len(rows), _ROWS_PER_STATEMENT):
-            yield rows[start : start + _ROWS_PER_STATEMENT]
+def _execute(database: Database, sql: str) -> None:
+    """Execute a statement that contains its values: every % in it is meant. Raises peewee's exceptions."""
+    with translating_exceptions:
+        database.cursor().execute(sql)
 
 
-def _flat(rows: list[tuple[Any, ...]]) -> list[Any]:
-    return [value for row in rows for value in row]
+def _literal_rows(database: Database, columns: Iterable[list[Any]]) -> Iterator[list[str]]:
+    """Yield the rows as SQL, in pages for one statement each."""
+    literals = [_literals(database, values) for values in columns]
+    rows = list(map(", ".join, zip(*literals, strict=True)))
+    for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+        yield rows[start : start + _ROWS_PER_STATEMENT]
+
+
+def _literals(database: Database, values: list[Any]) -> list[str]:
+    """Return the values of a column as SQL for MySQL and MariaDB, a value that all rows share escaped once.
+
+    PyMySQL's own formatting of parameters takes three times as long.
+    """
+    if values.count(values[0]) == len(values):
+        return [str(database.cursor().mogrify("%s", (values[0],)))] * len(values)
+    if {str}.issuperset(map(type, values)):
+        return [f"'{escape_string(value)}'" for value in values]
+    connection = database.cursor().connection
+    escape, encoders = connection.escape, connection.encoders
+    return [f"'{escape_string(value)}'" if type(value) is str else escape(value, encoders) for value in values]

@@ -38,9 +38,8 @@ class _WatchedFile:
         self._seen: _Stamp = _NEVER_READ
         self._read: _Stamp = _NEVER_READ
 
-    async def has_changed(self) -> bool:
+    def has_changed(self, stamp: _Stamp) -> bool:
         """Return whether the file changed since this last returned True, and is not being written right now."""
-        stamp = await asyncio.to_thread(_find_stamp, self.path)
         is_settled, self._seen = stamp == self._seen, stamp
         if stamp == self._read or not is_settled:
             return False
@@ -76,13 +75,15 @@ class GameFileWatcher:
         self._properties = properties.current
 
     async def poll(self) -> None:
-        """Check both files once; a job calls this every few seconds."""
-        await self._poll_authme()
-        await self._poll_properties()
+        """Check both files once, with one call to a thread; a job calls this every few seconds."""
+        files = [self._authme.path, self._server.path]
+        authme, server = await asyncio.to_thread(lambda: [_find_stamp(path) for path in files])
+        if self._authme.has_changed(authme):
+            await self._read_authme()
+        if self._server.has_changed(server) or self._properties is None:
+            await self._read_properties()
 
-    async def _poll_authme(self) -> None:
-        if not await self._authme.has_changed():
-            return
+    async def _read_authme(self) -> None:
         try:
             read = await asyncio.to_thread(read_authme, self._config)
             self._compare(read)
@@ -104,9 +105,7 @@ class GameFileWatcher:
     def _set_waiting(self, keys: tuple[str, ...]) -> None:
         self._pending_restart.set("AuthMe's config.yml", keys)
 
-    async def _poll_properties(self) -> None:
-        if not await self._server.has_changed() and self._properties is not None:
-            return
+    async def _read_properties(self) -> None:
         read = await asyncio.to_thread(self._properties_file.refresh)
         if read is None and self._properties is not None:
             log.warning(

@@ -74,7 +74,7 @@ def state_effects(account: Account, state: PluginState) -> Effects:
 
 def apply_in_memory(account: Account, effects: Effects, moment: datetime) -> Account:
     """Return the account as it is once the effects are written at `moment`."""
-    if effects is NOTHING:
+    if not effects.sync_record and not effects.user and not effects.ends_sessions:
         return account
     user, sync_record = account.user, account.sync_record
     if user is not None and (effects.user or effects.ends_sessions):

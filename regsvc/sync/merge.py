@@ -14,66 +14,72 @@ def merge(
 
     `own` is the password set through us, or None if AuthMe could not verify it; `policy` is `sync.conflict`.
     """
-    password = _merge_password(base, player, own, policy)
-    email = _merge_email(user, base, player, policy)
-    realname = _merge_realname(user, base, player)
-    merged = Merge(
+    parts = [
+        part
+        for part in (
+            _merge_password(base, player, own, policy),
+            _merge_email(user, base, player, policy),
+            _merge_realname(user, base, player),
+        )
+        if part is not None
+    ]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return Merge(
         player,
-        to_player={**password.to_player, **email.to_player, **realname.to_player},
-        takes_password=password.takes_password,
-        takes_email=email.takes_email,
-        takes_realname=realname.takes_realname,
-        conflicts=password.conflicts + email.conflicts + realname.conflicts,
+        to_player={name: value for part in parts for name, value in part.to_player.items()},
+        takes_password=any(part.takes_password for part in parts),
+        takes_email=next((part.takes_email for part in parts if part.takes_email is not None), None),
+        takes_realname=next((part.takes_realname for part in parts if part.takes_realname is not None), None),
+        conflicts=tuple(conflict for part in parts for conflict in part.conflicts),
     )
-    return None if merged == Merge(player) else merged
 
 
-def _merge_password(base: SyncRecord, player: PlayerRow, own: StoredPassword | None, policy: str) -> Merge:
+def _merge_password(base: SyncRecord, player: PlayerRow, own: StoredPassword | None, policy: str) -> Merge | None:
     is_same = own is not None and (own.hash, own.salt) == (player.hash, player.salt)
     if is_same:
-        return Merge(player)
+        return None
     player_changed = (base.base_hash, base.base_salt) != (player.hash, player.salt)
     user_changed = own is not None and own.hash != base.base_hash
     if own is not None and base.intent == PASSWORD:
         return _write_password(player, own)  # just set through us: the newest one, whatever the base is
     if own is not None and user_changed and player_changed:
         if policy == "companion":
-            written = _write_password(player, own)
-            return Merge(player, written.to_player, conflicts=(Conflict("password", "companion"),))
+            return _write_password(player, own, Conflict("password", "companion"))
         return Merge(player, takes_password=True, conflicts=(Conflict("password", "plugin"),))
     if player_changed:
         return Merge(player, takes_password=True)
     if own is not None and user_changed:
         return _write_password(player, own)
-    return Merge(player)
+    return None
 
 
-def _write_password(player: PlayerRow, own: StoredPassword) -> Merge:
+def _write_password(player: PlayerRow, own: StoredPassword, *conflicts: Conflict) -> Merge:
     # an open session in the game does not look at the password
-    return Merge(player, to_player={"hash": own.hash, "salt": own.salt, "has_session": 0})
+    return Merge(player, to_player={"hash": own.hash, "salt": own.salt, "has_session": 0}, conflicts=conflicts)
 
 
-def _merge_email(user: UserRecord, base: SyncRecord, player: PlayerRow, policy: str) -> Merge:
+def _merge_email(user: UserRecord, base: SyncRecord, player: PlayerRow, policy: str) -> Merge | None:
     theirs, last_email, ours = player.known_email, known_email(base.base_email), user.email
     if _same_email(theirs, ours):
-        return Merge(player)
+        return None
     if theirs is None and last_email is None and has_conflict(base, "email"):
-        return Merge(player)  # AuthMe's table cannot hold ours, which was reported once
+        return None  # AuthMe's table cannot hold ours, which was reported once
     if theirs is None:
         # the row has none, or none any more: a verified address is worth writing, an unverified one is not
-        return Merge(player, to_player={"email": ours}) if user.is_email_verified else Merge(player)
+        return Merge(player, to_player={"email": ours}) if user.is_email_verified else None
     player_changed = not _same_email(theirs, last_email)
     user_changed = not _same_email(ours, last_email)
     if not user.is_email_verified:
-        return Merge(player, takes_email=theirs) if player_changed else Merge(player)
+        return Merge(player, takes_email=theirs) if player_changed else None
     if user_changed and not player_changed and has_conflict(base, "email"):
-        return Merge(player)  # reported once, and left as it is
+        return None  # reported once, and left as it is
     if user_changed and (not player_changed or policy == "companion"):
         conflicts = (Conflict("email", "companion"),) if player_changed else ()
         return Merge(player, to_player={"email": ours}, conflicts=conflicts)
     if player_changed:  # the game does not verify e-mails: our verified one stays
         return Merge(player, conflicts=(Conflict("email", "both"),))
-    return Merge(player)
+    return None
 
 
 def has_conflict(base: SyncRecord, field: str) -> bool:
@@ -97,14 +103,12 @@ def _same_email(one: str | None, other: str | None) -> bool:
     return one.strip().lower() == other.strip().lower()
 
 
-def _merge_realname(user: UserRecord, base: SyncRecord, player: PlayerRow) -> Merge:
+def _merge_realname(user: UserRecord, base: SyncRecord, player: PlayerRow) -> Merge | None:
     theirs = player.known_realname
     if theirs is None or theirs == user.username:
-        return Merge(player)
+        return None
     if theirs == base.base_realname:
-        return (
-            Merge(player, to_player={"realname": user.username}) if _is_case_of(user.username, base) else Merge(player)
-        )
+        return Merge(player, to_player={"realname": user.username}) if _is_case_of(user.username, base) else None
     if theirs.lower() == user.username_key:
         return Merge(player, takes_realname=theirs)
     return Merge(player, conflicts=(Conflict("realname", "both"),))

@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from peewee import Database
 
-from regsvc.database.models import Player, User
+from regsvc.database.models import APPROVED, BANNED, Player, User
 from regsvc.sync import actions
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.effects import NOTHING, Effects, state_effects
@@ -32,6 +32,8 @@ class Applied:
 
     account: Account
     effects: Effects = NOTHING
+    next: Literal["decide", "again", "settled"] = "decide"
+    """Whether the account is decided on as it is, or loaded again, or needs nothing any more."""
 
 
 class OwnStep(ABC, Generic[A]):
@@ -39,7 +41,7 @@ class OwnStep(ABC, Generic[A]):
 
     @abstractmethod
     def apply(self, database: Database, context: StepContext, cases: Sequence[Case[A]]) -> list[Applied]:
-        """Apply the action. Returns the outcomes; accounts left out are to be loaded again."""
+        """Apply the action. Returns the outcomes; accounts left out have lost a race and are to be loaded again."""
 
 
 class AdoptStep(OwnStep[actions.Adopt]):
@@ -49,10 +51,12 @@ class AdoptStep(OwnStep[actions.Adopt]):
         adopted = adopt_each(database, context.audit, [case.action for case in cases], context.now())
         found = []
         for case in cases:
-            new = adopted.get(case.account.key)
-            if new is not None:
-                account = replace(case.account, user=new.user, sync_record=new.sync_record)
-                found.append(Applied(account, Effects(conflicts=new.conflicts)))
+            if case.account.key in adopted:
+                conflict = adopted[case.account.key]
+                effects = Effects(conflicts=(conflict,)) if conflict is not None else NOTHING
+                # the status of a user who may play entails nothing; the others are loaded again
+                is_settled = case.action.status in (APPROVED, BANNED)
+                found.append(Applied(case.account, effects, "settled" if is_settled else "again"))
         return found
 
 

@@ -25,7 +25,7 @@ from plugin_bridge.authme.players import (
     WriteResult,
 )
 from regsvc.database import failpoints
-from regsvc.sync.accounts_loader import AccountsLoader
+from regsvc.sync.accounts_loader import PAGE, AccountsLoader
 from regsvc.sync.actions import GUARDED, Adopt, Conflict, MarkMissing, Provision, SyncAction
 from regsvc.sync.effects import NOTHING, Effects, EffectWriter, apply_in_memory
 from regsvc.sync.own_steps import OWN_STEPS, Case
@@ -65,7 +65,6 @@ class ReconcileResult:
     """The guarded action that was not applied, or None."""
     refused: PlayerRefused | None = None
     """Why AuthMe's table refused a write, or None."""
-    is_in_sync: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,27 +92,33 @@ class Pages:
         return bool(_Page(policy, scope, self._context).due([account]))
 
     def reconcile(self, accounts: Sequence[Account], policy: Policy, scope: Scope) -> dict[str, ReconcileResult]:
-        """Apply actions to these accounts, loaded without locks, until nothing is left; return the results by name.
+        """Apply actions to these accounts, loaded without locks, until nothing is left.
 
-        Raises `PlayersUnavailable`; with SQLite, call it outside our transactions, since AuthMe's file is another one.
+        Returns the results by name, without those of names that are in sync already. With SQLite, call it outside our
+        transactions: AuthMe's file is another one. Raises `PlayersUnavailable`.
         """
         page = _Page(policy, scope, self._context)
         due = page.due(accounts)
         # there is nothing to lock for a name that we know nothing of: the unique index keeps it from a second user
-        new, todo = [], []
+        new, todo = list[Case[Any]](), list[str]()
         for case in due:
             if isinstance(case.action, Adopt) and case.account.sync_record is None:
-                new.append(case.account)
+                new.append(case)
             else:
                 todo.append(case.account.key)
-        for _step in range(_MAX_STEPS):
-            if not todo and not new:
-                break
-            todo = self._reconcile_once(page, todo, new)
-            new = []
-        for key in todo:
-            page.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
+        if new:
+            todo += self._reconcile_once(page, [], new)
+        for start in range(0, len(todo), PAGE):
+            self._reconcile_keys(page, todo[start : start + PAGE])
         return page.results
+
+    def _reconcile_keys(self, page: "_Page", keys: Sequence[str]) -> None:
+        for _step in range(_MAX_STEPS):
+            if not keys:
+                return
+            keys = self._reconcile_once(page, keys, [])
+        for key in keys:
+            page.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
 
     def reconcile_locked(self, account: Account, intended: Effects, policy: Policy, scope: Scope) -> ReconcileResult:
         """Reconcile an account that the caller's transaction has locked. Only where it covers both sides.
@@ -123,37 +128,42 @@ class Pages:
         page = _Page(policy, scope, self._context)
         if intended is not NOTHING:
             page.unsaved[account.key] = account, intended
-        todo = self._apply(page, [apply_in_memory(account, intended, self._context.now())])
+        wanted = apply_in_memory(account, intended, self._context.now())
+        todo = self._apply(page, page.due([wanted]))
         self._save(page)
         if todo:
             page.results |= self.reconcile(self._loader.lock(todo), policy, scope)
-        return page.results[account.key]
+        return page.results.get(account.key) or ReconcileResult(wanted)
 
-    def _reconcile_once(self, page: "_Page", keys: Sequence[str], new: Sequence[Account]) -> list[str]:
-        """Lock the accounts and apply what is due, also for those given. Returns the names to be loaded again."""
+    def _reconcile_once(self, page: "_Page", keys: Sequence[str], new: Sequence[Case[Any]]) -> list[str]:
+        """Lock the accounts and apply what is due, also the new cases. Returns the names to be loaded again."""
+        page.settled.clear()
         with self._database.atomic():
             locked = self._loader.lock(keys, with_players=page.scope.has_players) if keys else []
-            again = self._apply(page, [*new, *locked])
+            again = self._apply(page, [*new, *page.due(locked)])
         return again + self._write_promised(page)
 
-    def _apply(self, page: "_Page", accounts: Sequence[Account]) -> list[str]:
-        """Apply actions until none is due, in the current transaction. Returns the names to be loaded again.
+    def _apply(self, page: "_Page", cases: Sequence[Case[Any]]) -> list[str]:
+        """Apply these and further actions until none is due, in the current transaction.
+
+        Returns the names to be loaded again.
 
         Where the transaction does not cover AuthMe's table, the cases whose row is to be written are put aside.
         """
         again: list[str] = []
         for _step in range(_MAX_STEPS):
             by_kind: dict[type, list[Case[Any]]] = defaultdict(list)
-            for case in page.due(accounts):
+            for case in cases:
                 by_kind[type(case.action)].append(case)
-            accounts = []
-            for kind, cases in by_kind.items():
-                done = self._apply_own(page, kind, cases) if kind in OWN_STEPS else self._apply_step(page, kind, cases)
+            accounts: list[Account] = []
+            for kind, group in by_kind.items():
+                done = self._apply_own(page, kind, group) if kind in OWN_STEPS else self._apply_step(page, kind, group)
                 accounts += done
-                again += {case.account.key for case in cases} - {a.key for a in done} - page.waiting - page.refused
-            if not accounts:
+                again += {case.account.key for case in group} - {a.key for a in done} - page.settled
+            cases = page.due(accounts)
+            if not cases:
                 return again
-        return again + [account.key for account in accounts]
+        return again + [case.account.key for case in cases]
 
     def _save(self, page: "_Page") -> None:
         """Write what was intended and went with no action."""
@@ -166,7 +176,9 @@ class Pages:
         action_of = {case.account.key: case.action for case in cases}
         for one in applied:
             page.record(one.account.key, action_of[one.account.key], one.effects)
-        return self._writer.write([(one.account, one.effects) for one in applied])
+            if one.next == "settled":
+                page.settled.add(one.account.key)
+        return self._writer.write([(one.account, one.effects) for one in applied if one.next == "decide"])
 
     def _apply_step(self, page: "_Page", kind: type, cases: list[Case[Any]]) -> list[Account]:
         """Prepare the cases, and finish those that need no write outside this transaction."""
@@ -184,7 +196,7 @@ class Pages:
                 pending.append(_Pending(before, promised, action, promise, write))
             else:
                 held.append((before, promise))
-                page.waiting.add(account.key)
+                page.settled.add(account.key)
                 page.unsaved.pop(account.key, None)
         self._writer.write(held)
         if self._context.players.shares_transactions:
@@ -194,7 +206,7 @@ class Pages:
             (kind, replace(one, account=account))
             for one, account in zip([one for one in pending if one.write is not None], promised_accounts, strict=True)
         ]
-        page.waiting |= {one.before.key for one in pending if one.write is not None}
+        page.settled |= {one.before.key for one in pending if one.write is not None}
         return self._confirm(page, kind, [(one, WriteResult(is_written=True)) for one in pending if one.write is None])
 
     def _write_promised(self, page: "_Page") -> list[str]:
@@ -212,9 +224,8 @@ class Pages:
             accounts: list[Account] = []
             for kind, cases in by_kind.items():
                 accounts += self._confirm(page, kind, cases)
-        page.waiting -= {one.before.key for _kind, one in promised}
-        settled = {account.key for account in accounts} - {case.account.key for case in page.due(accounts)}
-        return [one.before.key for _kind, one in promised if one.before.key not in settled | page.refused]
+        finished = {account.key for account in accounts} - {case.account.key for case in page.due(accounts)}
+        return [key for _kind, one in promised if (key := one.before.key) not in finished and not page.is_refused(key)]
 
     def _write_and_confirm(self, page: "_Page", kind: type, pending: Sequence[_Pending]) -> list[Account]:
         results = self._write_rows(pending)
@@ -275,30 +286,36 @@ class _Page:
         self.promised: list[tuple[type, _Pending]] = []
         self.unsaved: dict[str, tuple[Account, Effects]] = {}
         """Accounts as they are stored, with what is intended for them and not written yet."""
-        self.waiting: set[str] = set()
-        """Names whose row is written after the transaction, or by another process."""
-        self.refused: set[str] = set()
+        self.settled: set[str] = set()
+        """Names for which nothing more is done in this transaction."""
 
     def due(self, accounts: Sequence[Account]) -> list[Case[Any]]:
         """Decide on the accounts, and return those with an action that may be applied now."""
         cases = []
         for account in accounts:
-            result, action = self.results[account.key], decide(account, self._policy)
-            result.account, result.is_in_sync = account, action is None
+            action = decide(account, self._policy)
+            if action is None and account.key not in self.results:
+                continue
+            self.results[account.key].account = account
             if action is not None and self._may_apply(account.key, action):
                 cases.append(Case(account, action))
         return cases
 
     def record(self, key: str, action: SyncAction, effects: Effects) -> None:
         """Record that the action was applied."""
+        self.results[key].account = None
         self.results[key].applied.append(action)
         self.results[key].conflicts += effects.conflicts
 
     def refuse(self, key: str, refused: PlayerRefused) -> None:
         """Record that AuthMe's table refused a write."""
         self.results[key].refused = refused
-        self.refused.add(key)
+        self.settled.add(key)
         log.warning("a player could not be updated, the sync will try again: %s", refused)
+
+    def is_refused(self, key: str) -> bool:
+        """Return whether AuthMe's table refused a write for this name."""
+        return key in self.results and self.results[key].refused is not None
 
     def refuse_collision(self, account: Account) -> None:
         """Record that AuthMe's table considers the name equal to another one."""
@@ -308,7 +325,7 @@ class _Page:
         self.refuse(account.key, NameCollides(sentence))
 
     def _may_apply(self, key: str, action: SyncAction) -> bool:
-        if key in self.refused:
+        if self.is_refused(key):
             return False
         if isinstance(action, Adopt):
             return self.scope.may_adopt

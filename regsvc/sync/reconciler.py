@@ -133,10 +133,11 @@ class Reconciler:
         one. Raises `PlayersUnavailable`.
         """
         scope = Scope(may_adopt=may_adopt, is_guarded=is_guarded)
-        return self.reconcile_many([self.load(key)], scope)[key]
+        account = self.load(key)
+        return self.reconcile_many([account], scope).get(key) or ReconcileResult(account)
 
     def reconcile_many(self, accounts: Collection[Account], scope: Scope = _EVERYTHING) -> dict[str, ReconcileResult]:
-        """Reconcile accounts loaded without locks; return the results by name. Raises `PlayersUnavailable`."""
+        """Reconcile accounts loaded without locks, and return the results as `Pages.reconcile` does."""
         return self._pages.reconcile(list(accounts), self.policy, scope)
 
     def reconcile_in_transaction(self, account: Account, intended: Effects = NOTHING) -> ReconcileResult | None:

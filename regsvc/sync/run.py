@@ -23,7 +23,6 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import User
 from regsvc.sync import actions
-from regsvc.sync.accounts_loader import PAGE
 from regsvc.sync.changes.candidates import Candidates, count_users, pages_of
 from regsvc.sync.changes.changed_rows import ChangedRows
 from regsvc.sync.changes.run_inputs import LastRun, RunInputs, UserTally, fingerprint
@@ -40,6 +39,8 @@ from regsvc.sync.run_state import RunState
 
 log = logging.getLogger(__name__)
 
+_ROWS = 2_000
+"""Rows of AuthMe's table read at once in a full run, which locks an SQLite file for twenty milliseconds."""
 _TRIES = 3
 """How often a page that loses a deadlock is tried in one run."""
 _QUIET_FOR = 2.0
@@ -110,7 +111,7 @@ class Sync:
         is_full = run.is_full or last is None or last.inputs.policy != inputs.policy
         is_full = is_full or last is None or self._now() - last.compared_at >= FULL_EVERY
         is_full = is_full or (self._digest.is_empty() and not self._players.is_empty())  # the first players
-        changes = self._digest.compare(is_full=is_full, may_write=not run.is_plan)
+        changes = self._digest.compare(is_full=is_full)
         run.report.scanned = changes.total
         last_inputs = last.inputs if last is not None else None
         for may_go_on in self._reconcile_candidates(run, changes, last_inputs, inputs):
@@ -159,7 +160,7 @@ class Sync:
     def _reconcile_all_rows(self, run: RunState, total: int) -> Iterator[bool]:
         progress = Progress("sync", total, self.terminal, unit="players", quiet_for=_QUIET_FOR)
         try:
-            for page in self._players.pages(PAGE):
+            for page in self._players.pages(_ROWS):
                 self._reconcile_rows(run, [row.username for row in page], {row.username: row for row in page})
                 progress.advance(len(page))
                 yield run.may_go_on()
@@ -174,13 +175,12 @@ class Sync:
     def _reconcile_changed_rows(self, run: RunState) -> Iterator[bool]:
         """Reconcile the names that changed on our side, and clear the marks of those in sync."""
         for page in self._changed_rows.pages():
-            names = sorted({mark.username_key for mark in page} - run.waiting.keys())
+            # what this run wrote stays marked: the next one looks again, since the digest stored now is from before
+            names = sorted({mark.username_key for mark in page} - run.waiting.keys() - run.changed)
             in_sync = self._reconcile_names(run, names)
             if not run.is_plan:
                 with self._database.atomic():
-                    # what this run wrote is looked at once more: the digest that it stores is from before
-                    done = in_sync - run.changed
-                    self._changed_rows.clear([mark for mark in page if mark.username_key in done])
+                    self._changed_rows.clear([mark for mark in page if mark.username_key in in_sync])
             yield run.may_go_on()
 
     def _reconcile_names(self, run: RunState, names: Sequence[str]) -> set[str]:
@@ -268,7 +268,7 @@ class Sync:
             return set()
         for key, result in results.items():
             run.record(key, result)
-        return {key for key, result in results.items() if result.is_in_sync and not result.applied}
+        return {account.key for account in accounts} - results.keys()
 
     def _reconcile_with_retry(self, accounts: Sequence[Account], scope: Scope) -> dict[str, ReconcileResult]:
         for _try in range(_TRIES - 1):

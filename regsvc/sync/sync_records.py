@@ -51,7 +51,12 @@ class SyncRecords:
 
 
 def base_columns(player: PlayerRow) -> dict[str, Any]:
-    """Return the columns that record this row as synced; of a locked row the hash inside the lock."""
+    """Return the columns that record this row as synced, with nothing pending."""
+    return {**base_of(player), **NO_INTENT, **NO_TOMBSTONE}
+
+
+def base_of(player: PlayerRow) -> dict[str, Any]:
+    """Return the columns with the values of this row; of a locked row the hash inside the lock."""
     return {
         "presence": PRESENT,
         "base_hash": locked_hash(player.hash) if player.is_locked else player.hash,
@@ -59,8 +64,6 @@ def base_columns(player: PlayerRow) -> dict[str, Any]:
         "base_email": player.email,
         "base_realname": player.realname,
         "base_regdate": player.regdate,
-        **NO_INTENT,
-        **NO_TOMBSTONE,
     }
 
 

@@ -80,6 +80,7 @@ def test_a_plan_tells_what_would_be_done_and_does_nothing(
 def test_a_crash_between_two_pages_is_taken_up_where_it_stopped(
     make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("regsvc.sync.run._ROWS", 500)
     insert_player_rows(authme_table, make_player_rows(1200, clock))
     services = make_services()
     pages = iter([True, False])

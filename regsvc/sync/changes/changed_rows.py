@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from peewee import Database, SqliteDatabase
 
+from regsvc.database.bulk import select_rows
 from regsvc.database.models import Player, User
 
 PAGE: Final = 500
@@ -45,10 +46,17 @@ class ChangedRows:
                     query = query.where(later | (same & (key > last[0])))
                 page = list(query.order_by(table.changed_at, key).limit(PAGE).tuples())
                 if page:
-                    yield [ChangeMark(table, row[2], row[1]) for row in page]
+                    marks = [ChangeMark(table, row[2], row[1]) for row in page]
+                    yield marks if table is Player else marks + self._marks_of_players(marks)
                     last = page[-1]
                 if len(page) < PAGE:
                     break
+
+    def _marks_of_players(self, marks: Collection[ChangeMark]) -> list[ChangeMark]:
+        """Return the marks of the players of these users, so that a name is looked at once."""
+        fields, keys = [Player.username_key, Player.changed_at], [mark.username_key for mark in marks]
+        found = select_rows(self._database, Player, fields, Player.username_key, keys)
+        return [ChangeMark(Player, key, changed_at) for key, changed_at in found if changed_at is not None]
 
     def mark(self, names: Collection[str], moment: datetime) -> None:
         """Mark these names for the next run, unless they are marked already."""

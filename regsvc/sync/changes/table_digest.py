@@ -12,15 +12,13 @@ from typing import Any, Final
 from peewee import Database, fn
 
 from plugin_bridge.authme.players import Players
-from plugin_bridge.authme.table_checksums import EMPTY, LOWER_HALF, Bucket, SharedTable, StoredChecksums, Totals
+from plugin_bridge.authme.table_checksums import EMPTY, LOWER_HALF, Bucket, StoredChecksums, Totals
 from regsvc.database.bulk import execute_many
 from regsvc.database.models import DigestBucket
 
 FULL_EVERY: Final = timedelta(days=1)
 """Longest time between two runs that look at every row."""
 _UNFINISHED: Final = Bucket(-1, 0)
-_STAGED: Final = -2
-"""A staged bucket of n rows is stored with the row count -2 - n."""
 _BATCH: Final = 2_000
 _COMMIT_TIME: Final = timedelta(seconds=10)
 """Longest time between recording a moment and committing it."""
@@ -39,8 +37,6 @@ class TableChanges:
     """Whether every name is to be looked at, not only those in changed buckets."""
     since: datetime | None = None
     """A state changed before this moment is in the stored buckets; None: this process does not know."""
-    is_staged: bool = False
-    """Whether all buckets are already in our table, with impossible row counts."""
 
 
 class TableDigest(StoredChecksums):
@@ -71,14 +67,11 @@ class TableDigest(StoredChecksums):
         """Return whether the last completed run saw no row, or there was no run yet."""
         return not DigestBucket.select().exists()
 
-    def compare(self, *, is_full: bool, may_write: bool = True) -> TableChanges:
+    def compare(self, *, is_full: bool) -> TableChanges:
         """Compare AuthMe's table with the stored digest. Raises `PlayersUnavailable`."""
         version = self._players.version()
         if version is not None and version == self._stored_version:
             return TableChanges(self._stored_total, {}, {}, version, is_full)
-        table = self._players.shared_table() if is_full and may_write else None
-        if table is not None:
-            return TableChanges(self._stage(table), {}, {}, version, is_full, is_staged=True)
         changed = self._players.changed_buckets(self)
         total, before = self._compare(changed)
         since = self._began_at - _COMMIT_TIME if self._began_at is not None else None
@@ -89,10 +82,6 @@ class TableDigest(StoredChecksums):
 
         Runs in the caller's transaction.
         """
-        if changes.is_staged:
-            DigestBucket.delete().where(DigestBucket.row_count == _UNFINISHED.row_count).execute()
-            is_staged = DigestBucket.row_count < _UNFINISHED.row_count
-            DigestBucket.update(row_count=_STAGED - DigestBucket.row_count).where(is_staged).execute()
         finished = {number: bucket for number, bucket in changes.changed.items() if number not in unfinished}
         gone = [number for number, bucket in finished.items() if bucket == EMPTY]
         self._write({number: bucket for number, bucket in finished.items() if bucket != EMPTY})
@@ -101,20 +90,6 @@ class TableDigest(StoredChecksums):
             DigestBucket.delete().where(DigestBucket.bucket.in_(gone[start : start + _BATCH])).execute()
         self._stored_version, self._stored_total = (None if unfinished else changes.version), changes.total
         self._began_at = began_at
-
-    def _stage(self, table: SharedTable) -> int:
-        """Store a staged digest of AuthMe's table without fetching a row of it. Returns the number of its rows.
-
-        If the run does not complete, every bucket stays unfinished, and the next run looks at all of them.
-        """
-        DigestBucket.update(row_count=_UNFINISHED.row_count).execute()
-        self._players.execute_shared(
-            f"REPLACE INTO {self.table} (bucket, row_count, checksum) "  # noqa: S608
-            f"SELECT bucket, {_STAGED} - row_count, checksum FROM ({table.checksums_by_bucket}) now"
-        )
-        total = fn.COALESCE(fn.SUM(_STAGED - DigestBucket.row_count), 0)
-        is_staged = DigestBucket.row_count < _UNFINISHED.row_count
-        return int(DigestBucket.select(total).where(is_staged).scalar())
 
     def _compare(self, changed: Mapping[int, Bucket]) -> tuple[int, dict[int, int]]:
         """Return the number of rows now, and the former row counts of these buckets as far as they were finished."""
