@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from peewee import Database, IntegrityError, SqliteDatabase
+from peewee import Database, IntegrityError
 
 from plugin_bridge.authme.players import PlayerRow, locked_hash
 from regsvc.core.clock import from_epoch_ms
@@ -48,11 +48,10 @@ def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: 
     keys = [adoption.player.username for adoption in adoptions]
     wanted = {a.player.username: a.player.known_email for a in adoptions if a.player.known_email is not None}
     emails = claim_unverified(wanted)
-    is_sqlite = isinstance(database, SqliteDatabase)
     users, records, locked = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
     for adoption in adoptions:
-        # on SQLite every row is marked at first, since a trigger marks rows that are inserted without
-        mark = moment if is_sqlite or adoption.status != APPROVED else None
+        # an adoption as approved entails nothing, so that no run looks at it again
+        mark = moment if adoption.status != APPROVED else None
         users.append(_user_columns(adoption, emails.get(adoption.player.username), moment, mark))
     insert_rows(database, User, users)
     ids: dict[str, int] = dict(select_rows(database, User, [User.username_key, User.id], User.username_key, keys))
@@ -63,19 +62,9 @@ def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: 
         (locked if adoption.player.is_locked else records).append(record)
     insert_rows(database, Player, records)
     insert_rows(database, Player, locked)
-    if is_sqlite:
-        _clear_changed_at(database, [adoption.player.username for adoption in adoptions if adoption.status == APPROVED])
     conflicting = [key for key in wanted if key not in emails]
     _record(audit, adoptions, conflicting)
     return dict.fromkeys(keys, None) | dict.fromkeys(conflicting, Conflict("email", "both"))
-
-
-def _clear_changed_at(database: Database, keys: Sequence[str]) -> None:
-    """Clear the change marks: an adoption as approved entails nothing, so that no run looks at it again."""
-    if keys:
-        marks = ", ".join("?" * len(keys))
-        for table in ("regsvc_user", "regsvc_player"):
-            database.execute_sql(f"UPDATE {table} SET changed_at = NULL WHERE username_key IN ({marks})", keys)  # noqa: S608
 
 
 def _user_columns(

@@ -112,7 +112,7 @@ class EffectWriter:
             if not effects.sync_record or now.sync_record is None:
                 continue
             if account.sync_record is None:
-                new.append(now.sync_record.columns())
+                new.append(now.sync_record.columns() | {"changed_at": moment})
                 continue
             columns = {name: getattr(now.sync_record, name) for name in effects.sync_record}
             if now.sync_record.plugin_since != account.sync_record.plugin_since:
