@@ -239,10 +239,6 @@ class Players(ABC):
         """Return the table for statements that join it with ours; None where our server does not have it."""
         return None
 
-    def is_marked_online(self, key: str) -> bool:
-        """Return whether AuthMe's row marks the player as online. A hint: it stays set when the server crashes."""
-        return False
-
     @abstractmethod
     def is_empty(self) -> bool:
         """Return whether there is no row at all; cheaper than counting."""

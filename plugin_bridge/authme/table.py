@@ -93,10 +93,6 @@ class AuthMePlayers(Players):
             [(count,)] = self._query(f"SELECT COUNT(*) FROM {layout.table}")  # noqa: S608
         return int(count)
 
-    def is_marked_online(self, key: str) -> bool:
-        row = self.find(key)
-        return row is not None and row.is_logged == 1
-
     def is_empty(self) -> bool:
         with self._open_table() as layout:
             return not self._query(f"SELECT 1 FROM {layout.table} LIMIT 1")  # noqa: S608

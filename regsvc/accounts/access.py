@@ -7,7 +7,7 @@ from typing import TypeVar
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc.accounts.player_warnings import PLAYER_PENDING, warn_if_players_away
+from regsvc.accounts.player_warnings import PLAYER_PENDING, warn_if_players_away, warn_of_row
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
@@ -77,7 +77,7 @@ class AccountAccess:
             done = self._try(key, work, warnings, False)
         if done is None:
             raise if_missing
-        warnings |= warn_if_players_away(lambda: self._reconciler.reconcile_after_commit(key))
+        warnings |= warn_of_row(lambda: self._reconciler.reconcile_after_commit(key))
         return done[0], warnings
 
     def find_current(self, key: str) -> UserRecord | None:
@@ -116,7 +116,5 @@ class AccountAccess:
                 warnings.add(PLAYER_PENDING)
             result = work(locked)
             # last in the transaction: the game waits for the lock on AuthMe's row
-            warnings |= warn_if_players_away(
-                lambda: self._reconciler.reconcile_in_transaction(locked.account, locked.intended)
-            )
+            warnings |= warn_of_row(lambda: self._reconciler.reconcile_in_transaction(locked.account, locked.intended))
         return (result,)

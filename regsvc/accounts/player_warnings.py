@@ -6,12 +6,15 @@ from typing import Final
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.config.live import LiveConfig
+from regsvc.database.models import APPROVED
 from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.sync.pages import ReconcileResult
 from regsvc.sync.records import Account
 
 PLAYER_PENDING: Final = "player_pending"
 """AuthMe's table is busy or unavailable; the intent is committed, and the sync carries it out."""
+PLAYER_LOCKED: Final = "player_locked"
+"""The user may play, but the name's row is another player's, or locked because the user has no password."""
 STILL_ONLINE_RCON_OFF: Final = "still_online_rcon_off"
 """AuthMe's row says that the player is in the game, and without RCON the player cannot be kicked."""
 AUTHME_CACHE_ON: Final = "authme_cache_on"
@@ -19,6 +22,8 @@ AUTHME_CACHE_ON: Final = "authme_cache_on"
 
 MEANINGS: Final[Mapping[str, str]] = {
     PLAYER_PENDING: "AuthMe's table is busy or unavailable; the game follows with the next sync",
+    PLAYER_LOCKED: "the user cannot log in to the game yet: the name's row there is locked, or another player's; "
+    "a locked one opens once a password is set (`companion users password`, or a mailed link)",
     STILL_ONLINE_RCON_OFF: "the player seems to be in the game and stays there: RCON is off (see `companion doctor`)",
     AUTHME_CACHE_ON: "AuthMe may use cached data for up to 15 minutes (see `companion doctor`)",
 }
@@ -49,8 +54,25 @@ class PlayerWarnings:
 
 def warn_if_players_away(step: Callable[[], ReconcileResult | None]) -> set[str]:
     """Run a step on the player's row; returns a warning if AuthMe is unavailable or refuses, and the intent stays."""
+    return warn_of_row(step) & {PLAYER_PENDING}
+
+
+def warn_of_row(step: Callable[[], ReconcileResult | None]) -> set[str]:
+    """Run the last step on the player's row; returns a warning if a user who may play cannot log in to the game yet."""
     try:
         done = step()
     except PlayersUnavailable:
         return {PLAYER_PENDING}
-    return {PLAYER_PENDING} if done is not None and done.refused is not None else set()
+    if done is None:
+        return set()
+    if done.refused is not None:
+        return {PLAYER_PENDING}
+    return {PLAYER_LOCKED} if done.account is not None and _is_kept_out(done.account) else set()
+
+
+def _is_kept_out(account: Account) -> bool:
+    """Return whether the name's row does not let the approved user in."""
+    user, sync_record, player = account.user, account.sync_record, account.player
+    if user is None or user.status != APPROVED or player is None:
+        return False
+    return sync_record is None or not sync_record.is_playable(player)

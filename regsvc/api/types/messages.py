@@ -33,8 +33,10 @@ Warnings = Annotated[
     list[str],
     Meta(
         description="The request succeeded, but not everything has taken effect yet. player_pending: AuthMe's table is "
-        "busy; the change is saved and will be applied. still_online_rcon_off: the player seems to be in the game and "
-        "cannot be kicked. authme_cache_on: AuthMe may use its cache for up to 15 minutes.",
+        "busy; the change is saved and will be applied. player_locked: the user may play, but the name's row in "
+        "AuthMe's table is another player's, or locked; a locked one opens once a password is set. "
+        "still_online_rcon_off: the player seems to be in the game and cannot be kicked. authme_cache_on: AuthMe may "
+        "use its cache for up to 15 minutes.",
         examples=[["player_pending"]],
     ),
 ]
