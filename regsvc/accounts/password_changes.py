@@ -73,14 +73,12 @@ class PasswordChanges:
         link = self.links.find(token)
         if link is None:
             raise errors.ResetTokenInvalid
-        user = User.get_by_id(link.user.id)
-        return PasswordOwner(user.id, user.username, user.username_key)
+        return PasswordOwner(link.user.id, link.user.username, link.user.username_key)
 
     def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> DecisionResult:
         def redeem(user: User) -> None:
             self.links.redeem(token)
             if user.email_key is not None:  # reading the mail has proven the address
                 user.is_email_verified = True
-                User.update(is_email_verified=True).where(User.id == user.id).execute()
 
         return self.store.set(owner, stored, Actor(owner.username, caller.address), first=redeem)

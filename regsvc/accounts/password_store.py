@@ -61,7 +61,9 @@ class PasswordStore:
         token_generation: int | None = None,
         first: Callable[[User], None] = lambda user: None,
     ) -> DecisionResult:
-        """Set the password, and let the player's row follow. `first` runs at the beginning of the transaction.
+        """Set the password, and let the player's row follow.
+
+        `first` runs at the beginning of the transaction; it may mark the user's e-mail address as verified.
 
         `token_generation`: that of the session that asked; raises `Unauthorized` if it has ended meanwhile. Without
         one, raises `UserNotFound` for a user deleted meanwhile.
@@ -85,6 +87,7 @@ class PasswordStore:
         user.password_hash, user.password_salt = stored.hash, stored.salt
         user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
         changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
+        changed.append(User.is_email_verified)
         self.sessions.revoke_all(user.id, {field: getattr(user, field.name) for field in changed})
         user.token_generation += 1
         self.links.revoke_all(user.id)

@@ -48,7 +48,8 @@ class PasswordLinks:
 
         None when it is used, expired, deleted with its user, or mailed to an address the user no longer has.
         """
-        link: Link | None = Link.select(Link, User.id, User.email_key).join(User).where(Link.id == row_id).first()
+        columns = (User.id, User.username, User.username_key, User.email_key)
+        link: Link | None = Link.select(Link, *columns).join(User).where(Link.id == row_id).first()
         return link if link is not None and self._is_active(link) else None
 
     def find(self, token: str) -> Link | None:

@@ -51,6 +51,11 @@ class Host:
         assert issued is not None
         return codes.code_of(issued)
 
+    def link_token(self, name: str) -> str:
+        """Return the token of a link on its way to this person."""
+        user, links = self.services.user(name), self.services.app.mail_parts.links
+        return links.token_of(links.issue(user.id, "reset", str(user.email_key)))
+
     def olivia(self) -> str:
         """Return an admin token."""
         body = {"username": OPERATOR, "password": OPERATORS_PASSWORD}
@@ -162,3 +167,11 @@ def test_a_new_password_of_ones_own(host: Host) -> None:
     body = {"currentPassword": PASSWORD, "newPassword": "another-secret"}
     assert host.request("POST", "/api/user/password", body, token).status == 200
     host.assert_at_most(12)
+
+
+def test_a_password_by_a_mailed_link(host: Host) -> None:
+    host.services.decide("approve", "first")
+    token = host.link_token("first")
+    body = {"token": token, "newPassword": "another-secret"}
+    assert host.request("POST", "/api/password/reset", body).status == 200
+    host.assert_at_most(13)
