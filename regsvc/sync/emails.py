@@ -1,34 +1,17 @@
-"""E-mails that come from AuthMe's table: nobody has proven them, so they never take another user's place."""
+"""E-mails that come from AuthMe's table: the game verifies none of them."""
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
-from regsvc.database.bulk import select_rows
-from regsvc.database.models import User
-
-Claimant = TypeVar("Claimant", int, str)
+from regsvc.users.email_owners import Claimant, grant_unverified
 
 
 def claim_unverified(wanted: Mapping[Claimant, str]) -> dict[Claimant, EmailAddress]:
-    """Return the claimants who get the e-mail they want, with its address; of two who want the same, the first.
-
-    A claimant is a user's id, or the name of a player who has no user yet. An e-mail that is invalid or another user's
-    is given to no claimant.
-    """
-    addresses = {claimant: address for claimant, raw in wanted.items() if (address := find_real_email(raw)) is not None}
-    if not addresses:
-        return {}
-    keys = [address.key for address in addresses.values()]
-    database = User._meta.database
-    holder: dict[str, object] = dict(select_rows(database, User, [User.email_key, User.id], User.email_key, keys))
-    granted = {}
-    for claimant, address in addresses.items():
-        if holder.setdefault(address.key, claimant) == claimant:
-            granted[claimant] = address
-    return granted
+    """Return the claimants who get the e-mail of their row, as an address: it is valid, and `grant_unverified`."""
+    found = {claimant: address for claimant, raw in wanted.items() if (address := find_real_email(raw)) is not None}
+    return grant_unverified(found)
 
 
 def find_real_email(raw: str | None) -> EmailAddress | None:

@@ -178,7 +178,7 @@ class Sync:
             # what this run wrote stays marked: the next one looks again, since the digest stored now is from before
             names = sorted({mark.username_key for mark in page} - run.waiting.keys() - run.changed)
             in_sync = self._reconcile_names(run, names)
-            if not run.is_plan:
+            if in_sync and not run.is_plan:
                 with self._database.atomic():
                     self._changed_rows.clear([mark for mark in page if mark.username_key in in_sync])
             yield run.may_go_on()

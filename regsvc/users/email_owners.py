@@ -3,19 +3,29 @@
 Every function runs inside the caller's transaction.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeVar
 
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import EmailTaken
 from regsvc.database.audit import Audit
+from regsvc.database.bulk import select_rows
 from regsvc.database.models import REJECTED, User
 from regsvc.database.prepared import PreparedQuery, slot
+
+Claimant = TypeVar("Claimant", int, str)
 
 
 def find_owner(address: EmailAddress) -> User | None:
     """Return id and address of the user who has verified this address and is not rejected; None: it is free."""
     holder: User | None = _FIND_HOLDER.first(email_key=address.key)
     return holder if holder is not None and _is_owner(holder) else None
+
+
+def may_have(address: EmailAddress, *, is_verified: bool, claimant_id: int | None = None) -> bool:
+    """Return whether this user, or one not yet inserted, may have the address, verified or not."""
+    holder: User | None = _FIND_HOLDER.first(email_key=address.key)
+    return holder is None or holder.id == claimant_id or (is_verified and not _is_owner(holder))
 
 
 def claim(address: EmailAddress, audit: Audit, *, claimant_id: int | None = None) -> None:
@@ -30,6 +40,24 @@ def claim(address: EmailAddress, audit: Audit, *, claimant_id: int | None = None
         raise EmailTaken
     User.update(email=None, email_key=None, is_email_verified=False).where(User.id == holder.id).execute()
     audit.record("user.email_changed", holder.username, holder.username, {"why": "proven by another"})
+
+
+def grant_unverified(wanted: Mapping[Claimant, EmailAddress]) -> dict[Claimant, EmailAddress]:
+    """Return the claimants who may have the address that they want, unverified; of two who want the same, the first.
+
+    A claimant is a user's id, or the name of a player who has no user yet. As in `may_have`, an address that another
+    user has is granted to none of them.
+    """
+    if not wanted:
+        return {}
+    keys = [address.key for address in wanted.values()]
+    rows = select_rows(User._meta.database, User, [User.email_key, User.id], User.email_key, keys)
+    holder: dict[str, object] = dict(rows)
+    return {
+        claimant: address
+        for claimant, address in wanted.items()
+        if holder.setdefault(address.key, claimant) == claimant
+    }
 
 
 def _is_owner(holder: User) -> bool:

@@ -17,7 +17,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, User
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules
-from regsvc.users.email_owners import claim
+from regsvc.users.email_owners import claim, may_have
 
 _BATCH_ROWS: Final = 200
 _MAX_RACES: Final = 3
@@ -205,13 +205,12 @@ class Importer:
             self._reconciler.record(account, self._reconciler.request_row(account))
         self._audit.record("user.imported", request.by, row.username, {"status": row.status})
 
-    def _check_email_is_free(self, checked: _CheckedRecord, own_id: int = 0) -> None:
+    def _check_email_is_free(self, checked: _CheckedRecord, own_id: int | None = None) -> None:
         if checked.address is None:
             return
         if f"email:{checked.address.key}" in self._seen:
             raise RecordError("email_taken")
-        holder = User.get_or_none((User.email_key == checked.address.key) & (User.id != own_id))
-        if holder is not None and (holder.is_email_verified or not checked.row.is_email_verified):
+        if not may_have(checked.address, is_verified=checked.row.is_email_verified, claimant_id=own_id):
             raise RecordError("email_taken")
 
     def _remember_email(self, checked: _CheckedRecord) -> None:
