@@ -27,7 +27,7 @@ from plugin_bridge.authme.players import (
     RowWrite,
     WriteResult,
 )
-from plugin_bridge.authme.row_writes import PlannedWrite, Value, plan_write
+from plugin_bridge.authme.row_writes import PlannedWrite, Value, loses_email, plan_write
 from plugin_bridge.authme.table_layout import TableLayout, column_of, find_layout, player_rows, text_of
 
 _REQUIRED: Final = ("username", "realname", "hash")
@@ -128,6 +128,9 @@ class AuthMePlayers(Players):
                     planned[number] = plan
             if planned:
                 results |= zip(planned, self._execute_many(layout, list(planned.values())), strict=True)
+            for number, write in enumerate(writes):
+                if results[number].is_written and loses_email(write, layout.columns):
+                    results[number] = WriteResult(is_written=True, is_email_refused=True)
         return [results[number] for number in range(len(writes))]
 
     def refresh(self) -> None:

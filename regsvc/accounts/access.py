@@ -7,12 +7,14 @@ from typing import TypeVar
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc.accounts.player_warnings import PLAYER_PENDING, warn_if_players_away, warn_of_row
+from regsvc.accounts.player_warnings import PLAYER_PENDING, warn_of_row
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
 from regsvc.database.models import User
+from regsvc.sync.actions import Provision, ReclaimRow
 from regsvc.sync.effects import NOTHING, Effects
+from regsvc.sync.pages import ReconcileResult
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, UserRecord
 
@@ -38,6 +40,8 @@ class LockedAccount:
     account: Account
     intended: Effects = NOTHING
     """What is to be written to the sync record, together with the first change that follows from it."""
+    is_opened: bool = False
+    """Whether the user got the row just now, by what was due for the account before this change."""
 
     def take_user(self) -> None:
         """Take the user's columns into the account, after they were changed."""
@@ -73,8 +77,14 @@ class AccountAccess:
         warnings: set[str] = set()
         done = self._try(key, work, warnings, reconciles_first)
         if done is None and reconciles_first:
-            warnings |= warn_if_players_away(lambda: self._reconciler.reconcile(key, is_guarded=True))
-            done = self._try(key, work, warnings, False)
+            before = ReconcileResult()
+            try:
+                before = self._reconciler.reconcile(key, is_guarded=True)
+            except PlayersUnavailable:
+                warnings.add(PLAYER_PENDING)
+            warnings |= {PLAYER_PENDING} if before.refused is not None else set()
+            is_opened = any(isinstance(action, Provision | ReclaimRow) for action in before.applied)
+            done = self._try(key, work, warnings, False, is_opened=is_opened)
         if done is None:
             raise if_missing
         warnings |= warn_of_row(lambda: self._reconciler.reconcile_after_commit(key))
@@ -101,7 +111,13 @@ class AccountAccess:
             raise errors.ProtectedOperator
 
     def _try(
-        self, key: str, work: Callable[[LockedAccount], T], warnings: set[str], must_be_current: bool
+        self,
+        key: str,
+        work: Callable[[LockedAccount], T],
+        warnings: set[str],
+        must_be_current: bool,
+        *,
+        is_opened: bool = False,
     ) -> tuple[T] | None:
         """Run `work` in one transaction; None: there is no such user, or something has to be done for it first."""
         find_rows = self._reconciler.row_reader(key)
@@ -109,7 +125,7 @@ class AccountAccess:
             found = self._reconciler.load_user_for_update(key, find_rows)
             if found is None:
                 return None
-            locked = LockedAccount(*found)
+            locked = LockedAccount(*found, is_opened=is_opened)
             if must_be_current and self._reconciler.is_due(locked.account):
                 return None
             if not locked.account.is_player_known:

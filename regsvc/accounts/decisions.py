@@ -75,11 +75,14 @@ class Accounts:
         locked.account = self._reconciler.record_tombstone(locked.account)
         self._transitions.delete(locked.user, by, details)
 
+    def _may_approve_again(self, locked: LockedAccount) -> bool:
+        return locked.is_opened or self._reconciler.can_request_row(locked.account)
+
     def _change(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> None:
         user = locked.user
         if transition == "ban" and user.status == BANNED:
             locked.user = self._transitions.change_ban(user, by, details)
-        elif transition == "approve" and user.status == APPROVED and self._reconciler.can_request_row(locked.account):
+        elif transition == "approve" and user.status == APPROVED and self._may_approve_again(locked):
             locked.user = self._transitions.approve_again(user, by, details)
         else:
             locked.user = self._transitions.change(user, transition, by, details)

@@ -79,7 +79,7 @@ class PasswordStore:
             warnings = self._set(locked, stored, by)
             return DecisionResult(owner.username, user.status, warnings)
 
-        result, warnings = self.access.change(owner.key, work, if_missing=refusal)
+        result, warnings = self.access.change(owner.key, work, reconciles_first=True, if_missing=refusal)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
     def _set(self, locked: LockedAccount, stored: StoredPassword, by: Actor) -> tuple[str, ...]:

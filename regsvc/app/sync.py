@@ -49,7 +49,7 @@ def wire_sync(
 
     console = wire_rcon(context, runtime, reconcile_after_kick)
     transitions = Transitions(auth.audit, mail_queue, wire_webhook(context, runtime), console, now)
-    records = SyncRecords(database, now)
+    records = SyncRecords(database)
 
     def find_game_uuid(username: str) -> str | None:
         return find_uuid(context.server_properties.current, username)

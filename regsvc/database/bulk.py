@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from peewee import CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField
 from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
+from pymysql.constants import SERVER_STATUS
 from pymysql.converters import escape_string
 
 _ROWS_PER_STATEMENT: Final = 500
@@ -128,8 +129,10 @@ def _literals(database: Database, values: list[Any]) -> list[str]:
     """
     if values.count(values[0]) == len(values):
         return [str(database.cursor().mogrify("%s", (values[0],)))] * len(values)
-    if {str}.issuperset(map(type, values)):
-        return [f"'{escape_string(value)}'" for value in values]
     connection = database.cursor().connection
     escape, encoders = connection.escape, connection.encoders
+    if connection.server_status & SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES:  # a proxy may drop our sql_mode
+        return [escape(value, encoders) for value in values]
+    if {str}.issuperset(map(type, values)):
+        return [f"'{escape_string(value)}'" for value in values]
     return [f"'{escape_string(value)}'" if type(value) is str else escape(value, encoders) for value in values]

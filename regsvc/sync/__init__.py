@@ -1,4 +1,4 @@
 """Synchronization of our users with the players in AuthMe's table.
 
-`plan` decides as a pure function, `reconciler` brings one account in sync, `run` goes over all of them.
+`plan` decides as a pure function, `pages` brings a page of accounts in sync, `run` goes over all of them.
 """

@@ -1,4 +1,4 @@
-"""The actions that `plan.decide` chooses from. Each is plain data; `steps` carries them out."""
+"""The actions that `plan.decide` chooses from. Each is plain data; `steps` and `own_steps` say what it entails."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -99,7 +99,6 @@ class UpdateState:
 
     state: PluginState
     presence: str | None = None
-    conflict: str | None = None
 
 
 @dataclass(frozen=True)

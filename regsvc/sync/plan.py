@@ -1,6 +1,6 @@
 """The rules of the sync as pure functions: records of one name in, the next action out.
 
-An action is one step. The reconciler carries it out and asks again until there is nothing left to do.
+An action is one step. `pages` applies it and asks again until there is nothing left to do.
 """
 
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds, is_findable, known_email, lock_text, locked_hash

@@ -109,8 +109,11 @@ class Reconciler:
         A row in a file of its own is read here and now: a busy file is waited for before our own database is locked.
         """
         read = partial(self._find_rows, key)
-        if self.is_one_transaction:
-            return read
+        try:
+            if self.is_one_transaction:
+                return read
+        except PlayersUnavailable:
+            return lambda: None
         rows = read()
         return lambda: rows
 
@@ -145,10 +148,10 @@ class Reconciler:
 
         `intended` is written in any case. Raises `PlayersUnavailable`.
         """
-        if not self.is_one_transaction or not account.is_player_known:
-            self.record(account, intended)
-            return None
         try:
+            if not account.is_player_known or not self.is_one_transaction:
+                self.record(account, intended)
+                return None
             with self._database.atomic():
                 return self._pages.reconcile_locked(account, intended, self.policy, _EVERYTHING)
         except PlayersUnavailable:
@@ -255,6 +258,9 @@ class Reconciler:
 
     def record_tombstone(self, account: Account) -> Account:
         """Record which row goes with the user about to be deleted. Returns the account without the user."""
+        if not self.is_one_transaction and account.is_player_known:
+            rows = self._find_rows(account.key)  # the row may have changed while we waited for our own lock
+            account = replace(account, player=rows.get(account.key)) if rows is not None else account
         found = tombstone(account) if account.is_player_known else unseen_tombstone(account)
         new = found if self.is_enabled else None
         self._context.sync_records.replace([(account.key, new)])

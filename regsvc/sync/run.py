@@ -149,7 +149,8 @@ class Sync:
             yield from self._reconcile_pages(run, self._candidates.of_users_without_player(newest))
         else:
             yield from self._reconcile_pages(run, self._candidates.in_changed_buckets(changes))
-        yield from self._reconcile_pages(run, self._candidates.deleted_in_sql(last_inputs, inputs))
+        deleted = self._candidates.deleted_in_sql(last_inputs, inputs, is_full=changes.is_full)
+        yield from self._reconcile_pages(run, deleted)
         if run.is_plan and is_every_row:
             return  # every name has been reported
         if last_inputs is not None:
@@ -242,7 +243,7 @@ class Sync:
             elif isinstance(action, actions.Merge):
                 for conflict in action.conflicts:
                     run.add_conflict(account.key, conflict)
-        for key in wanted.keys() - claim_unverified(wanted).keys():
+        for key in sorted(wanted.keys() - claim_unverified(wanted).keys()):
             run.add_conflict(key, actions.Conflict("email", "both"))
         return in_sync
 

@@ -7,7 +7,7 @@ or a recorded intent, which the next reconciliation of the name carries out. A s
 first time, and writes nothing itself: `pages` does, for a whole page of accounts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -26,7 +26,7 @@ from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED
 from regsvc.notifications.rcon.queue import Cause
 from regsvc.sync import actions
 from regsvc.sync.effects import NO_PASSWORD, NOTHING, AuditNote, Effects, state_effects
-from regsvc.sync.emails import claim_unverified
+from regsvc.sync.emails import claim_unverified, find_real_email
 from regsvc.sync.records import Account, UserRecord
 from regsvc.sync.step_context import StepContext
 from regsvc.sync.sync_records import NO_INTENT, NO_LOCK, base_columns
@@ -216,12 +216,15 @@ class MergeStep(Step[actions.Merge]):
     def confirm(self, cases: Sequence[Done[actions.Merge]]) -> list[Effects]:
         wanted = {case.user.id: case.action.takes_email for case in cases if case.action.takes_email is not None}
         claimed = claim_unverified(wanted)
-        return [self._confirm(case, claimed.get(case.user.id)) for case in cases]
+        given_up = {case.user.email_key for case in cases if case.user.id in claimed}
+        return [self._confirm(case, claimed.get(case.user.id), given_up) for case in cases]
 
-    def _confirm(self, case: Done[actions.Merge], email: Any) -> Effects:
+    def _confirm(self, case: Done[actions.Merge], email: Any, given_up: Collection[str | None]) -> Effects:
         action, known, conflicts = case.action, case.account.sync_record, list(case.action.conflicts)
         user: dict[str, Any] = {}
         audit: list[AuditNote] = []
+        taken = find_real_email(action.takes_email) if email is None else None
+        is_handed_over = taken is not None and taken.key in given_up  # it is free once this page is written
         if case.is_email_refused:
             conflicts.append(actions.Conflict("email", "both"))
         if action.takes_password:
@@ -232,7 +235,7 @@ class MergeStep(Step[actions.Merge]):
         if email is not None:
             user |= {"email": email.display, "email_key": email.key, "is_email_verified": False}
             audit.append(AuditNote("user.email_changed", {"where": "in the game"}))
-        elif action.takes_email is not None:
+        elif action.takes_email is not None and not is_handed_over:
             conflicts.append(actions.Conflict("email", "both"))
         audit += [AuditNote("sync.conflict", {"field": one.field, "kept": one.kept}) for one in conflicts]
         standing: set[str] = {conflict.field for conflict in conflicts if conflict.kept == "both"}
@@ -245,6 +248,8 @@ class MergeStep(Step[actions.Merge]):
             **base_columns(case.row),
             **NO_LOCK,
         }
+        if is_handed_over:
+            del changes["base_email"]  # so that the account is merged once more
         return Effects(changes, user, action.takes_password, tuple(audit), conflicts=tuple(conflicts))
 
 

@@ -6,31 +6,20 @@ from typing import Any, Final
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayerRow, locked_hash
-from regsvc.core.clock import Clock
 from regsvc.database.bulk import insert_rows
-from regsvc.database.models import PRESENT, Player, PluginState
+from regsvc.database.models import PRESENT, Player
 from regsvc.sync.records import RECORD_COLUMNS, SyncRecord
 
 
 class SyncRecords:
     """Repository of the rows of `regsvc_player`. All methods run inside the caller's transaction."""
 
-    def __init__(self, database: Database, now: Clock) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._now = now
 
-    def save(self, key: str, *, state: PluginState | None = None, **changes: Any) -> None:
-        """Change fields of the sync record, creating it if needed. `plugin_since` is set when `state` is a new one."""
-        if state is not None:
-            known = Player.select(Player.plugin_state).where(Player.username_key == key).first()
-            if known is None or known.plugin_state != state:
-                changes |= {"plugin_state": state, "plugin_since": self._now()}
-        if not changes:
-            return
-        if Player.update(changes).where(Player.username_key == key).execute():
-            return
-        new = {"username_key": key, "presence": "unasked", "plugin_state": "off", "plugin_since": self._now()}
-        Player.insert(new | changes).execute()
+    def save(self, key: str, **changes: Any) -> None:
+        """Change fields of an existing sync record."""
+        Player.update(changes).where(Player.username_key == key).execute()
 
     def replace(self, records: Sequence[tuple[str, SyncRecord | None]]) -> None:
         """Replace the sync records of these names with new ones, or with nothing."""
@@ -44,10 +33,6 @@ class SyncRecords:
         """Return the sync record of this name, or None."""
         row = Player.get_or_none(Player.username_key == key)
         return SyncRecord(*(getattr(row, name) for name in RECORD_COLUMNS)) if row is not None else None
-
-    def delete(self, key: str) -> None:
-        """Delete the sync record of this name, if there is one."""
-        Player.delete().where(Player.username_key == key).execute()
 
 
 def base_columns(player: PlayerRow) -> dict[str, Any]:

@@ -76,14 +76,15 @@ class Candidates:
         is_edited = User.changed_at.is_null(False) & (User.is_edited == True)  # noqa: E712 - SQL
         yield from _pages_by(is_edited, User.changed_at, User.id)
 
-    def deleted_in_sql(self, last: RunInputs | None, now: RunInputs) -> Pages:
+    def deleted_in_sql(self, last: RunInputs | None, now: RunInputs, *, is_full: bool) -> Pages:
         """Yield the names of players whose user was deleted in SQL, unless a trigger marks them, as on SQLite.
 
-        The users are counted first, which is cheaper than comparing both tables.
+        The users are counted first, which is cheaper than comparing both tables; a full run compares them.
         """
-        if self._is_sqlite or (last is not None and last.users == now.users):
+        if self._is_sqlite:
             return
-        if _tally(Player.user_id) == _tally(User.id):
+        is_same = last is not None and last.users == now.users
+        if not is_full and (is_same or _tally(Player.user_id) == _tally(User.id)):
             return
         orphans = (
             Player.select(Player.username_key)
