@@ -24,7 +24,7 @@ from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import User
 from regsvc.sync import actions
 from regsvc.sync.changes.candidates import Candidates, count_users, pages_of
-from regsvc.sync.changes.changed_rows import ChangedRows
+from regsvc.sync.changes.changed_rows import ChangedRows, NewestMarks
 from regsvc.sync.changes.run_inputs import LastRun, RunInputs, UserTally, fingerprint
 from regsvc.sync.changes.table_digest import FULL_EVERY, TableChanges, TableDigest
 from regsvc.sync.emails import claim_unverified
@@ -142,6 +142,7 @@ class Sync:
         self, run: RunState, changes: TableChanges, last_inputs: RunInputs | None, inputs: RunInputs
     ) -> Iterator[bool]:
         """Yield after each page whether the run may go on."""
+        marks = self._changed_rows.newest()  # before this run makes any
         is_every_row = changes.is_full or len(changes.changed) > _MAX_BUCKETS
         if is_every_row:
             newest: int = User.select(User.id).order_by(User.id.desc()).limit(1).scalar() or 0
@@ -156,7 +157,7 @@ class Sync:
         if last_inputs is not None:
             yield from self._reconcile_pages(run, pages_of(sorted(last_inputs.operators ^ inputs.operators)))
         yield from self._reconcile_pages(run, self._candidates.expired_bans(self._now()))
-        yield from self._reconcile_changed_rows(run)
+        yield from self._reconcile_changed_rows(run, marks)
 
     def _reconcile_all_rows(self, run: RunState, total: int) -> Iterator[bool]:
         progress = Progress("sync", total, self.terminal, unit="players", quiet_for=_QUIET_FOR)
@@ -173,9 +174,9 @@ class Sync:
             self._reconcile_names(run, names)
             yield run.may_go_on()
 
-    def _reconcile_changed_rows(self, run: RunState) -> Iterator[bool]:
+    def _reconcile_changed_rows(self, run: RunState, newest: NewestMarks) -> Iterator[bool]:
         """Reconcile the names that changed on our side, and clear the marks of those in sync."""
-        for page in self._changed_rows.pages():
+        for page in self._changed_rows.pages(newest):
             # what this run wrote stays marked: the next one looks again, since the digest stored now is from before
             names = sorted({mark.username_key for mark in page} - run.waiting.keys() - run.changed)
             in_sync = self._reconcile_names(run, names)

@@ -63,7 +63,8 @@ class RunState:
     def record(self, key: str, result: ReconcileResult) -> None:
         """Report the outcome of the reconciliation of one name."""
         for action in result.applied:
-            self.changed.add(key)
+            if not isinstance(action, actions.Adopt):  # a million of them would fill the memory
+                self.changed.add(key)
             self.count(type(action))
         for conflict in result.conflicts:
             self.add_conflict(key, conflict)

@@ -1,16 +1,23 @@
 """Scheduling of sync runs, one at a time: callers in this process share a run, processes share a lease."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TextIO
+from typing import Final, TextIO
 
 from regsvc.core.errors import SyncRunning
 from regsvc.database.engine import Worker
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync
+
+_BUSY_AFTER: Final = 0.001
+"""Seconds that a busy event loop needs to answer; an idle one needs a tenth of it."""
+_REST: Final = 0.75
+"""Rest after a page, as a share of the time it took."""
+_LONGEST_REST: Final = 0.5
 
 
 class SyncService:
@@ -27,6 +34,8 @@ class SyncService:
         self.on_finished: Callable[[SyncReport], None] = lambda report: None
         self.last_report: SyncReport | None = None
         self._is_stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._resumed_at = 0.0
 
     async def run(self) -> SyncReport:
         """Wait for a run in progress, then share one that began after this call. Raises `SyncRunning`."""
@@ -69,9 +78,10 @@ class SyncService:
         if running is not None:
             await asyncio.wait([running])
         self._running, self._next = self._next, None
-        deadline = asyncio.get_running_loop().time() + self._wait.total_seconds()
+        self._loop = asyncio.get_running_loop()
+        deadline = self._loop.time() + self._wait.total_seconds()
         while not await self._worker.run(self._lease.acquire):
-            if self._is_stopping or asyncio.get_running_loop().time() > deadline:
+            if self._is_stopping or self._loop.time() > deadline:
                 raise SyncRunning
             await asyncio.sleep(0.5)
         report = await self._worker.run(self.run_here)
@@ -81,10 +91,23 @@ class SyncService:
 
     def run_here(self, *, allow_mass_changes: bool = False, is_full: bool = False) -> SyncReport:
         """Run on the calling thread, which holds the lease, and release it."""
+        self._resumed_at = time.monotonic()
         try:
             return self._sync.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
         finally:
             self._lease.release()
 
     def _may_go_on(self) -> bool:
+        self._give_way()
         return not self._is_stopping and self._lease.renew()
+
+    def _give_way(self) -> None:
+        """Rest after a page while the event loop has requests to answer: both need the interpreter."""
+        if self._loop is None:
+            return
+        asked_at, is_answered = time.monotonic(), threading.Event()
+        self._loop.call_soon_threadsafe(is_answered.set)
+        is_answered.wait(_LONGEST_REST)
+        if time.monotonic() - asked_at > _BUSY_AFTER:
+            time.sleep(min((asked_at - self._resumed_at) * _REST, _LONGEST_REST))
+        self._resumed_at = time.monotonic()

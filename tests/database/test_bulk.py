@@ -135,3 +135,15 @@ def test_large_texts_are_inserted(our_database: Database, clock: ManualClock) ->
     ]
     insert_rows(our_database, AuditEntry, entries)
     assert AuditEntry.select().count() == 600
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_backslashes_may_mean_nothing(our_database: Database, clock: ManualClock) -> None:
+    """A proxy may drop the sql_mode that we set."""
+    our_database.execute_sql("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'")
+    texts = [*ODD_TEXTS[:6], *ODD_TEXTS[7:], "x'), (SELECT 1) -- ", "\\', 1) -- "]
+    users = [user | {"reason": text} for user, text in zip(make_users(len(texts), clock()), texts, strict=True)]
+    insert_rows(our_database, User, users)
+    assert [user.reason for user in User.select().order_by(User.id)] == texts
+    update_rows(our_database, User, [{"id": user.id, "reason": f"{user.reason}'"} for user in User.select()])
+    assert [user.reason for user in User.select().order_by(User.id)] == [f"{text}'" for text in texts]

@@ -135,3 +135,15 @@ def test_a_name_somebody_else_decided_first_stops_nobody_else(
     report = services.sync()
     assert [error["username"] for error in report.errors] == ["alice"]
     assert report.locked == 1
+
+
+def test_decisions_are_made_while_the_table_is_missing_since_the_start(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.register("Bob")
+    with authme_away(services):
+        services.restart()
+        assert services.decide("ban", "Alice").warnings == ("player_pending",)
+        assert services.decide("approve", "Bob").warnings == ("player_pending",)
+    services.sync()
+    assert services.is_locked("alice")
+    assert services.authme.login("Bob", PASSWORD)

@@ -178,3 +178,26 @@ def test_without_authme_nothing_has_to_follow(make_services: MakeServices) -> No
     services = make_services(authme__enabled=False)
     services.approved("Alice")
     assert change(services, "Alice") == EmailChangeResult(NEW, ())
+
+
+def test_a_table_without_the_column_is_not_written_again_and_again(services: ServiceHarness) -> None:
+    services.table.database.execute(f"ALTER TABLE {services.table.name} DROP COLUMN email")
+    services.approved("Alice")
+    services.sync()
+    assert not services.sync().has_effects
+    change(services, "Alice")
+    services.sync()
+    assert not services.sync().has_effects
+    assert services.user("Alice").email == NEW
+
+
+def test_an_address_is_handed_over_between_two_runs(services: ServiceHarness) -> None:
+    for name in ("Alice", "Bob"):
+        services.authme.register(name, f"{name}s-password", email=f"{name.lower()}@example.org")
+    services.sync()
+    for name in ("Alice", "Bob"):
+        services.decide("approve", name)
+    services.authme.set_email("Alice", NEW)
+    services.authme.set_email("Bob", "alice@example.org")
+    assert services.sync().conflicts == []
+    assert [services.user(name).email for name in ("Alice", "Bob")] == [NEW, "alice@example.org"]

@@ -20,6 +20,13 @@ class ChangeMark(NamedTuple):
     changed_at: datetime
 
 
+class NewestMarks(NamedTuple):
+    """The newest change marks at one moment."""
+
+    user: datetime | None
+    player: datetime | None
+
+
 class ChangedRows:
     """Change marks of our rows: read and cleared here. Blocking.
 
@@ -30,12 +37,18 @@ class ChangedRows:
         self._database = database
         self._param = "?" if isinstance(database, SqliteDatabase) else "%s"
 
-    def pages(self) -> Iterator[list[ChangeMark]]:
-        """Yield the marks that exist now, oldest first in each table, without those made while they are read."""
-        for table, key in ((User, User.id), (Player, Player.username_key)):
+    def newest(self) -> NewestMarks:
+        """Return the newest mark of users and of players, None where there is none."""
+        found = []
+        for table in (User, Player):
+            marked = table.select(table.changed_at).where(table.changed_at.is_null(False))
+            found.append(marked.order_by(table.changed_at.desc()).limit(1).scalar())
+        return NewestMarks(*found)
+
+    def pages(self, newest: NewestMarks) -> Iterator[list[ChangeMark]]:
+        """Yield the marks up to these, oldest first in each table, without those that a run makes meanwhile."""
+        for table, key, until in ((User, User.id, newest.user), (Player, Player.username_key, newest.player)):
             last: Any = None
-            newest = table.select(table.changed_at).where(table.changed_at.is_null(False))
-            until = newest.order_by(table.changed_at.desc()).limit(1).scalar()
             if until is None:
                 continue
             while True:
