@@ -12,7 +12,7 @@ from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
 from regsvc.database.models import User
-from regsvc.sync.actions import Provision, ReclaimRow
+from regsvc.sync.actions import ReclaimRow
 from regsvc.sync.effects import NOTHING, Effects
 from regsvc.sync.pages import ReconcileResult
 from regsvc.sync.reconciler import Reconciler
@@ -83,7 +83,7 @@ class AccountAccess:
             except PlayersUnavailable:
                 warnings.add(PLAYER_PENDING)
             warnings |= {PLAYER_PENDING} if before.refused is not None else set()
-            is_opened = any(isinstance(action, Provision | ReclaimRow) for action in before.applied)
+            is_opened = any(isinstance(action, ReclaimRow) for action in before.applied)
             done = self._try(key, work, warnings, False, is_opened=is_opened)
         if done is None:
             raise if_missing

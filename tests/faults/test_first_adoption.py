@@ -12,7 +12,7 @@ from tests.support.command_line import companion
 from tests.support.our_tables import our_database
 from tests.support.stack import Stack
 
-MANY = {"sqlite": 2_000, "mariadb": 15_000}
+MANY = {"sqlite": 5_000, "mariadb": 15_000}
 """Several batches with either database."""
 
 

@@ -22,8 +22,8 @@ KILLS: list[tuple[str, Point, int]] = [
     ("change the address", "after player write", 1),
     ("sync takes a password", "before commit", 1),
     ("sync takes a password", "after commit", 1),
-    ("sync provisions", "before player write", 2),
-    ("sync provisions", "after player write", 2),
+    ("sync provisions", "before player write", 1),
+    ("sync provisions", "after player write", 1),
     ("sync locks", "before player write", 1),
     ("sync adopts", "after commit", 2),
 ]

@@ -40,7 +40,9 @@ def test_one_name_goes_to_one(stack: Stack, many: int) -> None:
     replies = at_once(
         [partial(stack.register, person, code=code, username=name) for person, code in zip(people, codes, strict=True)]
     )
-    assert outcomes(replies) == {(201, None): 1, (409, "username_taken"): many - 1}
+    found = outcomes(replies)
+    overloaded = found.pop((503, "overloaded"), 0)  # more at once than may wait for a hash
+    assert found == {(201, None): 1, (409, "username_taken"): many - 1 - overloaded}
     assert count(stack, "regsvc_user", username_key=name.lower()) == 1
     assert count(stack, "regsvc_audit", action="user.registered", target=name) == 1
 

@@ -103,13 +103,13 @@ def test_the_second_ends_what_the_first_was_killed_in(stack: Stack, second: Daem
         assert count_bans(stack, person) == 1
 
 
-def test_a_restarted_daemon_waits_for_nobody(stack: Stack) -> None:
+def test_a_restarted_daemon_waits_for_nobody(stack: Stack, mariadb: MariaDBServer) -> None:
     bob = stack.approved("bob")
     token = stack.olivia()
     ban_in_sql(stack, bob)
     with ThreadPoolExecutor(1) as pool, row_held(stack, bob):
         run = pool.submit(stack.post, "/api/admin/sync", {}, token=token)
-        ask_until(lambda: count_bans(stack, bob), lambda bans: bans == 1)
+        ask_until(lambda: somebody_waits_for_a_row(mariadb), bool)
         stack.daemon.kill()
         assert isinstance(run.exception(), OSError)
     dead = lease(stack)
