@@ -8,6 +8,7 @@ from peewee import Database
 
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.shared_lookup import SharedLookup
+from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 
@@ -47,13 +48,9 @@ class StatusLookup:
         return await self._worker.run(self._select_public, keys)
 
     def _select_public(self, keys: Sequence[str]) -> Mapping[str, UserStatus]:
-        """Return the public status by key. Plain SQL: building the query would take longer than running it."""
-        marks = ", ".join([self._database.param] * len(keys))
-        columns = "username_key, username, status"
-        rows = self._database.execute_sql(
-            f"SELECT {columns} FROM regsvc_user WHERE username_key IN ({marks})",  # noqa: S608 - only our own words
-            tuple(keys),
-        )
+        """Return the public status by key."""
+        fields = [User.username_key, User.username, User.status]
+        rows = select_rows(self._database, User, fields, User.username_key, keys)
         return {key: UserStatus(username, status) for key, username, status in rows}
 
     def _select_for(self, key: str, session: VerifiedSession) -> UserStatus | None:

@@ -77,15 +77,19 @@ def select_rows(
     key: Field,
     keys: Collection[Any],
     *,
+    join: str = "",
     for_update: bool = False,
 ) -> list[tuple[Any, ...]]:
-    """Return these fields of the rows whose `key` is one of `keys`, in no order; `for_update` locks the rows."""
+    """Return these fields of the rows whose `key` is one of `keys`, in no order; `for_update` locks the rows.
+
+    `join` is SQL that joins the tables of fields of other models.
+    """
     if not keys:
         return []
-    columns, marks = ", ".join(field.column_name for field in fields), ", ".join([str(database.param)] * len(keys))
+    columns, marks = ", ".join(map(_column, fields)), ", ".join([str(database.param)] * len(keys))
     lock = " FOR UPDATE" if for_update and isinstance(database, MySQLDatabase) else ""  # SQLite locks the whole file
     table = model._meta.table_name
-    sql = f"SELECT {columns} FROM {table} WHERE {key.column_name} IN ({marks}){lock}"  # noqa: S608
+    sql = f"SELECT {columns} FROM {table} {join} WHERE {_column(key)} IN ({marks}){lock}"  # noqa: S608
     rows: list[tuple[Any, ...]] = list(database.execute_sql(sql, tuple(keys)).fetchall())
     converted = {number for number, field in enumerate(fields) if not isinstance(field, _AS_STORED)}
     if not rows or not converted:
@@ -94,6 +98,10 @@ def select_rows(
     for number in converted:
         values[number] = [fields[number].python_value(value) for value in values[number]]
     return list(zip(*values, strict=True))
+
+
+def _column(field: Field) -> str:
+    return f"{field.model._meta.table_name}.{field.column_name}"
 
 
 def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[Field, list[Any]]:

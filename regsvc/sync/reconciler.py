@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 FindRows = Callable[[], Mapping[str, PlayerRow] | None]
 
 _EVERYTHING: Final = Scope()
-GUARDED: Final = Scope(is_guarded=True)
+_UNASKED: Final = Scope(is_guarded=True)
 """Scope of a reconciliation that no operator has asked for: mass changes wait for a sync run."""
 
 
@@ -97,7 +97,7 @@ class Reconciler:
         return self._loader.lock([key])[0]
 
     def load_user_for_update(self, key: str, find_rows: FindRows) -> tuple[User, Account] | None:
-        """Return the user of this lower-case name and the account with the row that `row_reader` gives, or None.
+        """Return the user of this lower-case name and the account, or None; `find_rows` is a `row_reader`.
 
         Our rows stay locked until the transaction ends.
         """
@@ -127,7 +127,7 @@ class Reconciler:
 
     def is_due(self, account: Account) -> bool:
         """Return whether an action other than a guarded one is due."""
-        return self._pages.is_due(account, self.policy, GUARDED)
+        return self._pages.is_due(account, self.policy, _UNASKED)
 
     def reconcile(self, key: str, *, may_adopt: bool = True, is_guarded: bool = False) -> ReconcileResult:
         """Apply actions until both sides of this name are in sync.

@@ -127,7 +127,7 @@ class _Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The same new columns for users of the same status, so that one statement writes them."""
+    """New columns that users of one status share, so that one statement writes them."""
 
     status: str
     applied_status: str
