@@ -100,9 +100,14 @@ def row_intent(account: Account, policy: Policy) -> str | None:
 
 def lock_after_adoption(adoption: Adopt, is_operator: bool, policy: Policy) -> Lock | None:
     """Return the lock that the status of an adopted player entails, or None if the row stays open."""
-    if adoption.status not in (PENDING, REJECTED) or is_operator or policy.unapproved_players == "report":
+    if adoption.status not in (PENDING, REJECTED) or not _locks_unapproved(is_operator, policy):
         return None
     return Lock(adoption.player, adoption.status, VERIFIED, "locked")
+
+
+def _locks_unapproved(is_operator: bool, policy: Policy) -> bool:
+    """Return whether the row of a pending or rejected user is locked, rather than only reported."""
+    return not is_operator and policy.unapproved_players != "report"
 
 
 def _apply_edit(account: Account, user: UserRecord, policy: Policy) -> ApplySqlEdit:
@@ -170,7 +175,7 @@ def _with_both(
         return _row_of_earlier_player(user, sync_record, player)
     if user.status != APPROVED:
         state: PluginState = "conflict" if is_foreign else "locked"
-        if account.is_operator or policy.unapproved_players == "report":
+        if not _locks_unapproved(account.is_operator, policy):
             return _update_state(sync_record, "conflict")
         return _keep_locked(sync_record, player, user.status, state, is_foreign)
     if is_foreign:
