@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from regsvc.database.audit import ACTIONS
 from tests.browser.accessibility import find_serious_faults
@@ -30,6 +30,7 @@ VIEWS = {
     "doctor": "#doctor",
 }
 DAY = timedelta(days=1)
+QUEUE = re.compile(r"/api/admin/users\?status=pending&size=100")
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +146,24 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     expect(page.get_by_role("row", name=re.compile("Walker_42.*Banned"))).to_be_visible()
     payload = stack.get("/api/admin/users", {"search": "walker_4", "status": "banned"}, token=stack.olivia()).json
     assert [(user["username"], user["reason"]) for user in payload["users"]] == [("Walker_42", "Too loud")]
+
+
+def test_a_view_that_olivia_left_while_it_loaded_takes_no_keys(stack: Stack, open_page: OpenPage) -> None:
+    olivia = open_admin_page(open_page)
+    page = olivia.page
+    held: list[Route] = []
+    page.route(QUEUE, lambda route: held.append(route))
+    with page.expect_request(QUEUE):
+        olivia.go("#queue?")
+    olivia.go("#users?search=walker_4&sort=name")
+    expect(page.locator(".rows tbody tr").first).to_be_visible()
+    with page.expect_response(QUEUE) as response:
+        held[0].continue_()
+    response.value.finished()
+    page.evaluate("() => new Promise(resolve => setTimeout(resolve))")
+    for key in ("j", "x"):
+        page.keyboard.press(key)
+    expect(page.locator(".selection-bar .counted")).to_have_text("1 selected")
 
 
 def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPage) -> None:

@@ -1,5 +1,6 @@
 // What a view of the admin page works with. Every time a view is shown it gets its own context: whatever is registered
-// through it ends when the view is left.
+// through it ends when the view is left, and what a view registers after that, because it was still loading, never
+// begins.
 
 import { queryString } from "../shared/api.js";
 import { effect } from "../shared/signal.js";
@@ -101,7 +102,9 @@ export class ViewContext {
    * @param {(data: any, name: string) => void} listener
    */
   onEvent(names, listener) {
-    this.#eventListeners.push({ names, listener });
+    if (!this.isOver) {
+      this.#eventListeners.push({ names, listener });
+    }
   }
 
   /**
@@ -110,7 +113,9 @@ export class ViewContext {
    * @param {ChangeListener} listener
    */
   onDecision(listener) {
-    this.#decisionListeners.push(listener);
+    if (!this.isOver) {
+      this.#decisionListeners.push(listener);
+    }
   }
 
   /**
@@ -119,17 +124,25 @@ export class ViewContext {
    * @param {() => void} action
    */
   effect(action) {
-    this.#cleanups.push(effect(action));
+    if (!this.isOver) {
+      this.onLeave(effect(action));
+    }
   }
 
   /** @param {import("./keyboard.js").Bindings} bindings */
   addKeys(bindings) {
-    this.#cleanups.push(this.shell.keyboard.add(this.view.title, bindings));
+    if (!this.isOver) {
+      this.onLeave(this.shell.keyboard.add(this.view.title, bindings));
+    }
   }
 
-  /** @param {() => void} cleanup */
+  /** @param {() => void} cleanup run at once if the view has been left already */
   onLeave(cleanup) {
-    this.#cleanups.push(cleanup);
+    if (this.isOver) {
+      cleanup();
+    } else {
+      this.#cleanups.push(cleanup);
+    }
   }
 
   // --- For the page ---
