@@ -1,8 +1,18 @@
 """Packaging of the companion: `pip install .` gives the `companion` command."""
 
+import runpy
+import shutil
+import tempfile
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build import build
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+# Run alone, since the package's dependencies may not be installed yet.
+VERSION = runpy.run_path(str(ROOT / "regsvc" / "__init__.py"))["__version__"]
+list_shipped = runpy.run_path(str(ROOT / "regsvc" / "core" / "shipped_files.py"))["list_shipped"]
 
 # Lower bounds are the versions the tests were run with. docs/dependencies.md says what each one replaces.
 RUNTIME = [
@@ -49,13 +59,33 @@ DEVELOPMENT = [
     "types-requests>=2.33",
 ]
 
+
+class Build(build):
+    """Build in a folder of its own, so that no module of another version is left from an earlier build."""
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self._folder = tempfile.TemporaryDirectory(prefix="companion-build-")
+        self.build_base = self._folder.name
+
+
+class BuildPython(build_py):
+    """Add copies of the shipped files; an editable installation reads the originals."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            for name in list_shipped():
+                copy = Path(self.build_lib) / "regsvc" / "shipped" / name
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(ROOT / name, copy)
+
+
 setup(
     name="companion",
-    version="0.1.0",
+    version=VERSION,
     description="Registration and administration backend beside a Minecraft server",
-    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8")
-    if Path(__file__).with_name("README.md").exists()
-    else "",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.11",
@@ -67,5 +97,6 @@ setup(
     },
     install_requires=RUNTIME,
     extras_require={"dev": DEVELOPMENT},
+    cmdclass={"build": Build, "build_py": BuildPython},
     entry_points={"console_scripts": ["companion=companion:main"]},
 )

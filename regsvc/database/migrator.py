@@ -1,13 +1,12 @@
 """Schema migrations: numbered, each applied once, resumable after an interruption.
 
-A migration is a module `regsvc/database/migrations/mNNNN_<name>.py` with any of `TABLES`, SQL statements whose
-placeholders in braces stand for the dialect's types, `TRIGGERS` by dialect, and `VIEWS`. Triggers and views are
-skipped, with a warning, for a database login that is not allowed to create them.
+A migration is a module `regsvc/database/migrations/mNNNN_<name>.py`, listed in that package, with any of `TABLES`, SQL
+statements whose placeholders in braces stand for the dialect's types, `TRIGGERS` by dialect, and `VIEWS`. Triggers and
+views are skipped, with a warning, for a database login that is not allowed to create them.
 """
 
 import importlib
 import logging
-import pkgutil
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -76,12 +75,11 @@ class NumberedMigration:
 def list_migrations() -> list[NumberedMigration]:
     """Return all migrations that this version knows, in order."""
     found = []
-    for info in pkgutil.iter_modules(migrations.__path__):
-        match = re.fullmatch(r"m(\d{4})_(\w+)", info.name)
-        if match:
-            module = importlib.import_module(f"{migrations.__name__}.{info.name}")
-            found.append(NumberedMigration(int(match[1]), match[2], module))
-    return sorted(found, key=lambda migration: migration.number)
+    for module_name in migrations.MIGRATIONS:
+        number, _, name = module_name.removeprefix("m").partition("_")
+        module = importlib.import_module(f"{migrations.__name__}.{module_name}")
+        found.append(NumberedMigration(int(number), name, module))
+    return found
 
 
 def migrate(database: Database, now: Clock) -> list[str]:
