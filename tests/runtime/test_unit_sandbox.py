@@ -16,7 +16,15 @@ from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.daemon import Daemon
-from tests.support.sandbox import UNIT, USER_ID, Host, memory_group, missing_requirement, sandbox_command
+from tests.support.sandbox import (
+    UNIT,
+    USER_ID,
+    Host,
+    game_directory,
+    memory_group,
+    missing_requirement,
+    sandbox_command,
+)
 from tests.support.unit_file import UnitFile
 
 # Runs inside; each line tries one thing and reports the result.
@@ -35,6 +43,7 @@ game = Path("/srv/minecraft")
 print(json.dumps({
     "user": os.getuid(),
     "groups": os.getgroups(),
+    "known users": Path("/proc/self/uid_map").read_text().split(),
     "nice": os.getpriority(os.PRIO_PROCESS, 0),
     "oom": int(Path("/proc/self/oom_score_adj").read_text()),
     "capabilities": [line for line in Path("/proc/self/status").read_text().splitlines() if line[:3] == "Cap"],
@@ -53,6 +62,7 @@ print(json.dumps({
     "open an IP socket": attempt(lambda: socket.socket(socket.AF_INET).close()),
     "executable memory": attempt(lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)),
     "give a file away": attempt(lambda: os.chown("/tmp/new", 0, 0)),
+    "change its priority": attempt(lambda: os.setpriority(os.PRIO_PROCESS, 0, 19)),
 }))
 """
 
@@ -108,10 +118,11 @@ def test_it_may_do_what_it_is_for(probed: dict[str, Any]) -> None:
 def test_it_may_do_nothing_else(probed: dict[str, Any]) -> None:
     assert probed["user"] == USER_ID
     assert probed["groups"] == []
+    assert probed["known users"] == ["0", "0", "1", str(USER_ID), str(USER_ID), "1"]
     assert all(re.search(r"\t0+$", line) for line in probed["capabilities"])
     read_only = ("write ops.json", "write its config", "write a home")
     assert {name: probed[name] for name in read_only} == dict.fromkeys(read_only, "OSError")
-    refused = ("open a raw socket", "executable memory", "give a file away")
+    refused = ("open a raw socket", "executable memory", "give a file away", "change its priority")
     assert {name: probed[name] for name in refused} == dict.fromkeys(refused, "PermissionError")
     assert not [name for name in probed["other temporary files"] if name.startswith("pytest")]
     assert probed["memory statistics"] == "FileNotFoundError"
@@ -126,7 +137,7 @@ def test_the_companion_lives_in_its_unit(
 ) -> None:
     """It starts, notifies systemd, reads players from AuthMe's table, and stops gracefully."""
     AuthMeLike(authme_table).register("Bob", "s3cret")
-    config = {"server": {"state_dir": None}, "game": {"directory": None}}
+    config = {"server": {"state_dir": None}, "game": {"directory": game_directory(unit)}}
     companion = daemon(config, directory=host.config, command=sandbox_command(unit, host))
     companion.spawn()
     with memory_group(unit, companion.pid):

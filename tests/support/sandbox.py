@@ -22,9 +22,9 @@ from tests.support.watching import ask_until
 REPOSITORY = Path(__file__).resolve().parents[2]
 UNIT = REPOSITORY / "systemd" / "companion.service"
 CONFINE = Path(__file__).with_name("confine.py")
+PRIVATE_USERS = Path(__file__).with_name("private_users.py")
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-STATE = "/var/lib/companion"
 CREDENTIALS = "/run/credentials/companion.service"
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 
@@ -37,9 +37,9 @@ DEVICES = ("null", "zero", "full", "random", "urandom")
 class Host:
     """Folders of the test, which the program sees at the unit's paths. The unit's user becomes their owner."""
 
-    game: Path  # → the folder after --game-dir
+    game: Path  # → the folder above plugins/AuthMe in ReadWritePaths=
     config: Path  # → the folder of the file after --config
-    state: Path  # → /var/lib/companion
+    state: Path  # → the folder of StateDirectory= in /var/lib
     secrets: Path  # → the folder of LoadCredential=, copied as systemd does
     scratch: Path  # empty; holds the overlay while it runs
     notify_address: str = ""  # NOTIFY_SOCKET; an abstract one, since the file system is another
@@ -73,6 +73,16 @@ def sandbox_command(unit: UnitFile, host: Host, program: Sequence[str] | None = 
 def start_command(unit: UnitFile) -> list[str]:
     """Return ExecStart, run from this checkout instead of the installation."""
     return [sys.executable, str(REPOSITORY / "companion.py"), *unit.words("ExecStart")[1:]]
+
+
+def game_directory(unit: UnitFile) -> str:
+    """Return the game server's folder that the unit opens."""
+    return str(Path(unit.words("ReadWritePaths")[0].lstrip("-")).parents[1])
+
+
+def state_directory(unit: UnitFile) -> str:
+    """Return the folder that systemd would create for StateDirectory=."""
+    return f"/var/lib/{unit.value('StateDirectory')}"
 
 
 def program_folders() -> list[Path]:
@@ -181,7 +191,7 @@ def _close_root(unit: UnitFile, host: Host) -> Iterator[str]:
     for path in unit.words("ReadWritePaths"):
         target = path.lstrip("-")
         yield f"if [ -e $root{target} ]; then mount --bind $root{target} $root{target}; fi"
-    closed = [target for source, target in _folders(unit, host) if target != STATE]
+    closed = [target for source, target in _folders(unit, host) if target != state_directory(unit)]
     for target in (*closed, *(str(folder) for folder in program_folders()), "/run", ""):
         yield f"mount -o remount,bind,ro $root{shlex.quote(target)}"
     yield "mount -t proc -o ro,hidepid=invisible,subset=pid proc $root/proc"
@@ -196,16 +206,18 @@ def _become(unit: UnitFile, host: Host, program: Sequence[str] | None) -> str:
         "PATH": SEARCH_PATH,
         "LANG": "C.UTF-8",
         "USER": unit.value("User"),
-        "STATE_DIRECTORY": STATE,
+        "STATE_DIRECTORY": state_directory(unit),
         "CREDENTIALS_DIRECTORY": CREDENTIALS,
         "WATCHDOG_USEC": str(unit.seconds("WatchdogSec") * 1_000_000),
         "NOTIFY_SOCKET": host.notify_address,
     }
     families = ",".join(str(int(getattr(socket, name))) for name in unit.words("RestrictAddressFamilies"))
+    own_users = [sys.executable, str(PRIVATE_USERS), str(USER_ID)] if unit.value("PrivateUsers") == "yes" else []
     command = [
         *("choom", "-n", unit.value("OOMScoreAdjust"), "--"),
         *("nice", "-n", unit.value("Nice")),
         *("prlimit", f"--nofile={unit.value('LimitNOFILE')}"),
+        *own_users,
         *("chroot", f"{host.scratch}/root"),
         *("setpriv", f"--reuid={USER_ID}", f"--regid={USER_ID}", "--clear-groups", "--no-new-privs"),
         *("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"),
@@ -219,8 +231,11 @@ def _become(unit: UnitFile, host: Host, program: Sequence[str] | None) -> str:
 def _folders(unit: UnitFile, host: Host) -> list[tuple[Path, str]]:
     arguments = unit.words("ExecStart")
     config_file = arguments[arguments.index("--config") + 1]
-    game = arguments[arguments.index("--game-dir") + 1]
-    return [(host.game, game), (host.config, str(Path(config_file).parent)), (host.state, STATE)]
+    return [
+        (host.game, game_directory(unit)),
+        (host.config, str(Path(config_file).parent)),
+        (host.state, state_directory(unit)),
+    ]
 
 
 def _credentials(unit: UnitFile, host: Host) -> Iterator[tuple[str, Path]]:

@@ -16,10 +16,14 @@ class UnitFile:
     keys: dict[str, list[str]]
 
     @classmethod
-    def read(cls, file: Path) -> "UnitFile":
-        """Read a unit; an empty assignment discards the values before it, as systemd does."""
+    def read(cls, *files: Path, name: str = "companion") -> "UnitFile":
+        """Read a unit and its drop-ins; an empty assignment discards the values before it, as systemd does.
+
+        `name` is the unit's name without its type, for the specifiers.
+        """
         keys: dict[str, list[str]] = {}
-        for line in file.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+        text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+        for line in text.replace("%N", name).replace("%n", f"{name}.service").replace("\\\n", " ").splitlines():
             if "=" not in line or line.startswith(("#", ";", "[")):
                 continue
             key, value = (part.strip() for part in line.split("=", 1))
