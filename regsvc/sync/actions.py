@@ -1,7 +1,7 @@
 """The actions that `plan.decide` chooses from. Each is plain data; `steps` and `own_steps` say what it entails."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from plugin_bridge.authme.players import PlayerRow
 from regsvc.auth.hashing import StoredPassword
@@ -10,62 +10,66 @@ from regsvc.sync.records import UserRecord
 
 
 @dataclass(frozen=True)
-class Adopt:
-    """Create a user for a player that has none."""
+class SyncAction:
+    """One step towards both sides being in sync."""
+
+
+@dataclass(frozen=True)
+class RowAction(SyncAction):
+    """An action decided for a row of AuthMe's table as it was read."""
 
     player: PlayerRow
+
+
+@dataclass(frozen=True)
+class PasswordAction(RowAction):
+    """An action that gives the row this password."""
+
+    password: StoredPassword
+
+
+@dataclass(frozen=True)
+class Adopt(RowAction):
+    """Create a user for a player that has none."""
+
     username: str
     status: str
     reason: str | None = None
 
 
 @dataclass(frozen=True)
-class Provision:
+class Provision(SyncAction):
     """Insert the row of an approved user."""
 
     password: StoredPassword
 
 
 @dataclass(frozen=True)
-class RecordSynced:
+class RecordSynced(RowAction):
     """Store the row as the new base: both sides are equal, except for the fields named in `conflict`."""
 
-    player: PlayerRow
     conflict: str | None = None
 
 
 @dataclass(frozen=True)
-class Lock:
+class Lock(RowAction):
     """Replace the row's password with a lock, and keep the hash."""
 
-    player: PlayerRow
     reason: str
     origin: Literal["agreed", "stranger"]
     state: PluginState
 
 
-@dataclass(frozen=True)
-class RestorePassword:
+class RestorePassword(PasswordAction):
     """Replace our lock with the owner's password."""
 
-    player: PlayerRow
-    password: StoredPassword
 
-
-@dataclass(frozen=True)
-class ReclaimRow:
+class ReclaimRow(PasswordAction):
     """Give a foreign row, registered in the game under the user's name, to the user, with the user's own password."""
 
-    player: PlayerRow
-    password: StoredPassword
 
-
-@dataclass(frozen=True)
-class RemoveLock:
+class RemoveLock(PasswordAction):
     """Replace our lock with the password that was there, and record no base: the row does not belong to the user."""
-
-    player: PlayerRow
-    password: StoredPassword
 
 
 @dataclass(frozen=True)
@@ -77,10 +81,9 @@ class Conflict:
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(RowAction):
     """Copy each side's changes to the other: `to_player` maps the row's fields to values, `takes_*` change the user."""
 
-    player: PlayerRow
     to_player: dict[str, str | int | None] = field(default_factory=dict, repr=False)
     takes_password: bool = False
     takes_email: str | None = None
@@ -88,74 +91,48 @@ class Merge:
     conflicts: tuple[Conflict, ...] = ()
 
 
-@dataclass(frozen=True)
-class MarkMissing:
+class MarkMissing(SyncAction):
     """Record that the player's row no longer exists."""
 
 
 @dataclass(frozen=True)
-class UpdateState:
+class UpdateState(SyncAction):
     """Record another state for the user list; nothing else changes."""
 
     state: PluginState
     presence: str | None = None
 
 
-@dataclass(frozen=True)
-class MarkDeleted:
+class MarkDeleted(SyncAction):
     """Do for a user deleted in SQL what a deletion through us does, with an unknown actor."""
 
 
-@dataclass(frozen=True)
-class Remove:
+class Remove(RowAction):
     """Delete the row of a user that was deleted through us."""
 
-    player: PlayerRow
 
-
-@dataclass(frozen=True)
-class EndBan:
+class EndBan(SyncAction):
     """End a ban whose time is over."""
 
 
 @dataclass(frozen=True)
-class ApplySqlEdit:
+class ApplySqlEdit(SyncAction):
     """Do for a status edited in SQL what the API would have done. `intent` is what an approval requests of the row."""
 
     intent: str | None = None
 
 
 @dataclass(frozen=True)
-class RevertRename:
+class RevertRename(SyncAction):
     """Undo a rename made in SQL, which is no supported way to rename a user; `key` is the correct name."""
 
     user: UserRecord
     key: str
 
 
-@dataclass(frozen=True)
-class RejectNameConflict:
+class RejectNameConflict(SyncAction):
     """Reject a registration whose name belongs to a player registered before it."""
 
 
-SyncAction = (
-    Adopt
-    | Provision
-    | RecordSynced
-    | Lock
-    | RestorePassword
-    | ReclaimRow
-    | RemoveLock
-    | Merge
-    | MarkMissing
-    | UpdateState
-    | MarkDeleted
-    | Remove
-    | EndBan
-    | ApplySqlEdit
-    | RevertRename
-    | RejectNameConflict
-)
-
-GUARDED: tuple[type, ...] = (MarkMissing, Lock, MarkDeleted, Remove, ApplySqlEdit)
+GUARDED: Final[tuple[type[SyncAction], ...]] = (MarkMissing, Lock, MarkDeleted, Remove, ApplySqlEdit)
 """Actions subject to the mass-change guard: due for many names at once, they may only mean that a table is wrong."""

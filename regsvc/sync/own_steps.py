@@ -13,7 +13,7 @@ from regsvc.sync.adoption import adopt_each
 from regsvc.sync.effects import NOTHING, Effects, state_effects
 from regsvc.sync.records import Account, UserRecord
 from regsvc.sync.step_context import StepContext
-from regsvc.sync.tombstones import tombstone
+from regsvc.sync.sync_records import tombstone
 
 A = TypeVar("A", bound=actions.SyncAction)
 

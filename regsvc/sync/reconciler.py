@@ -6,6 +6,7 @@ Requests call it for their effects on AuthMe's row before they reply. The sync r
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -14,6 +15,7 @@ from peewee import Database, InternalError, OperationalError
 from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import AuthMeRules, LiveConfig
+from regsvc.config.sections import Config
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player, User
 from regsvc.sync.accounts_loader import AccountsLoader
@@ -22,12 +24,10 @@ from regsvc.sync.effects import NOTHING, Effects, EffectWriter
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Pages, ReconcileResult, Scope
 from regsvc.sync.plan import decide, password_for_row, row_intent
-from regsvc.sync.policy import make_policy
 from regsvc.sync.records import Account, Policy
 from regsvc.sync.rehash import replace_hash
 from regsvc.sync.step_context import StepContext
-from regsvc.sync.sync_records import NO_INTENT, NO_TOMBSTONE
-from regsvc.sync.tombstones import tombstone, unseen_tombstone
+from regsvc.sync.sync_records import NO_INTENT, NO_TOMBSTONE, tombstone
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Reconciler:
         rules, derived = self._live.authme, self._derived
         if derived is None or derived[0] is not rules:
             started = Installation.get_by_id(1).first_started_at
-            derived = rules, make_policy(self._live.current, rules, started, is_bridge_on=self.is_enabled)
+            derived = rules, _make_policy(self._live.current, rules, started, is_bridge_on=self.is_enabled)
             self._derived = derived
         return derived[1]
 
@@ -261,11 +261,28 @@ class Reconciler:
         if not self.is_one_transaction and account.is_player_known:
             rows = self._find_rows(account.key)  # the row may have changed while we waited for our own lock
             account = replace(account, player=rows.get(account.key)) if rows is not None else account
-        found = tombstone(account) if account.is_player_known else unseen_tombstone(account)
-        new = found if self.is_enabled else None
+        new = tombstone(account) if self.is_enabled else None
         self._context.sync_records.replace([(account.key, new)])
         return replace(account, user=None, sync_record=new)
 
 
 def _intent(intent: str | None) -> Effects:
     return NOTHING if intent is None else Effects({"intent": intent})
+
+
+def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime, *, is_bridge_on: bool) -> Policy:
+    """Return the policy; `new_players = "auto"` follows `registration.approval`."""
+    sync, new_players = config.sync, config.sync.new_players
+    if new_players == "auto":
+        new_players = "pending" if config.registration.approval else "approved"
+    return Policy(
+        existing_players=sync.existing_players,
+        new_players=new_players,
+        on_player_removed=sync.on_player_removed,
+        unapproved_players=sync.unapproved_players,
+        conflict=sync.conflict,
+        first_started_at=first_started_at,
+        algorithms=rules.algorithms,
+        is_bridge_on=is_bridge_on,
+        may_provision=rules.may_provision,
+    )

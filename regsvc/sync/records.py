@@ -9,27 +9,6 @@ from plugin_bridge.authme.players import PlayerRow, in_milliseconds
 from regsvc.auth.hashing import StoredPassword
 from regsvc.database.models import ABSENT, GONE, PROVISION, UNASKED, User
 
-USER_COLUMNS: Final = (
-    "id",
-    "username",
-    "username_key",
-    "email",
-    "email_key",
-    "is_email_verified",
-    "status",
-    "applied_status",
-    "created_at",
-    "ban_expires_at",
-    "registration_ip",
-    "platform",
-    "token_generation",
-    "totp_step",
-    "password_hash",
-    "password_salt",
-    "password_algorithm",
-)
-"""The columns of a user that the plan needs, in the order of the fields of `UserRecord`."""
-
 
 @dataclass(frozen=True)
 class UserRecord:
@@ -69,6 +48,13 @@ class UserRecord:
         secrets = (None, None, None) if password is None else (password.hash, password.salt, password.algorithm)
         values = (*(getattr(self, name) for name in USER_COLUMNS[:-3]), *secrets)
         return self.from_values([changes.get(name, value) for name, value in zip(USER_COLUMNS, values, strict=True)])
+
+
+USER_COLUMNS: Final = (
+    *[name for name in UserRecord.__dataclass_fields__ if name != "password"],
+    *("password_hash", "password_salt", "password_algorithm"),
+)
+"""The columns of a user that the plan needs, in the order of the fields of `UserRecord`."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,18 @@
-"""Report of what a sync run did, or would do."""
+"""Report of what a sync run did or would do: as JSON, and as an audit entry and warnings."""
 
-from dataclasses import dataclass, field
+import logging
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+
+from peewee import Database
 
 from regsvc.core.clock import epoch_ms
+from regsvc.database.audit import Audit
+
+log = logging.getLogger("regsvc.sync.run")
+
+_COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
 
 
 @dataclass
@@ -40,7 +48,7 @@ class SyncReport:
     @property
     def has_effects(self) -> bool:
         """Return whether the run changed anything."""
-        return any((self.adopted, self.provisioned, self.updated, self.locked, self.restored, self.removed))
+        return any(name != "scanned" for name in self.counts())
 
     def add_error(self, username: str | None, error: str) -> None:
         """Add an error about one name, or about the run as a whole if `username` is None."""
@@ -48,30 +56,56 @@ class SyncReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the `report` of `POST /api/admin/sync`."""
-        held_back = self.held_back
         return {
             "startedAt": epoch_ms(self.started_at),
             "durationMs": self.duration_ms,
-            "scanned": self.scanned,
-            "adopted": self.adopted,
-            "provisioned": self.provisioned,
-            "updated": self.updated,
-            "locked": self.locked,
-            "restored": self.restored,
-            "removed": self.removed,
+            **{name: getattr(self, name) for name in _COUNTS},
             "conflicts": self.conflicts,
             "errors": self.errors,
-            "braked": None
-            if held_back is None
-            else {
-                "removed": held_back.removed,
-                "locked": held_back.locked,
-                "edited": held_back.edited,
-                "limit": held_back.limit,
-            },
+            "braked": None if self.held_back is None else asdict(self.held_back),
         }
 
     def counts(self) -> dict[str, int]:
         """Return the counts that are not 0, for the log and the audit."""
-        names = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
-        return {name: getattr(self, name) for name in names if getattr(self, name)}
+        return {name: getattr(self, name) for name in _COUNTS if getattr(self, name)}
+
+
+class RunLog:
+    """Audit entries and log lines of runs, repeating a warning only when its subject has changed."""
+
+    def __init__(self, database: Database, audit: Audit) -> None:
+        self._database = database
+        self._audit = audit
+        self._held_back: HeldBack | None = None
+        self._unavailable: str | None = None
+
+    def record(self, report: SyncReport) -> None:
+        """Audit and log a finished run. Call it outside every transaction."""
+        if report.has_effects:
+            with self._database.atomic():
+                self._audit.record("sync.run", "sync", None, report.counts())
+            log.info("sync: %s", report.counts())
+        self._record_held_back(report.held_back)
+        self._log_availability(report.unavailable)
+
+    def _record_held_back(self, held_back: HeldBack | None) -> None:
+        if held_back is not None and held_back != self._held_back:
+            with self._database.atomic():
+                counts = {name: count for name, count in asdict(held_back).items() if name != "limit"}
+                self._audit.record("sync.braked", "sync", None, counts)
+            log.warning(
+                "the sync held back %d removals, %d locks and %d status changes made in SQL: more than %s at once. "
+                "If they are intended, run `companion sync --allow-mass-changes`.",
+                held_back.removed,
+                held_back.locked,
+                held_back.edited,
+                held_back.limit,
+            )
+        self._held_back = held_back
+
+    def _log_availability(self, unavailable: str | None) -> None:
+        if unavailable is not None and self._unavailable is None:
+            log.warning("the sync is paused: %s", unavailable)
+        elif unavailable is None and self._unavailable is not None:
+            log.info("the sync continues: AuthMe's table is available again")
+        self._unavailable = unavailable

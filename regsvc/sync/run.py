@@ -33,8 +33,7 @@ from regsvc.sync.pages import ReconcileResult, Scope
 from regsvc.sync.plan import decide, lock_after_adoption
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
-from regsvc.sync.report import SyncReport
-from regsvc.sync.run_log import RunLog
+from regsvc.sync.report import RunLog, SyncReport
 from regsvc.sync.run_state import RunState
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from peewee import Database
 
 from plugin_bridge.authme.players import PlayerRow, locked_hash
 from regsvc.database.bulk import insert_rows
-from regsvc.database.models import PRESENT, Player
-from regsvc.sync.records import RECORD_COLUMNS, SyncRecord
+from regsvc.database.models import ABSENT, PRESENT, UNASKED, Player
+from regsvc.sync.records import RECORD_COLUMNS, Account, SyncRecord
 
 
 class SyncRecords:
@@ -33,6 +33,33 @@ class SyncRecords:
         """Return the sync record of this name, or None."""
         row = Player.get_or_none(Player.username_key == key)
         return SyncRecord(*(getattr(row, name) for name in RECORD_COLUMNS)) if row is not None else None
+
+
+def tombstone(account: Account) -> SyncRecord | None:
+    """Return the sync record that replaces a deleted user's: a tombstone for the player's row, or None without one.
+
+    It says which row is to be deleted along with the user, however long that takes; while AuthMe's table cannot be
+    read, that is the last synced one. A row that was never synced, and could not be looked up at the registration,
+    belongs to another player and stays.
+    """
+    known, row = account.sync_record, account.player
+    if known is None or known.presence == UNASKED:
+        return None
+    if row is not None:
+        hash_, regdate = row.hash, row.regdate
+    elif not account.is_player_known and known.presence == PRESENT and known.base_hash is not None:
+        hash_, regdate = known.base_hash, known.base_regdate
+    else:
+        return None
+    return SyncRecord(
+        account.key,
+        presence=ABSENT,
+        plugin_state="absent",
+        plugin_since=account.now,
+        tombstone_hash=hash_,
+        tombstone_regdate=regdate,
+        tombstone_at=account.now,
+    )
 
 
 def base_columns(player: PlayerRow) -> dict[str, Any]:
@@ -60,8 +87,4 @@ NO_LOCK: Final[dict[str, Any]] = {
     "kept_origin": None,
     "kept_premium_uuid": None,
 }
-NO_TOMBSTONE: Final[dict[str, Any]] = {
-    "tombstone_hash": None,
-    "tombstone_regdate": None,
-    "tombstone_at": None,
-}
+NO_TOMBSTONE: Final[dict[str, Any]] = {"tombstone_hash": None, "tombstone_regdate": None, "tombstone_at": None}
