@@ -54,8 +54,8 @@ def wire_sync(
     def find_game_uuid(username: str) -> str | None:
         return find_uuid(context.server_properties.current, username)
 
-    steps = StepContext(players, records, transitions, auth.audit, now, find_game_uuid, console)
-    reconciler = Reconciler(database, steps, runtime.live, context.ops.names)
+    steps = StepContext(database, players, records, transitions, auth.audit, now, find_game_uuid, console)
+    reconciler = Reconciler(steps, runtime.live, context.ops.names)
     service = SyncService(
         runtime.sync_worker,
         Sync(database, players, reconciler, auth.audit, config.sync.max_changes, now),

@@ -11,9 +11,6 @@ from regsvc.database.bulk import select_rows
 from regsvc.database.models import Player, User
 from regsvc.sync.records import RECORD_COLUMNS, USER_COLUMNS, Account, SyncRecord, UserRecord
 
-PAGE: Final = 500
-"""Names loaded and reconciled together. Reading as many rows locks AuthMe's SQLite file for a few milliseconds."""
-
 
 class AccountsLoader:
     """Loader of accounts. Runs inside the caller's transaction, if there is one."""

@@ -8,31 +8,23 @@ meanwhile, or whose row was not as loaded, is loaded again.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
-from peewee import Database
-
-from plugin_bridge.authme.players import (
-    NameCollides,
-    PlayerRefused,
-    PlayerRow,
-    RowDelete,
-    RowInsert,
-    RowUpdate,
-    RowWrite,
-    WriteResult,
-)
+from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, RowDelete, RowInsert, RowUpdate
 from regsvc.database import failpoints
-from regsvc.sync.accounts_loader import PAGE, AccountsLoader
-from regsvc.sync.actions import GUARDED, Adopt, Conflict, MarkMissing, Provision, SyncAction
+from regsvc.sync import actions
+from regsvc.sync.accounts_loader import AccountsLoader
+from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import NOTHING, Effects, EffectWriter, apply_in_memory
-from regsvc.sync.own_steps import OWN_STEPS, Case
+from regsvc.sync.own_steps import OWN_STEPS, OwnStep
+from regsvc.sync.paging import pages_of
 from regsvc.sync.plan import decide
 from regsvc.sync.records import Account, Policy
-from regsvc.sync.step_context import StepContext
-from regsvc.sync.steps import STEPS, Done, collision_effects
+from regsvc.sync.step_context import Case, StepContext
+from regsvc.sync.steps import STEPS, Step, collision_effects
 
 log = logging.getLogger(__name__)
 
@@ -60,36 +52,20 @@ class ReconcileResult:
     account: Account | None = None
     """The account as it is now; None if it is not known without loading it again."""
     applied: list[SyncAction] = field(default_factory=list)
-    conflicts: list[Conflict] = field(default_factory=list)
+    conflicts: list[actions.Conflict] = field(default_factory=list)
     postponed: SyncAction | None = None
     """The guarded action that was not applied, or None."""
     refused: PlayerRefused | None = None
     """Why AuthMe's table refused a write, or None."""
 
 
-@dataclass(frozen=True)
-class _Pending:
-    """A case whose row is to be written: the account before and after the promise."""
-
-    before: Account
-    account: Account
-    action: SyncAction
-    promise: Effects
-    write: RowWrite | None
-
-
 class Pages:
     """Reconciliation of pages of accounts. Blocking."""
 
-    def __init__(self, database: Database, context: StepContext, loader: AccountsLoader, writer: EffectWriter) -> None:
-        self._database = database
+    def __init__(self, context: StepContext, loader: AccountsLoader, writer: EffectWriter) -> None:
         self._context = context
         self._loader = loader
         self._writer = writer
-
-    def is_due(self, account: Account, policy: Policy, scope: Scope) -> bool:
-        """Return whether an action of this scope is due for the account."""
-        return bool(_Page(policy, scope, self._context).due([account]))
 
     def reconcile(self, accounts: Sequence[Account], policy: Policy, scope: Scope) -> dict[str, ReconcileResult]:
         """Apply actions to these accounts, loaded without locks, until nothing is left.
@@ -98,27 +74,18 @@ class Pages:
         transactions: AuthMe's file is another one. Raises `PlayersUnavailable`.
         """
         page = _Page(policy, scope, self._context)
-        due = page.due(accounts)
         # there is nothing to lock for a name that we know nothing of: the unique index keeps it from a second user
         new, todo = list[Case[Any]](), list[str]()
-        for case in due:
-            if isinstance(case.action, Adopt) and case.account.sync_record is None:
+        for case in page.due(accounts):
+            if isinstance(case.action, actions.Adopt) and case.account.sync_record is None:
                 new.append(case)
             else:
-                todo.append(case.account.key)
+                todo.append(case.key)
         if new:
             todo += self._reconcile_once(page, [], new)
-        for start in range(0, len(todo), PAGE):
-            self._reconcile_keys(page, todo[start : start + PAGE])
+        for keys in pages_of(todo):
+            self._reconcile_keys(page, keys)
         return page.results
-
-    def _reconcile_keys(self, page: "_Page", keys: Sequence[str]) -> None:
-        for _step in range(_MAX_STEPS):
-            if not keys:
-                return
-            keys = self._reconcile_once(page, keys, [])
-        for key in keys:
-            page.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
 
     def reconcile_locked(self, account: Account, intended: Effects, policy: Policy, scope: Scope) -> ReconcileResult:
         """Reconcile an account that the caller's transaction has locked. Only where it covers both sides.
@@ -135,10 +102,18 @@ class Pages:
             page.results |= self.reconcile(self._loader.lock(todo), policy, scope)
         return page.results.get(account.key) or ReconcileResult(wanted)
 
+    def _reconcile_keys(self, page: "_Page", keys: Sequence[str]) -> None:
+        for _step in range(_MAX_STEPS):
+            if not keys:
+                return
+            keys = self._reconcile_once(page, keys, [])
+        for key in keys:
+            page.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
+
     def _reconcile_once(self, page: "_Page", keys: Sequence[str], new: Sequence[Case[Any]]) -> list[str]:
         """Lock the accounts and apply what is due, also the new cases. Returns the names to be loaded again."""
         page.settled.clear()
-        with self._database.atomic():
+        with self._context.database.atomic():
             locked = self._loader.lock(keys, with_players=page.scope.has_players) if keys else []
             again = self._apply(page, [*new, *page.due(locked)])
         return again + self._write_promised(page)
@@ -146,132 +121,113 @@ class Pages:
     def _apply(self, page: "_Page", cases: Sequence[Case[Any]]) -> list[str]:
         """Apply these and further actions until none is due, in the current transaction.
 
-        Returns the names to be loaded again.
-
-        Where the transaction does not cover AuthMe's table, the cases whose row is to be written are put aside.
+        Returns the names to be loaded again. Where the transaction does not cover AuthMe's table, the cases whose row
+        is to be written are put aside.
         """
         again: list[str] = []
         for _step in range(_MAX_STEPS):
-            by_kind: dict[type, list[Case[Any]]] = defaultdict(list)
-            for case in cases:
-                by_kind[type(case.action)].append(case)
             accounts: list[Account] = []
-            for kind, group in by_kind.items():
-                done = self._apply_own(page, kind, group) if kind in OWN_STEPS else self._apply_step(page, kind, group)
+            for kind, group in _by_kind(cases).items():
+                if kind in OWN_STEPS:
+                    done = self._apply_own(page, OWN_STEPS[kind], group)
+                else:
+                    done = self._apply_step(page, STEPS[kind], group)
                 accounts += done
-                again += {case.account.key for case in group} - {a.key for a in done} - page.settled
+                again += _keys(group) - {account.key for account in done} - page.settled
             cases = page.due(accounts)
             if not cases:
                 return again
-        return again + [case.account.key for case in cases]
+        return again + [case.key for case in cases]
 
-    def _save(self, page: "_Page") -> None:
-        """Write what was intended and went with no action."""
-        unsaved, page.unsaved = list(page.unsaved.values()), {}
-        self._writer.write(unsaved)
-
-    def _apply_own(self, page: "_Page", kind: type, cases: list[Case[Any]]) -> list[Account]:
+    def _apply_own(self, page: "_Page", step: OwnStep, cases: Sequence[Case[Any]]) -> list[Account]:
         self._save(page)
-        applied = OWN_STEPS[kind].apply(self._database, self._context, cases)
-        action_of = {case.account.key: case.action for case in cases}
-        for one in applied:
-            page.record(one.account.key, action_of[one.account.key], one.effects)
-            if one.next == "settled":
-                page.settled.add(one.account.key)
-        return self._writer.write([(one.account, one.effects) for one in applied if one.next == "decide"])
+        applied = step(self._context, cases)
+        page.record(applied)
+        page.settled |= _keys(case for case in applied if case.next == "nothing")
+        return self._write(page, [case for case in applied if case.next == "decide"])
 
-    def _apply_step(self, page: "_Page", kind: type, cases: list[Case[Any]]) -> list[Account]:
-        """Prepare the cases, and finish those that need no write outside this transaction."""
-        step, moment, pending, held = STEPS[kind], self._context.now(), [], []
+    def _apply_step(self, page: "_Page", step: Step, cases: Sequence[Case[Any]]) -> list[Account]:
+        """Promise what the cases entail, and finish those that need no write outside this transaction."""
+        moment, pending, held = self._context.now(), [], []
         for case in cases:
-            account, action = case.account, case.action
-            if self._still_collides(account, action):
-                page.refuse_collision(account)
+            if self._still_collides(case):
+                page.refuse_collision(case)
                 continue
-            before, intended = page.unsaved.get(account.key, (account, NOTHING))
-            promise = intended | step.promise(account, action)
-            promised = apply_in_memory(account, promise, moment)
-            if step.may_write(self._context, promised, action):
-                write = step.write(self._context, promised, action)
-                pending.append(_Pending(before, promised, action, promise, write))
+            effects = case.effects | step.promise(case)
+            promised = replace(case, account=apply_in_memory(case.stored, effects, moment), effects=effects)
+            if step.may_write(self._context, promised):
+                pending.append(replace(promised, write=step.write(self._context, promised)))
             else:
-                held.append((before, promise))
-                page.settled.add(account.key)
-                page.unsaved.pop(account.key, None)
-        self._writer.write(held)
+                held.append(promised)
+        self._write(page, held)
+        page.settled |= _keys(held)
         if self._context.players.shares_transactions:
-            return self._write_and_confirm(page, kind, pending)
-        promised_accounts = self._writer.write([(one.before, one.promise) for one in pending if one.write is not None])
-        page.promised += [
-            (kind, replace(one, account=account))
-            for one, account in zip([one for one in pending if one.write is not None], promised_accounts, strict=True)
-        ]
-        page.settled |= {one.before.key for one in pending if one.write is not None}
-        return self._confirm(page, kind, [(one, WriteResult(is_written=True)) for one in pending if one.write is None])
+            return self._confirm(page, step, self._write_rows(pending))
+        outside = [case for case in pending if case.write is not None]
+        stored = self._write(page, outside)
+        page.promised += [case.after(account) for case, account in zip(outside, stored, strict=True)]
+        page.settled |= _keys(outside)
+        return self._confirm(page, step, [case for case in pending if case.write is None])
 
     def _write_promised(self, page: "_Page") -> list[str]:
         """Write the rows of the committed promises, and confirm. Returns the names to be loaded again."""
         promised, page.promised = page.promised, []
         if not promised:
             return []
-        results = self._write_rows([one for _kind, one in promised])
-        with self._database.atomic():
-            changed = self._loader.find_changed([one.account for _kind, one in promised])
-            by_kind: dict[type, list[tuple[_Pending, WriteResult]]] = defaultdict(list)
-            for (kind, one), result in zip(promised, results, strict=True):
-                if one.before.key not in changed:
-                    by_kind[kind].append((replace(one, before=one.account, promise=Effects()), result))
+        written = self._write_rows(promised)
+        with self._context.database.atomic():
+            changed = self._loader.find_changed([case.account for case in written])
             accounts: list[Account] = []
-            for kind, cases in by_kind.items():
-                accounts += self._confirm(page, kind, cases)
-        finished = {account.key for account in accounts} - {case.account.key for case in page.due(accounts)}
-        return [key for _kind, one in promised if (key := one.before.key) not in finished and not page.is_refused(key)]
+            for kind, group in _by_kind([case for case in written if case.key not in changed]).items():
+                accounts += self._confirm(page, STEPS[kind], group)
+        finished = {account.key for account in accounts} - _keys(page.due(accounts))
+        return [case.key for case in written if case.key not in finished and not page.is_refused(case.key)]
 
-    def _write_and_confirm(self, page: "_Page", kind: type, pending: Sequence[_Pending]) -> list[Account]:
-        results = self._write_rows(pending)
-        return self._confirm(page, kind, list(zip(pending, results, strict=True)))
+    def _write_rows(self, cases: Sequence[Case[Any]]) -> Sequence[Case[Any]]:
+        """Write AuthMe's rows, and return the cases with the results."""
+        writes = [case.write for case in cases if case.write is not None]
+        if not writes:
+            return cases
+        failpoints.reach("before player write")
+        results = iter(self._context.players.write_many(writes))
+        failpoints.reach("after player write")
+        return [case if case.write is None else replace(case, result=next(results)) for case in cases]
 
-    def _write_rows(self, pending: Sequence[_Pending]) -> list[WriteResult]:
-        writes = [one.write for one in pending if one.write is not None]
-        written: Iterator[WriteResult] = iter(())
-        if writes:
-            failpoints.reach("before player write")
-            written = iter(self._context.players.write_many(writes))
-            failpoints.reach("after player write")
-        return [WriteResult(is_written=True) if one.write is None else next(written) for one in pending]
-
-    def _confirm(self, page: "_Page", kind: type, cases: Sequence[tuple[_Pending, WriteResult]]) -> list[Account]:
+    def _confirm(self, page: "_Page", step: Step, cases: Sequence[Case[Any]]) -> list[Account]:
         """Record the writes that succeeded. Returns these accounts as they are now."""
-        rows = self._context.players.find_many(
-            [one.before.key for one, _result in cases if isinstance(one.write, RowInsert)]
-        )
-        done: list[tuple[_Pending, Done[Any]]] = []
-        for one, result in cases:
-            key = one.before.key
-            if result.refused is not None:
-                page.refuse(key, result.refused)
-            elif isinstance(one.write, RowInsert) and key not in rows:
-                page.refuse_collision(one.before)
-                page.unsaved.pop(key, None)
-                self._writer.write([(one.before, collision_effects(one.before))])
-            elif result.is_written:
-                row = rows.get(key) if isinstance(one.write, RowInsert) else _row_after(one, result)
-                done.append((one, Done(one.account, one.action, row, result.is_email_refused)))
-        confirmed = STEPS[kind].confirm([case for _one, case in done])
-        effects = [one.promise | confirmation for (one, _case), confirmation in zip(done, confirmed, strict=True)]
-        for (one, case), effect in zip(done, effects, strict=True):
-            page.record(one.before.key, case.action, effect)
-            page.unsaved.pop(one.before.key, None)
-        return self._writer.write(
-            [(replace(one.before, player=case.row), effect) for (one, case), effect in zip(done, effects, strict=True)]
-        )
+        inserted = [case.key for case in cases if isinstance(case.write, RowInsert)]
+        rows, done = self._context.players.find_many(inserted), list[Case[Any]]()
+        for case in cases:
+            row = rows.get(case.key) if isinstance(case.write, RowInsert) else _row_after(case)
+            if case.result.refused is not None:
+                page.refuse(case.key, case.result.refused)
+            elif row is None and isinstance(case.write, RowInsert):
+                page.refuse_collision(case)
+                self._write(page, [replace(case, effects=collision_effects(case.stored))])
+            elif case.result.is_written:
+                done.append(case.with_row(row))
+        confirmed = zip(done, step.confirm(done), strict=True)
+        done = [replace(case, effects=case.effects | effects) for case, effects in confirmed]
+        page.record(done)
+        return self._write(page, done)
 
-    def _still_collides(self, account: Account, action: SyncAction) -> bool:
+    def _write(self, page: "_Page", cases: Sequence[Case[Any]]) -> list[Account]:
+        """Write the effects of the cases. Returns the accounts as our tables have them now."""
+        for case in cases:
+            page.unsaved.pop(case.key, None)  # it is among these effects
+        return self._writer.write([(case.stored, case.effects) for case in cases])
+
+    def _save(self, page: "_Page") -> None:
+        """Write what was intended and went with no action."""
+        unsaved, page.unsaved = list(page.unsaved.values()), {}
+        self._writer.write(unsaved)
+
+    def _still_collides(self, case: Case[Any]) -> bool:
         """Return whether AuthMe's table still has the equal name that it had at the last attempt."""
-        known = account.sync_record
-        if not isinstance(action, Provision) or known is None or known.conflict != "name":
+        known = case.account.sync_record
+        if not isinstance(case.action, actions.Provision) or known is None or known.conflict != "name":
             return False
-        return self._context.players.find_colliding(account.key) is not None
+        return self._context.players.find_colliding(case.key) is not None
 
 
 class _Page:
@@ -281,9 +237,9 @@ class _Page:
         self._policy = policy
         self.scope = scope
         self._context = context
-        self._is_table_empty: bool | None = None
         self.results: dict[str, ReconcileResult] = defaultdict(ReconcileResult)
-        self.promised: list[tuple[type, _Pending]] = []
+        self.promised: list[Case[Any]] = []
+        """Cases whose rows are written after this transaction."""
         self.unsaved: dict[str, tuple[Account, Effects]] = {}
         """Accounts as they are stored, with what is intended for them and not written yet."""
         self.settled: set[str] = set()
@@ -298,14 +254,17 @@ class _Page:
                 continue
             self.results[account.key].account = account
             if action is not None and self._may_apply(account.key, action):
-                cases.append(Case(account, action))
+                stored, intended = self.unsaved.get(account.key, (account, NOTHING))
+                cases.append(Case(account, action, stored, intended))
         return cases
 
-    def record(self, key: str, action: SyncAction, effects: Effects) -> None:
-        """Record that the action was applied."""
-        self.results[key].account = None
-        self.results[key].applied.append(action)
-        self.results[key].conflicts += effects.conflicts
+    def record(self, cases: Sequence[Case[Any]]) -> None:
+        """Record that the actions were applied."""
+        for case in cases:
+            result = self.results[case.key]
+            result.account = None
+            result.applied.append(case.action)
+            result.conflicts += case.effects.conflicts
 
     def refuse(self, key: str, refused: PlayerRefused) -> None:
         """Record that AuthMe's table refused a write."""
@@ -313,41 +272,50 @@ class _Page:
         self.settled.add(key)
         log.warning("a player could not be updated, the sync will try again: %s", refused)
 
+    def refuse_collision(self, case: Case[Any]) -> None:
+        """Record that AuthMe's table considers the name equal to another one."""
+        sentence = f"AuthMe's table considers {case.user.username} equal to another name that it already holds."
+        self.refuse(case.key, NameCollides(sentence))
+
     def is_refused(self, key: str) -> bool:
         """Return whether AuthMe's table refused a write for this name."""
         return key in self.results and self.results[key].refused is not None
 
-    def refuse_collision(self, account: Account) -> None:
-        """Record that AuthMe's table considers the name equal to another one."""
-        assert account.user is not None
-        username = account.user.username
-        sentence = f"AuthMe's table considers {username} equal to another name that it already holds."
-        self.refuse(account.key, NameCollides(sentence))
-
     def _may_apply(self, key: str, action: SyncAction) -> bool:
         if self.is_refused(key):
             return False
-        if isinstance(action, Adopt):
+        if isinstance(action, actions.Adopt):
             return self.scope.may_adopt
-        is_too_much = isinstance(action, MarkMissing) and not self.scope.accept_empty_table and self._is_empty()
-        if is_too_much or (self.scope.is_guarded and isinstance(action, GUARDED)):
+        is_missing = isinstance(action, actions.MarkMissing)
+        is_too_much = is_missing and not self.scope.accept_empty_table and self._is_table_empty
+        if is_too_much or (self.scope.is_guarded and isinstance(action, actions.GUARDED)):
             self.results[key].postponed = action
             return False
         return True
 
-    def _is_empty(self) -> bool:
-        if self._is_table_empty is None:
-            self._is_table_empty = self._context.players.is_empty()
-        return self._is_table_empty
+    @cached_property
+    def _is_table_empty(self) -> bool:
+        return self._context.players.is_empty()
 
 
-def _row_after(one: _Pending, result: WriteResult) -> PlayerRow | None:
+def _by_kind(cases: Sequence[Case[Any]]) -> dict[type[SyncAction], list[Case[Any]]]:
+    by_kind: dict[type[SyncAction], list[Case[Any]]] = defaultdict(list)
+    for case in cases:
+        by_kind[type(case.action)].append(case)
+    return by_kind
+
+
+def _keys(cases: Iterable[Case[Any]]) -> set[str]:
+    return {case.key for case in cases}
+
+
+def _row_after(case: Case[Any]) -> PlayerRow | None:
     """Return AuthMe's row after the write; None if it was deleted."""
-    if isinstance(one.write, RowDelete):
+    if isinstance(case.write, RowDelete):
         return None
-    if not isinstance(one.write, RowUpdate):
-        return one.account.player
-    changes: dict[str, Any] = dict(one.write.changes)
-    if result.is_email_refused:
+    if not isinstance(case.write, RowUpdate):
+        return case.account.player
+    changes: dict[str, Any] = dict(case.write.changes)
+    if case.result.is_email_refused:
         changes.pop("email", None)
-    return replace(one.write.seen, **changes)
+    return replace(case.write.seen, **changes)

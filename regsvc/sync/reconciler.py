@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from peewee import Database, InternalError, OperationalError
+from peewee import InternalError, OperationalError
 
 from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
@@ -19,7 +19,7 @@ from regsvc.config.sections import Config
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player, User
 from regsvc.sync.accounts_loader import AccountsLoader
-from regsvc.sync.actions import Lock
+from regsvc.sync.actions import GUARDED, Lock
 from regsvc.sync.effects import NOTHING, Effects, EffectWriter
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Pages, ReconcileResult, Scope
@@ -34,25 +34,20 @@ log = logging.getLogger(__name__)
 FindRows = Callable[[], Mapping[str, PlayerRow] | None]
 
 _EVERYTHING: Final = Scope()
-_UNASKED: Final = Scope(is_guarded=True)
-"""Scope of a reconciliation that no operator has asked for: mass changes wait for a sync run."""
 
 
 class Reconciler:
     """Service that brings the user and the player of a name in sync. Blocking: runs on a worker thread."""
 
-    def __init__(
-        self, database: Database, context: StepContext, live: LiveConfig, operators: Callable[[], Collection[str]]
-    ) -> None:
+    def __init__(self, context: StepContext, live: LiveConfig, operators: Callable[[], Collection[str]]) -> None:
         """`operators` returns the lower-case names of the operators at this moment."""
-        self._database = database
         self._context = context
         self._live = live
         self._operators = operators
         self._derived: tuple[AuthMeRules, Policy] | None = None
-        self._loader = AccountsLoader(database, context.players, operators, context.now)
-        self._writer = EffectWriter(database, context.audit, context.console, context.now)
-        self._pages = Pages(database, context, self._loader, self._writer)
+        self._loader = AccountsLoader(context.database, context.players, operators, context.now)
+        self._writer = EffectWriter(context.database, context.audit, context.console, context.now)
+        self._pages = Pages(context, self._loader, self._writer)
 
     @property
     def is_enabled(self) -> bool:
@@ -127,7 +122,8 @@ class Reconciler:
 
     def is_due(self, account: Account) -> bool:
         """Return whether an action other than a guarded one is due."""
-        return self._pages.is_due(account, self.policy, _UNASKED)
+        action = decide(account, self.policy)
+        return action is not None and not isinstance(action, GUARDED)
 
     def reconcile(self, key: str, *, may_adopt: bool = True, is_guarded: bool = False) -> ReconcileResult:
         """Apply actions until both sides of this name are in sync.
@@ -152,7 +148,7 @@ class Reconciler:
             if not account.is_player_known or not self.is_one_transaction:
                 self.record(account, intended)
                 return None
-            with self._database.atomic():
+            with self._context.database.atomic():
                 return self._pages.reconcile_locked(account, intended, self.policy, _EVERYTHING)
         except PlayersUnavailable:
             self.record(account, intended)
@@ -185,7 +181,7 @@ class Reconciler:
         """
         self._context.players.find(key)  # waits for a busy file before our own database is locked
         try:
-            with self._database.atomic():
+            with self._context.database.atomic():
                 return replace_hash(self._context, self.load_for_update(key), stored, rehashed)
         except PlayerRefused as refused:
             log.warning("a player's legacy hash could not be replaced: %s", refused)

@@ -23,13 +23,14 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import User
 from regsvc.sync import actions
-from regsvc.sync.changes.candidates import Candidates, count_users, pages_of
+from regsvc.sync.changes.candidates import Candidates, count_users
 from regsvc.sync.changes.changed_rows import ChangedRows, NewestMarks
 from regsvc.sync.changes.run_inputs import LastRun, RunInputs, UserTally, fingerprint
 from regsvc.sync.changes.table_digest import FULL_EVERY, TableChanges, TableDigest
 from regsvc.sync.emails import claim_unverified
 from regsvc.sync.mass_change_guard import MassChangeGuard
 from regsvc.sync.pages import ReconcileResult, Scope
+from regsvc.sync.paging import pages_of
 from regsvc.sync.plan import decide, lock_after_adoption
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
@@ -262,8 +263,7 @@ class Sync:
                 raise
             if len(accounts) > 1:
                 size = 1 if is_retryable(error) else (len(accounts) + 1) // 2
-                parts = [accounts[start : start + size] for start in range(0, len(accounts), size)]
-                return {key for part in parts for key in self._reconcile(run, part, scope)}
+                return {key for part in pages_of(accounts, size) for key in self._reconcile(run, part, scope)}
             log.warning("the sync could not reconcile %s: %s", accounts[0].key, type(error).__name__)
             run.add_error(accounts[0].key, type(error).__name__)
             return set()

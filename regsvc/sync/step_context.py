@@ -1,14 +1,23 @@
-"""The services that sync steps act on."""
+"""Cases, which steps are applied to, and the services that steps act on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, Literal, TypeVar
 
-from plugin_bridge.authme.players import Players
+from peewee import Database
+
+from plugin_bridge.authme.players import PlayerRow, Players, RowWrite, WriteResult
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
 from regsvc.notifications.rcon.queue import NoRconQueue, RconQueue
+from regsvc.sync.actions import SyncAction
+from regsvc.sync.effects import NOTHING, Effects
+from regsvc.sync.records import Account, UserRecord
 from regsvc.sync.sync_records import SyncRecords
 from regsvc.users.transitions import Transitions
+
+A = TypeVar("A", bound=SyncAction)
+_WRITTEN: Final = WriteResult(is_written=True)
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,7 @@ class StepContext:
     players and sends game commands.
     """
 
+    database: Database
     players: Players
     sync_records: SyncRecords
     transitions: Transitions
@@ -26,3 +36,47 @@ class StepContext:
     now: Clock
     find_uuid: Callable[[str], str | None] = lambda name: None
     console: RconQueue = field(default_factory=NoRconQueue)
+
+
+@dataclass(slots=True)
+class Case(Generic[A]):
+    """An account, the action decided for it, and how far that is done."""
+
+    account: Account
+    """The account as it is so far, with the effects that are not written yet."""
+    action: A
+    stored: Account
+    """The account as our tables have it."""
+    effects: Effects = NOTHING
+    """Effects that are not written yet."""
+    write: RowWrite | None = None
+    """The write to AuthMe's row, or None if it needs none."""
+    result: WriteResult = _WRITTEN
+    """The result of that write."""
+    next: Literal["decide", "load", "nothing"] = "decide"
+    """Whether the account is decided on as it is now, or after it is loaded again, or needs nothing any more."""
+
+    @property
+    def key(self) -> str:
+        """The lower-case name."""
+        return self.account.key
+
+    @property
+    def user(self) -> UserRecord:
+        """The account's user, where the action is for an account that has one."""
+        assert self.account.user is not None
+        return self.account.user
+
+    @property
+    def row(self) -> PlayerRow:
+        """AuthMe's row, where the action leaves one."""
+        assert self.account.player is not None
+        return self.account.player
+
+    def after(self, stored: Account, effects: Effects = NOTHING) -> "Case[A]":
+        """Return the case after our tables were changed, with effects that are to be written next."""
+        return replace(self, account=stored, stored=stored, effects=effects)
+
+    def with_row(self, row: PlayerRow | None) -> "Case[A]":
+        """Return the case with AuthMe's row as it is now."""
+        return replace(self, account=replace(self.account, player=row), stored=replace(self.stored, player=row))

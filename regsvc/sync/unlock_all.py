@@ -3,10 +3,9 @@
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayerRow, Players, locked_hash
+from regsvc.sync.paging import PAGE
 from regsvc.sync.records import SyncRecord
 from regsvc.sync.sync_records import NO_LOCK, SyncRecords
-
-_PAGE = 500
 
 
 class UnlockAll:
@@ -26,7 +25,7 @@ class UnlockAll:
         Raises `PlayersUnavailable`.
         """
         unlocked, unrecoverable = 0, []
-        for page in self._players.pages(_PAGE):
+        for page in self._players.pages(PAGE):
             for row in page:
                 if not row.is_locked:
                     continue

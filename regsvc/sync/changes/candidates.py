@@ -13,9 +13,8 @@ from regsvc.database.models import BANNED, PRESENT, Player, User
 from regsvc.sync.changes.run_inputs import RunInputs, UserTally
 from regsvc.sync.changes.shared_rows import SharedRows
 from regsvc.sync.changes.table_digest import TableChanges
+from regsvc.sync.paging import PAGE, pages_of, rows_in_order
 
-PAGE: Final = 500
-"""Names reconciled together."""
 _NAMES: Final = 2_000
 """Names alone are read in longer pages."""
 
@@ -69,12 +68,12 @@ class Candidates:
         """Yield the names of users whose ban ended before `moment`."""
         # in the order of the index that finds them: by name, the server would go through all names instead
         is_expired = (User.status == BANNED) & (User.ban_expires_at <= moment)
-        yield from _pages_by(is_expired, User.ban_expires_at, User.id)
+        yield from _users_by(is_expired, User.ban_expires_at)
 
     def edited(self) -> Pages:
         """Yield the names of users whose status was edited in SQL; they are marked as changed until that is applied."""
         is_edited = User.changed_at.is_null(False) & (User.is_edited == True)  # noqa: E712 - SQL
-        yield from _pages_by(is_edited, User.changed_at, User.id)
+        yield from _users_by(is_edited, User.changed_at)
 
     def deleted_in_sql(self, last: RunInputs | None, now: RunInputs, *, is_full: bool) -> Pages:
         """Yield the names of players whose user was deleted in SQL, unless a trigger marks them, as on SQLite.
@@ -134,32 +133,13 @@ def _tally(ids: Any) -> tuple[int, int]:
     return int(found[0]), int(found[1])
 
 
-def pages_of(names: Sequence[str], size: int = PAGE) -> Pages:
-    """Yield the names in pages of at most `size`, none of them empty."""
-    for start in range(0, len(names), size):
-        yield names[start : start + size]
-
-
-def _pages_by(condition: Any, first: Field, then: Field) -> Pages:
-    """Yield the names of these users in the order of two fields that together are unique."""
-    beyond: Any = condition
-    while True:
-        query: Any = User.select(User.username_key, first, then).where(beyond)
-        page = list(query.order_by(first, then).limit(PAGE).tuples())
-        if page:
-            yield [row[0] for row in page]
-            _name, value, other = page[-1]
-            beyond = condition & ((first > value) | ((first == value) & (then > other)))
-        if len(page) < PAGE:
-            return
+def _users_by(condition: Any, first: Field) -> Pages:
+    """Yield the names of these users in the order of the field."""
+    users = User.select(first, User.id, User.username_key).where(condition)
+    for rows in rows_in_order(users, first, User.id):
+        yield [name for _value, _id, name in rows]
 
 
 def _names_by(query: Any, name: Field, size: int = _NAMES) -> Pages:
-    after = ""
-    while True:
-        rows = [row[0] for row in query.where(name > after).order_by(name).limit(size).tuples()]
-        if rows:
-            yield rows
-            after = rows[-1]
-        if len(rows) < size:
-            return
+    for rows in rows_in_order(query, name, size=size):
+        yield [row[0] for row in rows]

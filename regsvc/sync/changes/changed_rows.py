@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from peewee import Database, SqliteDatabase
 
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import Player, User
-
-PAGE: Final = 500
+from regsvc.sync.paging import pages_of, rows_in_order
 
 
 class ChangeMark(NamedTuple):
@@ -48,22 +47,12 @@ class ChangedRows:
     def pages(self, newest: NewestMarks) -> Iterator[list[ChangeMark]]:
         """Yield the marks up to these, oldest first in each table, without those that a run makes meanwhile."""
         for table, key, until in ((User, User.id, newest.user), (Player, Player.username_key, newest.player)):
-            last: Any = None
             if until is None:
                 continue
-            while True:
-                query: Any = table.select(key, table.changed_at, table.username_key)
-                query = query.where(table.changed_at <= until)
-                if last is not None:
-                    later, same = table.changed_at > last[1], table.changed_at == last[1]
-                    query = query.where(later | (same & (key > last[0])))
-                page = list(query.order_by(table.changed_at, key).limit(PAGE).tuples())
-                if page:
-                    marks = [ChangeMark(table, row[2], row[1]) for row in page]
-                    yield marks if table is Player else marks + self._marks_of_players(marks)
-                    last = page[-1]
-                if len(page) < PAGE:
-                    break
+            marked: Any = table.select(table.changed_at, key, table.username_key).where(table.changed_at <= until)
+            for rows in rows_in_order(marked, table.changed_at, key):
+                marks = [ChangeMark(table, name, changed_at) for changed_at, _key, name in rows]
+                yield marks if table is Player else marks + self._marks_of_players(marks)
 
     def _marks_of_players(self, marks: Collection[ChangeMark]) -> list[ChangeMark]:
         """Return the marks of the players of these users, so that a name is looked at once."""
@@ -73,18 +62,16 @@ class ChangedRows:
 
     def mark(self, names: Collection[str], moment: datetime) -> None:
         """Mark these names for the next run, unless they are marked already."""
-        keys = sorted(names)
-        for start in range(0, len(keys), PAGE):
+        for keys in pages_of(sorted(names)):
             for table in (User, Player):
-                is_unmarked = table.username_key.in_(keys[start : start + PAGE]) & table.changed_at.is_null()
+                is_unmarked = table.username_key.in_(keys) & table.changed_at.is_null()
                 table.update(changed_at=moment).where(is_unmarked).execute()
 
     def clear(self, marks: Collection[ChangeMark]) -> None:
         """Clear the marks of rows that were looked at and need nothing."""
         for table in (User, Player):
-            of_table = [mark for mark in marks if mark.table is table]
-            for start in range(0, len(of_table), PAGE):
-                self._clear(table, of_table[start : start + PAGE])
+            for page in pages_of([mark for mark in marks if mark.table is table]):
+                self._clear(table, page)
 
     def _clear(self, table: type[User] | type[Player], marks: Collection[ChangeMark]) -> None:
         names = [mark.username_key for mark in marks]

@@ -15,6 +15,7 @@ from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.table_checksums import EMPTY, LOWER_HALF, Bucket, StoredChecksums, Totals
 from regsvc.database.bulk import execute_many
 from regsvc.database.models import DigestBucket
+from regsvc.sync.paging import pages_of
 
 FULL_EVERY: Final = timedelta(days=1)
 """Longest time between two runs that look at every row."""
@@ -86,8 +87,8 @@ class TableDigest(StoredChecksums):
         gone = [number for number, bucket in finished.items() if bucket == EMPTY]
         self._write({number: bucket for number, bucket in finished.items() if bucket != EMPTY})
         self._write(dict.fromkeys(unfinished, _UNFINISHED))
-        for start in range(0, len(gone), _BATCH):
-            DigestBucket.delete().where(DigestBucket.bucket.in_(gone[start : start + _BATCH])).execute()
+        for numbers in pages_of(gone, _BATCH):
+            DigestBucket.delete().where(DigestBucket.bucket.in_(numbers)).execute()
         self._stored_version, self._stored_total = (None if unfinished else changes.version), changes.total
         self._began_at = began_at
 
@@ -95,10 +96,10 @@ class TableDigest(StoredChecksums):
         """Return the number of rows now, and the former row counts of these buckets as far as they were finished."""
         stored = int(DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).scalar())
         total = stored + sum(bucket.row_count for bucket in changed.values())
-        before, numbers = dict.fromkeys(changed, 0), list(changed)
-        for start in range(0, len(numbers), _BATCH):
-            page = DigestBucket.bucket.in_(numbers[start : start + _BATCH])
-            rows: Any = DigestBucket.select(DigestBucket.bucket, DigestBucket.row_count).where(page)
+        before = dict.fromkeys(changed, 0)
+        for numbers in pages_of(list(changed), _BATCH):
+            buckets = DigestBucket.select(DigestBucket.bucket, DigestBucket.row_count)
+            rows: Any = buckets.where(DigestBucket.bucket.in_(numbers))
             for number, row_count in rows.tuples():
                 total -= row_count
                 before[number] = row_count
@@ -106,6 +107,5 @@ class TableDigest(StoredChecksums):
 
     def _write(self, buckets: Mapping[int, Bucket]) -> None:
         sql = f"REPLACE INTO {self.table} (bucket, row_count, checksum) VALUES (?, ?, ?)"  # noqa: S608
-        rows = [(number, *bucket) for number, bucket in sorted(buckets.items())]
-        for start in range(0, len(rows), _BATCH):
-            execute_many(self._database, sql, rows[start : start + _BATCH])
+        for rows in pages_of([(number, *bucket) for number, bucket in sorted(buckets.items())], _BATCH):
+            execute_many(self._database, sql, rows)
