@@ -239,6 +239,10 @@ def _confirm_state(case: Case[actions.UpdateState]) -> Effects:
     return effects
 
 
+def _delete_row(context: StepContext, case: Case[actions.Remove]) -> RowDelete:
+    return RowDelete(case.action.player)
+
+
 def collision_effects(account: Account) -> Effects:
     """Return the effects of a name that AuthMe's table considers equal to another one that it has. Audited once."""
     return Effects({"conflict": "name", **NO_INTENT}) | state_effects(account, "conflict")
@@ -258,9 +262,6 @@ STEPS: Final[dict[type, Step]] = {
     actions.Merge: Step(_confirm_merges, write=_merge_row),
     actions.MarkMissing: Step(_each(_confirm_missing)),
     actions.UpdateState: Step(_each(_confirm_state)),
-    actions.Remove: Step(
-        _each(lambda case: Effects({"plugin_state": "absent"})),
-        write=lambda context, case: RowDelete(case.action.player),
-    ),
+    actions.Remove: Step(_each(lambda case: Effects({"plugin_state": "absent"})), write=_delete_row),
 }
 """Actions on one side alone, which come as lists, are in `own_steps`."""
