@@ -95,7 +95,7 @@ class AccountAccess:
         try:
             account = self._reconciler.reconcile(key, is_guarded=True).account or self._reconciler.load(key)
         except PlayersUnavailable:
-            account = self._reconciler.load_many([key], None)[0]
+            account = self._reconciler.accounts.load([key], None)[0]
         return account.user
 
     def require_permission(self, username: str, action: str, by: Principal) -> None:
@@ -122,7 +122,7 @@ class AccountAccess:
         """Run `work` in one transaction; None: there is no such user, or something has to be done for it first."""
         find_rows = self._reconciler.row_reader(key)
         with self._database.atomic():
-            found = self._reconciler.load_user_for_update(key, find_rows)
+            found = self._reconciler.accounts.lock_user(key, find_rows)
             if found is None:
                 return None
             locked = LockedAccount(*found, is_opened=is_opened)

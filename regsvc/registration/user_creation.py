@@ -127,7 +127,7 @@ class UserCreation:
     def approve(self, user: User, by: Actor) -> User:
         """Approve a user just inserted, inside `transaction`, and request the player's row."""
         approved = self._transitions.change(user, "approve", by, DecisionDetails())
-        account = self._reconciler.load_for_update(user.username_key)
+        account = self._reconciler.accounts.lock([user.username_key])[0]
         self._reconciler.reconcile_in_transaction(account, self._reconciler.request_row(account))
         return approved
 
@@ -159,7 +159,7 @@ class UserCreation:
         return bool(holder.reviewed_at + self._live.current.registration.reapply_after <= self._now())
 
     def _has_unverified_locked_row(self, key: str) -> bool:
-        account = self._reconciler.load_for_update(key)
+        account = self._reconciler.accounts.lock([key])[0]
         return (
             account.player is not None
             and account.player.is_locked

@@ -11,6 +11,8 @@ from regsvc.database.bulk import select_rows
 from regsvc.database.models import Player, User
 from regsvc.sync.records import RECORD_COLUMNS, USER_COLUMNS, Account, SyncRecord, UserRecord
 
+FindRows = Callable[[], Mapping[str, PlayerRow] | None]
+
 
 class AccountsLoader:
     """Loader of accounts. Runs inside the caller's transaction, if there is one."""
@@ -39,9 +41,7 @@ class AccountsLoader:
         users, sync_records = self._find(keys, is_locking=True)
         return self._build(keys, users, sync_records, self._players.find_many(keys) if with_players else None)
 
-    def lock_user(
-        self, key: str, find_rows: Callable[[], Mapping[str, PlayerRow] | None]
-    ) -> tuple[User, Account] | None:
+    def lock_user(self, key: str, find_rows: FindRows) -> tuple[User, Account] | None:
         """Return the user of this name with the account, or None; our rows stay locked until the transaction ends.
 
         `find_rows` returns AuthMe's row by its name; it is called after ours are locked.

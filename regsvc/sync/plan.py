@@ -21,24 +21,8 @@ from regsvc.database.models import (
     VERIFIED,
     PluginState,
 )
-from regsvc.sync.actions import (
-    Adopt,
-    ApplySqlEdit,
-    EndBan,
-    Lock,
-    MarkDeleted,
-    MarkMissing,
-    Provision,
-    ReclaimRow,
-    RecordSynced,
-    RejectNameConflict,
-    Remove,
-    RemoveLock,
-    RestorePassword,
-    RevertRename,
-    SyncAction,
-    UpdateState,
-)
+from regsvc.sync import actions
+from regsvc.sync.actions import SyncAction
 from regsvc.sync.merge import merge, standing_conflict
 from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
 
@@ -52,13 +36,13 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
     if user is None:
         return _without_user(account, policy) if account.is_player_known else None
     if account.known_as is not None:
-        return RevertRename(user, account.known_as)
+        return actions.RevertRename(user, account.known_as)
     if user.username.lower() != user.username_key:
-        return RevertRename(user, user.username_key)
+        return actions.RevertRename(user, user.username_key)
     if user.status != user.applied_status:
         return _apply_edit(account, user, policy)
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= account.now:
-        return EndBan()
+        return actions.EndBan()
     if not policy.is_bridge_on or not account.is_player_known:
         return None
     sync_record = account.sync_record or SyncRecord(account.key, user_id=user.id)
@@ -98,11 +82,11 @@ def row_intent(account: Account, policy: Policy) -> str | None:
     return OPEN if sync_record.is_different_row(player) else None
 
 
-def lock_after_adoption(adoption: Adopt, is_operator: bool, policy: Policy) -> Lock | None:
+def lock_after_adoption(adoption: actions.Adopt, is_operator: bool, policy: Policy) -> actions.Lock | None:
     """Return the lock that the status of an adopted player entails, or None if the row stays open."""
     if adoption.status not in (PENDING, REJECTED) or not _locks_unapproved(is_operator, policy):
         return None
-    return Lock(adoption.player, adoption.status, VERIFIED, "locked")
+    return actions.Lock(adoption.player, adoption.status, VERIFIED, "locked")
 
 
 def _locks_unapproved(is_operator: bool, policy: Policy) -> bool:
@@ -110,19 +94,19 @@ def _locks_unapproved(is_operator: bool, policy: Policy) -> bool:
     return not is_operator and policy.unapproved_players != "report"
 
 
-def _apply_edit(account: Account, user: UserRecord, policy: Policy) -> ApplySqlEdit:
+def _apply_edit(account: Account, user: UserRecord, policy: Policy) -> actions.ApplySqlEdit:
     is_approval = user.status == APPROVED and user.applied_status in (PENDING, REJECTED)
-    return ApplySqlEdit(row_intent(account, policy) if is_approval else None)
+    return actions.ApplySqlEdit(row_intent(account, policy) if is_approval else None)
 
 
 def _without_user(account: Account, policy: Policy) -> SyncAction | None:
     sync_record, player = account.sync_record, account.player
     if sync_record is not None and sync_record.user_id is not None:
-        return MarkDeleted() if account.renamed is None else RevertRename(account.renamed, account.key)
+        return actions.MarkDeleted() if account.renamed is None else actions.RevertRename(account.renamed, account.key)
     if player is None:
         return None
     if sync_record is not None and sync_record.tombstone_at is not None and _matches_tombstone(sync_record, player):
-        return Remove(player)
+        return actions.Remove(player)
     if not policy.is_bridge_on or not is_findable(player.username):
         return None
     return _adopt(account, player, policy)
@@ -135,24 +119,24 @@ def _matches_tombstone(sync_record: SyncRecord, player: PlayerRow) -> bool:
     return player.hash in (hash_, lock_text(hash_))
 
 
-def _adopt(account: Account, player: PlayerRow, policy: Policy) -> Adopt:
+def _adopt(account: Account, player: PlayerRow, policy: Policy) -> actions.Adopt:
     realname = player.known_realname
     username = realname if realname and realname.lower() == player.username else player.username
     if player.is_locked:
-        return Adopt(player, username, BANNED, LOCKED_EARLIER)
+        return actions.Adopt(player, username, BANNED, LOCKED_EARLIER)
     if account.is_operator:
-        return Adopt(player, username, APPROVED)
+        return actions.Adopt(player, username, APPROVED)
     was_first = (player.registered_ms or 0) < epoch_ms(policy.first_started_at)
-    return Adopt(player, username, policy.existing_players if was_first else policy.new_players)
+    return actions.Adopt(player, username, policy.existing_players if was_first else policy.new_players)
 
 
 def _without_player(user: UserRecord, sync_record: SyncRecord, policy: Policy) -> SyncAction | None:
     if sync_record.presence == PRESENT:
-        return MarkMissing()
+        return actions.MarkMissing()
     if user.status == APPROVED and policy.may_provision and _may_provision(sync_record, policy):
         password = password_for_row(user, sync_record, policy)
         if password is not None:
-            return Provision(password)
+            return actions.Provision(password)
     presence = "absent" if sync_record.presence == UNASKED else None
     return _update_state(sync_record, "absent", presence)
 
@@ -167,7 +151,7 @@ def _with_both(
     account: Account, user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy
 ) -> SyncAction | None:
     if sync_record.is_own_insert(player):
-        return RecordSynced(player)
+        return actions.RecordSynced(player)
     is_foreign = sync_record.is_different_row(player)
     if user.status == BANNED:
         return _keep_locked(sync_record, player, BANNED, "locked", is_foreign)
@@ -194,9 +178,9 @@ def _registered_before(user: UserRecord, player: PlayerRow) -> bool:
 def _row_of_earlier_player(user: UserRecord, sync_record: SyncRecord, player: PlayerRow) -> SyncAction | None:
     """Handle the row of a player who registered before this user did while AuthMe could not be asked."""
     if user.status == PENDING:
-        return RejectNameConflict()
+        return actions.RejectNameConflict()
     if player.is_locked and sync_record.kept_hash is not None:  # by a ban that is over
-        return RemoveLock(player, StoredPassword(sync_record.kept_hash, player.salt, None))
+        return actions.RemoveLock(player, StoredPassword(sync_record.kept_hash, player.salt, None))
     return _update_state(sync_record, "conflict")
 
 
@@ -205,7 +189,7 @@ def _keep_locked(
 ) -> SyncAction | None:
     if player.is_locked:
         return _update_state(sync_record, state)
-    return Lock(player, reason, UNVERIFIED if is_foreign else VERIFIED, state)
+    return actions.Lock(player, reason, UNVERIFIED if is_foreign else VERIFIED, state)
 
 
 def _foreign_row(
@@ -218,10 +202,10 @@ def _foreign_row(
     elif sync_record.intent == PASSWORD:
         password = own_password(user, policy)
     if password is not None:
-        return ReclaimRow(player, password)
+        return actions.ReclaimRow(player, password)
     if account.is_operator or player.is_locked:
         return _update_state(sync_record, "returned")
-    return Lock(player, "returned", UNVERIFIED, "returned")
+    return actions.Lock(player, "returned", UNVERIFIED, "returned")
 
 
 def _restore(user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy) -> SyncAction | None:
@@ -230,9 +214,9 @@ def _restore(user: UserRecord, sync_record: SyncRecord, player: PlayerRow, polic
     kept = sync_record.kept_hash if sync_record.kept_origin == VERIFIED else None
     hash_ = kept or locked_hash(player.hash) or sync_record.base_hash
     if own is not None:
-        return RestorePassword(player, own)
+        return actions.RestorePassword(player, own)
     if hash_ is not None:
-        return RestorePassword(player, StoredPassword(hash_, player.salt, None))
+        return actions.RestorePassword(player, StoredPassword(hash_, player.salt, None))
     return _update_state(sync_record, "locked")
 
 
@@ -249,10 +233,10 @@ def _record_if_behind(user: UserRecord, sync_record: SyncRecord, player: PlayerR
         or known_email(sync_record.base_email) != player.known_email
         or sync_record.base_realname != player.realname
     )
-    return RecordSynced(player, conflict) if is_behind else None
+    return actions.RecordSynced(player, conflict) if is_behind else None
 
 
-def _update_state(sync_record: SyncRecord, state: PluginState, presence: str | None = None) -> UpdateState | None:
+def _update_state(sync_record: SyncRecord, state: PluginState, presence: str | None = None) -> SyncAction | None:
     if sync_record.plugin_state == state and presence is None:
         return None
-    return UpdateState(state, presence)
+    return actions.UpdateState(state, presence)

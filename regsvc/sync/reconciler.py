@@ -17,8 +17,8 @@ from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import AuthMeRules, LiveConfig
 from regsvc.config.sections import Config
 from regsvc.database.engine import is_retryable
-from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player, User
-from regsvc.sync.accounts_loader import AccountsLoader
+from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
+from regsvc.sync.accounts_loader import AccountsLoader, FindRows
 from regsvc.sync.actions import GUARDED, Lock
 from regsvc.sync.effects import NOTHING, Effects, EffectWriter
 from regsvc.sync.merge import has_conflict
@@ -30,8 +30,6 @@ from regsvc.sync.step_context import StepContext
 from regsvc.sync.sync_records import NO_INTENT, NO_TOMBSTONE, tombstone
 
 log = logging.getLogger(__name__)
-
-FindRows = Callable[[], Mapping[str, PlayerRow] | None]
 
 _EVERYTHING: Final = Scope()
 
@@ -45,9 +43,9 @@ class Reconciler:
         self._live = live
         self._operators = operators
         self._derived: tuple[AuthMeRules, Policy] | None = None
-        self._loader = AccountsLoader(context.database, context.players, operators, context.now)
+        self.accounts = AccountsLoader(context.database, context.players, operators, context.now)
         self._writer = EffectWriter(context.database, context.audit, context.console, context.now)
-        self._pages = Pages(context, self._loader, self._writer)
+        self._pages = Pages(context, self.accounts, self._writer)
 
     @property
     def is_enabled(self) -> bool:
@@ -78,25 +76,7 @@ class Reconciler:
 
     def load(self, key: str) -> Account:
         """Return the account of this lower-case name without locking any row. Raises `PlayersUnavailable`."""
-        return self.load_many([key], self._context.players.find_many([key]))[0]
-
-    def load_many(self, keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
-        """Return the accounts of these names without locking; `players`: AuthMe's rows by name, None if not known.
-
-        Raises ValueError for a date in our tables that cannot be read.
-        """
-        return self._loader.load(keys, players)
-
-    def load_for_update(self, key: str) -> Account:
-        """Return the account of this lower-case name; our rows stay locked until the transaction ends."""
-        return self._loader.lock([key])[0]
-
-    def load_user_for_update(self, key: str, find_rows: FindRows) -> tuple[User, Account] | None:
-        """Return the user of this lower-case name and the account, or None; `find_rows` is a `row_reader`.
-
-        Our rows stay locked until the transaction ends.
-        """
-        return self._loader.lock_user(key, find_rows)
+        return self.accounts.load([key], self._context.players.find_many([key]))[0]
 
     def row_reader(self, key: str) -> FindRows:
         """Return a function that returns AuthMe's row by its name, or None while the table is unavailable.
@@ -182,7 +162,7 @@ class Reconciler:
         self._context.players.find(key)  # waits for a busy file before our own database is locked
         try:
             with self._context.database.atomic():
-                return replace_hash(self._context, self.load_for_update(key), stored, rehashed)
+                return replace_hash(self._context, self.accounts.lock([key])[0], stored, rehashed)
         except PlayerRefused as refused:
             log.warning("a player's legacy hash could not be replaced: %s", refused)
             return False

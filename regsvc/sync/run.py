@@ -210,7 +210,7 @@ class Sync:
     def _load(self, run: RunState, keys: Collection[str], rows: Mapping[str, PlayerRow] | None) -> list[Account]:
         """Load these accounts; a user with an invalid date, which SQLite accepts, is reported and left out."""
         try:
-            return self._reconciler.load_many(keys, rows)
+            return self._reconciler.accounts.load(keys, rows)
         except ValueError:
             if len(keys) == 1:
                 run.add_error(next(iter(keys)), "a date in our table cannot be read")

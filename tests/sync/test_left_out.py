@@ -71,18 +71,15 @@ FAULTS: Final = st.tuples(
 @contextmanager
 def looked_at(services: ServiceHarness) -> Iterator[set[str]]:
     """Collect the names whose accounts are loaded in the meantime."""
-    reconciler, names = services.app.reconciler, set[str]()
-    load_many = reconciler.load_many
+    accounts, names = services.app.reconciler.accounts, set[str]()
+    load = accounts.load
 
     def loading(keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
         names.update(keys)
-        return load_many(keys, players)
+        return load(keys, players)
 
-    reconciler.load_many = loading  # type: ignore[method-assign]
-    try:
+    with mock.patch.object(accounts, "load", loading):
         yield names
-    finally:
-        reconciler.load_many = load_many  # type: ignore[method-assign]
 
 
 @contextmanager

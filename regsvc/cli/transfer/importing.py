@@ -201,7 +201,7 @@ class Importer:
         user_id = User.insert(self._user_columns(checked)).execute()
         self._reconciler.record_registration(checked.key, user_id)
         if row.status == APPROVED and row.hash is not None:
-            account = self._reconciler.load_for_update(checked.key)
+            account = self._reconciler.accounts.lock([checked.key])[0]
             self._reconciler.record(account, self._reconciler.request_row(account))
         self._audit.record("user.imported", request.by, row.username, {"status": row.status})
 
