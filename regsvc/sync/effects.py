@@ -16,12 +16,7 @@ from regsvc.notifications.rcon.queue import Cause, RconQueue
 from regsvc.sync.actions import Conflict
 from regsvc.sync.records import Account, SyncRecord, UserRecord
 
-NO_PASSWORD: Final[Mapping[str, Any]] = {
-    "password_hash": None,
-    "password_salt": None,
-    "password_algorithm": None,
-    "password_set_at": None,
-}
+NO_PASSWORD: Final = dict.fromkeys(("password_hash", "password_salt", "password_algorithm", "password_set_at"))
 
 
 class AuditNote(NamedTuple):
@@ -59,6 +54,11 @@ class Effects:
 
 
 NOTHING: Final = Effects()
+
+
+def intent_effects(intent: str | None) -> Effects:
+    """Return the effects of recording what is requested of the row; None: nothing is."""
+    return NOTHING if intent is None else Effects({"intent": intent})
 
 
 def state_effects(account: Account, state: PluginState) -> Effects:

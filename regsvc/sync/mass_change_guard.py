@@ -1,7 +1,5 @@
 """Mass-change guard: holds back removals, locks and SQL edits that are due for too many names at once."""
 
-from collections.abc import Mapping
-
 from regsvc.core.units import ChangeLimit
 from regsvc.database.models import PRESENT, Player
 from regsvc.sync import actions
@@ -29,14 +27,7 @@ class MassChangeGuard:
         users = Player.select(Player.username_key).where(Player.user_id.is_null(False)).limit(enough).count()
         return self._limit.is_exceeded_by(rows, known) or self._limit.is_exceeded_by(len(kinds), max(known, users))
 
-    def count_held_back(self, waiting: Mapping[str, type[actions.SyncAction]]) -> HeldBack:
-        """Return the report's counts of these actions, given by name."""
-        held_back = HeldBack(limit=str(self._limit))
-        for kind in waiting.values():
-            if kind is actions.Lock:
-                held_back.locked += 1
-            elif kind is actions.ApplySqlEdit:
-                held_back.edited += 1
-            else:
-                held_back.removed += 1
-        return held_back
+    def count_held_back(self, kinds: list[type[actions.SyncAction]]) -> HeldBack:
+        """Return the report's counts of actions of these kinds."""
+        locked, edited = kinds.count(actions.Lock), kinds.count(actions.ApplySqlEdit)
+        return HeldBack(len(kinds) - locked - edited, locked, edited, str(self._limit))

@@ -23,7 +23,7 @@ from regsvc.sync.own_steps import OWN_STEPS, OwnStep
 from regsvc.sync.paging import pages_of
 from regsvc.sync.plan import decide
 from regsvc.sync.records import Account, Policy
-from regsvc.sync.step_context import Case, StepContext
+from regsvc.sync.step_context import Case, Cases, StepContext
 from regsvc.sync.steps import STEPS, Step, collision_effects
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class Pages:
         for key in keys:
             page.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
 
-    def _reconcile_once(self, page: "_Page", keys: Sequence[str], new: Sequence[Case[Any]]) -> list[str]:
+    def _reconcile_once(self, page: "_Page", keys: Sequence[str], new: Cases[Any]) -> list[str]:
         """Lock the accounts and apply what is due, also the new cases. Returns the names to be loaded again."""
         page.settled.clear()
         with self._context.database.atomic():
@@ -118,7 +118,7 @@ class Pages:
             again = self._apply(page, [*new, *page.due(locked)])
         return again + self._write_promised(page)
 
-    def _apply(self, page: "_Page", cases: Sequence[Case[Any]]) -> list[str]:
+    def _apply(self, page: "_Page", cases: Cases[Any]) -> list[str]:
         """Apply these and further actions until none is due, in the current transaction.
 
         Returns the names to be loaded again. Where the transaction does not cover AuthMe's table, the cases whose row
@@ -139,14 +139,14 @@ class Pages:
                 return again
         return again + [case.key for case in cases]
 
-    def _apply_own(self, page: "_Page", step: OwnStep, cases: Sequence[Case[Any]]) -> list[Account]:
+    def _apply_own(self, page: "_Page", step: OwnStep, cases: Cases[Any]) -> list[Account]:
         self._save(page)
         applied = step(self._context, cases)
         page.record(applied)
         page.settled |= _keys(case for case in applied if case.next == "nothing")
         return self._write(page, [case for case in applied if case.next == "decide"])
 
-    def _apply_step(self, page: "_Page", step: Step, cases: Sequence[Case[Any]]) -> list[Account]:
+    def _apply_step(self, page: "_Page", step: Step, cases: Cases[Any]) -> list[Account]:
         """Promise what the cases entail, and finish those that need no write outside this transaction."""
         moment, pending, held = self._context.now(), [], []
         for case in cases:
@@ -183,7 +183,7 @@ class Pages:
         finished = {account.key for account in accounts} - _keys(page.due(accounts))
         return [case.key for case in written if case.key not in finished and not page.is_refused(case.key)]
 
-    def _write_rows(self, cases: Sequence[Case[Any]]) -> Sequence[Case[Any]]:
+    def _write_rows(self, cases: Cases[Any]) -> Cases[Any]:
         """Write AuthMe's rows, and return the cases with the results."""
         writes = [case.write for case in cases if case.write is not None]
         if not writes:
@@ -193,7 +193,7 @@ class Pages:
         failpoints.reach("after player write")
         return [case if case.write is None else replace(case, result=next(results)) for case in cases]
 
-    def _confirm(self, page: "_Page", step: Step, cases: Sequence[Case[Any]]) -> list[Account]:
+    def _confirm(self, page: "_Page", step: Step, cases: Cases[Any]) -> list[Account]:
         """Record the writes that succeeded. Returns these accounts as they are now."""
         inserted = [case.key for case in cases if isinstance(case.write, RowInsert)]
         rows, done = self._context.players.find_many(inserted), list[Case[Any]]()
@@ -211,7 +211,7 @@ class Pages:
         page.record(done)
         return self._write(page, done)
 
-    def _write(self, page: "_Page", cases: Sequence[Case[Any]]) -> list[Account]:
+    def _write(self, page: "_Page", cases: Cases[Any]) -> list[Account]:
         """Write the effects of the cases. Returns the accounts as our tables have them now."""
         for case in cases:
             page.unsaved.pop(case.key, None)  # it is among these effects
@@ -258,7 +258,7 @@ class _Page:
                 cases.append(Case(account, action, stored, intended))
         return cases
 
-    def record(self, cases: Sequence[Case[Any]]) -> None:
+    def record(self, cases: Cases[Any]) -> None:
         """Record that the actions were applied."""
         for case in cases:
             result = self.results[case.key]
@@ -298,7 +298,7 @@ class _Page:
         return self._context.players.is_empty()
 
 
-def _by_kind(cases: Sequence[Case[Any]]) -> dict[type[SyncAction], list[Case[Any]]]:
+def _by_kind(cases: Cases[Any]) -> dict[type[SyncAction], list[Case[Any]]]:
     by_kind: dict[type[SyncAction], list[Case[Any]]] = defaultdict(list)
     for case in cases:
         by_kind[type(case.action)].append(case)

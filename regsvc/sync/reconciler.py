@@ -20,7 +20,7 @@ from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
 from regsvc.sync.accounts_loader import AccountsLoader, FindRows
 from regsvc.sync.actions import GUARDED, Lock
-from regsvc.sync.effects import NOTHING, Effects, EffectWriter
+from regsvc.sync.effects import NOTHING, Effects, EffectWriter, intent_effects
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Pages, ReconcileResult, Scope
 from regsvc.sync.plan import decide, password_for_row, row_intent
@@ -193,7 +193,7 @@ class Reconciler:
         """Return the intent to give an approved user a row with their own password. The caller has checked rights."""
         if account.user is None or account.user.status != APPROVED:
             return NOTHING
-        return _intent(row_intent(account, self.policy))
+        return intent_effects(row_intent(account, self.policy))
 
     def can_request_row(self, account: Account) -> bool:
         """Return whether `request_row` would change anything: the row is gone or foreign, and not requested yet."""
@@ -222,7 +222,7 @@ class Reconciler:
         known = account.sync_record
         if not self.is_enabled or known is None or known.intent is not None:
             return NOTHING
-        return _intent(PASSWORD)
+        return intent_effects(PASSWORD)
 
     def clear_email_conflict(self, account: Account) -> Effects:
         """Return the end of an e-mail conflict, because the user now has another e-mail."""
@@ -240,10 +240,6 @@ class Reconciler:
         new = tombstone(account) if self.is_enabled else None
         self._context.sync_records.replace([(account.key, new)])
         return replace(account, user=None, sync_record=new)
-
-
-def _intent(intent: str | None) -> Effects:
-    return NOTHING if intent is None else Effects({"intent": intent})
 
 
 def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime, *, is_bridge_on: bool) -> Policy:

@@ -286,7 +286,7 @@ class Sync:
             return True
         kinds = list(run.waiting.values())
         if not allow_mass_changes and self._guard.is_exceeded(kinds, run.report, is_plan=run.is_plan):
-            run.report.held_back = self._guard.count_held_back(run.waiting)
+            run.report.held_back = self._guard.count_held_back(kinds)
             return True
         if run.is_plan:
             for kind in kinds:

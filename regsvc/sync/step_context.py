@@ -1,6 +1,6 @@
 """Cases, which steps are applied to, and the services that steps act on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Literal, TypeVar
 
@@ -80,3 +80,6 @@ class Case(Generic[A]):
     def with_row(self, row: PlayerRow | None) -> "Case[A]":
         """Return the case with AuthMe's row as it is now."""
         return replace(self, account=replace(self.account, player=row), stored=replace(self.stored, player=row))
+
+
+Cases = Sequence[Case[A]]

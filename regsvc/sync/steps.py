@@ -7,7 +7,7 @@ or a recorded intent, which the next reconciliation of the name carries out. A s
 first time, and writes nothing itself: `pages` does, for a whole page of accounts.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from regsvc.sync import actions
 from regsvc.sync.effects import NO_PASSWORD, NOTHING, AuditNote, Effects, state_effects
 from regsvc.sync.emails import claim_unverified, find_real_email
 from regsvc.sync.records import Account
-from regsvc.sync.step_context import Case, StepContext
+from regsvc.sync.step_context import Case, Cases, StepContext
 from regsvc.sync.sync_records import NO_INTENT, NO_LOCK, base_columns
 
 
@@ -27,7 +27,7 @@ from regsvc.sync.sync_records import NO_INTENT, NO_LOCK, base_columns
 class Step:
     """The parts of one kind of action."""
 
-    confirm: Callable[[Sequence[Case[Any]]], list[Effects]]
+    confirm: Callable[[Cases[Any]], list[Effects]]
     """Returns what is written on our side once the rows are, for each case."""
     promise: Callable[[Case[Any]], Effects] = lambda case: NOTHING
     """Returns what is committed on our side before the row is written."""
@@ -178,7 +178,7 @@ def _merge_row(context: StepContext, case: Case[actions.Merge]) -> RowUpdate | N
     return RowUpdate(case.action.player, case.action.to_player) if case.action.to_player else None
 
 
-def _confirm_merges(cases: Sequence[Case[actions.Merge]]) -> list[Effects]:
+def _confirm_merges(cases: Cases[actions.Merge]) -> list[Effects]:
     wanted = {case.user.id: case.action.takes_email for case in cases if case.action.takes_email is not None}
     claimed = claim_unverified(wanted)
     given_up = {case.user.email_key for case in cases if case.user.id in claimed}
@@ -248,7 +248,7 @@ def collision_effects(account: Account) -> Effects:
     return Effects({"conflict": "name", **NO_INTENT}) | state_effects(account, "conflict")
 
 
-def _each(confirm: Callable[[Case[Any]], Effects]) -> Callable[[Sequence[Case[Any]]], list[Effects]]:
+def _each(confirm: Callable[[Case[Any]], Effects]) -> Callable[[Cases[Any]], list[Effects]]:
     return lambda cases: [confirm(case) for case in cases]
 
 

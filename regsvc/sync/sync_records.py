@@ -79,12 +79,6 @@ def base_of(player: PlayerRow) -> dict[str, Any]:
     }
 
 
-NO_INTENT: Final[dict[str, Any]] = {"intent": None, "intent_hash": None, "intent_salt": None, "intent_regdate": None}
-NO_LOCK: Final[dict[str, Any]] = {
-    "lock_reason": None,
-    "locked_at": None,
-    "kept_hash": None,
-    "kept_origin": None,
-    "kept_premium_uuid": None,
-}
-NO_TOMBSTONE: Final[dict[str, Any]] = {"tombstone_hash": None, "tombstone_regdate": None, "tombstone_at": None}
+NO_INTENT: Final = dict.fromkeys(("intent", "intent_hash", "intent_salt", "intent_regdate"))
+NO_LOCK: Final = dict.fromkeys(("lock_reason", "locked_at", "kept_hash", "kept_origin", "kept_premium_uuid"))
+NO_TOMBSTONE: Final = dict.fromkeys(("tombstone_hash", "tombstone_regdate", "tombstone_at"))
