@@ -1,6 +1,6 @@
 """AuthMe's table on MySQL or MariaDB, over our own connection."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -70,14 +70,6 @@ class MySqlPlayers(AuthMePlayers):
             if error.args[0] not in NOT_IN_CHARSET:
                 raise
         return set(self.find_many(keys))
-
-    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        table = self._shared_sql()
-        for rows, condition in table.rows_of_buckets(buckets):
-            with self._open_table():
-                cursor = self._database.execute_sql(f"SELECT {table.text('username')} FROM {rows} WHERE {condition}")  # noqa: S608
-                names = [name for (name,) in cursor.fetchall()]
-            yield names
 
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         if not keys:

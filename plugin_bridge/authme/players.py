@@ -212,16 +212,12 @@ class Players(ABC):
         """Yield all rows, `size` at a time, each page a short statement. No row is missed that is added meanwhile."""
 
     @abstractmethod
-    def count(self) -> int:
-        """Return the number of rows."""
-
-    @abstractmethod
     def find_names(self, keys: Iterable[str]) -> set[str]:
         """Return those of these usernames that have a row."""
 
-    @abstractmethod
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        """Yield the usernames of all rows in these buckets, one short statement at a time."""
+        """Yield the usernames of all rows in these buckets, one short statement at a time. Not with `shared_table`."""
+        return iter(())
 
     @abstractmethod
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
@@ -241,11 +237,7 @@ class Players(ABC):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Return whether there is no row at all; cheaper than counting."""
-
-    @abstractmethod
-    def insert(self, player: NewPlayer) -> None:
-        """Insert a row. Raises `PlayerExists` on a unique key, `PlayerRefused` for a salt without a column."""
+        """Return whether there is no row at all."""
 
     @abstractmethod
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
@@ -256,12 +248,8 @@ class Players(ABC):
         """
 
     @abstractmethod
-    def delete(self, seen: PlayerRow) -> bool:
-        """Delete the row if its hash and regdate are still as in `seen`. Returns False if they are not."""
-
-    @abstractmethod
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
-        """Do these writes, at most one for each name, as `update`, `insert` and `delete` would; results in their order.
+        """Do these writes, at most one for each name. Returns their results in this order.
 
         If the table refuses an e-mail, the other fields are written without it. Where the table shares our
         transactions, call it inside one. Elsewhere it commits as it goes: of writes that `PlayersUnavailable`
@@ -293,14 +281,8 @@ class NoPlayers(Players):
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
         return iter(())
 
-    def count(self) -> int:
-        return 0
-
     def find_names(self, keys: Iterable[str]) -> set[str]:
         return set()
-
-    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        return iter(())
 
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         return {}
@@ -311,17 +293,10 @@ class NoPlayers(Players):
     def is_empty(self) -> bool:
         return True
 
-    def insert(self, player: NewPlayer) -> None:
-        raise PlayersUnavailable("AuthMe is not set up: there is no table to add a player to.")
-
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
         return False
 
-    def delete(self, seen: PlayerRow) -> bool:
-        return False
-
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
-        for write in writes:
-            if isinstance(write, RowInsert):
-                self.insert(write.new)
+        if any(isinstance(write, RowInsert) for write in writes):
+            raise PlayersUnavailable("AuthMe is not set up: there is no table to add a player to.")
         return [WriteResult(is_written=False) for _write in writes]

@@ -15,14 +15,10 @@ from peewee import Database, DatabaseError
 
 from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.players import (
-    NewPlayer,
-    PlayerExists,
     PlayerRefused,
     PlayerRow,
     Players,
     PlayersUnavailable,
-    RowDelete,
-    RowInsert,
     RowUpdate,
     RowWrite,
     WriteResult,
@@ -88,28 +84,13 @@ class AuthMePlayers(Players):
             if len(rows) < size:
                 return
 
-    def count(self) -> int:
-        with self._open_table() as layout:
-            [(count,)] = self._query(f"SELECT COUNT(*) FROM {layout.table}")  # noqa: S608
-        return int(count)
-
     def is_empty(self) -> bool:
         with self._open_table() as layout:
             return not self._query(f"SELECT 1 FROM {layout.table} LIMIT 1")  # noqa: S608
 
-    def insert(self, player: NewPlayer) -> None:
-        if not self._write(RowInsert(player)):
-            raise PlayerExists
-
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
-        return self._write(RowUpdate(seen, changes))
-
-    def delete(self, seen: PlayerRow) -> bool:
-        return self._write(RowDelete(seen))
-
-    def _write(self, write: RowWrite) -> bool:
         with self._open_table() as layout:
-            planned = plan_write(write, self._table, layout.columns)
+            planned = plan_write(RowUpdate(seen, changes), self._table, layout.columns)
             return planned is None or self._execute(layout, planned)
 
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
