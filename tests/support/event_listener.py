@@ -26,10 +26,15 @@ class EventListener:
     """A context manager: an open event stream, read on a thread as it arrives."""
 
     def __init__(
-        self, daemon: Daemon, token: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+        self,
+        daemon: Daemon,
+        token: str,
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
+        connection: http.client.HTTPConnection | None = None,
     ) -> None:
-        """Open the stream; AssertionError unless the status is 200."""
-        self._connection = http.client.HTTPConnection(HOST, daemon.port, timeout=60)
+        """Open the stream, over `connection` if it is given; AssertionError unless the status is 200."""
+        self._connection = connection or http.client.HTTPConnection(HOST, daemon.port, timeout=60)
         self._connection.request(method, "/events", headers={"Authorization": f"Bearer {token}", **(headers or {})})
         self._socket = self._connection.sock
         self._response = self._connection.getresponse()

@@ -1,0 +1,124 @@
+"""The sample configs of nginx and Caddy, run by the real programs in front of the real daemon."""
+
+import http.client
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+
+import pytest
+
+from regsvc.config.sections import Config
+from tests.support.certificate import make_certificate
+from tests.support.event_listener import EventListener
+from tests.support.peers.proxies import HOST, SAMPLES, Caddy, Nginx, Proxy
+from tests.support.stack import GENEROUS, Stack
+
+PLAYERS_ADDRESS = "127.0.0.7"
+FORGED_ADDRESS = "203.0.113.9"
+
+PROXIES = {"nginx": Nginx, "caddy": Caddy}
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A daemon that trusts a proxy at 127.0.0.1 only: all addresses of this machine are loopback, the players', too."""
+    http_section = GENEROUS["http"] | {"trusted_proxies": ["127.0.0.1"]}
+    limits = {"login_limits": ["3 per minute"]}
+    config = GENEROUS | {"http": http_section, "auth": limits}
+    with Stack("sqlite", tmp_path_factory.mktemp("stack"), config=config) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module", params=PROXIES)
+def proxy(request: pytest.FixtureRequest, play: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    directory = tmp_path_factory.mktemp(request.param)
+    kind = PROXIES[request.param]
+    with kind(directory / "run", play.daemon.port, make_certificate(directory)) as proxy:
+        yield proxy
+
+
+def test_alice_logs_in_over_tls_and_plain_http_is_redirected(play: Stack, proxy: Proxy) -> None:
+    alice = play.approved("alice")
+    reply = proxy.request("POST", "/api/login", {"username": alice.name, "password": alice.password})
+    assert reply.status == 200, reply.text
+    plain = http.client.HTTPConnection("127.0.0.1", proxy.plain_port, timeout=10)
+    plain.request("GET", "/register?language=en", headers={"Host": HOST})
+    answer = plain.getresponse()
+    assert answer.status in (301, 308)
+    assert answer.headers["Location"].removeprefix(f"https://{HOST}") == "/register?language=en"
+    plain.close()
+
+
+def test_browsers_may_use_http_2(proxy: Proxy) -> None:
+    context = ssl.create_default_context(cafile=str(proxy.certificate_file))
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with (
+        socket.create_connection(("127.0.0.1", proxy.port), 10) as plain,
+        context.wrap_socket(plain, server_hostname=HOST) as secure,
+    ):
+        assert secure.selected_alpn_protocol() == "h2"
+
+
+def test_the_audit_log_has_the_address_of_the_client_and_not_what_the_client_claims(play: Stack, proxy: Proxy) -> None:
+    bob = play.pending("bob")
+    reply = proxy.request(
+        "POST",
+        "/api/admin/user/approve",
+        {"username": bob.name},
+        token=play.olivia(),
+        headers={"X-Forwarded-For": FORGED_ADDRESS},
+        client=PLAYERS_ADDRESS,
+    )
+    assert reply.status == 200, reply.text
+    query = {"action": "user.approved", "target": bob.name}
+    entries = play.daemon.get("/api/admin/audits", query, token=play.olivia()).json["audits"]
+    assert [entry["ip"] for entry in entries] == [PLAYERS_ADDRESS]
+
+
+def test_limits_count_each_client_and_no_forged_address(play: Stack, proxy: Proxy) -> None:
+    login = {"username": play.newcomer("nobody").name, "password": "a-guess"}
+
+    def guess(forged: int, client: str) -> int:
+        headers = {"X-Forwarded-For": f"203.0.113.{forged}"}
+        return proxy.request("POST", "/api/login", login, headers=headers, client=client).status
+
+    guesser, other = f"127.0.{proxy.port % 200 + 1}.1", f"127.0.{proxy.port % 200 + 1}.2"
+    assert [guess(number, guesser) for number in range(4)] == [401, 401, 401, 429]
+    assert guess(9, other) == 401
+
+
+def test_events_arrive_at_once(play: Stack, proxy: Proxy) -> None:
+    carol = play.pending("carol")
+    with EventListener(play.daemon, play.olivia(), connection=proxy.connect()) as listener:
+        play.decides("approve", carol)
+        listener.expect_events("user_approved")
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics?x=1", "//metrics", "/%6detrics", "/./metrics", "/x/../metrics"])
+def test_metrics_are_closed(play: Stack, proxy: Proxy, path: str) -> None:
+    assert play.daemon.get("/metrics").status == 200
+    assert proxy.request("GET", path).status == 404
+
+
+def test_a_large_body_is_refused_in_words_and_a_huge_one_at_all(proxy: Proxy) -> None:
+    large = proxy.request("POST", "/api/login", {"username": "x" * 100_000})
+    assert (large.status, large.code) == (413, "body_too_large")
+    assert proxy.request("POST", "/api/login", {"username": "x" * 500_000}).status == 413
+
+
+def test_scripts_arrive_compressed_and_cached(play: Stack, proxy: Proxy) -> None:
+    page = proxy.request("GET", "/register").text
+    script = re.search(r'src="(web/[^"]+\.js)"', page)
+    assert script is not None
+    reply = proxy.request("GET", f"/{script[1]}", headers={"Accept-Encoding": "gzip"})
+    assert (reply.status, reply.headers["Content-Encoding"]) == (200, "gzip")
+    assert "immutable" in reply.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("sample", ["nginx.conf", "Caddyfile"])
+def test_proxies_drop_idle_connections_before_the_companion_does(sample: str) -> None:
+    text = (SAMPLES / sample).read_text(encoding="utf-8")
+    kept = re.findall(r"^\s*(?:keepalive_timeout|keepalive) (\d+)s", text, re.MULTILINE)
+    assert len(kept) == 1
+    assert int(kept[0]) < Config().http.header_timeout.total_seconds()
