@@ -14,8 +14,8 @@ from typing import Any
 from tests.support.certificate import Certificate
 from tests.support.daemon import Reply, to_json
 from tests.support.ports import free_port
-from tests.support.quick_start import REPOSITORY
 from tests.support.programs import find_program
+from tests.support.quick_start import REPOSITORY
 
 SAMPLES = REPOSITORY / "packaging" / "proxy"
 HOST = "localhost"
