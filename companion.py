@@ -18,7 +18,7 @@ from regsvc.cli.doctor import run_doctor
 from regsvc.cli.serve import STARTUP_ERRORS, Daemon
 from regsvc.config.loader import find_config_file, load_config
 from regsvc.config.sections import Config
-from regsvc.runtime.logs import set_up_logging
+from regsvc.runtime.logs import print_error, set_up_logging
 from regsvc.runtime.state_lock import shared_state_lock
 
 log = logging.getLogger("companion")
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit
         return EX_PIPE
     except STARTUP_ERRORS as error:
-        print(f"companion: {error}", file=sys.stderr)
+        print_error(str(error))
         return EX_CONFIG
     except KeyboardInterrupt:
         return 130
@@ -70,7 +70,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         reason = "the port is in use, perhaps by another companion; choose another one with server.port"
         if not is_taken:
             reason = f"{error.strerror}; check server.host and server.port"
-        print(f"companion: cannot listen on {config.server.host}:{config.server.port}: {reason}", file=sys.stderr)
+        print_error(f"cannot listen on {config.server.host}:{config.server.port}: {reason}")
         return EX_PORT_IN_USE if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]
     with shared_state_lock(config.server.state_dir):

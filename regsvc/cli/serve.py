@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import count
 from ssl import SSLError
 
 from peewee import PeeweeException
@@ -21,7 +22,9 @@ from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable
 from regsvc.auth.keys import UnusableKey
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.backoff import backoff_delay
 from regsvc.core.i18n import BrokenTranslation
+from regsvc.core.units import format_duration
 from regsvc.database.engine import cannot_write, error_sentence
 from regsvc.database.location import WrongDatabase
 from regsvc.database.migrator import SchemaTooNew
@@ -40,7 +43,8 @@ from regsvc.web.pages import OWN_PAGES, PAGES
 log = logging.getLogger(__name__)
 
 _DRAIN = timedelta(seconds=8)
-_REOPEN_INTERVAL = timedelta(seconds=2)
+_FIRST_REOPENING = timedelta(seconds=2)
+_LONGEST_REOPENING = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 
 
@@ -72,6 +76,7 @@ class Daemon:
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()
         self._fatal_error: Exception | None = None
+        self._away_reason = ""
 
     async def run(self, sockets: list[socket.socket], address: str) -> None:
         """Serve on these sockets until stopped.
@@ -121,10 +126,15 @@ class Daemon:
         try:
             await asyncio.to_thread(self._prepare)
         except PeeweeException as error:
-            why = "cannot be written: its disk is full or read-only" if cannot_write(error) else "is unavailable"
             reason = f"{self._app.context.location.name}: {error_sentence(error)}"
-            log.warning("the database %s; requests get 503 until it is available (%s)", why, reason)
+            if cannot_write(error):
+                reason = f"its disk is full or read-only; {reason}"
+            is_new = self._app.runtime_parts.outage_log.begin(reason)
+            if not is_new and reason != self._away_reason:
+                log.warning("the database is still away (%s)", reason)
+            self._away_reason = reason
             return False
+        self._app.runtime_parts.outage_log.end()
         self._app.open()
         return True
 
@@ -136,11 +146,12 @@ class Daemon:
             context.location.database.close()
 
     async def _keep_opening(self) -> None:
-        while True:
-            await asyncio.sleep(_REOPEN_INTERVAL.total_seconds())
+        for failures in count(1):
+            pause = backoff_delay(failures, _FIRST_REOPENING, _LONGEST_REOPENING)
+            log.info("the database is tried again in %s", format_duration(pause))
+            await asyncio.sleep(pause.total_seconds())
             try:
                 if await self._open_database():
-                    log.info("the database is available")
                     return
             except DatabaseUnusable as error:  # the host may fix it while we retry
                 log.error("%s", error)

@@ -308,4 +308,9 @@ class LogSection:
     """Logging."""
 
     level: LogLevel = key.choice("info", LogLevel, "Lowest level to log.")
-    format: LogFormat = key.choice("auto", LogFormat, '"auto" is plain on a terminal, JSON lines elsewhere.')
+    format: LogFormat = key.choice(
+        "auto",
+        LogFormat,
+        '"auto" is plain on a terminal, plain with priorities (journalctl -p err) in systemd\'s journal, JSON lines '
+        'elsewhere; "plain" and "json" are the same everywhere.',
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 
 def describe_exception(error: BaseException) -> str:
@@ -12,6 +13,13 @@ def describe_exception(error: BaseException) -> str:
     Messages are left out: those of database drivers contain the values of the statement, which may be hashes.
     """
     return "; caused by ".join(f"{type(link).__qualname__} at {_frames(link)}" for link in _chain(error))
+
+
+def locate_exception(error: BaseException) -> str:
+    """Return the type of an exception and the place that raised it, without its message, as `describe_exception`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import logging
 import random
 import threading
 import time
@@ -30,8 +29,8 @@ from regsvc.config.database_url import split_database_url
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database import failpoints
+from regsvc.database.outage_log import OutageLog
 
-log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -207,12 +206,18 @@ class Worker:
     """
 
     def __init__(
-        self, database: Database, threads: int, name: str = "worker", also_close: Callable[[], None] | None = None
+        self,
+        database: Database,
+        threads: int,
+        name: str = "worker",
+        also_close: Callable[[], None] | None = None,
+        outage_log: OutageLog | None = None,
     ) -> None:
-        """`also_close` closes the calling thread's other connections."""
+        """`also_close` closes the calling thread's other connections; workers of one database share `outage_log`."""
         self._database = database
         self._pool = BoundedPool(name, threads, max_waiting=_MAX_CALLS - threads)
         self._also_close = also_close
+        self._outage_log = outage_log or OutageLog()
         self._local = threading.local()
         self.is_open = False
         """False until the migrations have run: before that `run` raises `DatabaseUnavailable`."""
@@ -236,13 +241,17 @@ class Worker:
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
                 self._connect()
-                return work(*args, **kwargs)
+                result = work(*args, **kwargs)
+                self._outage_log.end()
+                return result
             except (OperationalError, InterfaceError, InternalError) as error:
                 if is_unreachable(error):
                     self._disconnect()
                     if cannot_write(error):
-                        log.error("the database cannot be written: its disk is full or read-only")
+                        self._outage_log.refuse_write(error_sentence(error))
                     if attempt > 1 or self._may_have_committed(error):
+                        if not cannot_write(error):
+                            self._outage_log.begin(error_sentence(error))
                         raise DatabaseUnavailable(retry_after=2) from error
                 elif not is_retryable(error):
                     raise

@@ -1,11 +1,10 @@
 """The list of all checks, in the order of the report, and the function that runs them."""
 
-import traceback
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
+from regsvc.core.exceptions import locate_exception
 from regsvc.doctor.checks import (
     authme,
     background,
@@ -66,12 +65,6 @@ def examine(facts: Facts) -> Checkup:
         except FactUnavailable as reason:
             not_examined.append(str(reason))
         except Exception as error:  # a bug in one check must not prevent the others
-            not_examined.append(f"one check, because of a bug in the doctor ({_location_of(error)})")
+            not_examined.append(f"one check, because of a bug in the doctor ({locate_exception(error)})")
     findings = tuple(chain.from_iterable(found.values()))
     return Checkup(findings, tuple(dict.fromkeys(reason for reason in not_examined if reason)))
-
-
-def _location_of(error: Exception) -> str:
-    """Return where the exception was raised, without its message, which may quote a secret."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"

@@ -92,19 +92,15 @@ class DeliveryWorker:
         try:
             claimed = await self._worker.run(self._store.claim_due, limit)
         except (DatabaseUnavailable, Overloaded):
-            self._wait_for_database("it cannot be reached")
+            self._is_database_down = True  # reported where the database is used
             return []
         except Exception as error:  # whatever went wrong, delivery must resume once it is over
-            self._wait_for_database(describe_exception(error))
+            if not self._is_database_down:
+                log.error("cannot deliver %ss without the database: %s", self._noun, describe_exception(error))
+            self._is_database_down = True
             return []
         self._is_database_down = False
         return claimed
-
-    def _wait_for_database(self, reason: str) -> None:
-        """Log the outage once, until the database works again."""
-        if not self._is_database_down:
-            log.error("cannot deliver %ss without the database: %s", self._noun, reason)
-        self._is_database_down = True
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)

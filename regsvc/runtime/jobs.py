@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from tornado.ioloop import PeriodicCallback
 
-from regsvc.core.errors import Refusal
-from regsvc.core.exceptions import describe_exception
+from regsvc.core.errors import DatabaseUnavailable, Refusal
+from regsvc.core.exceptions import describe_exception, locate_exception
+from regsvc.core.units import format_duration
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class JobRunner:
         self._jobs = jobs
         self._callbacks: list[PeriodicCallback] = []
         self._running: dict[asyncio.Task[None], Job] = {}
+        self._failures: dict[str, str] = {}  # the last failure of each job that fails now, by its name
 
     def start(self) -> None:
         """Start the timers; jobs with `runs_at_start` also run once now."""
@@ -60,7 +62,20 @@ class JobRunner:
     async def _tick(self, job: Job) -> None:
         try:
             await job.run()
-        except Refusal as refusal:  # for example while the database is away: the next tick tries again
-            log.warning("job %s was postponed: %s", job.name, refusal.code)
+        except DatabaseUnavailable:  # reported where the database is used; the next tick tries again
+            log.debug("the job %s waits for the database", job.name)
+        except Refusal as refusal:
+            log.warning("the job %s was postponed: %s", job.name, refusal.code)
         except Exception as error:
-            log.error("job %s failed: %s", job.name, describe_exception(error))
+            self._log_failure(job, error)
+        else:
+            if self._failures.pop(job.name, None):
+                log.info("the job %s works again", job.name)
+
+    def _log_failure(self, job: Job, error: Exception) -> None:
+        """Log a line for every failure, and the whole traceback the first time."""
+        cause = locate_exception(error)
+        log.error("the job %s failed: %s; it is tried again in %s", job.name, cause, format_duration(job.every))
+        if self._failures.get(job.name) != cause:
+            log.info("for a bug report about the job %s: %s", job.name, describe_exception(error))
+        self._failures[job.name] = cause

@@ -1,14 +1,22 @@
-"""Log output: plain lines on a terminal, JSON lines elsewhere."""
+"""Log output: plain lines on a terminal, lines with priorities for systemd's journal, JSON lines elsewhere."""
 
 import json
 import logging
+import os
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final, TextIO
 
 from regsvc.config.sections import LogSection
 from regsvc.core.exceptions import describe_exception
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would create one for each line
+
+_ERROR: Final = 3
+_PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, _ERROR), (logging.WARNING, 4), (logging.INFO, 6))
+_DEBUG: Final = 7
+"""Priorities of syslog, by the lowest level that has them."""
 
 
 class JsonLines(logging.Formatter):
@@ -29,23 +37,65 @@ class JsonLines(logging.Formatter):
 class PlainLines(logging.Formatter):
     """Formatter for people. Exceptions are logged without their message, which may quote SQL or a secret."""
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
+    def __init__(self, pattern: str = "%(asctime)s %(levelname)-7s %(name)s: %(message)s") -> None:
+        super().__init__(pattern, "%H:%M:%S")
 
     def formatException(self, ei: object) -> str:  # noqa: N802 - the library's name
         error = ei[1] if isinstance(ei, tuple) else None
         return describe_exception(error) if isinstance(error, BaseException) else ""
 
 
+class JournalLines(PlainLines):
+    """Formatter for systemd's journal, which adds the time itself and reads each line's priority from its prefix."""
+
+    def __init__(self) -> None:
+        super().__init__("%(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = next((number for level, number in _PRIORITIES if record.levelno >= level), _DEBUG)
+        return _prefixed(super().format(record), priority)
+
+
+def is_journal(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the stream leads to systemd's journal.
+
+    JOURNAL_STREAM names the device and inode; a process started by the service inherits it with another stream.
+    """
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # not a file
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def print_error(sentence: str) -> None:
+    """Print why a command failed to standard error; in the journal every line has the priority of an error."""
+    text = f"companion: {sentence}"
+    print(_prefixed(text, _ERROR) if is_journal(sys.stderr) else text, file=sys.stderr)
+
+
 def set_up_logging(config: LogSection) -> None:
     """Log to standard error in the configured format and level."""
-    is_plain = config.format == "plain" or (config.format == "auto" and sys.stderr.isatty())
     _skip_unused_facts()
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(PlainLines() if is_plain else JsonLines())
+    handler.setFormatter(_formatter(config))
     logging.basicConfig(level=config.level.upper(), handlers=[handler], force=True)
     # at "debug" peewee logs every statement with its values, including hashes
     logging.getLogger("peewee").setLevel(logging.INFO)
+
+
+def _formatter(config: LogSection) -> logging.Formatter:
+    """Return the formatter for `log.format`; for people, standard error decides which one they need."""
+    if config.format == "json":
+        return JsonLines()
+    if is_journal(sys.stderr):
+        return JournalLines()
+    return PlainLines() if config.format == "plain" or sys.stderr.isatty() else JsonLines()
+
+
+def _prefixed(text: str, priority: int) -> str:
+    """Return the text with the priority before every line that is not empty; the journal skips empty ones."""
+    return "\n".join(f"<{priority}>{line}" for line in text.splitlines() if line)
 
 
 def _skip_unused_facts() -> None:

@@ -1,6 +1,7 @@
 """Report of what a sync run did or would do: as JSON, and as an audit entry and warnings."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -13,6 +14,11 @@ from regsvc.database.audit import Audit
 log = logging.getLogger("regsvc.sync.run")
 
 _COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
+_WORDS: Final = {
+    "scanned": ("player looked at", "players looked at"),
+    "provisioned": ("added to the game", "added to the game"),
+}
+"""Words for one and for several, of counts whose name alone would not say it."""
 
 
 @dataclass
@@ -84,7 +90,7 @@ class RunLog:
         if report.has_effects:
             with self._database.atomic():
                 self._audit.record("sync.run", "sync", None, report.counts())
-            log.info("sync: %s", report.counts())
+            log.info("sync: %s", counts_in_words(report.counts()))
         self._record_held_back(report.held_back)
         self._log_availability(report.unavailable)
 
@@ -109,3 +115,13 @@ class RunLog:
         elif unavailable is None and self._unavailable is not None:
             log.info("the sync continues: AuthMe's table is available again")
         self._unavailable = unavailable
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """Return counts by name as people read them: "3,002 players looked at, 2,997 adopted"."""
+    return ", ".join(f"{count:,} {_words(name, count)}" for name, count in counts.items())
+
+
+def _words(name: str, count: int) -> str:
+    one, several = _WORDS.get(name, (name.replace("_", " "),) * 2)
+    return one if count == 1 else several

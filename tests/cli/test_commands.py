@@ -433,7 +433,7 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
         assert place.get("/api/config").status == 200
     finally:
         mariadb.start()
-    assert place.wait_for_log("the database is available")
+    assert place.wait_for_log("the database is back")
     assert place.get("/api/user/status", {"username": "Alice"}).json["data"] == {"registered": False}
     assert len([line for line in place.output if line.startswith(READY)]) == 1
 

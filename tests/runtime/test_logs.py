@@ -1,0 +1,164 @@
+"""The log: lines with priorities in systemd's journal, JSON and plain lines, and what jobs and outages write to it."""
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from regsvc.config.sections import LogSection
+from regsvc.core.errors import DatabaseUnavailable
+from regsvc.database.outage_log import OutageLog
+from regsvc.runtime.jobs import Job, JobRunner
+from regsvc.runtime.logs import JournalLines, is_journal, set_up_logging
+from regsvc.sync.report import counts_in_words
+from tests.support.daemon import clean_environment
+from tests.support.quick_start import PROGRAM
+
+
+def record(level: int, message: str) -> logging.LogRecord:
+    return logging.LogRecord("regsvc.test", level, "", 0, message, None, None)
+
+
+def journal_of(file: Path) -> dict[str, str]:
+    """Return the environment of a service whose standard error, as its journal, is this file."""
+    status = file.stat()
+    return {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+
+
+@pytest.mark.parametrize(
+    ("level", "prefix"),
+    [(logging.ERROR, "<3>"), (logging.WARNING, "<4>"), (logging.INFO, "<6>"), (logging.DEBUG, "<7>")],
+)
+def test_every_line_in_the_journal_has_its_priority(level: int, prefix: str) -> None:
+    assert JournalLines().format(record(level, "one\n\ntwo")) == f"{prefix}one\n{prefix}two"
+
+
+def test_only_the_stream_that_systemd_named_is_the_journal(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    with file.open("w") as journal, (tmp_path / "other").open("w") as other:
+        environ = journal_of(file)
+        assert is_journal(journal, environ)
+        assert not is_journal(other, environ)
+        assert not is_journal(journal, {})
+
+
+@pytest.mark.parametrize("form", ["auto", "json"])
+def test_a_mistake_in_the_config_is_an_error_in_the_journal(tmp_path: Path, form: str) -> None:
+    config, log = tmp_path / "companion.toml", tmp_path / "log"
+    config.write_text(f'[log]\nformat = "{form}"\n[server]\nprot = 1\nhots = "x"\n')
+    with log.open("w") as stream:
+        environ = {**clean_environment(), **journal_of(log)}
+        command = [sys.executable, str(PROGRAM), "serve", "--config", str(config)]
+        assert subprocess.run(command, stderr=stream, env=environ, check=False).returncode == 78
+    lines = log.read_text().splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("<3>") for line in lines)
+
+
+@pytest.mark.parametrize(("form", "starts"), [("auto", "<6>hello"), ("plain", "<6>hello"), ("json", "{")])
+def test_the_journal_gets_readable_lines_unless_json_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, starts: str
+) -> None:
+    file = tmp_path / "log"
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    with file.open("w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("JOURNAL_STREAM", journal_of(file)["JOURNAL_STREAM"])
+        try:
+            set_up_logging(LogSection(format=form))  # type: ignore[arg-type]
+            logging.getLogger("regsvc.test").info("hello")
+        finally:
+            root.handlers[:], root.level = handlers, level
+    assert file.read_text().startswith(starts)
+
+
+def test_elsewhere_lines_are_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        set_up_logging(LogSection())
+        logging.getLogger("regsvc.test").warning("hello")
+    finally:
+        root.handlers[:], root.level = handlers, level
+    line = json.loads(capsys.readouterr().err)
+    assert (line["level"], line["message"]) == ("warning", "hello")
+
+
+def test_counts_are_words() -> None:
+    assert counts_in_words({"scanned": 3002, "adopted": 2997}) == "3,002 players looked at, 2,997 adopted"
+    assert counts_in_words({"scanned": 1, "provisioned": 1}) == "1 player looked at, 1 added to the game"
+
+
+# --- jobs ---
+
+
+def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    outcomes: list[Exception | None] = [ValueError("secret"), ValueError("secret"), None, None]
+
+    async def run() -> None:
+        outcome = outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    async def story() -> None:
+        runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
+        for _tick in range(4):
+            runner.start()
+            await runner.stop()
+
+    asyncio.run(story())
+    failures = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.ERROR]
+    assert len(failures) == 2
+    assert failures[0].startswith("the job sync failed: ValueError at test_logs.py:")
+    assert failures[0].endswith("; it is tried again in 30 seconds")
+    others = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.INFO]
+    assert [other.split(":")[0] for other in others] == ["for a bug report about the job sync", "the job sync works again"]
+    assert "secret" not in caplog.text
+
+
+def test_a_job_waits_for_the_database_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def run() -> None:
+        raise DatabaseUnavailable(retry_after=2)
+
+    async def story() -> None:
+        runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
+        runner.start()
+        await runner.stop()
+
+    asyncio.run(story())
+    assert caplog.records == []
+
+
+# --- outages ---
+
+
+def test_an_outage_is_one_line_and_its_end_another(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    outages = OutageLog()
+    outages.end()
+    for _thread in range(5):
+        outages.begin("mysql:127.0.0.1:3306/game: Can't connect")
+    for _thread in range(5):
+        outages.end()
+    assert caplog.messages == [
+        "the database is away; requests get 503 until it is back (mysql:127.0.0.1:3306/game: Can't connect)",
+        "the database is back",
+    ]
+
+
+def test_a_database_that_accepts_no_changes_is_named_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    moment = 0.0
+    outages = OutageLog(lambda: moment)
+    for moment in (0.0, 1.0, 59.0, 60.0):  # noqa: B007 - read by the clock
+        outages.refuse_write("attempt to write a readonly database")
+        outages.end()
+    assert len(caplog.records) == 2
