@@ -119,7 +119,8 @@ def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(caplog:
     assert failures[0].startswith("the job sync failed: ValueError at test_logs.py:")
     assert failures[0].endswith("; it is tried again in 30 seconds")
     others = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.INFO]
-    assert [other.split(":")[0] for other in others] == ["for a bug report about the job sync", "the job sync works again"]
+    begins = [other.split(":")[0] for other in others]
+    assert begins == ["for a bug report about the job sync", "the job sync works again"]
     assert "secret" not in caplog.text
 
 
