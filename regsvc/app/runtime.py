@@ -6,7 +6,6 @@ from regsvc.app.context import AppContext
 from regsvc.config.live import LiveConfig
 from regsvc.core.i18n import Translations, load_translations
 from regsvc.database.engine import Worker
-from regsvc.database.outage_log import OutageLog
 from regsvc.notifications.delivery import DeliveryWorkers
 from regsvc.runtime.loop_lag import LoopLag
 from regsvc.runtime.metrics import Metrics
@@ -20,7 +19,6 @@ class RuntimeParts:
     live: LiveConfig
     worker: Worker
     sync_worker: Worker
-    outage_log: OutageLog
     translations: Translations
     metrics: Metrics
     loop_lag: LoopLag
@@ -43,12 +41,12 @@ def wire_runtime(context: AppContext) -> RuntimeParts:
     Raises `ConfigError` for hashing settings of AuthMe that cannot be used.
     """
     config, database, players = context.config, context.location.database, context.location.players
-    folder, outage_log = config.server.translations, OutageLog()
+    folder = config.server.translations
+    worker = Worker(database, config.database.threads, also_close=players.close)
     return RuntimeParts(
         live=LiveConfig(config, context.authme),
-        worker=Worker(database, config.database.threads, also_close=players.close, outage_log=outage_log),
-        sync_worker=Worker(database, 1, "sync", also_close=players.close, outage_log=outage_log),
-        outage_log=outage_log,
+        worker=worker,
+        sync_worker=Worker(database, 1, "sync", also_close=players.close, outage_log=worker.outage_log),
         translations=load_translations(*([folder] if folder else [])),
         metrics=Metrics(),
         loop_lag=LoopLag(),

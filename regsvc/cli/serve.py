@@ -129,12 +129,12 @@ class Daemon:
             reason = f"{self._app.context.location.name}: {error_sentence(error)}"
             if cannot_write(error):
                 reason = f"its disk is full or read-only; {reason}"
-            is_new = self._app.runtime_parts.outage_log.begin(reason)
+            is_new = self._app.worker.outage_log.begin(reason)
             if not is_new and reason != self._away_reason:
                 log.warning("the database is still away (%s)", reason)
             self._away_reason = reason
             return False
-        self._app.runtime_parts.outage_log.end()
+        self._app.worker.outage_log.end()
         self._app.open()
         return True
 

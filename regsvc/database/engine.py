@@ -217,7 +217,7 @@ class Worker:
         self._database = database
         self._pool = BoundedPool(name, threads, max_waiting=_MAX_CALLS - threads)
         self._also_close = also_close
-        self._outage_log = outage_log or OutageLog()
+        self.outage_log = outage_log or OutageLog()
         self._local = threading.local()
         self.is_open = False
         """False until the migrations have run: before that `run` raises `DatabaseUnavailable`."""
@@ -242,16 +242,16 @@ class Worker:
             try:
                 self._connect()
                 result = work(*args, **kwargs)
-                self._outage_log.end()
+                self.outage_log.end()
                 return result
             except (OperationalError, InterfaceError, InternalError) as error:
                 if is_unreachable(error):
                     self._disconnect()
                     if cannot_write(error):
-                        self._outage_log.refuse_write(error_sentence(error))
+                        self.outage_log.refuse_write(error_sentence(error))
                     if attempt > 1 or self._may_have_committed(error):
                         if not cannot_write(error):
-                            self._outage_log.begin(error_sentence(error))
+                            self.outage_log.begin(error_sentence(error))
                         raise DatabaseUnavailable(retry_after=2) from error
                 elif not is_retryable(error):
                     raise
