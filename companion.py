@@ -16,7 +16,8 @@ from regsvc.app.context import open_context
 from regsvc.cli import commands
 from regsvc.cli.doctor import run_doctor
 from regsvc.cli.serve import STARTUP_ERRORS, Daemon
-from regsvc.config.loader import find_config_file, load_config
+from regsvc.config.loader import load_config
+from regsvc.config.places import find_config_file
 from regsvc.config.sections import Config
 from regsvc.runtime.logs import print_error, set_up_logging
 from regsvc.runtime.state_lock import shared_state_lock
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _read_config(args: argparse.Namespace) -> Config:
     overrides = {"game.directory": args.game_dir} if args.game_dir else {}
-    return load_config(find_config_file(args.config), os.environ, overrides)
+    return load_config(find_config_file(args.config, args.instance, os.environ), os.environ, overrides)
 
 
 async def serve(config: Config, read_config: Callable[[], Config]) -> int:

@@ -40,17 +40,28 @@ COMMANDS = {
     **DATA_COMMANDS,
     "version": "print the version",
 }
+_CONFIG_HELP = (
+    "default: the file that COMPANION_CONFIG names; ./conf/companion.toml, if it sets a key; "
+    "/etc/companion/companion.toml"
+)
 _NO_AUTHME = "AuthMe was not found (game.directory, authme.config)"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line. For --help and for mistakes it prints a message and exits."""
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="default: conf/companion.toml")
+    common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=_CONFIG_HELP)
+    common.add_argument(
+        *("-i", "--instance"),
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="one of many servers on this machine: /etc/companion@NAME/companion.toml",
+    )
     common.add_argument(
         "--game-dir", metavar="DIR", default=argparse.SUPPRESS, help="the game server's folder (game.directory)"
     )
     parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
+    parser.add_argument("--version", action="version", version=f"companion {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     parsers = {
         name: subparsers.add_parser(
@@ -74,10 +85,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_user_commands(parsers["users"], common)
     add_data_commands(parsers)
     # not as defaults of the parsers: a subparser would overwrite a value given before the command
-    defaults = argparse.Namespace(config=None, game_dir=None)
+    defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
     args = parser.parse_args(arguments, defaults)
     names = {alias: name for name, alias in ALIASES.items()}
     args.command = names.get(args.command, args.command) or "serve"
+    if args.config is not None and args.instance is not None:
+        parser.error("--config and --instance both name a config: give one of them")
     if args.command == "migrate" and args.source is not None and args.to is None:
         parsers["migrate"].error("--from works together with --to only")
     return args

@@ -1,8 +1,9 @@
 """Database URLs, as in the config and on the command line."""
 
 import re
+from pathlib import Path
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 _HINT: Final = (
     "a database URL is sqlite:///path or mysql://user:password@host:port/name "
@@ -22,3 +23,15 @@ def split_database_url(url: str) -> SplitResult:
     if is_file or (is_server and re.fullmatch(r"/[^/@]+/?", parts.path)):
         return parts
     raise ValueError(_HINT)
+
+
+def with_absolute_path(url: str, folder: Path | None) -> str:
+    """Return the URL of an SQLite database with its path counted from `folder`; any other text unchanged.
+
+    `folder` None: the current folder.
+    """
+    prefix = "sqlite:///"
+    path = url.removeprefix(prefix)
+    if path in (url, "") or path.startswith("/"):
+        return url
+    return f"{prefix}{quote(str((folder or Path()).absolute()))}/{path}"

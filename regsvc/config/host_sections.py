@@ -59,7 +59,9 @@ class ServerSection:
         check=check.web_address_or_path,
     )
     state_dir: Path = key.path(
-        "var", "Folder for keys and our own database; systemd's STATE_DIRECTORY replaces the default."
+        "var",
+        "Folder for keys and our own database. Default: systemd's STATE_DIRECTORY; /var/lib/companion for a config in "
+        "/etc/companion, or if there is an installation; else var beside the config.",
     )
     tls_cert_file: Path | None = key.optional_path("Certificate chain (PEM), to serve HTTPS without a proxy.")
     tls_key_file: Path | None = key.optional_path(

@@ -153,7 +153,7 @@ def change_limit(default: str, help: str) -> ChangeLimit:
 
 
 def path(default: str, help: str) -> Path:
-    """Declare a required file or folder, relative to the working directory."""
+    """Declare a required file or folder; the loader makes its path absolute."""
 
     def parse(value: object) -> Path:
         if not (written := _parse_line(value)):

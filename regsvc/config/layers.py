@@ -15,6 +15,8 @@ from regsvc.config.key_types import keys_of
 from regsvc.config.sections import Config, ConfigError, Download
 
 ENVIRONMENT_PREFIX = "COMPANION_"
+CONFIG_VARIABLE = "COMPANION_CONFIG"
+"""Names the config file (`regsvc.config.places`)."""
 # Hooks of the test suite, not config keys.
 _TEST_PREFIX = "COMPANION_TEST_"
 
@@ -32,11 +34,15 @@ SECTIONS: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Layer:
-    """Values by section and key; `source_of(section, key)` says, for messages, where one was set."""
+    """Values by section and key; `source_of(section, key)` says, for messages, where one was set.
+
+    `folder`: what relative paths count from; None for the current folder.
+    """
 
     tables: Mapping[str, Mapping[str, object]]
     source_of: Callable[[str, str], str]
     problems: tuple[str, ...] = ()
+    folder: Path | None = None
 
 
 def section_class(section: str) -> type | None:
@@ -62,7 +68,7 @@ def file_layer(path: Path) -> Layer:
             tables[name] = table
         else:
             problems.append(f"{path}: {name} must be a section; write its keys below a header such as [server].")
-    return Layer(tables, lambda section, key: str(path), tuple(problems))
+    return Layer(tables, lambda section, key: str(path), tuple(problems), path.absolute().parent)
 
 
 def environment_layer(environ: Mapping[str, str]) -> Layer:
@@ -72,6 +78,8 @@ def environment_layer(environ: Mapping[str, str]) -> Layer:
     variables = {("authme", "columns"): f"{ENVIRONMENT_PREFIX}AUTHME_COLUMNS_*"}
     for variable, written in sorted(environ.items()):
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable.startswith(_TEST_PREFIX):
+            continue
+        if variable == CONFIG_VARIABLE:
             continue
         section, key = _section_and_key(variable)
         variables[section, key] = variable
@@ -91,13 +99,6 @@ def command_line_layer(overrides: Mapping[str, object]) -> Layer:
         section, _, key = name.rpartition(".")
         tables.setdefault(section, {})[key] = value
     return Layer(tables, lambda section, key: "command line")
-
-
-def state_directory_layer(environ: Mapping[str, str]) -> Layer:
-    """Return systemd's STATE_DIRECTORY as the lowest layer: it replaces only the default."""
-    directory = environ.get("STATE_DIRECTORY", "").split(":")[0]
-    tables = {"server": {"state_dir": directory}} if directory else {}
-    return Layer(tables, lambda section, key: "environment variable STATE_DIRECTORY")
 
 
 def _flat_tables(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:

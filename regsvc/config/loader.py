@@ -1,7 +1,8 @@
 """Config loading: layers over defaults, with every problem reported before anything starts.
 
-Later layers win: STATE_DIRECTORY, the file, the environment, the command line. A value in a later layer hides
-the same key of an earlier one, whether it was set as `key` or as `key_file`.
+Later layers win: the file, the environment, the command line. A value in a later layer hides the same key of an
+earlier one, whether it was set as `key` or as `key_file`. Relative paths count from the folder of the file that sets
+them, those of the environment and the command line from the current folder; all are absolute once loaded.
 """
 
 import difflib
@@ -12,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from regsvc.config.cross_key_rules import config_warnings, find_violations
+from regsvc.config.database_url import with_absolute_path
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
     DOWNLOADS,
@@ -21,35 +23,21 @@ from regsvc.config.layers import (
     environment_layer,
     file_layer,
     section_class,
-    state_directory_layer,
 )
+from regsvc.config.places import default_state_dir
 from regsvc.config.sections import Config, ConfigError, Download
 from regsvc.config.value_checks import exposed_reason, unreadable_reason
-
-DEFAULT_FILES = (Path("conf/companion.toml"), Path("/etc/companion/companion.toml"))
 
 _FILE_SUFFIX = "_file"
 _MAX_SHOWN = 80
 
 
 class SourcedValue(NamedTuple):
-    """A configured TOML value and where it was set."""
+    """A configured TOML value, where it was set, and what a relative path counts from (None: the current folder)."""
 
     value: object
     source: str
-
-
-def find_config_file(given: str | None) -> Path | None:
-    """Return the file to read: `given`, else the first default file that exists, else None (all defaults).
-
-    Raises ConfigError if `given` does not exist. A file that may not be read counts as existing: failing to
-    start is better than starting with defaults.
-    """
-    if given is not None:
-        if not _exists(Path(given)):
-            raise ConfigError([f"{given}: there is no such file; check the path given with --config."])
-        return Path(given)
-    return next((file for file in DEFAULT_FILES if _exists(file)), None)
+    folder: Path | None = None
 
 
 def load_config(
@@ -62,29 +50,21 @@ def load_config(
     Raises ConfigError with every problem found, one sentence each.
     """
     builder = _ConfigBuilder()
-    builder.add_layer(state_directory_layer(environ))
+    file = path.absolute() if path else None
     warnings: list[str] = []
-    if path:
-        layer = file_layer(path)
+    if file:
+        layer = file_layer(file)
         builder.add_layer(layer)
-        warnings += _warnings_about_file(path, layer)
+        warnings += _warnings_about_file(file, layer)
     builder.add_layer(environment_layer(environ))
     builder.add_layer(command_line_layer(overrides))
-    config = builder.build(path)
+    config = builder.build(file, default_state_dir(file, environ))
     return replace(config, warnings=(*warnings, *config_warnings(config)))
 
 
 def exposed_secret_warnings(path: Path) -> list[str]:
     """Return the warnings about secrets in a config file that every user of the machine may read."""
     return _warnings_about_file(path, file_layer(path))
-
-
-def _exists(file: Path) -> bool:
-    """Whether the file exists, or may not be looked for."""
-    try:
-        return file.exists()
-    except PermissionError:
-        return True
 
 
 class _ConfigBuilder:
@@ -106,11 +86,19 @@ class _ConfigBuilder:
             for source in dict.fromkeys(layer.source_of(section, name) for name in table or ("",)):
                 self._problems.append(f"{source}: there is no section [{section}]; {_section_hint(section)}")
 
-    def build(self, path: Path | None) -> Config:
-        """Return the finished config. Raises ConfigError if anything is wrong in any layer or between keys."""
+    def build(self, path: Path | None, state_dir: Path) -> Config:
+        """Return the finished config; `state_dir` applies unless it is set.
+
+        Raises `ConfigError` if anything is wrong in any layer or between keys.
+        """
         sections = {name: self._build_section(name, declaring) for name, declaring in SECTIONS.items()}
-        if "folder" not in self._values.get("mail", {}) and "state_dir" in self._values.get("server", {}):
+        if "state_dir" not in self._values.get("server", {}):
+            sections["server"] = replace(sections["server"], state_dir=state_dir)
+        if "folder" not in self._values.get("mail", {}):
             sections["mail"] = replace(sections["mail"], folder=sections["server"].state_dir / "mail")
+        database = sections["database"]
+        given = self._values.get("database", {}).get("url")
+        sections["database"] = replace(database, url=with_absolute_path(database.url, given and given.folder))
         prefix = f"{DOWNLOADS}."
         downloads = {
             section.removeprefix(prefix): self._build_section(section, Download)
@@ -131,15 +119,15 @@ class _ConfigBuilder:
             source = layer.source_of(section, name)
             secret = name.removesuffix(_FILE_SUFFIX)
             if name in keys:
-                values[name] = _merge(values.get(name), SourcedValue(value, source))
+                values[name] = _merge(values.get(name), SourcedValue(value, source, layer.folder))
             elif secret not in keys or not keys[secret].is_secret:
                 self._add_problem(section, f'{source}: [{section}] has no key "{name}"; {_key_hint(name, keys)}')
             elif secret in table and value:
                 self._add_problem(section, f"{source}: [{section}] has both {secret} and {name}; remove one of them.")
             elif value:
                 try:
-                    content = _read_secret(value, as_lines=isinstance(keys[secret].default, list))
-                    values[secret] = SourcedValue(content, f"{source}, {name}")
+                    content = _read_secret(value, layer.folder, as_lines=isinstance(keys[secret].default, list))
+                    values[secret] = SourcedValue(content, f"{source}, {name}", layer.folder)
                 except ValueError as error:
                     self._add_problem(section, f"{source}: [{section}] {name} = {_display(value)}: {error}.")
 
@@ -148,7 +136,7 @@ class _ConfigBuilder:
         values: dict[str, object] = {}
         for name, given in self._values.get(section, {}).items():
             try:
-                values[name] = keys_of(declaring)[name].parse(given.value)
+                values[name] = _with_absolute_path(keys_of(declaring)[name].parse(given.value), given.folder)
             except ValueError as error:
                 self._add_problem(section, _sentence(section, name, given, str(error)))
         return declaring(**values)
@@ -164,6 +152,11 @@ class _ConfigBuilder:
     def _add_problem(self, section: str, sentence: str) -> None:
         self._problems.append(sentence)
         self._invalid_sections.add(section)
+
+
+def _with_absolute_path(value: object, folder: Path | None) -> object:
+    """Return a path as an absolute one, any other value unchanged."""
+    return (folder or Path()).absolute() / value if isinstance(value, Path) else value
 
 
 def _key(section: str, name: str) -> Key[Any]:
@@ -186,15 +179,15 @@ def _display(value: object) -> str:
 def _merge(earlier: SourcedValue | None, later: SourcedValue) -> SourcedValue:
     """Return the later value; tables (authme.columns) are merged, and the later names win."""
     if earlier and isinstance(earlier.value, dict) and isinstance(later.value, dict):
-        return SourcedValue({**earlier.value, **later.value}, later.source)
+        return later._replace(value={**earlier.value, **later.value})
     return later
 
 
-def _read_secret(written: object, *, as_lines: bool) -> object:
+def _read_secret(written: object, folder: Path | None, *, as_lines: bool) -> object:
     """Read a secret from a file, without the final newline. Raises ValueError with a sentence."""
     if not isinstance(written, str):
         raise ValueError("this must be a file name in quotes")
-    file = Path(written)
+    file = (folder or Path()).absolute() / written
     if reason := unreadable_reason(file) or exposed_reason(file):
         raise ValueError(reason)
     try:

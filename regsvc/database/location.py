@@ -16,6 +16,7 @@ from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import NoPlayers, Players
 from plugin_bridge.authme.sqlite import SqlitePlayers
 from regsvc.config.database_url import split_database_url
+from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
@@ -24,7 +25,8 @@ from regsvc.database.models import Installation
 
 log = logging.getLogger(__name__)
 
-_LOCATION_FILE = "home.json"
+OWN_FILE = "sqlite:companion.db"
+"""Name of the location that `database.url = "auto"` means without a database server: a file in the state directory."""
 
 COPYING = "copying to: "
 COPIED = "copied to: "
@@ -39,6 +41,16 @@ class DatabaseLocation:
     name: str
     database: Database
     players: Players
+
+    @property
+    def file(self) -> Path | None:
+        """Our SQLite file, which may not exist; None on a database server."""
+        return Path(self.database.database) if isinstance(self.database, SqliteDatabase) else None
+
+    @property
+    def shown(self) -> str:
+        """The name for people: with the absolute path of the file."""
+        return self.name if self.file is None else f"sqlite:{self.file.absolute()}"
 
 
 def read_authme(config: Config) -> AuthMeConfig | None:
@@ -82,7 +94,7 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
         players: Players = MySqlPlayers(database, authme.table, authme.columns)
         return DatabaseLocation(f"mysql:{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players)
     database = open_sqlite(config.server.state_dir / "companion.db", config.database.busy_timeout)
-    return DatabaseLocation("sqlite:companion.db", database, _separate_players(config, authme))
+    return DatabaseLocation(OWN_FILE, database, _separate_players(config, authme))
 
 
 def _configured_location(config: Config, shared: AuthMeConfig | None, authme: AuthMeConfig | None) -> DatabaseLocation:
@@ -165,12 +177,25 @@ class WrongDatabase(Exception):
 def check_recorded_location(state_dir: Path, location: DatabaseLocation) -> None:
     """Raise `WrongDatabase` if the first start recorded another location."""
     recorded = read_recorded_location(state_dir)
-    if recorded is not None and recorded["home"] != location.name:
+    if recorded is not None and not _is_same(recorded["home"], location):
         raise WrongDatabase(
-            f"This installation lives in {recorded['home']}, but the config now leads to {location.name}. "
-            "Users and reviews would be left behind. Set database.url to the old place, "
+            f"This installation lives in {_shown(recorded['home'], state_dir)}, but the config now leads to "
+            f"{location.shown}. Users and reviews would be left behind. Set database.url to the old place, "
             "or move everything: companion migrate --to URL (or --to auto)."
         )
+
+
+def _shown(name: str, state_dir: Path) -> str:
+    """Return the name of a recorded location with the path of the file."""
+    return f"sqlite:{state_dir.absolute() / 'companion.db'}" if name == OWN_FILE else name
+
+
+def _is_same(recorded: str, location: DatabaseLocation) -> bool:
+    """Return whether the location is the recorded one, whose path may be relative, as in the config of that time."""
+    if recorded == location.name or recorded == OWN_FILE:
+        return recorded == location.name
+    path = recorded.removeprefix("sqlite:")
+    return path != recorded and not path.startswith("/") and location.name.endswith(f"/{path}")
 
 
 def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerprint: str, now: Clock) -> None:
@@ -201,7 +226,7 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
             "The database belongs to another installation than the state directory. "
             "Restore the database that belongs to it, or start with an empty state directory."
         )
-    if recorded is None:
+    if recorded is None or recorded["home"] != location.name:
         record_location(state_dir, row.installation_id, location.name)
 
 
@@ -209,13 +234,13 @@ def _check_mark(row: Installation, location: DatabaseLocation, recorded: dict[st
     """Raise `WrongDatabase` for a database that was moved away from, or whose copy is not complete."""
     if row.home.startswith(MOVED):
         raise WrongDatabase(
-            f"Everything in {location.name} was {row.home}. Set database.url to that place; what is here is a copy "
+            f"Everything in {location.shown} was {row.home}. Set database.url to that place; what is here is a copy "
             "from before the move."
         )
     if row.home.startswith((COPYING, COPIED)):
         if recorded is None or not row.home.startswith(COPIED):
             raise WrongDatabase(
-                f"A move into {location.name}, or a restore, was interrupted. Run it again, or set database.url to "
+                f"A move into {location.shown}, or a restore, was interrupted. Run it again, or set database.url to "
                 "the old place."
             )
         # only the last step of the move is missing
@@ -228,17 +253,17 @@ def read_recorded_location(state_dir: Path) -> dict[str, str] | None:
     Raises `WrongDatabase`.
     """
     try:
-        state: dict[str, str] = json.loads((state_dir / _LOCATION_FILE).read_text("utf-8"))
+        state: dict[str, str] = json.loads((state_dir / LOCATION_FILE).read_text("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise WrongDatabase(f"{state_dir / _LOCATION_FILE} cannot be read: {type(error).__name__}.") from error
+        raise WrongDatabase(f"{state_dir / LOCATION_FILE} cannot be read: {type(error).__name__}.") from error
     return state
 
 
 def record_location(state_dir: Path, installation_id: str, name: str) -> None:
     """Record atomically that this installation uses the location of this name."""
-    path = state_dir / _LOCATION_FILE
+    path = state_dir / LOCATION_FILE
     new = path.with_suffix(".new")
     with new.open("w", encoding="utf-8") as file:
         json.dump({"installation_id": installation_id, "home": name}, file, indent=2)

@@ -344,7 +344,7 @@ def test_an_authme_that_moved_to_mysql_is_refused(
     place.start().stop()
     game_server.install_authme(authme_table)
     for command in ("serve", "sync", "migrate"):
-        assert refused(run(command), "sqlite:companion.db", "mysql:127.0.0.1", "Set database.url")
+        assert refused(run(command), f"sqlite:{place.state_dir}/companion.db", "mysql:127.0.0.1", "Set database.url")
     assert tables_in(authme_table) == {"authme"}
     game_server.install_authme(on_sqlite)
     assert run("migrate").output == "nothing to migrate\n"

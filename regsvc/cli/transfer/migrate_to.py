@@ -25,6 +25,7 @@ from regsvc.database.engine import error_sentence, open_database, open_sqlite
 from regsvc.database.location import (
     COPIED,
     MOVED,
+    OWN_FILE,
     DatabaseLocation,
     location_name,
     read_authme,
@@ -140,7 +141,7 @@ class DatabaseMigration:
 
     def _find_source(self, name: str, source_url: str | None) -> Database:
         busy_timeout = self._config.database.busy_timeout
-        if name == "sqlite:companion.db":
+        if name == OWN_FILE:
             return open_sqlite(_existing(self._state_dir / "companion.db"), busy_timeout)
         if name.startswith("sqlite:"):
             return open_sqlite(_existing(Path(name.removeprefix("sqlite:"))), busy_timeout)
