@@ -17,7 +17,6 @@ from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync
 from regsvc.sync.service import SyncService
 from regsvc.sync.step_context import StepContext
-from regsvc.sync.sync_records import SyncRecords
 from regsvc.sync.unlock_all import UnlockAll
 from regsvc.users.transitions import Transitions
 
@@ -49,12 +48,11 @@ def wire_sync(
 
     console = wire_rcon(context, runtime, reconcile_after_kick)
     transitions = Transitions(auth.audit, mail_queue, wire_webhook(context, runtime), console, now)
-    records = SyncRecords(database)
 
     def find_game_uuid(username: str) -> str | None:
         return find_uuid(context.server_properties.current, username)
 
-    steps = StepContext(database, players, records, transitions, auth.audit, now, find_game_uuid, console)
+    steps = StepContext(database, players, transitions, auth.audit, now, find_game_uuid, console)
     reconciler = Reconciler(steps, runtime.live, context.ops.names)
     service = SyncService(
         runtime.sync_worker,
@@ -62,4 +60,4 @@ def wire_sync(
         SyncLease(database, instance_id(config.server.state_dir)),
     )
     service.on_finished = on_finished
-    return SyncParts(transitions, console, reconciler, service, UnlockAll(database, players, records))
+    return SyncParts(transitions, console, reconciler, service, UnlockAll(players))

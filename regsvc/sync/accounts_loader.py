@@ -71,7 +71,7 @@ class AccountsLoader:
         users, sync_records = {}, {}
         split = len(USER_COLUMNS)
         for row in self._select_users(_OF_USER, keys, is_locking):
-            users[row[2]] = UserRecord.from_values(row[:split])
+            users[row[2]] = UserRecord(*row[:split])
             if row[split] is not None:
                 sync_records[row[split]] = SyncRecord(*row[split:])
         others = [key for key in keys if key not in users]
@@ -85,34 +85,29 @@ class AccountsLoader:
         sync_records: Mapping[str, SyncRecord],
         players: Mapping[str, PlayerRow] | None,
     ) -> list[Account]:
-        without_user = {
-            known.user_id for key, known in sync_records.items() if key not in users and known.user_id is not None
-        }
+        owner_ids = {key: known.user_id for key, known in sync_records.items() if key not in users and known.user_id}
+        owners = select_rows(self._database, User, _OF_USER, User.id, set(owner_ids.values()))
+        by_id = {row[0]: UserRecord(*row) for row in owners}
         without_record = {
             user.id for key, user in users.items() if key not in sync_records or sync_records[key].user_id != user.id
         }
-        owners = select_rows(self._database, User, _OF_USER, User.id, without_user)
-        by_id = {row[0]: UserRecord.from_values(row) for row in owners}
         ids_and_names: list[Any] = [Player.user_id, Player.username_key]
         names: dict[int, str] = dict(select_rows(self._database, Player, ids_and_names, Player.user_id, without_record))
-        moment, operators, found = self._now(), self._operators(), []
-        for key in keys:
-            user, sync_record = users.get(key), sync_records.get(key)
-            owner = sync_record.user_id if sync_record is not None and user is None else None
-            found.append(
-                Account(
-                    key=key,
-                    user=user,
-                    sync_record=sync_record,
-                    player=players.get(key) if players is not None else None,
-                    is_player_known=players is not None,
-                    is_operator=key in operators,
-                    now=moment,
-                    renamed=by_id.get(owner) if owner is not None else None,
-                    known_as=names.get(user.id) if user is not None else None,
-                )
+        moment, operators = self._now(), self._operators()
+        return [
+            Account(
+                key=key,
+                user=users.get(key),
+                sync_record=sync_records.get(key),
+                player=players.get(key) if players is not None else None,
+                is_player_known=players is not None,
+                is_operator=key in operators,
+                now=moment,
+                renamed=by_id.get(owner_ids.get(key, 0)),
+                known_as=names.get(users[key].id) if key in users else None,
             )
-        return found
+            for key in keys
+        ]
 
     def _select_users(self, fields: Sequence[Field], keys: Collection[str], is_locking: bool) -> list[tuple[Any, ...]]:
         """Return these fields of the users with these names, and those of `_OF_RECORD`, None without a record."""

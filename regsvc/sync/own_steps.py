@@ -10,7 +10,7 @@ from regsvc.sync.adoption import adopt_each
 from regsvc.sync.effects import NOTHING, Effects, intent_effects, state_effects
 from regsvc.sync.records import UserRecord
 from regsvc.sync.step_context import A, Cases, StepContext
-from regsvc.sync.sync_records import tombstone
+from regsvc.sync.sync_records import replace_records, tombstone
 
 OwnStep = Callable[[StepContext, Cases[Any]], Cases[Any]]
 """Function that applies an action in a transaction. Cases that it does not return are to be loaded again."""
@@ -18,7 +18,7 @@ OwnStep = Callable[[StepContext, Cases[Any]], Cases[Any]]
 
 def _adopt(context: StepContext, cases: Cases[actions.Adopt]) -> Cases[actions.Adopt]:
     known = [(case.key, None) for case in cases if case.account.sync_record is not None]
-    context.sync_records.replace(known)  # tombstones of former users
+    replace_records(context.database, known)  # tombstones of former users
     adopted = adopt_each(context.database, context.audit, [case.action for case in cases], context.now())
     found = []
     for case in cases:
@@ -55,7 +55,7 @@ def _change_users(change: Callable[[list[User]], None], cases: Cases[A]) -> Case
 def _mark_deleted(context: StepContext, cases: Cases[actions.MarkDeleted]) -> Cases[actions.MarkDeleted]:
     context.transitions.record_deletions([case.key for case in cases])
     deleted = [case.after(replace(case.account, sync_record=tombstone(case.account))) for case in cases]
-    context.sync_records.replace([(case.key, case.account.sync_record) for case in deleted])
+    replace_records(context.database, [(case.key, case.account.sync_record) for case in deleted])
     return deleted
 
 

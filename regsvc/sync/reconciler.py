@@ -27,7 +27,7 @@ from regsvc.sync.plan import decide, password_for_row, row_intent
 from regsvc.sync.records import Account, Policy
 from regsvc.sync.rehash import replace_hash
 from regsvc.sync.step_context import StepContext
-from regsvc.sync.sync_records import NO_INTENT, NO_TOMBSTONE, tombstone
+from regsvc.sync.sync_records import NO_INTENT, NO_TOMBSTONE, replace_records, tombstone
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class Reconciler:
         self._context.players.find(key)  # waits for a busy file before our own database is locked
         try:
             with self._context.database.atomic():
-                return replace_hash(self._context, self.accounts.lock([key])[0], stored, rehashed)
+                return replace_hash(self._context.players, self._writer, self.accounts.lock([key])[0], stored, rehashed)
         except PlayerRefused as refused:
             log.warning("a player's legacy hash could not be replaced: %s", refused)
             return False
@@ -186,8 +186,8 @@ class Reconciler:
         Only the lock is inherited: the base belongs to the previous user.
         """
         base = {"base_hash": None, "base_salt": None, "base_email": None, "base_realname": None, "base_regdate": None}
-        sync_records = self._context.sync_records
-        sync_records.save(key, user_id=user_id, presence=ABSENT, conflict=None, **base, **NO_INTENT, **NO_TOMBSTONE)
+        changes = {"user_id": user_id, "presence": ABSENT, "conflict": None, **base, **NO_INTENT, **NO_TOMBSTONE}
+        Player.update(changes).where(Player.username_key == key).execute()
 
     def request_row(self, account: Account) -> Effects:
         """Return the intent to give an approved user a row with their own password. The caller has checked rights."""
@@ -238,7 +238,7 @@ class Reconciler:
             rows = self._find_rows(account.key)  # the row may have changed while we waited for our own lock
             account = replace(account, player=rows.get(account.key)) if rows is not None else account
         new = tombstone(account) if self.is_enabled else None
-        self._context.sync_records.replace([(account.key, new)])
+        replace_records(self._context.database, [(account.key, new)])
         return replace(account, user=None, sync_record=new)
 
 

@@ -1,8 +1,9 @@
 """Frozen records that the plan decides on: our user, the sync record and the two of them with the player's row."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds
@@ -28,33 +29,28 @@ class UserRecord:
     platform: str = "java"
     token_generation: int = 0
     totp_step: int | None = None
-    password: StoredPassword | None = None
+    password_hash: str | None = field(default=None, repr=False)
+    password_salt: str | None = field(default=None, repr=False)
+    password_algorithm: str | None = None
+
+    @cached_property
+    def password(self) -> StoredPassword | None:
+        """The password set through us, or None."""
+        if self.password_hash is None:
+            return None
+        return StoredPassword(self.password_hash, self.password_salt, self.password_algorithm)
 
     @classmethod
     def from_row(cls, row: User) -> "UserRecord":
         """Return the record of a database row."""
-        return cls.from_values([getattr(row, name) for name in USER_COLUMNS])
-
-    @classmethod
-    def from_values(cls, values: Sequence[Any]) -> "UserRecord":
-        """Return the record of the values of `USER_COLUMNS`."""
-        *others, hash_, salt, algorithm = values
-        password = None if hash_ is None else StoredPassword(hash_, salt, algorithm)
-        return cls(*[*others, password])
+        return cls(*[getattr(row, name) for name in USER_COLUMNS])
 
     def with_columns(self, changes: Mapping[str, Any]) -> "UserRecord":
         """Return the record after these columns of the user were written; columns without a field are ignored."""
-        password = self.password
-        secrets = (None, None, None) if password is None else (password.hash, password.salt, password.algorithm)
-        values = (*(getattr(self, name) for name in USER_COLUMNS[:-3]), *secrets)
-        return self.from_values([changes.get(name, value) for name, value in zip(USER_COLUMNS, values, strict=True)])
+        return replace(self, **{name: value for name, value in changes.items() if name in USER_COLUMNS})
 
 
-USER_COLUMNS: Final = (
-    *[name for name in UserRecord.__dataclass_fields__ if name != "password"],
-    *("password_hash", "password_salt", "password_algorithm"),
-)
-"""The columns of a user that the plan needs, in the order of the fields of `UserRecord`."""
+USER_COLUMNS: Final = tuple(UserRecord.__dataclass_fields__)
 
 
 @dataclass(frozen=True)

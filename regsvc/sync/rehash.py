@@ -3,14 +3,16 @@
 The password stays the same. It must not look changed, so the copies we keep of the hash are replaced too.
 """
 
+from plugin_bridge.authme.players import Players
 from regsvc.auth.hashing import StoredPassword
 from regsvc.database import failpoints
-from regsvc.database.models import User
+from regsvc.sync.effects import Effects, EffectWriter
 from regsvc.sync.records import Account
-from regsvc.sync.step_context import StepContext
 
 
-def replace_hash(context: StepContext, account: Account, stored: StoredPassword, rehashed: StoredPassword) -> bool:
+def replace_hash(
+    players: Players, writer: EffectWriter, account: Account, stored: StoredPassword, rehashed: StoredPassword
+) -> bool:
     """Write the row by compare-and-set, then our own rows. Returns False if row or base do not hold `stored`.
 
     Runs in one transaction of ours, also with AuthMe on SQLite, where the row is committed first. So no sync run sees
@@ -22,24 +24,16 @@ def replace_hash(context: StepContext, account: Account, stored: StoredPassword,
         return False
     if not (player.hash, player.salt) == (sync_record.base_hash, sync_record.base_salt) == (stored.hash, stored.salt):
         return False
+    hash_, salt = rehashed.hash, rehashed.salt
     failpoints.reach("before player write")
-    is_written = context.players.update(player, {"hash": rehashed.hash, "salt": rehashed.salt})
+    is_written = players.update(player, {"hash": hash_, "salt": salt})
     failpoints.reach("after player write")
     if is_written:
-        context.sync_records.save(account.key, base_hash=rehashed.hash, base_salt=rehashed.salt)
-        _move_own_password(account, stored, rehashed)
+        own, columns = account.user.password if account.user is not None else None, {}
+        if own is not None and (own.hash, own.salt) == (
+            stored.hash,
+            stored.salt,
+        ):  # else it would count as changed by us
+            columns = {"password_hash": hash_, "password_salt": salt, "password_algorithm": rehashed.algorithm}
+        writer.write([(account, Effects({"base_hash": hash_, "base_salt": salt}, columns))])
     return is_written
-
-
-def _move_own_password(account: Account, stored: StoredPassword, rehashed: StoredPassword) -> None:
-    """Replace the hash of the password set through us, if it is this one; else it would count as changed by us."""
-    user = account.user
-    own = user.password if user is not None else None
-    if user is None or own is None or (own.hash, own.salt) != (stored.hash, stored.salt):
-        return
-    moved = {
-        "password_hash": rehashed.hash,
-        "password_salt": rehashed.salt,
-        "password_algorithm": rehashed.algorithm,
-    }
-    User.update(moved).where(User.id == user.id).execute()

@@ -13,7 +13,6 @@ from regsvc.notifications.rcon.queue import NoRconQueue, RconQueue
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import NOTHING, Effects
 from regsvc.sync.records import Account, UserRecord
-from regsvc.sync.sync_records import SyncRecords
 from regsvc.users.transitions import Transitions
 
 A = TypeVar("A", bound=SyncAction)
@@ -30,7 +29,6 @@ class StepContext:
 
     database: Database
     players: Players
-    sync_records: SyncRecords
     transitions: Transitions
     audit: Audit
     now: Clock

@@ -1,4 +1,4 @@
-"""Repository of sync records by single name, and the columns that several actions write."""
+"""Sync records that replace others, and the columns that several actions write."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,31 +8,16 @@ from peewee import Database
 from plugin_bridge.authme.players import PlayerRow, locked_hash
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import ABSENT, PRESENT, UNASKED, Player
-from regsvc.sync.records import RECORD_COLUMNS, Account, SyncRecord
+from regsvc.sync.records import Account, SyncRecord
 
 
-class SyncRecords:
-    """Repository of the rows of `regsvc_player`. All methods run inside the caller's transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def save(self, key: str, **changes: Any) -> None:
-        """Change fields of an existing sync record."""
-        Player.update(changes).where(Player.username_key == key).execute()
-
-    def replace(self, records: Sequence[tuple[str, SyncRecord | None]]) -> None:
-        """Replace the sync records of these names with new ones, or with nothing."""
-        if not records:
-            return
-        keys = [key for key, _new in records]
-        Player.delete().where(Player.username_key.in_(keys)).execute()
-        insert_rows(self._database, Player, [new.columns() for _key, new in records if new is not None])
-
-    def find(self, key: str) -> SyncRecord | None:
-        """Return the sync record of this name, or None."""
-        row = Player.get_or_none(Player.username_key == key)
-        return SyncRecord(*(getattr(row, name) for name in RECORD_COLUMNS)) if row is not None else None
+def replace_records(database: Database, records: Sequence[tuple[str, SyncRecord | None]]) -> None:
+    """Replace the sync records of these names with new ones, or with nothing. Runs in the caller's transaction."""
+    if not records:
+        return
+    keys = [key for key, _new in records]
+    Player.delete().where(Player.username_key.in_(keys)).execute()
+    insert_rows(database, Player, [new.columns() for _key, new in records if new is not None])
 
 
 def tombstone(account: Account) -> SyncRecord | None:

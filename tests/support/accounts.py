@@ -32,11 +32,14 @@ def user(**changes: Any) -> UserRecord:
         "email_key": "alice@example.org",
         "is_email_verified": True,
         "applied_status": status,
-        "password": WEB,
         "created_at": REGISTERED,
         "ban_expires_at": None,
         "registration_ip": None,
     }
+    password: StoredPassword | None = changes.pop("password", WEB)
+    if password is not None:
+        columns = ("password_hash", "password_salt", "password_algorithm")
+        usual |= zip(columns, (password.hash, password.salt, password.algorithm), strict=True)
     return UserRecord(**usual | changes)
 
 
