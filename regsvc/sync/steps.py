@@ -25,16 +25,16 @@ from regsvc.sync.sync_records import NO_INTENT, NO_LOCK, base_columns
 
 @dataclass(frozen=True)
 class Step:
-    """The parts of one kind of action."""
+    """The parts of one kind of action, as functions of a case."""
 
     confirm: Callable[[Cases[Any]], list[Effects]]
-    """Returns what is written on our side once the rows are, for each case."""
+    """Effects on our side once the rows are written, for each case."""
     promise: Callable[[Case[Any]], Effects] = lambda case: NOTHING
-    """Returns what is committed on our side before the row is written."""
+    """Effects on our side that are committed before the row is written."""
     write: Callable[[StepContext, Case[Any]], RowWrite | None] = lambda context, case: None
-    """Returns the write to AuthMe's table, or None if the action needs none."""
+    """Write to AuthMe's table, or None if the action needs none."""
     may_write: Callable[[StepContext, Case[Any]], bool] = lambda context, case: True
-    """Returns whether the row may be written now; False if something else has it written later."""
+    """Whether the row may be written now; False if something else has it written later."""
 
 
 def _promise_row(case: Case[actions.Provision]) -> Effects:

@@ -141,5 +141,5 @@ def _users_by(condition: Any, first: Field) -> Pages:
 
 
 def _names_by(query: Any, name: Field, size: int = _NAMES) -> Pages:
-    for rows in rows_in_order(query, name, size=size):
+    for rows in rows_in_order(query.where(name > ""), name, size=size):  # so that the index of names is read
         yield [row[0] for row in rows]
