@@ -28,6 +28,7 @@ from regsvc.core.units import format_duration
 from regsvc.database.engine import cannot_write, error_sentence
 from regsvc.database.location import WrongDatabase
 from regsvc.database.migrator import SchemaTooNew
+from regsvc.doctor.report import log_summary
 from regsvc.notifications.mail.templates import BrokenTemplate
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.jobs import Job, JobRunner
@@ -73,6 +74,7 @@ class Daemon:
         self._game_files = GameFileWatcher(
             context.config, context.authme, context.server_properties, app.live.apply_authme, pending_restart
         )
+        self._has_synced = asyncio.Event()
         self._jobs = JobRunner(self._list_jobs())
         self._stop = asyncio.Event()
         self._fatal_error: Exception | None = None
@@ -93,13 +95,14 @@ class Daemon:
         notify("READY=1")
         delivery = asyncio.create_task(self._app.runtime_parts.delivery_workers.run(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
+        findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.runtime_parts.loop_lag.start()
         await self._stop.wait()
 
         notify("STOPPING=1")
         self._app.events.close()
-        for task in (reloading, opening):
+        for task in (reloading, opening, findings):
             if task is not None:
                 task.cancel()
         self._app.runtime_parts.loop_lag.stop()
@@ -107,6 +110,11 @@ class Daemon:
         await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
         if self._fatal_error is not None:
             raise self._fatal_error
+
+    async def _log_findings(self) -> None:
+        """Log what the doctor finds, once the first sync run has ended: it may leave something to decide."""
+        await self._has_synced.wait()
+        log_summary((await self._app.services.doctor.get()).checkup)
 
     def _listen_to_signals(self) -> None:
         # closing a terminal sends SIGHUP too, and means stop
@@ -163,6 +171,12 @@ class Daemon:
     def _list_jobs(self) -> list[Job]:
         app = self._app
 
+        async def sync() -> None:
+            try:
+                await app.sync.run()
+            finally:
+                self._has_synced.set()
+
         async def purge() -> None:
             await app.worker.run(app.purge_expired)
 
@@ -179,7 +193,7 @@ class Daemon:
             notify("WATCHDOG=1")
 
         jobs = [
-            Job("sync", app.context.config.sync.every, app.sync.run, runs_at_start=True),
+            Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("purge", timedelta(hours=1), purge),
             Job("retention", timedelta(hours=6), retention),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),

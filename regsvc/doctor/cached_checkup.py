@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
+from regsvc.core.abandonable import await_call
 from regsvc.core.clock import Clock
 from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
@@ -52,6 +54,6 @@ class CachedCheckup:
         return await asyncio.shield(task)
 
     async def _run_checkup(self) -> CheckupResult:
-        checkup = await asyncio.to_thread(self._examine, self._gather())
+        checkup = await await_call(partial(self._examine, self._gather()))
         self._expires_at = asyncio.get_running_loop().time() + self._max_age
         return CheckupResult(checkup, self._now())

@@ -1,6 +1,7 @@
 """Output of a checkup: text for people, JSON for programs, an exit status for both."""
 
 import json
+import logging
 import shutil
 import textwrap
 from collections.abc import Mapping
@@ -10,9 +11,12 @@ from typing import Final
 from regsvc.doctor.checkup import Checkup
 from regsvc.doctor.finding import Finding, Severity
 
+log = logging.getLogger(__name__)
+
 EXIT_STATUS: Final[Mapping[str, int]] = {"fine": 0, Severity.RISKY: 1, Severity.BROKEN: 2}
 """By verdict."""
 
+_MAX_LOGGED: Final = 5
 _WIDEST: Final = 110
 _NARROWEST: Final = 50
 _COLOURS: Final[Mapping[str, str]] = {"fine": "\033[32m", Severity.RISKY: "\033[33m", Severity.BROKEN: "\033[31m"}
@@ -37,6 +41,17 @@ def as_text(checkup: Checkup, *, has_colours: bool) -> str:
     return "\n\n".join([*paragraphs, _summary(checkup, width, has_colours)])
 
 
+def log_summary(checkup: Checkup) -> None:
+    """Log what is broken, a line for each of the first findings, and how many findings there are."""
+    broken = [finding for finding in checkup.findings if finding.severity == Severity.BROKEN]
+    for finding in broken[:_MAX_LOGGED]:
+        log.error("doctor: %s %s (%s)", finding.title, finding.do, finding.where)
+    if checkup.findings:
+        log.warning("doctor: %s; for all of it run: companion doctor", _counts(checkup))
+    else:
+        log.info("doctor: %s", _counts(checkup))
+
+
 def _paragraph(finding: Finding, width: int, has_colours: bool) -> str:
     mark = _coloured(finding.severity.upper(), finding.severity, has_colours)
     lines = [
@@ -50,10 +65,14 @@ def _paragraph(finding: Finding, width: int, has_colours: bool) -> str:
 
 def _summary(checkup: Checkup, width: int, has_colours: bool) -> str:
     verdict = _coloured(checkup.verdict.upper(), checkup.verdict, has_colours)
-    counts = [f"{checkup.count(severity)} {severity}" for severity in Severity if checkup.count(severity)]
-    lines = [f"{verdict}: {', '.join(counts) or 'no check found a problem'}."]
+    lines = [f"{verdict}: {_counts(checkup)}."]
     lines += [_wrapped(f"Not examined: {reason}.", "  ", width) for reason in checkup.not_examined]
     return "\n".join(lines)
+
+
+def _counts(checkup: Checkup) -> str:
+    counts = [f"{checkup.count(severity)} {severity}" for severity in Severity if checkup.count(severity)]
+    return ", ".join(counts) or "no check found a problem"
 
 
 def _wrapped(text: str, indent: str, width: int) -> str:

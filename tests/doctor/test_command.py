@@ -116,6 +116,22 @@ def test_beside_a_companion_that_runs(doctor_case: DoctorCase, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_the_daemon_logs_at_its_start_what_is_broken(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    doctor_case.change("mail", backend="off")
+    doctor_case.game.change_authme({"DataSource.caching": True})
+    daemon = Daemon(tmp_path / "daemon", {**doctor_case.sections, "updates": {"enabled": False}}).start()
+    try:
+        assert daemon.wait_for_log("for all of it run: companion doctor")
+    finally:
+        daemon.stop()
+    broken, summary = (json.loads(line) for line in daemon.log if "doctor: " in line)
+    assert (broken["level"], summary["level"]) == ("error", "warning")
+    assert broken["message"].startswith('doctor: mail.backend is "off". Configure a mail server')
+    assert summary["message"] == f"doctor: 1 broken, {1 + len(AS_ROOT)} risky; for all of it run: companion doctor"
+    assert [line for line in daemon.output if not line.startswith("companion ready on ")] == []
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}], ids=["colours", "NO_COLOR"])
 def test_a_terminal_has_colours(doctor_case: DoctorCase, environment: dict[str, str]) -> None:
     doctor_case.game.change_authme({"DataSource.caching": True})

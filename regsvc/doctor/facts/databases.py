@@ -1,18 +1,17 @@
 """Facts from both databases: each is queried once, over one connection, with a short timeout."""
 
 import os
-import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from peewee import MySQLDatabase
 
 from plugin_bridge.authme.config import AuthMeConfig, Backend
+from regsvc.core.abandonable import call_within
 from regsvc.core.clock import Clock
 from regsvc.database.location import DatabaseLocation
 from regsvc.doctor.facts import own_tables, rights
@@ -165,21 +164,11 @@ def _is_there(file: Path) -> bool:
     return True
 
 
-def _within(timeout: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
-    """Run `look` on a thread; return its result, or why there is none. A hanging thread is abandoned."""
-    outcome: SimpleQueue[T | Exception] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            outcome.put(look())
-        except Exception as error:  # raised below, on the calling thread
-            outcome.put(error)
-
-    threading.Thread(target=run, daemon=True).start()
+def _within(seconds: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
+    """Return the result of `look`, or why there is none."""
     try:
-        found = outcome.get(timeout=timeout)
-    except Empty:
+        return call_within(seconds, look)
+    except TimeoutError:
         return DatabaseUnreadable("it does not answer in time")
-    if isinstance(found, Exception) and not isinstance(found, DatabaseUnreadable):
-        raise found
-    return found
+    except DatabaseUnreadable as error:
+        return error
