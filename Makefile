@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test torture fuzz lint format sample bench bench-sync pictures lock
+.PHONY: help venv run test torture fuzz lint format sample bench bench-sync pictures dist lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -74,8 +74,14 @@ bench-sync: $(STAMP)  ## measures the sync over a million players (PART=sqlite, 
 pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at them
 	$(PY) -m tests.browser.pictures
 
-lock: $(STAMP)  ## writes the versions in .venv to requirements-dev.lock
-	$(PY) -m pip freeze --exclude-editable --exclude companion > requirements-dev.lock
+dist: $(STAMP)  ## builds what is released, from the committed files: wheel, sdist, Debian package, checksums, into dist/
+	$(PY) packaging/dist.py
+
+# requirements.lock is for every platform and version of Python; hashes protect those who install it.
+lock: $(STAMP)  ## writes the versions in .venv to requirements-dev.lock, and those for hosts to requirements.lock
+	$(PY) -m pip freeze --all --exclude-editable --exclude companion --exclude pip > requirements-dev.lock
+	$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--constraint requirements-dev.lock --custom-compile-command "make lock" --output-file requirements.lock setup.py
 
 # Made anew when a dependency changes; otherwise instant, and without the network.
 $(STAMP): setup.py requirements-dev.lock

@@ -1,0 +1,167 @@
+"""What `make dist` builds: the sdist, the wheel and the package for Debian, each tried as a host would."""
+
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from regsvc import __version__
+from regsvc.core.shipped_files import REPOSITORY, list_shipped
+from regsvc.database.migrations import MIGRATIONS
+from tests.support.daemon import READY
+from tests.support.scratch_root import ScratchRoot, base_interpreter, scratch_root
+
+SITE_PACKAGES = sysconfig.get_path("purelib")
+NEXT_VERSION = "99.0.0"
+NEXT_MIGRATION = 'TABLES = "CREATE TABLE regsvc_next (id {id});"\n'
+CONFIG = "/etc/companion/companion.toml"
+STATE = "/var/lib/companion"
+BUILD_WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that `make dist` writes, with the dependencies of this environment in the package for Debian."""
+    output = tmp_path_factory.mktemp("made") / "dist"
+    deb = ("--", "--quick", "--packages-of", SITE_PACKAGES, "--python", base_interpreter())
+    command = [sys.executable, "packaging/dist.py", "--work-tree", "--output", str(output), *deb]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return output
+
+
+def the_file(folder: Path, pattern: str) -> Path:
+    (found,) = folder.glob(pattern)
+    return found
+
+
+def test_the_wheel_has_the_program_and_everything_that_is_shipped(dist: Path) -> None:
+    with zipfile.ZipFile(the_file(dist, f"companion-{__version__}-py3-none-any.whl")) as wheel:
+        names = {*wheel.namelist()}
+    shipped = {name.removeprefix("regsvc/shipped/") for name in names if name.startswith("regsvc/shipped/")}
+    assert sorted(shipped) == list_shipped()
+    modules = {file.relative_to(REPOSITORY).as_posix() for file in (REPOSITORY / "regsvc").rglob("*.py")}
+    assert modules <= names
+    assert not [name for name in names if name.startswith(("tests/", "build/"))]
+    subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=dist, check=True)
+
+
+def test_a_wheel_holds_nothing_of_the_version_built_before_it(dist: Path, tmp_path: Path) -> None:
+    """Bob builds from a clone, then from an older commit in the same clone: the wheel is the one of the release."""
+    shutil.unpack_archive(the_file(dist, "*.tar.gz"), tmp_path, filter="data")
+    clone = the_file(tmp_path, "companion-*")
+    newer = clone / "regsvc/database/migrations/m9999_next.py"
+
+    newer.write_text(NEXT_MIGRATION)
+    assert newer.relative_to(clone).as_posix() in zipfile.ZipFile(wheel_made_in(clone)).namelist()
+    newer.unlink()
+
+    released = the_file(dist, "*.whl")
+    moment = max(member.date_time for member in zipfile.ZipFile(released).infolist())
+    epoch = int(datetime(*moment, tzinfo=UTC).timestamp())
+    assert wheel_made_in(clone, SOURCE_DATE_EPOCH=str(epoch)).read_bytes() == released.read_bytes()
+    assert not (clone / "build").exists()
+
+
+def wheel_made_in(clone: Path, **environment: str) -> Path:
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD_WHEEL, str(clone.parent)],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return clone.parent / done.stdout.splitlines()[-1]
+
+
+@contextmanager
+def daemon(host: ScratchRoot) -> Iterator[str]:
+    """Run the installed companion as its user and yield its address; it must stop cleanly."""
+    become = ("setpriv", "--reuid=companion", "--regid=companion", "--clear-groups")
+    command = host.command(*become, "companion", "serve", "--config", CONFIG, environment={"STATE_DIRECTORY": STATE})
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = next((line for line in process.stdout if line.startswith(READY)), "")
+        assert line, process.wait()
+        yield line.rpartition("//")[2].strip()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+
+
+def is_ready(address: str) -> bool:
+    with closing(http.client.HTTPConnection(address, timeout=10)) as connection:
+        connection.request("GET", "/health/ready")
+        return connection.getresponse().status == 200
+
+
+@pytest.fixture
+def debs(dist: Path, tmp_path: Path) -> tuple[str, str]:
+    """The package and the one of the next version, which has a migration more, as the scratch root sees them."""
+    files = tmp_path / "files"
+    files.mkdir()
+    this = Path(shutil.copy(the_file(dist, "*.deb"), files / "this.deb"))
+    unpacked = tmp_path / "unpacked"
+    subprocess.run(["dpkg-deb", "--raw-extract", this, unpacked], check=True)
+    package = the_file(unpacked, "opt/companion/.venv/lib/*/site-packages/regsvc")
+    for file in (package / "__init__.py", unpacked / "DEBIAN/control"):
+        file.write_text(file.read_text().replace(__version__, NEXT_VERSION))
+    migrations = package / "database/migrations"
+    (migrations / "m9999_next.py").write_text(NEXT_MIGRATION)
+    listed = migrations / "__init__.py"
+    listed.write_text(listed.read_text().replace(f'"{MIGRATIONS[-1]}",', f'"{MIGRATIONS[-1]}", "m9999_next",'))
+    subprocess.run(["dpkg-deb", "--build", "-Znone", unpacked, files / "next.deb"], check=True, capture_output=True)
+    shutil.rmtree(unpacked)
+    return "/srv/test/this.deb", "/srv/test/next.deb"
+
+
+def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
+    debs: tuple[str, str], tmp_path: Path
+) -> None:
+    this, following = debs
+    with scratch_root(tmp_path) as host:
+        said = host.output("dpkg", "--force-unsafe-io", "--install", this)
+        assert "Next: companion install" in said
+        assert host.output("companion", "version") == f"companion {__version__}"
+        assert host.output("stat", "-c", "%a %U %G", CONFIG, STATE, "/etc/companion/secrets").splitlines() == [
+            "640 root companion",
+            "700 companion companion",
+            "700 root root",
+        ]
+        assert host.output("ls", STATE) == ""  # nothing was started
+
+        host.output("sh", "-c", f"printf '[server]\\nname = \"Harbour\"\\nport = 0\\n' >> {CONFIG}")
+        with daemon(host) as address:
+            assert is_ready(address)
+
+        host.output("dpkg", "--force-unsafe-io", "--install", following)
+        assert host.output("companion", "version") == f"companion {NEXT_VERSION}"
+        assert 'name = "Harbour"' in host.output("cat", CONFIG)
+        with daemon(host) as address:
+            assert is_ready(address)
+
+        host.output("dpkg", "--force-unsafe-io", "--install", this)
+        refused = host.run("companion", "serve", "--config", CONFIG)
+        assert refused.returncode == 78
+        assert "migration 9999" in refused.stderr
+
+        said = host.output("dpkg", "--remove", "companion")
+        assert "players that it locked stay locked" in said
+        assert host.run("companion", "version").returncode == 127
+        assert "companion.db" in host.output("ls", STATE)
+        host.output("test", "-f", CONFIG)
+
+        host.output("dpkg", "--purge", "companion")
+        for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion"):
+            assert host.run("test", "-e", gone).returncode == 1, gone
+        assert host.run("getent", "passwd", "companion").returncode == 2
