@@ -94,6 +94,9 @@ def _show(args: argparse.Namespace, app: App) -> int:
         print(f"companion: there is no user {args.username}", file=sys.stderr)
         return 1
     shown = {name: _printable(getattr(entry, name)) for name in entry.__dataclass_fields__}
+    dates = app.worker.run_here(app.services.users.list_unreadable_dates, entry.username)
+    if dates:
+        shown["unreadable_dates"] = {date.column: date.value for date in dates}
     print(json.dumps(shown, indent=2, ensure_ascii=False))
     return 0
 

@@ -29,7 +29,7 @@ class AccountsLoader:
     def load(self, keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
         """Return the accounts of these lower-case names without locking. `players`: AuthMe's rows; None: not known.
 
-        Raises `PlayersUnavailable`, and ValueError for a date that cannot be read, which SQLite accepts.
+        Raises `PlayersUnavailable`.
         """
         return self._build(keys, *self._find(keys), players)
 

@@ -7,7 +7,7 @@ by `plan.decide`, also in a full run.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TextIO
@@ -35,6 +35,7 @@ from regsvc.sync.plan import decide, lock_after_adoption
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
 from regsvc.sync.report import RunLog, SyncReport
+from regsvc.sync.reporting.date_reports import DateReports
 from regsvc.sync.run_state import RunState
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Sync:
         self._guard = MassChangeGuard(max_changes)
         self._now = now
         self._run_log = RunLog(database, audit)
+        self._date_reports = DateReports(database, audit)
         self._digest = TableDigest(database, players)
         self._candidates = Candidates(database, players)
         self._changed_rows = ChangedRows(database)
@@ -92,6 +94,7 @@ class Sync:
         report = SyncReport(self._now(), is_enabled=self._reconciler.is_enabled)
         run = RunState(report, may_go_on, is_full, is_plan)
         started = time.monotonic()
+        self._date_reports.add_to(report, is_plan=is_plan, is_full=is_full)
         try:
             self._players.refresh()
             self._reconcile_all(run, allow_mass_changes)
@@ -194,28 +197,18 @@ class Sync:
 
     def _reconcile_rows(self, run: RunState, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
         keys = [name for name in names if self._is_findable(run, name)]
-        accounts = self._load(run, keys, rows)
+        accounts = self._reconciler.accounts.load(keys, rows)
         return self._plan(run, accounts) if run.is_plan else self._reconcile(run, accounts, Scope(is_guarded=True))
 
     def _reconcile_without_players(self, run: RunState) -> None:
         """Apply SQL edits and end bans even while AuthMe's table is unavailable."""
         run.waiting.clear()
         for keys in chain(self._candidates.edited(), self._candidates.expired_bans(self._now())):
-            accounts = self._load(run, keys, None)
+            accounts = self._reconciler.accounts.load(keys, None)
             if run.is_plan:
                 self._plan(run, accounts)
             else:
                 self._reconcile(run, accounts, Scope(is_guarded=True, has_players=False))
-
-    def _load(self, run: RunState, keys: Collection[str], rows: Mapping[str, PlayerRow] | None) -> list[Account]:
-        """Load these accounts; a user with an invalid date, which SQLite accepts, is reported and left out."""
-        try:
-            return self._reconciler.accounts.load(keys, rows)
-        except ValueError:
-            if len(keys) == 1:
-                run.add_error(next(iter(keys)), "a date in our table cannot be read")
-                return []
-            return [account for key in keys for account in self._load(run, [key], rows)]
 
     def _is_findable(self, run: RunState, name: str) -> bool:
         """Report a name that is not a valid lower-case one, and leave it: AuthMe itself does not find it reliably."""
@@ -297,7 +290,7 @@ class Sync:
             for key in keys:
                 del run.waiting[key]
             rows = self._players.find_many(keys) if scope.has_players else None
-            self._reconcile(run, self._load(run, keys, rows), scope)
+            self._reconcile(run, self._reconciler.accounts.load(keys, rows), scope)
             if not run.may_go_on():
                 return False
         return True

@@ -13,6 +13,7 @@ from peewee import JOIN, fn
 
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidField
+from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.database.models import PENDING, STATUSES, ChatLink, Player, Review, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
 
@@ -184,6 +185,11 @@ class UserList:
         """Return the user with this name, compared case-insensitively, or None."""
         row = _full_rows().where(User.username_key == username.lower()).first()
         return None if row is None else self._entries([row])[0]
+
+    def list_unreadable_dates(self, username: str) -> list[UnreadableDate]:
+        """Return the dates of this user that cannot be read, as they were typed in SQL."""
+        database = User._meta.database
+        return list_unreadable_dates(database, f"username_key = {database.param}", username.lower())
 
     def _numbered_page(self, query: UserQuery, sort: _Sort, size: int, page: int) -> UserPage:
         total, offset = self._counts.find(_filters(query)), (page - 1) * size

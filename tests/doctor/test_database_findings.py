@@ -15,6 +15,7 @@ from tests.support.authme.authme_database import DatabaseKind
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.ports import free_port
+from tests.support.typed_dates import type_date
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 MAKING = ("CREATE", "ALTER", "INDEX", "TRIGGER", "CREATE VIEW", "REFERENCES")
@@ -224,6 +225,21 @@ def test_a_second_companion_has_a_key_of_its_own(doctor_case: DoctorCase) -> Non
 
 
 # --- the connection ---
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite", "mariadb"])
+def test_dates_were_typed_that_are_none(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    for name in ("Alice", "Bob"):
+        doctor_case.our_database.execute(
+            "INSERT INTO regsvc_user (username, username_key, status, applied_status, origin, created_at) "
+            "VALUES (?, ?, 'approved', 'approved', 'created', '2026-01-01 00:00:00')",
+            (name, name.lower()),
+        )
+    type_date(doctor_case.our_database, "ban_expires_at", "01.06.2031", "Bob")
+    finding = doctor_case.only_finding("database.dates")
+    assert finding.title.startswith("ban_expires_at of Bob is '0")
+    assert "UPDATE regsvc_user" in finding.do
 
 
 @pytest.mark.parametrize("seconds", [-60, 60])

@@ -8,7 +8,6 @@ import pytest
 from regsvc.core import errors
 from regsvc.database.models import User
 from regsvc.users.transitions import Transitions
-from tests.support.authme.authme_database import SqliteFile
 from tests.support.services import PASSWORD, ServiceHarness
 
 
@@ -102,19 +101,6 @@ def test_the_mass_change_guard_covers_sql_edits(services: ServiceHarness) -> Non
         assert User.select().where(User.applied_status == "rejected").count() == 0
         services.sync(allow_mass_changes=True)
         assert User.select().where(User.applied_status == "rejected").count() == 30
-
-
-@pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_one_user_with_a_date_that_is_none_stops_nobody_else(services: ServiceHarness) -> None:
-    """MariaDB refuses such a statement; SQLite stores any value."""
-    assert isinstance(services.ours, SqliteFile)
-    for name in ("Alice", "Bob"):
-        services.approved(name)
-    edit_status(services, "Bob", "banned")
-    services.ours.execute("UPDATE regsvc_user SET ban_expires_at = 'tomorrow' WHERE username = 'Alice'", ())
-    report = services.sync()
-    assert [error["username"] for error in report.errors] == ["alice"]
-    assert report.locked == 1
 
 
 def test_a_name_somebody_else_decided_first_stops_nobody_else(

@@ -275,21 +275,6 @@ def failing_for(key: str, write: Callable[..., list[Account]], error: Exception)
     return writing
 
 
-@pytest.mark.parametrize("database_kind", ["sqlite"])
-@pytest.mark.parametrize("column", ["created_at", "reviewed_at"])
-def test_a_date_that_cannot_be_read_concerns_one_name(services: ServiceHarness, column: str) -> None:
-    """SQLite accepts any text as a date; one of the columns is read for every decision, the other for an SQL edit."""
-    adopt_group(services, "elm", 12)
-    change_users(services, "status = 'banned'", names("elm", 3, 4, 5))
-    change_users(services, f"{column} = 'yesterday'", names("elm", 4))
-    assert [error["username"] for error in services.sync().errors] == ["elm004"]
-    assert services.is_locked("elm003")
-    assert services.is_locked("elm005")
-    change_users(services, f"{column} = '2030-01-01 00:00:00.000'", names("elm", 4))
-    assert services.sync().errors == []
-    assert services.is_locked("elm004")
-
-
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_row_that_another_transaction_holds_delays_no_other(
     services: ServiceHarness, monkeypatch: pytest.MonkeyPatch

@@ -5,8 +5,10 @@ The models' own queries are not used: a migration has two databases open, and mo
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 from peewee import (
@@ -18,7 +20,9 @@ from peewee import (
     IntegerField,
 )
 
-from regsvc.database.models import MODELS, DigestBucket, Lease, Migration, SyncState, UtcDateTimeField
+from regsvc.database.models import MODELS, UNKNOWN, DigestBucket, Lease, Migration, SyncState, UtcDateTimeField
+
+log = logging.getLogger(__name__)
 
 Value = str | int | None
 Row = tuple[Value, ...]
@@ -29,7 +33,7 @@ CHUNK_ROWS: Final = 500
 _GENERATED_COLUMNS: Final = {"is_edited", "changed_at"}
 # a lease is held in one database; the target has its own migrations; the sync rebuilds its digests
 _EXCLUDED_MODELS: Final = (Lease, Migration, DigestBucket, SyncState)
-_TIMESTAMP: Final = UtcDateTimeField()
+_UNKNOWN: Final = UtcDateTimeField().db_value(UNKNOWN)
 _MODULUS: Final = 1 << 256
 
 
@@ -81,12 +85,15 @@ def _reader(column: Field) -> Callable[[Any], Value]:
     """Return the function that normalizes a driver's value for this column."""
     kind = column.rel_field if isinstance(column, ForeignKeyField) else column
     if isinstance(kind, UtcDateTimeField):
-        return _timestamp
+        return partial(_timestamp, kind)
     return _integer if isinstance(kind, BooleanField | IntegerField | BigIntegerField) else _text
 
 
-def _timestamp(value: Any) -> Value:
-    moment: str | None = _TIMESTAMP.db_value(_TIMESTAMP.python_value(value))
+def _timestamp(column: UtcDateTimeField, value: Any) -> Value:
+    """Return the date as text. One that cannot be read is copied as it is read: empty, or where required 1970."""
+    moment: str | None = column.db_value(column.python_value(value))
+    if value is not None and moment in (None, _UNKNOWN):
+        log.warning("a date that cannot be read is not copied: %s is %r", column, value)
     return moment
 
 

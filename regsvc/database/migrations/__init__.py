@@ -15,4 +15,5 @@ MIGRATIONS: Final = (
     "m0007_digest_names",
     "m0008_fewer_indexes",
     "m0009_adoption_marks",
+    "m0010_dates",
 )

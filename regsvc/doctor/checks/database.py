@@ -12,6 +12,7 @@ from regsvc.core.addresses import is_loopback
 from regsvc.database.location import COPYING, MOVED, WrongDatabase, check_recorded_location, read_recorded_location
 from regsvc.database.migrator import list_migrations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.facts.own_tables import MAX_NAMES
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
@@ -199,10 +200,25 @@ def connection_is_plain(facts: Facts) -> Iterator[str]:
         yield f"The database is at {host}, and TLS is off."
 
 
+@check(
+    "database.dates",
+    Severity.RISKY,
+    means="Dates of users cannot be read: they were typed in SQL, in another form than the tables have.",
+    why="They count as empty, so that a ban with such an end is permanent; a required date counts as 1970.",
+    do="Correct them in SQL: UPDATE regsvc_user SET COLUMN = '2031-06-01 18:30:00' WHERE username = 'NAME' (in UTC).",
+    where=FixLocation(Source.DATABASE, "regsvc_user"),
+)
+def dates_are_unreadable(facts: Facts) -> Iterator[str]:
+    dates = facts.own_tables.unreadable_dates
+    if dates:
+        more = ", …" if len(dates) > MAX_NAMES else ""
+        yield f"{', '.join(map(str, dates[:MAX_NAMES]))}{more}"
+
+
 CHECKS: Final[tuple[Check, ...]] = (
     *(database_is_away, database_is_read_only, rights_are_missing, triggers_are_missing, views_are_missing),
     *(schema_is_too_new, location_is_wrong, key_is_another),
-    *(clocks_differ, password_is_the_default, connection_is_plain),
+    *(dates_are_unreadable, clocks_differ, password_is_the_default, connection_is_plain),
 )
 
 

@@ -3,15 +3,16 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from regsvc.database.dates import UnreadableDate, dates_of, unreadable_dates_sql
 from regsvc.database.migrator import list_migrations
 from regsvc.database.models import UtcDateTimeField
-from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row, StatementTimeout
 
 _NO_SUCH_TABLE: Final = 1146
-_MAX_NAMES: Final = 3
+MAX_NAMES: Final = 3
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class OwnTables:
     """Players whose e-mail, or the case of whose name, differs between both sides."""
     failed: Mapping[str, int]
     oldest_message_at: datetime | None
+    unreadable_dates: tuple[UnreadableDate, ...]
+    """At most one more than are shown."""
     last_run_held_back_changes: bool
 
 
@@ -73,6 +76,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         disputed=_players(database, "plugin_state = 'conflict' AND conflict IS NOT NULL"),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
         oldest_message_at=_moment(oldest),
+        unreadable_dates=_unreadable_dates(database),
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
     )
 
@@ -116,14 +120,20 @@ def _names(rows: list[Row]) -> set[str]:
 def _players(database: ReadOnlyDatabase, condition: str) -> PlayerSample:
     where = f"FROM regsvc_player WHERE {condition}"
     count = int(database.value(f"SELECT COUNT(*) AS n {where}"))
-    rows = database.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {_MAX_NAMES}")
+    rows = database.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {MAX_NAMES}")
     return PlayerSample(count, tuple(str(row["name"]) for row in rows))
+
+
+def _unreadable_dates(database: ReadOnlyDatabase) -> tuple[UnreadableDate, ...]:
+    """Return the first few; none if looking at all users takes too long."""
+    sql = f"{unreadable_dates_sql('1 = 1', is_sqlite=database.is_sqlite)} LIMIT {MAX_NAMES + 1}"
+    try:
+        rows = database.rows(sql)
+    except StatementTimeout:
+        return ()
+    return tuple(date for row in rows for date in dates_of(str(row["username"]), list(row.values())[1:]))
 
 
 def _moment(value: Any) -> datetime | None:
     """Parse a time as our tables store it; None for NULL and for hand-typed values that are not a time."""
-    try:
-        moment = UtcDateTimeField().python_value(value)
-    except ValueError:
-        return None
-    return None if moment is None else moment.astimezone(UTC)
+    return UtcDateTimeField(null=True).python_value(value)

@@ -9,6 +9,7 @@ from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
 
 from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.table_checksums import bucket_of
+from regsvc.database.dates import is_readable
 from regsvc.database.models import BANNED, PRESENT, Player, User
 from regsvc.sync.changes.run_inputs import RunInputs, UserTally
 from regsvc.sync.changes.shared_rows import SharedRows
@@ -28,6 +29,7 @@ class Candidates:
         self._database = database
         self._players = players
         self._is_sqlite = isinstance(database, SqliteDatabase)
+        self._has_ban_end = is_readable(database, User.ban_expires_at.column_name)
 
     def in_changed_buckets(self, changes: TableChanges) -> Pages:
         """Yield the names in changed buckets whose row changed, and of users whose row may have gone."""
@@ -67,7 +69,8 @@ class Candidates:
     def expired_bans(self, moment: datetime) -> Pages:
         """Yield the names of users whose ban ended before `moment`."""
         # in the order of the index that finds them: by name, the server would go through all names instead
-        is_expired = (User.status == BANNED) & (User.ban_expires_at <= moment)
+        # an unreadable date, which would end the pages, ends no ban
+        is_expired = (User.status == BANNED) & (User.ban_expires_at <= moment) & self._has_ban_end
         yield from _users_by(is_expired, User.ban_expires_at)
 
     def edited(self) -> Pages:
