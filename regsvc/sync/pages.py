@@ -153,16 +153,18 @@ class Pages:
             if self._still_collides(case):
                 page.refuse_collision(case)
                 continue
-            effects = case.effects | step.promise(case)
-            promised = replace(case, account=apply_in_memory(case.stored, effects, moment), effects=effects)
-            if step.may_write(self._context, promised):
-                pending.append(replace(promised, write=step.write(self._context, promised)))
+            case.effects |= step.promise(case)
+            case.account = apply_in_memory(case.stored, case.effects, moment)
+            if step.may_write(self._context, case):
+                case.write = step.write(self._context, case)
+                pending.append(case)
             else:
-                held.append(promised)
+                held.append(case)
         self._write(page, held)
         page.settled |= _keys(held)
         if self._context.players.shares_transactions:
-            return self._confirm(page, step, self._write_rows(pending))
+            self._write_rows(pending)
+            return self._confirm(page, step, pending)
         outside = [case for case in pending if case.write is not None]
         stored = self._write(page, outside)
         page.promised += [case.after(account) for case, account in zip(outside, stored, strict=True)]
@@ -174,24 +176,25 @@ class Pages:
         promised, page.promised = page.promised, []
         if not promised:
             return []
-        written = self._write_rows(promised)
+        self._write_rows(promised)
         with self._context.database.atomic():
-            changed = self._loader.find_changed([case.account for case in written])
+            changed = self._loader.find_changed([case.account for case in promised])
             accounts: list[Account] = []
-            for kind, group in _by_kind([case for case in written if case.key not in changed]).items():
+            for kind, group in _by_kind([case for case in promised if case.key not in changed]).items():
                 accounts += self._confirm(page, STEPS[kind], group)
         finished = {account.key for account in accounts} - _keys(page.due(accounts))
-        return [case.key for case in written if case.key not in finished and not page.is_refused(case.key)]
+        return [case.key for case in promised if case.key not in finished and not page.is_refused(case.key)]
 
-    def _write_rows(self, cases: Cases[Any]) -> Cases[Any]:
-        """Write AuthMe's rows, and return the cases with the results."""
-        writes = [case.write for case in cases if case.write is not None]
-        if not writes:
-            return cases
+    def _write_rows(self, cases: Cases[Any]) -> None:
+        """Write AuthMe's rows, and keep the results in the cases."""
+        written = [case for case in cases if case.write is not None]
+        if not written:
+            return
         failpoints.reach("before player write")
-        results = iter(self._context.players.write_many(writes))
+        results = self._context.players.write_many([case.write for case in written if case.write is not None])
         failpoints.reach("after player write")
-        return [case if case.write is None else replace(case, result=next(results)) for case in cases]
+        for case, result in zip(written, results, strict=True):
+            case.result = result
 
     def _confirm(self, page: "_Page", step: Step, cases: Cases[Any]) -> list[Account]:
         """Record the writes that succeeded. Returns these accounts as they are now."""
@@ -203,11 +206,13 @@ class Pages:
                 page.refuse(case.key, case.result.refused)
             elif row is None and isinstance(case.write, RowInsert):
                 page.refuse_collision(case)
-                self._write(page, [replace(case, effects=collision_effects(case.stored))])
+                case.effects = collision_effects(case.stored)
+                self._write(page, [case])
             elif case.result.is_written:
-                done.append(case.with_row(row))
-        confirmed = zip(done, step.confirm(done), strict=True)
-        done = [replace(case, effects=case.effects | effects) for case, effects in confirmed]
+                case.take_row(row)
+                done.append(case)
+        for case, effects in zip(done, step.confirm(done), strict=True):
+            case.effects |= effects
         page.record(done)
         return self._write(page, done)
 

@@ -75,9 +75,10 @@ class Case(Generic[A]):
         """Return the case after our tables were changed, with effects that are to be written next."""
         return replace(self, account=stored, stored=stored, effects=effects)
 
-    def with_row(self, row: PlayerRow | None) -> "Case[A]":
-        """Return the case with AuthMe's row as it is now."""
-        return replace(self, account=replace(self.account, player=row), stored=replace(self.stored, player=row))
+    def take_row(self, row: PlayerRow | None) -> None:
+        """Take AuthMe's row as it is now into the accounts."""
+        if row is not self.account.player:
+            self.account, self.stored = replace(self.account, player=row), replace(self.stored, player=row)
 
 
 Cases = Sequence[Case[A]]
