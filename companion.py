@@ -16,6 +16,7 @@ from regsvc.app.context import open_context
 from regsvc.cli import commands
 from regsvc.cli.doctor import run_doctor
 from regsvc.cli.serve import STARTUP_ERRORS, Daemon
+from regsvc.cli.shipped import print_shipped
 from regsvc.config.loader import load_config
 from regsvc.config.places import find_config_file
 from regsvc.config.sections import Config
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status."""
     args = commands.parse(arguments)
     try:
+        if args.command == "docs":
+            return print_shipped(args.file)
         if args.command == "doctor":
             return run_doctor(partial(_read_config, args), is_json=args.is_json)
         config = _read_config(args)

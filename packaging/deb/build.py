@@ -49,6 +49,8 @@ def main() -> None:
         shutil.rmtree(site_packages / "bin", ignore_errors=True)
         if not args.quick:
             _compile(args.python, site_packages)
+        for library in site_packages.rglob("*.so*"):
+            library.chmod(0o644)
         _add_files(root, site_packages / "regsvc" / "shipped")
         _write_control(root, args.wheel.name.split("-")[1], args.python)
         package = _pack(root, args.output, "none" if args.quick else "xz")

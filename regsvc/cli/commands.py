@@ -15,6 +15,7 @@ from regsvc.app.app import App
 from regsvc.app.context import AppContext
 from regsvc.cli.data import DATA_COMMANDS, add_data_commands, is_offline_command, run_data_command, run_offline_command
 from regsvc.cli.game import GAME_COMMANDS, run_game_command
+from regsvc.cli.shipped import SHIPPED_COMMANDS, add_shipped_options
 from regsvc.cli.users import add_user_commands, run_user_command
 from regsvc.config.sections import Config
 from regsvc.core.errors import Refusal
@@ -38,6 +39,7 @@ COMMANDS = {
     "mail-test": "send a test mail now and report the result",
     **GAME_COMMANDS,
     **DATA_COMMANDS,
+    **SHIPPED_COMMANDS,
     "version": "print the version",
 }
 _CONFIG_HELP = (
@@ -84,6 +86,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parsers["mail-test"].add_argument("address", metavar="ADDRESS")
     add_user_commands(parsers["users"], common)
     add_data_commands(parsers)
+    add_shipped_options(parsers)
     # not as defaults of the parsers: a subparser would overwrite a value given before the command
     defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
     args = parser.parse_args(arguments, defaults)

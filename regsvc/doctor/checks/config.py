@@ -17,7 +17,7 @@ from regsvc.registration.questionnaire.file import load_questionnaire
     Severity.BROKEN,
     means="The config has a mistake: an unknown section or key, an invalid value, or conflicting keys.",
     why="The companion does not start (exit status 78).",
-    do="Fix what the finding names; conf/companion.toml documents every key.",
+    do="Fix what the finding names; `companion docs conf/companion.toml` explains every key.",
     where=FixLocation(Source.OURS),
 )
 def config_is_broken(facts: Facts) -> Iterator[str]:

@@ -88,7 +88,7 @@ def triggers_are_missing(facts: Facts) -> Iterator[Symptom]:
     Severity.RISKY,
     means="The views for SQL users are missing, or our login may not create them.",
     why="Queries that use them fail. The companion itself uses none.",
-    do="Grant CREATE VIEW. If they are still missing after that, docs/schema.md says how to create them.",
+    do="Grant CREATE VIEW. If they are still missing after that, `companion docs schema` says how to create them.",
     where=_GRANT,
 )
 def views_are_missing(facts: Facts) -> Iterator[Symptom]:
