@@ -18,7 +18,6 @@ import pytest
 from plugin_bridge.authme.players import lock_text
 from regsvc import __version__
 from regsvc.cli.commands import COMMANDS
-from regsvc.core.shipped_files import list_shipped, read_shipped
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
@@ -69,18 +68,6 @@ def refused(finished: Finished, *words: str) -> bool:
 
 def test_the_version_is_told() -> None:
     assert companion("version") == Finished(0, f"companion {__version__}\n", "")
-
-
-def test_the_documentation_is_there_without_the_repository() -> None:
-    told = companion("docs")
-    assert told.status == 0
-    assert [line.split()[0] for line in told.output.splitlines()] == list_shipped()
-    assert "Upgrade the companion" in told.output
-    assert companion("docs", "upgrade").output == read_shipped("docs/upgrade.md")
-    assert companion("docs", "conf/companion.toml").output == read_shipped("conf/companion.toml")
-    unknown = companion("docs", "setup.py")
-    assert (unknown.status, unknown.output) == (EX_USAGE, "")
-    assert "`companion docs` lists" in unknown.errors
 
 
 def test_help_names_every_command() -> None:
