@@ -34,6 +34,7 @@ from regsvc.runtime.health import Health
 from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.plugin_version import PluginVersionCache
 from regsvc.runtime.updates import Updates
+from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.service import SyncService
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
@@ -91,6 +92,7 @@ class Services:
     mail_history: MailHistory
     mail_resender: MailResender
     health: Health
+    waiting_work: WaitingWork
     metrics: Metrics
     updates: Updates
     plugin: PluginVersionCache

@@ -28,6 +28,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import EventLog
 from regsvc.runtime.health import Health
 from regsvc.runtime.metrics import ProcessCollector, QueueCollector
+from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.report import SyncReport
 from regsvc.users.export import UserExport
 from regsvc.users.user_details import UserDetailsLoader
@@ -98,6 +99,7 @@ class App:
             mail_history=MailHistory(),
             mail_resender=MailResender(context.location.database, mail.outbox, mail.renderer, mail.mail_queue, audit),
             health=Health(self.worker, mail.outbox, self.sync, now, runtime.pending_restart, is_bridge_on=is_bridge_on),
+            waiting_work=WaitingWork(self.worker),
             metrics=runtime.metrics,
             updates=self.game_parts.updates,
             plugin=self.game_parts.plugin,

@@ -20,6 +20,7 @@ from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus
 from regsvc.runtime.loop_lag import LoopLag
+from regsvc.runtime.waiting_work import WaitingCounts
 from regsvc.sync.report import SyncReport
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
@@ -66,6 +67,12 @@ class Metrics:
         )
         self._sync = _SyncMetrics(registry)
         self._health = _HealthMetrics(registry)
+        self._pending_users = Gauge("companion_users_pending", "Users who wait for a review.", registry=registry)
+        self._disputed_players = Gauge(
+            "companion_players_disputed",
+            "Players whose e-mail address differs from their user's until an admin decides.",
+            registry=registry,
+        )
 
     def register(self, *collectors: Collector) -> None:
         """Add collectors to every scrape."""
@@ -102,9 +109,11 @@ class Metrics:
         """Count a finished sync run."""
         self._sync.count(report)
 
-    def text(self, status: HealthStatus) -> bytes:
-        """Return all metrics in Prometheus' text format (`CONTENT_TYPE`)."""
+    def text(self, status: HealthStatus, waiting: WaitingCounts | None) -> bytes:
+        """Return all metrics in Prometheus' text format (`CONTENT_TYPE`); `waiting` is None if unknown."""
         self._health.set(status)
+        self._pending_users.set(waiting.pending_users if waiting else _UNKNOWN)
+        self._disputed_players.set(waiting.disputed_players if waiting else _UNKNOWN)
         return generate_latest(self._registry)
 
 

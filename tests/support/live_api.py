@@ -104,6 +104,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         mail_history=unused,
         mail_resender=unused,
         health=unused,
+        waiting_work=unused,
         metrics=Metrics(),
         updates=Updates({}, timedelta(hours=6), clock.now),
         plugin=PluginVersionCache(lambda: None),

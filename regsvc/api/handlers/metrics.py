@@ -19,7 +19,9 @@ class MetricsHandler(ProbeHandler):
     """Handler of `/metrics`, for scrapers on this machine and those with the scrape token."""
 
     async def get(self) -> None:
-        text = self.services.metrics.text(await self.services.health.status())
+        status = await self.services.health.status()
+        waiting = await self.services.waiting_work.counts() if status.is_ready else None
+        text = self.services.metrics.text(status, waiting)
         self.set_header("Content-Type", CONTENT_TYPE)
         self.finish(text)
 
