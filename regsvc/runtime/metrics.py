@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, Summary
@@ -65,6 +65,9 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        for counter in (self._mails, self._webhook_calls, self._console_commands):
+            for outcome in get_args(Outcome):
+                counter.labels(outcome)  # from 0, so that the first failure is an increase
         self._sync = _SyncMetrics(registry)
         self._health = _HealthMetrics(registry)
         self._pending_users = Gauge("companion_users_pending", "Users who wait for a review.", registry=registry)
