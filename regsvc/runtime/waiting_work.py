@@ -16,14 +16,14 @@ _MAX_AGE: Final = timedelta(minutes=1)  # disputed players are found by reading 
 
 @dataclass(frozen=True)
 class WaitingCounts:
-    """Numbers of pending users, and of players whose e-mail address differs from their user's until an admin decides."""
+    """Numbers of pending users, and of players whose address differs from their user's until an admin decides."""
 
     pending_users: int
     disputed_players: int
 
 
 class WaitingWork:
-    """What waits for an admin, counted at most once a minute. Use on the event loop only."""
+    """Counter of waiting work, which asks the database at most once a minute. Use on the event loop only."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

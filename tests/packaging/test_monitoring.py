@@ -74,9 +74,7 @@ def test_alerts_watch_metrics_that_exist(offered: set[str]) -> None:
 
 def test_the_dashboard_shows_metrics_that_exist_and_all_of_ours(offered: set[str]) -> None:
     dashboard = json.loads(read_shipped(DASHBOARD))
-    shown = set().union(
-        *(metrics_in(target["expr"]) for panel in dashboard["panels"] for target in panel["targets"])
-    )
+    shown = set().union(*(metrics_in(target["expr"]) for panel in dashboard["panels"] for target in panel["targets"]))
     assert shown - offered <= OF_PROMETHEUS
     ours = {re.sub("_(bucket|sum|count)$", "", name) for name in offered if name.startswith("companion_")}
     assert ours == {re.sub("_(bucket|sum|count)$", "", name) for name in shown if name.startswith("companion_")}

@@ -164,7 +164,7 @@ def _build_root(unit: UnitFile, host: Host, allowed: Path) -> list[str]:
         f"echo {user}:x:{USER_ID}: >> $root/etc/group",
         *(f"mount -t tmpfs -o mode={mode} tmpfs $root/{name}" for name, mode in (("tmp", 1777), ("run", 755))),
         f"cp {shlex.quote(str(allowed))} $root/run/syscalls",
-        *_show_program(scratch),
+        *show_program(scratch),
     ]
     for source, target in _folders(unit, host):
         lines += [f"mkdir -p $root{target}", f"mount --bind {shlex.quote(str(source))} $root{target}"]
@@ -174,7 +174,7 @@ def _build_root(unit: UnitFile, host: Host, allowed: Path) -> list[str]:
     return lines
 
 
-def _show_program(scratch: str) -> Iterator[str]:
+def show_program(scratch: str) -> Iterator[str]:
     """Mount overlays, not binds, so that changes below affect the sandbox alone."""
     for number, folder in enumerate(program_folders()):
         place = shlex.quote(str(folder))
