@@ -15,6 +15,7 @@ from regsvc.app.app import App
 from regsvc.app.context import open_context
 from regsvc.cli import commands
 from regsvc.cli.doctor import run_doctor
+from regsvc.cli.install.options import INSTALL_COMMANDS, run_install_command
 from regsvc.cli.serve import STARTUP_ERRORS, Daemon
 from regsvc.cli.shipped import print_shipped
 from regsvc.config.loader import load_config
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return print_shipped(args.file)
         if args.command == "doctor":
             return run_doctor(partial(_read_config, args), is_json=args.is_json)
+        if args.command in INSTALL_COMMANDS:
+            return run_install_command(args)
         config = _read_config(args)
         set_up_logging(config.log)
         if args.command == "serve":

@@ -15,7 +15,9 @@ from regsvc.app.app import App
 from regsvc.app.context import AppContext
 from regsvc.cli.data import DATA_COMMANDS, add_data_commands, is_offline_command, run_data_command, run_offline_command
 from regsvc.cli.game import GAME_COMMANDS, run_game_command
+from regsvc.cli.install.options import INSTALL_COMMANDS, add_install_options
 from regsvc.cli.shipped import SHIPPED_COMMANDS, add_shipped_options
+from regsvc.cli.upgrade_check import check_upgrade
 from regsvc.cli.users import add_user_commands, run_user_command
 from regsvc.config.sections import Config
 from regsvc.core.errors import Refusal
@@ -24,6 +26,7 @@ from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
 
 DESCRIPTION = "Registration and administration beside a Minecraft server."
 UNLOCK_ALL = "unlock-all"
+UPGRADE_CHECK = "upgrade-check"
 ALIASES = {UNLOCK_ALL: "release"}
 """Older names of commands, which keep working."""
 COMMANDS = {
@@ -40,6 +43,8 @@ COMMANDS = {
     **GAME_COMMANDS,
     **DATA_COMMANDS,
     **SHIPPED_COMMANDS,
+    **INSTALL_COMMANDS,
+    UPGRADE_CHECK: "report what this version would do to the database, and the backup to make first; changes nothing",
     "version": "print the version",
 }
 _CONFIG_HELP = (
@@ -87,6 +92,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_user_commands(parsers["users"], common)
     add_data_commands(parsers)
     add_shipped_options(parsers)
+    add_install_options(parsers)
     # not as defaults of the parsers: a subparser would overwrite a value given before the command
     defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
     args = parser.parse_args(arguments, defaults)
@@ -109,6 +115,8 @@ def run(
     if args.command == "version":
         print(f"companion {__version__}")
         return 0
+    if args.command == UPGRADE_CHECK:
+        return check_upgrade(config)
     if is_offline_command(args):
         return run_offline_command(args, config)
     context = open_context(config)

@@ -175,7 +175,7 @@ def _build_root(unit: UnitFile, host: Host, allowed: Path) -> list[str]:
 
 
 def show_program(scratch: str) -> Iterator[str]:
-    """Mount overlays, not binds, so that changes below affect the sandbox alone."""
+    """Return shell lines that show the program under `$root`: as overlays, so that changes affect the sandbox alone."""
     for number, folder in enumerate(program_folders()):
         place = shlex.quote(str(folder))
         upper, work = f"{scratch}/upper{number}", f"{scratch}/work{number}"

@@ -1,0 +1,1 @@
+"""`companion install` and `uninstall`."""

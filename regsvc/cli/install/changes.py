@@ -1,0 +1,123 @@
+"""Compare files and folders with what they should be, show what differs, and write it."""
+
+import difflib
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from regsvc.cli.install.record import InstallRecord
+from regsvc.cli.install.targets import Target
+
+NEW: Final = "new"
+CHANGED: Final = "changed"
+RIGHTS: Final = "owner or mode changed"
+EDITED: Final = "edited, left as it is"
+SAME: Final = "as it should be"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A target, what is to be done about it, and the text that is there now (None: no file)."""
+
+    target: Target
+    kind: str
+    present: str | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        return self.kind in (NEW, CHANGED, RIGHTS)
+
+
+class Tree:
+    """The file system of the installed system: `root` is / or the folder that stands for it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def inside(self, path: Path) -> Path:
+        """Return where a path of the installed system is now."""
+        return self.root / path.relative_to("/")
+
+    def compare(self, target: Target, record: InstallRecord | None) -> Change:
+        """Return what is to be done. A file that differs from its record, or has none, was edited and is kept."""
+        path = self.inside(target.path)
+        if not path.exists():
+            return Change(target, NEW)
+        present = None
+        if target.content is not None:
+            present = path.read_text(encoding="utf-8", errors="replace")
+            if present != target.content:
+                is_ours = target.is_secret or (record is not None and record.is_ours(target.path, present))
+                return Change(target, CHANGED if is_ours or _is_blank(target.path, present) else EDITED, present)
+        return Change(target, SAME if _has_rights(path, target) else RIGHTS, present)
+
+    def write(self, target: Target) -> None:
+        """Create or replace a file in one step; create a folder. Owner and mode are set before it can be seen."""
+        path = self.inside(target.path)
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o755, parents=True)
+        if target.content is None:
+            if not path.exists():
+                path.mkdir(mode=0o700)
+            _give(path, target)
+            path.chmod(target.mode)
+            return
+        new = path.with_name(f".{path.name}.new")
+        new.unlink(missing_ok=True)
+        new.touch(mode=0o600, exist_ok=False)
+        with new.open("w", encoding="utf-8") as file:
+            os.fchown(file.fileno(), *_ids(target))
+            os.fchmod(file.fileno(), target.mode)
+            file.write(target.content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+
+
+def describe(change: Change) -> Iterator[str]:
+    """Yield lines: what happens to the target, its mode and owner, and its contents or what differs."""
+    target = change.target
+    kind = f"{change.kind} folder" if target.content is None and change.kind == NEW else change.kind
+    yield f"{target.path}: {kind}, {target.mode:04o} {target.owner}:{target.group}"
+    if target.content is None or change.kind not in (NEW, CHANGED):
+        return
+    if target.is_secret:
+        yield "    (not shown)"
+        return
+    before = (target.sample or "") if change.present is None else change.present
+    hidden = ["---", "+++", "@@"]
+    if change.present is None:  # what is added to the sample says enough
+        hidden.append("-")
+    if target.content == target.sample:
+        yield "    (as shipped)"
+        return
+    differing = difflib.unified_diff(before.splitlines(), target.content.splitlines(), lineterm="", n=0)
+    yield from (f"    {line}" for line in differing if not line.startswith(tuple(hidden)))
+
+
+def _is_blank(path: Path, text: str) -> bool:
+    """Return whether this is a config without any key, as a package or a copied sample leaves it."""
+    lines = (line.strip() for line in text.splitlines())
+    return path.suffix == ".toml" and all(not line or line.startswith(("#", "[")) for line in lines)
+
+
+def _has_rights(path: Path, target: Target) -> bool:
+    found = path.stat()
+    return (found.st_uid, found.st_gid) == _ids(target) and stat.S_IMODE(found.st_mode) == target.mode
+
+
+def _ids(target: Target) -> tuple[int, int]:
+    return pwd.getpwnam(target.owner).pw_uid, grp.getgrnam(target.group).gr_gid
+
+
+def _give(folder: Path, target: Target) -> None:
+    """Change the owner; of the state also of everything in it, as systemd does only where the folder had another."""
+    uid, gid = _ids(target)
+    others = folder.rglob("*") if uid != 0 and folder.stat().st_uid != uid else iter(())
+    for path in (folder, *others):
+        os.chown(path, uid, gid, follow_symlinks=False)

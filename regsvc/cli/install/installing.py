@@ -1,0 +1,115 @@
+"""`companion install`: config, state, secrets, unit and proxy samples of one installation."""
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Final
+
+from regsvc.cli.install.changes import EDITED, SAME, Change, Tree, describe
+from regsvc.cli.install.collecting import Collector
+from regsvc.cli.install.problem import InstallProblem
+from regsvc.cli.install.questions import Terminal
+from regsvc.cli.install.record import InstallRecord, digest_of, read_record, record_file, record_text
+from regsvc.cli.install.service import Systemd, program_command, require_program_for, run_companion
+from regsvc.cli.install.settings import OPTIONS, Settings, read_values
+from regsvc.cli.install.targets import Target, list_targets
+from regsvc.config.key_types import to_toml
+from regsvc.config.places import SystemPlaces
+
+_BROKEN: Final = 2
+"""Exit status of the doctor."""
+
+
+def install(args: argparse.Namespace) -> int:
+    """Install; return the exit status. Raises `InstallProblem`, and `ConfigError` for a broken config."""
+    if os.geteuid() != 0 and not args.dry_run:
+        raise InstallProblem("only root can install it; --dry-run shows what would be done")
+    os.umask(0o022)  # each file and folder has a mode of its own
+    root = Path(args.root).absolute()
+    terminal = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() and not args.yes else None
+    tree, places = Tree(root), SystemPlaces.of_instance(args.instance)
+    old = read_record(tree.inside(record_file(places)))
+    settings = Collector(args, root, terminal).collect(old.user if old is not None else None)
+    program = program_command()
+    if root == Path("/"):
+        require_program_for(settings.user, program)
+    changes = [tree.compare(target, old) for target in list_targets(settings, program, root)]
+    _show(changes)
+    _tell_kept_values(changes, args, tree, settings)
+    if args.dry_run:
+        print("nothing was written (--dry-run)")
+        return 0
+    is_changed = any(change.is_needed for change in changes)
+    if is_changed and terminal is not None and not terminal.confirm("Write this?", default=True):
+        print("nothing was written")
+        return 1
+    _write(tree, settings, changes, old)
+    if root != Path("/"):
+        print(f"prepared in {root}; nothing was checked or started there")
+        return 0
+    return _check_and_start(settings, program, terminal, is_changed=is_changed, may_start=not args.no_start)
+
+
+def _show(changes: list[Change]) -> None:
+    for change in changes:
+        if change.kind != SAME:
+            print("\n".join(describe(change)))
+    if not any(change.is_needed for change in changes):
+        print("everything is as it should be")
+
+
+def _tell_kept_values(changes: list[Change], args: argparse.Namespace, tree: Tree, settings: Settings) -> None:
+    """Print what options ask for that an edited config does not say."""
+    config = settings.places.config_file
+    if not any(change.target.path == config and change.kind == EDITED for change in changes):
+        return
+    present = read_values(tree.inside(config))
+    for key, option in OPTIONS.items():
+        is_given = getattr(args, option[2:].replace("-", "_")) is not None
+        if is_given and present.get(key) != settings.values[key]:
+            print(f"    set {key} = {to_toml(settings.values[key])} there yourself ({option})")
+
+
+def _write(tree: Tree, settings: Settings, changes: list[Change], old: InstallRecord | None) -> None:
+    for change in changes:
+        if change.is_needed:
+            tree.write(change.target)
+    record = InstallRecord(settings.user, dict(old.files) if old is not None else {})
+    for change in changes:
+        content = change.target.content
+        if content is not None and change.kind != EDITED:
+            record.files[str(change.target.path)] = "" if change.target.is_secret else digest_of(content)
+    target = Target(record_file(settings.places), 0o644, content=record_text(record))
+    if record != old:
+        tree.write(target)
+
+
+def _check_and_start(
+    settings: Settings, program: list[str], terminal: Terminal | None, *, is_changed: bool, may_start: bool
+) -> int:
+    config, unit = settings.places.config_file, settings.places.unit
+    print(f"\ncompanion doctor --config {config}:", flush=True)
+    is_broken = run_companion(program, "doctor", "--config", str(config)).returncode == _BROKEN
+    systemd = Systemd()
+    if not may_start:
+        print(f"not started; start it with: systemctl enable --now {unit}")
+        return 1 if is_broken else 0
+    if not systemd.is_running:
+        command = shlex.join([*program, "serve", "--config", str(config)])
+        print(f"systemd is not running here: start it as {settings.user} with\n  {command}")
+        return 1 if is_broken else 0
+    is_wanted = not is_broken or (
+        terminal is not None and terminal.confirm("Something is broken. Start it all the same?", default=False)
+    )
+    if not is_wanted:
+        print(f"not started: mend what is broken, then run: systemctl enable --now {unit}")
+        return 1
+    verb = "restart" if is_changed else "start"
+    if not (systemd.call("daemon-reload") and systemd.call("enable", unit) and systemd.call(verb, unit)):
+        print(f"{unit} did not start; read why with: journalctl -u {unit} -n 50", file=sys.stderr)
+        return 1
+    print(f"{unit} is running; watch it with: journalctl -u {unit} -f")
+    print(f"your web server's part: {config.parent / 'proxy'}")
+    return 0

@@ -1,0 +1,128 @@
+"""Files and folders of an installation, as they should be."""
+
+import grp
+import pwd
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from regsvc.cli.install.config_text import fill_sample
+from regsvc.cli.install.detection import AUTHME, writes_authme_file
+from regsvc.cli.install.settings import BASE_URL, MAIL_HOST, PORT, Settings
+from regsvc.config.places import SystemPlaces
+from regsvc.core.shipped_files import read_shipped
+
+UNITS: Final = Path("/etc/systemd/system")
+PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
+MAIL_PASSWORD: Final = "mail_password"  # noqa: S105 - the name of a file
+
+_SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
+_SAMPLE_HOST: Final = "play.example.org"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file or, without `content`, a folder. `path` is that of the installed system.
+
+    `sample` is the shipped text that the content was made from: only what differs is shown.
+    """
+
+    path: Path
+    mode: int
+    owner: str = "root"
+    group: str = "root"
+    content: str | None = None
+    sample: str | None = None
+    is_secret: bool = False
+
+
+def list_targets(settings: Settings, program: list[str], root: Path) -> Iterator[Target]:
+    """Yield everything that an installation consists of, folders before what is in them.
+
+    `program` is the command that runs the companion. The unit is left out where a package has installed it.
+    """
+    places = settings.places
+    group = grp.getgrgid(pwd.getpwnam(settings.user).pw_gid).gr_name
+    folder = places.config_file.parent
+    yield Target(folder, 0o755)
+    sample = read_shipped("conf/companion.toml")
+    text = fill_sample(sample, _config_values(settings))
+    yield Target(places.config_file, 0o640, group=group, content=text, sample=sample)
+    yield Target(places.secrets_dir, 0o700)
+    if settings.mail_password is not None:
+        file = places.secrets_dir / MAIL_PASSWORD
+        yield Target(file, 0o600, content=f"{settings.mail_password}\n", is_secret=True)
+    yield Target(places.state_dir, 0o700, owner=settings.user, group=group)
+    yield Target(folder / "proxy", 0o755)
+    for name in ("nginx.conf", "Caddyfile"):
+        shipped = read_shipped(f"packaging/proxy/{name}")
+        filled = _fill_proxy_sample(shipped, settings)
+        yield Target(folder / "proxy" / name, 0o644, content=filled, sample=shipped)
+    unit = unit_file(places)
+    if not any((root / path.relative_to("/") / unit.name).exists() for path in PACKAGED_UNITS):
+        shipped = read_shipped(f"systemd/{unit.name}")
+        yield Target(unit, 0o644, content=shipped, sample=shipped)
+    drop_in = drop_in_file(places)
+    yield Target(drop_in.parent, 0o755)
+    yield Target(drop_in, 0o644, content=_drop_in(settings, program))
+
+
+def unit_file(places: SystemPlaces) -> Path:
+    """Return the path of the unit, which all instances share."""
+    return UNITS / re.sub("@.*", "@.service", places.unit)
+
+
+def drop_in_file(places: SystemPlaces) -> Path:
+    """Return the path of the lines that are this host's, and this server's alone."""
+    return UNITS / f"{places.unit}.d" / "install.conf"
+
+
+def is_template(unit: Path) -> bool:
+    """Return whether the unit is for many servers."""
+    return unit.stem.endswith("@")
+
+
+def _config_values(settings: Settings) -> dict[str, object]:
+    values = {key: value for key, value in settings.values.items() if value != ""}
+    if settings.values.get(MAIL_HOST):
+        values["mail.backend"] = "smtp"
+    if settings.mail_password is not None:
+        credential = f"/run/credentials/{settings.places.unit}/secrets_{MAIL_PASSWORD}"
+        values["mail.password_file"] = credential
+    return values
+
+
+def _fill_proxy_sample(text: str, settings: Settings) -> str:
+    """Return a proxy sample with this installation's host name and port."""
+    host = urlsplit(str(settings.values[BASE_URL])).hostname or _SAMPLE_HOST
+    port = settings.values.get(PORT, _SAMPLE_ADDRESS.rpartition(":")[2])
+    own_lines = [
+        line if line.startswith("#") else line.replace(_SAMPLE_ADDRESS, f"127.0.0.1:{port}").replace(_SAMPLE_HOST, host)
+        for line in text.splitlines()
+    ]
+    return "\n".join(own_lines) + "\n"
+
+
+def _drop_in(settings: Settings, program: list[str]) -> str:
+    command = " ".join(_quoted(word) for word in program)
+    lines = [
+        "# Written by `companion install`. Put your own lines into another file: systemctl edit "
+        f"{settings.places.unit.removesuffix('.service')}",
+        "[Service]",
+        f"User={settings.user}",
+        "ExecStart=",
+        f"ExecStart={command} serve --config /etc/%N/companion.toml",
+        "ReadWritePaths=",
+    ]
+    if writes_authme_file(settings.game_directory):
+        lines.append(f"ReadWritePaths={_quoted('-' + str(settings.game_directory / AUTHME))}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(word: str) -> str:
+    """Return a word of a unit's line: quoted where needed, without specifiers."""
+    escaped = word.replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if re.search(r'[\s"\'\\;]', word) else escaped

@@ -1,0 +1,186 @@
+"""`companion install --root DIR`: what is written, what a second run changes, and what `uninstall` removes."""
+
+import io
+import sys
+import tomllib
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from companion import main
+from regsvc.cli.install.config_text import fill_sample
+from regsvc.core.shipped_files import read_shipped
+from tests.support.command_line import Finished
+
+WANTED = ("--game-dir", "/srv/minecraft", "--user", "games", "--base-url", "https://play.example.net", "--port", "8090")
+MAIL = ("--mail-host", "smtp.example.net", "--mail-sender", "a@example.net", "--mail-password-file", "-")
+UNIT = "etc/systemd/system/companion.service"
+DROP_IN = "etc/systemd/system/companion.service.d/install.conf"
+CONFIG = "etc/companion/companion.toml"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    folder.mkdir()
+    return folder
+
+
+def companion(root: Path, *arguments: str, typed: str = "") -> Finished:
+    """Run a command without a terminal."""
+    with (
+        redirect_stdout(io.StringIO()) as output,
+        redirect_stderr(io.StringIO()) as errors,
+        mock.patch.object(sys, "stdin", io.StringIO(typed)),
+    ):
+        status = main([*arguments, "--root", str(root)])
+    return Finished(status, output.getvalue(), errors.getvalue())
+
+
+def install(root: Path, *arguments: str, typed: str = "") -> Finished:
+    """Install, which succeeds."""
+    done = companion(root, "install", *WANTED, *arguments, typed=typed)
+    assert done.status == 0, done
+    return done
+
+
+def contents(root: Path) -> dict[str, tuple[str, int]]:
+    """Return the text and time of every file below the folder, and the time of every folder."""
+    return {
+        str(path.relative_to(root)): (path.read_text() if path.is_file() else "", path.stat().st_mtime_ns)
+        for path in root.rglob("*")
+    }
+
+
+def test_a_second_run_changes_nothing(root: Path) -> None:
+    install(root)
+    before = contents(root)
+    assert "everything is as it should be" in install(root).output
+    assert contents(root) == before
+
+
+def test_what_is_written(root: Path) -> None:
+    install(root, "--mail-host", "smtp.example.net", "--mail-port", "465", "--mail-sender", "a@example.net")
+    config = tomllib.loads((root / CONFIG).read_text())
+    assert {section: keys for section, keys in config.items() if keys} == {
+        "server": {"port": 8090, "base_url": "https://play.example.net"},
+        "game": {"directory": "/srv/minecraft"},
+        "mail": {
+            "backend": "smtp",
+            "host": "smtp.example.net",
+            "port": 465,
+            "security": "tls",
+            "sender": "a@example.net",
+        },
+    }
+    assert (root / UNIT).read_text() == read_shipped("systemd/companion.service")
+    drop_in = (root / DROP_IN).read_text().splitlines()
+    assert "User=games" in drop_in
+    assert "ReadWritePaths=-/srv/minecraft/plugins/AuthMe" in drop_in
+    nginx = (root / "etc/companion/proxy/nginx.conf").read_text()
+    assert "    server_name play.example.net;" in nginx
+    assert "127.0.0.1:8090;" in nginx
+
+
+def test_a_dry_run_writes_nothing(root: Path) -> None:
+    done = install(root, "--dry-run")
+    assert "/etc/companion/companion.toml: new, 0640 root:" in done.output
+    assert '    +directory = "/srv/minecraft"' in done.output
+    assert not [*root.iterdir()]
+
+
+def test_an_edited_config_is_kept(root: Path) -> None:
+    install(root)
+    edited = (root / CONFIG).read_text() + '\n[downloads.client]\nname = "Client"\n'
+    (root / CONFIG).write_text(edited)
+    done = install(root, "--port", "8091")
+    assert (root / CONFIG).read_text() == edited
+    assert "/etc/companion/companion.toml: edited, left as it is" in done.output
+    assert "set server.port = 8091 there yourself (--port)" in done.output
+    (root / UNIT).write_text("# by hand\n")
+    assert f"/{UNIT}: edited, left as it is" in install(root).output
+    assert (root / UNIT).read_text() == "# by hand\n"
+
+
+def test_a_config_without_a_key_is_nobodys(root: Path) -> None:
+    """A package installs such a file."""
+    (root / CONFIG).parent.mkdir(parents=True)
+    (root / CONFIG).write_text(read_shipped("conf/companion.toml"))
+    assert "    +port = 8090" in install(root).output
+
+
+def test_only_what_differs_changes(root: Path) -> None:
+    install(root, *MAIL, typed="s3cret\n")
+    before = contents(root)
+    done = companion(root, "install", "--port", "8092", "--user", "daemon")
+    assert done.status == 0, done
+    after = contents(root)
+    changed = {name for name in after if after[name][0] != before[name][0]}
+    proxy = {"etc/companion/proxy/nginx.conf", "etc/companion/proxy/Caddyfile"}
+    assert changed == {CONFIG, DROP_IN, "etc/companion/installed.json", *proxy}
+    assert "    -port = 8090\n    +port = 8092\n" in done.output
+    assert 'password_file = "/run/credentials/companion.service/secrets_mail_password"' in after[CONFIG][0]
+    assert (root / "var/lib/companion").owner() == "daemon"
+
+
+def test_an_instance_has_places_of_its_own(root: Path) -> None:
+    install(root)
+    for name in ("alpha", "beta"):
+        install(root, "--instance", name)
+    assert (root / "etc/companion@alpha/companion.toml").exists()
+    assert (root / "var/lib/companion@alpha").owner() == "games"
+    assert (root / "etc/systemd/system/companion@alpha.service.d/install.conf").exists()
+    template = root / "etc/systemd/system/companion@.service"
+    assert not template.is_symlink()
+
+    assert companion(root, "uninstall", "--yes", "-i", "alpha").status == 0
+    assert template.exists()
+    assert companion(root, "uninstall", "--yes", "--purge", "-i", "beta").status == 0
+    assert not template.exists()
+    assert (root / "etc/companion@alpha/companion.toml").exists()
+    assert not (root / "etc/companion@beta").exists()
+    assert (root / UNIT).exists()
+
+
+def test_uninstall_keeps_what_is_needed_to_come_back(root: Path) -> None:
+    install(root, *MAIL, typed="s3cret\n")
+    (root / DROP_IN).write_text("# by hand\n")
+    done = companion(root, "uninstall", "--yes")
+    assert done.status == 0, done
+    left = {name for name in contents(root) if (root / name).is_file()}
+    assert left == {CONFIG, DROP_IN, "etc/companion/installed.json", "etc/companion/secrets/mail_password"}
+    assert f"kept /{DROP_IN}: it was edited" in done.output
+    assert (root / "var/lib/companion").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["install"], "--game-dir is missing (game.directory: the game server's folder"),
+        (["install", "--game-dir", "/srv/x", "--user", "games"], "--base-url is missing"),
+        (["install", *WANTED, "--port", "high"], "--port high: this must be a whole number"),
+        (["install", *WANTED, "--base-url", "x"], "--base-url x: this must be a web address"),
+        (["install", *WANTED, "--user", "nobody-here"], 'there is no user "nobody-here"'),
+        (["install", *WANTED, "--mail-port", "25"], "--mail-port needs --mail-host"),
+        (["install", *WANTED, "--mail-host", "x"], "--mail-host needs --mail-sender"),
+        (["install", *WANTED, "--config", "x"], "leave out --config"),
+        (["uninstall"], "installed.json is missing"),
+    ],
+)
+def test_mistakes_are_named(root: Path, arguments: list[str], sentence: str) -> None:
+    done = companion(root, *arguments)
+    assert done.status in (1, 2)
+    assert sentence in done.errors
+    assert not [*root.iterdir()]
+
+
+def test_a_filled_sample_sets_what_was_asked_for() -> None:
+    values = {"server.port": 1, "mail.port": 2, "mail.password_file": "/x", "authme.columns": {"email": "mail"}}
+    filled = tomllib.loads(fill_sample(read_shipped("conf/companion.toml"), values))
+    assert {section: keys for section, keys in filled.items() if keys} == {
+        "server": {"port": 1},
+        "mail": {"port": 2, "password_file": "/x"},
+        "authme": {"columns": {"email": "mail"}},
+    }
