@@ -18,6 +18,7 @@ from regsvc.cli.doctor import run_doctor
 from regsvc.cli.install.options import INSTALL_COMMANDS, run_install_command
 from regsvc.cli.serve import STARTUP_ERRORS, Daemon
 from regsvc.cli.shipped import print_shipped
+from regsvc.cli.state_owner import work_as_owner
 from regsvc.config.loader import load_config
 from regsvc.config.places import find_config_file
 from regsvc.config.sections import Config
@@ -29,22 +30,28 @@ log = logging.getLogger("companion")
 EX_CONFIG = 78
 EX_PORT_IN_USE = 75
 EX_PIPE = 141
+_PRIVATE = 0o077
+"""Umask: whatever we create is for our user only."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status."""
     args = commands.parse(arguments)
+    if args.command == "version":
+        print(commands.VERSION)
+        return 0
+    umask = os.umask(_PRIVATE)
     try:
         if args.command == "docs":
             return print_shipped(args.file)
         if args.command == "doctor":
-            return run_doctor(partial(_read_config, args), is_json=args.is_json)
+            return run_doctor(partial(_read_config_as_owner, args), is_json=args.is_json)
         if args.command in INSTALL_COMMANDS:
             return run_install_command(args)
-        config = _read_config(args)
-        set_up_logging(config.log)
         if args.command == "serve":
-            return asyncio.run(serve(config, partial(_read_config, args)))
+            return _serve(args)
+        config = _read_config_as_owner(args)
+        set_up_logging(config.log)
         status = commands.run(args, config, open_context, App)
         sys.stdout.flush()
         return status
@@ -56,11 +63,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EX_CONFIG
     except KeyboardInterrupt:
         return 130
+    finally:
+        os.umask(umask)
 
 
 def _read_config(args: argparse.Namespace) -> Config:
     overrides = {"game.directory": args.game_dir} if args.game_dir else {}
     return load_config(find_config_file(args.config, args.instance, os.environ), os.environ, overrides)
+
+
+def _read_config_as_owner(args: argparse.Namespace) -> Config:
+    config = _read_config(args)
+    work_as_owner(config, creates_state=commands.creates_state(args))
+    return config
+
+
+def _serve(args: argparse.Namespace) -> int:
+    def read_config() -> Config:
+        config = _read_config(args)
+        config.require_secrets()
+        return config
+
+    config = read_config()
+    set_up_logging(config.log)
+    return asyncio.run(serve(config, read_config))
 
 
 async def serve(config: Config, read_config: Callable[[], Config]) -> int:

@@ -1,13 +1,15 @@
 """Application context: config, database, AuthMe's table, keys and operators."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from peewee import PeeweeException
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import OpsFile, PropertiesFile
 from regsvc.auth.keys import Keys, fingerprint, load_keys
-from regsvc.config.sections import Config
+from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
 from regsvc.database.engine import error_sentence, is_unreachable
@@ -20,6 +22,8 @@ from regsvc.database.location import (
 )
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
+
+LoadKeys = Callable[[AuthSection, Path], Keys]
 
 
 class DatabaseUnusable(Exception):
@@ -63,17 +67,21 @@ class AppContext:
             if is_unreachable(error):
                 raise
             raise DatabaseUnusable(
-                f"The database ({self.location.name}) cannot be used: {error_sentence(error)}. "
+                f"The database ({self.location.shown}) cannot be used: {error_sentence(error)}. "
                 "Run `companion doctor` to see what it lacks."
             ) from error
         return applied
 
 
-def open_context(config: Config, now: Clock = clock.now) -> AppContext:
-    """Read the files that the config names. Raises `ConfigError`, `UnusableKey`, `WrongDatabase`."""
+def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.now) -> AppContext:
+    """Read the files that the config names; `load` returns the keys, and may create them.
+
+    Raises `ConfigError`, `UnusableKey`, `WrongDatabase`.
+    """
+    config.require_secrets("auth.installation_key")
     authme = read_authme(config)
     location = resolve_location(config, authme)
-    keys = load_keys(config.auth, config.server.state_dir)
+    keys = load(config.auth, config.server.state_dir)
     check_recorded_location(config.server.state_dir, location)
     bind_models(location.database)
     ops = OpsFile(config.game.ops_path, config.game.operators)

@@ -73,6 +73,26 @@ def load_keys(auth: AuthSection, state_dir: Path) -> Keys:
     return Keys(installation_key, SigningKeys(signing_key, previous))
 
 
+def require_keys(auth: AuthSection, state_dir: Path) -> Keys:
+    """Return the keys as `load_keys` does, without ever creating one. Raises `UnusableKey` also for a missing one."""
+    keys = _find_keys(auth, state_dir)
+    if keys is None:
+        raise UnusableKey(
+            f"A key of the installation is missing in {state_dir}. Restore it from a backup; without one, starting the "
+            "daemon creates another, with which mailed codes and logins of before are not valid."
+        )
+    return keys
+
+
+def find_or_invent_keys(auth: AuthSection, state_dir: Path) -> Keys:
+    """Return the keys as `load_keys` does; in place of missing ones random ones that are stored nowhere.
+
+    For commands that use no keys. Raises `UnusableKey`.
+    """
+    invented = Keys(secrets.token_bytes(_RANDOM_BYTES), SigningKeys(secrets.token_bytes(_RANDOM_BYTES)))
+    return _find_keys(auth, state_dir) or invented
+
+
 def find_installation_key(auth: AuthSection, state_dir: Path) -> bytes | None:
     """Return the installation key that `load_keys` would find; None where it would create one. Read-only.
 
@@ -84,6 +104,14 @@ def find_installation_key(auth: AuthSection, state_dir: Path) -> bytes | None:
         _validated(key, "auth.previous_keys")
     _find(auth.signing_key, "auth.signing_key", state_dir / SIGNING_KEY_FILE)
     return _find(auth.installation_key, "auth.installation_key", state_dir / INSTALLATION_KEY_FILE)
+
+
+def _find_keys(auth: AuthSection, state_dir: Path) -> Keys | None:
+    installation_key = find_installation_key(auth, state_dir)
+    signing_key = _find(auth.signing_key, "auth.signing_key", state_dir / SIGNING_KEY_FILE)
+    if installation_key is None or signing_key is None:
+        return None
+    return Keys(installation_key, SigningKeys(signing_key, [key.encode() for key in auth.previous_keys]))
 
 
 def _find(given: str, name: str, path: Path) -> bytes | None:

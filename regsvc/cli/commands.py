@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import getpass
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -12,18 +11,25 @@ from peewee import PeeweeException
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc import __version__
 from regsvc.app.app import App
-from regsvc.app.context import AppContext
+from regsvc.app.context import AppContext, LoadKeys
+from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
 from regsvc.cli.data import DATA_COMMANDS, add_data_commands, is_offline_command, run_data_command, run_offline_command
 from regsvc.cli.game import GAME_COMMANDS, run_game_command
 from regsvc.cli.install.options import INSTALL_COMMANDS, add_install_options
 from regsvc.cli.shipped import SHIPPED_COMMANDS, add_shipped_options
+from regsvc.cli.state_owner import actor_name, require_installation
 from regsvc.cli.upgrade_check import check_upgrade
 from regsvc.cli.users import add_user_commands, run_user_command
-from regsvc.config.sections import Config
+from regsvc.config.places import is_installation
+from regsvc.config.sections import Config, ConfigError
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import error_sentence, is_unreachable
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
 
+OpenContext = Callable[[Config, LoadKeys], AppContext]
+MakeApp = Callable[[AppContext, str], App]
+
+VERSION = f"companion {__version__}"
 DESCRIPTION = "Registration and administration beside a Minecraft server."
 UNLOCK_ALL = "unlock-all"
 UPGRADE_CHECK = "upgrade-check"
@@ -51,6 +57,8 @@ _CONFIG_HELP = (
     "default: the file that COMPANION_CONFIG names; ./conf/companion.toml, if it sets a key; "
     "/etc/companion/companion.toml"
 )
+_STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
+_SHOW_PLACE = ("migrate", "sync", "import", "backup", UNLOCK_ALL)
 _NO_AUTHME = "AuthMe was not found (game.directory, authme.config)"
 
 
@@ -68,7 +76,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--game-dir", metavar="DIR", default=argparse.SUPPRESS, help="the game server's folder (game.directory)"
     )
     parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
-    parser.add_argument("--version", action="version", version=f"companion {__version__}")
+    parser.add_argument("--version", action="version", version=VERSION)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     parsers = {
         name: subparsers.add_parser(
@@ -108,30 +116,35 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def run(
     args: argparse.Namespace,
     config: Config,
-    open_context: Callable[[Config], AppContext],
-    make_app: Callable[[AppContext, str], App],
+    open_context: OpenContext,
+    make_app: MakeApp,
 ) -> int:
-    """Run any command but `serve` and `doctor`; return the exit status. Raises the errors of `STARTUP_ERRORS`."""
-    if args.command == "version":
-        print(f"companion {__version__}")
-        return 0
+    """Run any command but `serve`, `doctor` and `version`; return the exit status.
+
+    Raises the errors of `STARTUP_ERRORS`.
+    """
     if args.command == UPGRADE_CHECK:
+        require_installation(config.server.state_dir)
         return check_upgrade(config)
     if is_offline_command(args):
         return run_offline_command(args, config)
-    context = open_context(config)
+    if args.command in _STATELESS:
+        return _run_stateless(args, config, open_context, make_app)
+    if not creates_state(args):
+        require_installation(config.server.state_dir)
+    context = open_context(config, load_keys if creates_state(args) else require_keys)
+    if not creates_state(args):
+        _require_database(context)
     app = make_app(context, config.base_url())
-    if args.command == "check-config":
-        return _check_config(config, context)
-    if args.command in GAME_COMMANDS:
-        return run_game_command(args.command, app.game_parts)
     try:
         applied = context.prepare()
         app.open()
-        return _run_opened(args, app, applied)
+        status = _run_opened(args, app, applied)
+        if args.command in _SHOW_PLACE or getattr(args, "action", None) == "list":
+            print(f"installation: {config.server.state_dir} ({context.location.shown})", file=sys.stderr)
+        return status
     except Refusal as refusal:
-        print(f"companion: {app.runtime_parts.translations.refusal(refusal, config.server.language)}", file=sys.stderr)
-        return 1
+        return _print_refusal(refusal, app)
     except (PlayersUnavailable, StateInUse) as error:
         print(f"companion: {error}", file=sys.stderr)
         return 1
@@ -139,13 +152,47 @@ def run(
         if not is_unreachable(error):
             raise
         print(
-            f"companion: the database ({context.location.name}) cannot be used: {error_sentence(error)}",
+            f"companion: the database ({context.location.shown}) cannot be used: {error_sentence(error)}",
             file=sys.stderr,
         )
         return 1
     finally:
         app.worker.close_here()
         app.close()
+
+
+def creates_state(args: argparse.Namespace) -> bool:
+    """Return whether the command may create a state directory, keys and a database. All others refuse without them."""
+    return args.command in ("serve", "migrate", "restore") or (args.command == "import" and not args.dry_run)
+
+
+def _require_database(context: AppContext) -> None:
+    file = context.location.file
+    if file is not None and not file.exists():
+        raise ConfigError([f"the database of the installation is gone: there is no file {file}; restore a backup"])
+
+
+def _run_stateless(args: argparse.Namespace, config: Config, open_context: OpenContext, make_app: MakeApp) -> int:
+    """Run a command that needs neither an installation nor its database."""
+    if args.command == "check-config":
+        config.require_secrets()
+    if args.command == "mail-test":
+        config.require_secrets("mail.password")
+    app = make_app(open_context(config, find_or_invent_keys), config.base_url())
+    try:
+        if args.command == "check-config":
+            return _check_config(config, app.context)
+        if args.command == "mail-test":
+            return _mail_test(args.address, app)
+        return run_game_command(args.command, app.game_parts)
+    except Refusal as refusal:
+        return _print_refusal(refusal, app)
+
+
+def _print_refusal(refusal: Refusal, app: App) -> int:
+    language = app.context.config.server.language
+    print(f"companion: {app.runtime_parts.translations.refusal(refusal, language)}", file=sys.stderr)
+    return 1
 
 
 def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
@@ -158,18 +205,18 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
         return _unlock_all(app)
     if args.command == "digest":
         return _digest(app)
-    if args.command == "mail-test":
-        return _mail_test(args.address, app)
     if args.command in DATA_COMMANDS:
         return run_data_command(args, app)
-    return run_user_command(args, app, f"cli:{getpass.getuser()}")
+    return run_user_command(args, app, actor_name())
 
 
 def _check_config(config: Config, context: AppContext) -> int:
     for warning in config.warnings:
         print(f"warning: {warning}")
     print(f"config: {config.file or 'none, all keys have their defaults'}")
-    print(f"database: {context.location.name}")
+    place = "" if is_installation(config.server.state_dir) else " (no installation has started there)"
+    print(f"state directory: {config.server.state_dir}{place}")
+    print(f"database: {context.location.shown}")
     if context.authme is None:
         print("AuthMe: none")
     else:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from plugin_bridge.authme.config import Backend
 from regsvc.app.app import App
+from regsvc.cli.state_owner import actor_name
 from regsvc.cli.transfer.backup import Backups
 from regsvc.cli.transfer.exporting import Exporter, ExportRequest
 from regsvc.cli.transfer.importing import Importer, ImportRequest, RefusedRecord
@@ -160,7 +161,7 @@ def _export(args: argparse.Namespace, app: App) -> int:
     algorithm = authme.password_hash if authme is not None else None
     exporter = Exporter(app.context.location.database, app.auth_parts.audit, app.context.now, algorithm)
     request = ExportRequest(args.format, args.what, args.output, args.with_hashes)
-    counts = exporter.export(request, _actor())
+    counts = exporter.export(request, actor_name())
     names = {"users": "users", "audit": "audit entries"}
     print(", ".join(f"{count} {names[kind]}" for kind, count in counts.items()), file=sys.stderr)
     return 0
@@ -178,7 +179,7 @@ def _import(args: argparse.Namespace, app: App) -> int:
         now=app.context.now,
     )
     progress = Progress.on_stderr("importing", None)
-    request = ImportRequest(_actor(), is_dry_run=args.dry_run, fill_emails=args.update)
+    request = ImportRequest(actor_name(), is_dry_run=args.dry_run, fill_emails=args.update)
     try:
         report = importer.run(read_users(args.file, args.format), request, _print_refused, progress.advance)
     finally:
@@ -206,13 +207,9 @@ def _purge(args: argparse.Namespace, app: App) -> int:
     while app.worker.run_here(purge_run.run_batch):
         progress.advance(1)
     progress.end()
-    app.auth_parts.retention.record(purge_run, _actor())
+    app.auth_parts.retention.record(purge_run, actor_name())
     for what, count in purge_run.counts.items():
         print(f"{count} {what}")
     if not purge_run.counts:
         print("nothing is due")
     return 0
-
-
-def _actor() -> str:
-    return f"cli:{getpass.getuser()}"

@@ -134,7 +134,7 @@ class Daemon:
         try:
             await asyncio.to_thread(self._prepare)
         except PeeweeException as error:
-            reason = f"{self._app.context.location.name}: {error_sentence(error)}"
+            reason = f"{self._app.context.location.shown}: {error_sentence(error)}"
             if cannot_write(error):
                 reason = f"its disk is full or read-only; {reason}"
             is_new = self._app.worker.outage_log.begin(reason)

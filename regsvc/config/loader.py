@@ -24,8 +24,8 @@ from regsvc.config.layers import (
     file_layer,
     section_class,
 )
-from regsvc.config.places import default_state_dir
-from regsvc.config.sections import Config, ConfigError, Download
+from regsvc.config.places import default_state_dir, find_credential_source
+from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download
 from regsvc.config.value_checks import exposed_reason, unreadable_reason
 
 _FILE_SUFFIX = "_file"
@@ -51,20 +51,25 @@ def load_config(
     """
     builder = _ConfigBuilder()
     file = path.absolute() if path else None
-    warnings: list[str] = []
+    exposures: tuple[str, ...] = ()
     if file:
         layer = file_layer(file)
         builder.add_layer(layer)
-        warnings += _warnings_about_file(file, layer)
+        exposures = _warnings_about_file(file, layer)
     builder.add_layer(environment_layer(environ))
     builder.add_layer(command_line_layer(overrides))
     config = builder.build(file, default_state_dir(file, environ))
-    return replace(config, warnings=(*warnings, *config_warnings(config)))
+    return replace(config, warnings=(*exposures, *config_warnings(config)), exposure_warnings=exposures)
 
 
-def exposed_secret_warnings(path: Path) -> list[str]:
-    """Return the warnings about secrets in a config file that every user of the machine may read."""
-    return _warnings_about_file(path, file_layer(path))
+class _MissingSecret(NamedTuple):
+    """In place of the value of a secret whose file cannot be read. Whether anything needs it is found out later."""
+
+    reason: str
+
+
+class _SecretUnreadable(Exception):
+    """The file of a secret is missing, or we may not read it. `str()` is a sentence."""
 
 
 class _ConfigBuilder:
@@ -73,6 +78,7 @@ class _ConfigBuilder:
     def __init__(self) -> None:
         self._values: dict[str, dict[str, SourcedValue]] = {}
         self._problems: list[str] = []
+        self._missing: dict[str, str] = {}
         self._invalid_sections: set[str] = set()
 
     def add_layer(self, layer: Layer) -> None:
@@ -105,7 +111,8 @@ class _ConfigBuilder:
             for section in self._values
             if section.startswith(prefix)
         }
-        config = Config(**sections, downloads=MappingProxyType(downloads), file=path)
+        missing = MappingProxyType(self._missing)
+        config = Config(**sections, downloads=MappingProxyType(downloads), file=path, missing_secrets=missing)
         self._check_rules(config)
         if self._problems:
             raise ConfigError(self._problems)
@@ -128,6 +135,9 @@ class _ConfigBuilder:
                 try:
                     content = _read_secret(value, layer.folder, as_lines=isinstance(keys[secret].default, list))
                     values[secret] = SourcedValue(content, f"{source}, {name}", layer.folder)
+                except _SecretUnreadable as error:
+                    reason = f"{source}: [{section}] {name} = {_display(value)}: {error}."
+                    values[secret] = SourcedValue(_MissingSecret(reason), source)
                 except ValueError as error:
                     self._add_problem(section, f"{source}: [{section}] {name} = {_display(value)}: {error}.")
 
@@ -135,6 +145,11 @@ class _ConfigBuilder:
         """Build a section; a key with an invalid value keeps its default, and a problem is recorded."""
         values: dict[str, object] = {}
         for name, given in self._values.get(section, {}).items():
+            if isinstance(given.value, _MissingSecret):
+                self._missing[f"{section}.{name}"] = given.value.reason
+                is_list = isinstance(keys_of(declaring)[name].default, list)
+                values[name] = () if is_list else MISSING_SECRET
+                continue
             try:
                 values[name] = _with_absolute_path(keys_of(declaring)[name].parse(given.value), given.folder)
             except ValueError as error:
@@ -184,11 +199,14 @@ def _merge(earlier: SourcedValue | None, later: SourcedValue) -> SourcedValue:
 
 
 def _read_secret(written: object, folder: Path | None, *, as_lines: bool) -> object:
-    """Read a secret from a file, without the final newline. Raises ValueError with a sentence."""
+    """Read a secret from a file, without the final newline.
+
+    Raises ValueError and `_SecretUnreadable`, each with a sentence.
+    """
     if not isinstance(written, str):
         raise ValueError("this must be a file name in quotes")
-    file = (folder or Path()).absolute() / written
-    if reason := unreadable_reason(file) or exposed_reason(file):
+    file = _existing_secret((folder or Path()).absolute() / written)
+    if reason := exposed_reason(file):
         raise ValueError(reason)
     try:
         content = file.read_text(encoding="utf-8")
@@ -200,10 +218,26 @@ def _read_secret(written: object, folder: Path | None, *, as_lines: bool) -> obj
     return lines if as_lines else content.removesuffix("\n").removesuffix("\r")
 
 
-def _warnings_about_file(path: Path, layer: Layer) -> list[str]:
+def _existing_secret(file: Path) -> Path:
+    """Return the file to read a secret from: this one, or what systemd makes it from. Raises `_SecretUnreadable`."""
+    reason = unreadable_reason(file)
+    if reason is None:
+        return file
+    source = find_credential_source(file)
+    if source is None:
+        raise _SecretUnreadable(reason)
+    if unreadable_reason(source) is None:
+        return source
+    raise _SecretUnreadable(
+        f"{reason}; systemd makes it from {source} for the unit alone, while it is running: run this command as root, "
+        "which reads that file"
+    )
+
+
+def _warnings_about_file(path: Path, layer: Layer) -> tuple[str, ...]:
     """Return a warning if a config file with secrets may be read by every user of the machine."""
     if exposed_reason(path) is None:
-        return []
+        return ()
     secrets = [
         f"{section}.{name}"
         for section, table in layer.tables.items()
@@ -212,8 +246,8 @@ def _warnings_about_file(path: Path, layer: Layer) -> list[str]:
         if key.is_secret and _is_confidential(table.get(name), key)
     ]
     if not secrets:
-        return []
-    return [f"{path} holds {', '.join(secrets)} and every user of this machine may read it; run: chmod 600 {path}"]
+        return ()
+    return (f"{path} holds {', '.join(secrets)} and every user of this machine may read it; run: chmod 600 {path}",)
 
 
 def _is_confidential(value: object, key: Key[Any]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from regsvc.config.host_sections import (
     AuthMeSection,
@@ -63,6 +64,13 @@ __all__ = [
 ]
 
 
+MISSING_SECRET: Final = "https://secret-that-is-missing.invalid"  # noqa: S105
+"""Value of a secret that could not be read: set, as far as rules across keys are concerned, and of use to no service.
+
+It is an address because some secrets are one, and as long as a key has to be.
+"""
+
+
 class ConfigError(Exception):
     """The config cannot be used; `str()` is one full sentence per problem and line, without any secret."""
 
@@ -99,6 +107,16 @@ class Config:
     """The file it was read from, or None."""
     warnings: tuple[str, ...] = ()
     """Sentences about settings that are allowed but risky, for the log and the doctor."""
+    exposure_warnings: tuple[str, ...] = ()
+    """Those of `warnings` that are about secrets in a file that every user of the machine may read."""
+    missing_secrets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Secrets whose files could not be read, each with a sentence; their values are `MISSING_SECRET`."""
+
+    def require_secrets(self, *names: str) -> None:
+        """Raise `ConfigError` if a file of one of these secrets ("section.key"; none given: of any) was missing."""
+        problems = [reason for name, reason in self.missing_secrets.items() if not names or name in names]
+        if problems:
+            raise ConfigError(problems)
 
     def base_url(self, bound_port: int | None = None) -> str:
         """Return the public address without a trailing slash; `bound_port` is the port chosen for port 0."""

@@ -83,6 +83,7 @@ def read_authme(config: Config) -> AuthMeConfig | None:
 
 def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     """Return where our tables and AuthMe's are, without opening anything. Raises `ConfigError`."""
+    config.require_secrets("database.url", "authme.password")
     if authme is not None and authme.backend == Backend.POSTGRESQL:
         raise ConfigError(["AuthMe's backend is POSTGRESQL, which is not supported yet: use MYSQL, MARIADB or SQLITE."])
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)

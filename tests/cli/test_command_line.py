@@ -51,5 +51,6 @@ def test_a_password_is_not_asked_for_where_nobody_sits(
     monkeypatch.setattr(getpass, "getpass", ask_without_terminal)
     config = tmp_path / "companion.toml"
     config.write_text(f'[server]\nstate_dir = "{tmp_path}/state"\n', encoding="utf-8")
+    assert companion_here("migrate", config=config).status == 0
     with pytest.raises(SystemExit, match="there is no terminal to read the password from; use --password-stdin"):
         companion_here("users", action, "Alice", config=config)

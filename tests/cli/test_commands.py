@@ -93,7 +93,7 @@ def test_a_ban_for_no_time_anybody_knows_is_explained() -> None:
     assert '"5 minutes"' in told.errors
 
 
-@pytest.mark.parametrize("command", ["serve", "check-config", "sync", "version"])
+@pytest.mark.parametrize("command", ["serve", "check-config", "sync"])
 def test_a_broken_config_is_refused_with_a_sentence(tmp_path: Path, command: str) -> None:
     config = tmp_path / "companion.toml"
     config.write_text('[server]\nport = "many"\n[sync]\nevry = "1 minute"\n')
@@ -142,12 +142,13 @@ def test_migrate_says_what_it_did(run: Run) -> None:
     first = run("migrate")
     assert first.status == 0
     assert first.output.startswith("applied 0001 first_tables\n")
-    assert run("migrate") == Finished(0, "nothing to migrate\n", "")
+    assert run("migrate").output == "nothing to migrate\n"
 
 
 def test_a_plan_tells_and_a_sync_does(run: Run, authme: AuthMeLike) -> None:
     authme.register("Bob", "bobs-password")
     before = dump_table(authme.table)
+    run("migrate")
     planned = report_of(run("sync", "--plan"))
     assert (planned["adopted"], planned["braked"]) == (1, None)
     assert report_of(run("sync", "--plan"))["adopted"] == 1
@@ -165,6 +166,7 @@ def report_of(finished: Finished, status: int = 0) -> dict[str, Any]:
 
 def test_a_braked_sync_ends_with_1_until_it_is_allowed(run: Run, place: Daemon, authme: AuthMeLike) -> None:
     authme.register("Bob", "bobs-password")
+    run("migrate")
     report_of(run("sync"))
     authme.unregister_from_console("Bob")
     assert report_of(run("sync"), 1)["braked"]["removed"] == 1
@@ -173,6 +175,7 @@ def test_a_braked_sync_ends_with_1_until_it_is_allowed(run: Run, place: Daemon, 
 
 def test_a_sync_without_authmes_table_tells_so(run: Run, authme_table: AuthMeTable) -> None:
     authme_table.database.execute(f"DROP TABLE {authme_table.name}")
+    run("migrate")
     [error] = report_of(run("sync"), 1)["errors"]
     assert "Start the game server with AuthMe once" in error["error"]
     told = run("unlock-all")
@@ -183,6 +186,7 @@ def test_unlock_all_unlocks_everything(run: Run, authme: AuthMeLike) -> None:
     authme.register("Bob", "bobs-password")
     insert_player(authme.table, username="eve", realname="Eve", password=lock_text("x" * 200), regdate=1)
     before = dump_table(authme.table)
+    run("migrate")
     assert run("users", "ban", "Bob").status == 0
     assert not authme.login("Bob", "bobs-password")
     told = run("release")  # the older name of unlock-all
@@ -207,10 +211,10 @@ def test_a_users_life(run: Run, authme: AuthMeLike) -> None:
     assert (shown["username"], shown["email"], shown["plugin"]) == ("Alice", "alice@example.org", "synced")
     listed = run("users", "list", "--status", "approved")
     assert re.fullmatch(r"Alice +approved +synced +alice@example\.org\n", listed.output)
-    assert listed.errors == "1 user, page 1 of 1\n"
+    assert listed.errors.startswith("1 user, page 1 of 1\ninstallation: /")
     assert run("users", "list", "--status", "pending").output == ""
     assert run("users", "list", "--search", "ALI").output == listed.output
-    assert run("users", "list", "--page", "9").errors == "1 user, there is no page 9\n"
+    assert run("users", "list", "--page", "9").errors.startswith("1 user, there is no page 9\n")
 
     assert run("users", "ban", "ALICE", "--reason", "griefing", "--for", "3 days") == Finished(0, "Alice: banned\n", "")
     assert json.loads(run("users", "show", "Alice").output)["reason"] == "griefing"
@@ -235,6 +239,7 @@ def test_a_users_life(run: Run, authme: AuthMeLike) -> None:
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_an_operator_is_made_on_the_command_line(run: Run, place: Daemon) -> None:
+    run("migrate")
     assert run("users", "create", "Olivia", "--password-stdin", typed="olivias-secret\n").status == 0
     place.start()
     login = place.post("/api/admin/login", {"username": "Olivia", "password": "olivias-secret"})
@@ -263,6 +268,7 @@ def test_a_user_is_shown_among_many_that_are_called_alike(run: Run, authme: Auth
     for number in range(110):
         insert_player(authme.table, username=f"bob{number}", realname=f"Bob{number}", password="x", regdate=1)
     insert_player(authme.table, username="bob", realname="Bob", password="x", regdate=1)
+    run("migrate")
     report_of(run("sync"))
     assert json.loads(run("users", "show", "BOB").output)["username"] == "Bob"
     assert run("users", "list", "--page", "2").output.count("\n") == 11
@@ -274,7 +280,6 @@ def test_a_user_is_shown_among_many_that_are_called_alike(run: Run, authme: Auth
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_a_mail_is_sent_at_once(run: Run, smtp: MailServer) -> None:
-    run("migrate")
     assert run("mail-test", "alice@example.org") == Finished(0, "sent to alice@example.org\n", "")
     assert len(smtp.letters_to("alice@example.org")) == 1
     assert run("mail-test", "nobody").status == 1
@@ -354,7 +359,7 @@ def test_an_authme_that_moved_to_mysql_is_refused(
 def test_another_name_for_this_machine_is_the_same_home(place: Daemon, run: Run, game_server: GameServer) -> None:
     assert run("migrate").status == 0
     game_server.change_authme({"DataSource.mySQLHost": "localhost"})
-    assert run("migrate") == Finished(0, "nothing to migrate\n", "")
+    assert run("migrate").output == "nothing to migrate\n"
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
@@ -373,6 +378,7 @@ def test_our_tables_may_stand_in_another_schema(daemon: MakeDaemon, authme: Auth
     with mariadb.fresh_database() as ours:
         place = daemon({"database": {"url": ours.url}})
         authme.register("Bob", "bobs-password")
+        companion("migrate", config=place.config_file)
         assert report_of(companion("sync", config=place.config_file))["adopted"] == 1
         assert companion("users", "ban", "Bob", config=place.config_file).status == 0
         assert not authme.login("Bob", "bobs-password")
@@ -422,7 +428,7 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
     assert isinstance(authme.table.database, MariaDBSchema)
     mariadb.stop()
     try:
-        told = run("users", "list")
+        told = run("migrate")
         assert told.status == 1
         assert told.errors.startswith(f"companion: the database (mysql:127.0.0.1:{mariadb.port}/")
         assert "cannot be used: Can't connect" in told.errors

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.config import places
 from regsvc.config.key_types import keys_of
 from regsvc.config.layers import SECTIONS
 from regsvc.config.loader import load_config
@@ -34,18 +35,61 @@ def test_the_environment_may_name_the_secrets_file_and_wins(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("content", "mode", "expected"),
-    [("s3cret", 0o644, "run: chmod 600"), ("", 0o600, "is empty"), (None, 0o600, "there is no file")],
+    [("s3cret", 0o644, "run: chmod 600"), ("", 0o600, "is empty")],
 )
-def test_a_bad_secrets_file_is_refused(
-    tmp_path: Path, load: Load, content: str | None, mode: int, expected: str
-) -> None:
-    secret = tmp_path / "password"
-    if content is not None:
-        write(secret, content, mode)
+def test_a_bad_secrets_file_is_refused(tmp_path: Path, load: Load, content: str, mode: int, expected: str) -> None:
+    secret = write(tmp_path / "password", content, mode)
     text = problems(lambda: load(f'[mail]\npassword_file = "{secret}"'))
     assert expected in text
     assert "[mail] password_file" in text
     assert "s3cret" not in text
+
+
+def test_a_missing_secret_is_told_where_it_is_needed(tmp_path: Path, load: Load) -> None:
+    config = load(
+        """
+        [mail]
+        backend = "smtp"
+        host = "smtp.example.org"
+        username = "noreply"
+        password_file = "mail"
+        [webhook]
+        url_file = "hook"
+        [auth]
+        previous_keys_file = "keys"
+        """
+    )
+    config.require_secrets("database.url", "authme.password")
+    expected = problems(lambda: config.require_secrets("mail.password"))
+    assert f'[mail] password_file = "mail": there is no file {tmp_path}/mail.' in expected
+    assert len(problems(config.require_secrets).splitlines()) == 3
+    assert config.auth.previous_keys == ()
+    assert config.webhook.url
+    assert config.warnings == ()
+
+
+def test_a_missing_secret_may_be_set_elsewhere(tmp_path: Path) -> None:
+    file = write(tmp_path / "companion.toml", '[mail]\npassword_file = "mail"\n')
+    config = load_config(file, {"COMPANION_MAIL_PASSWORD": "from the environment"})
+    config.require_secrets()
+    assert config.mail.password == "from the environment"
+
+
+def test_a_credential_of_a_stopped_unit_is_read_from_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only root may do so; everyone else is told."""
+    monkeypatch.setattr(places, "_ETC", tmp_path)
+    file = write(
+        tmp_path / "companion.toml",
+        '[mail]\npassword_file = "/run/credentials/companion.service/secrets_mail_password"\n',
+    )
+    expected = problems(load_config(file, {}).require_secrets)
+    assert f"systemd makes it from {tmp_path}/companion/secrets/mail_password" in expected
+    assert "run this command as root" in expected
+    (tmp_path / "companion/secrets").mkdir(parents=True)
+    write(tmp_path / "companion/secrets/mail_password", "the password")
+    assert load_config(file, {}).mail.password == "the password"
 
 
 def test_a_secret_is_given_once(tmp_path: Path, load: Load) -> None:

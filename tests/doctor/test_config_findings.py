@@ -17,6 +17,13 @@ def test_every_mistake_in_the_config_is_a_finding(doctor_case: DoctorCase) -> No
     assert checkup.not_examined == ("everything that depends on the config: it is broken",)
 
 
+def test_a_secret_is_missing(doctor_case: DoctorCase) -> None:
+    """Everything else is examined as usual."""
+    doctor_case.change("metrics", token_file="token")
+    finding = doctor_case.only_finding("secrets.missing")
+    assert (finding.severity, f"there is no file {doctor_case.directory}" in finding.title) == ("broken", True)
+
+
 def test_mails_in_the_log_are_unwise(doctor_case: DoctorCase) -> None:
     doctor_case.sections["mail"] = {"backend": "log"}
     finding = doctor_case.only_finding("config.unwise")

@@ -111,7 +111,7 @@ def test_a_file_of_ours_that_is_no_database_is_told_and_not_touched(daemon: Make
     ours.write_bytes(b"somebody's shopping list\n" * 400)
     before = ours.read_bytes()
     said = start_in_vain(place)
-    assert "sqlite:companion.db" in said
+    assert f"sqlite:{ours}" in said
     assert "not a database" in said
     assert ours.read_bytes() == before
 

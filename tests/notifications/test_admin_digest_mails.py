@@ -17,6 +17,7 @@ WAITS_FOR_REVIEW = {"existing_players": "pending"}
 def test_the_command_tells_once_who_waits(daemon: MakeDaemon, authme: AuthMeLike, smtp: MailServer) -> None:
     place = daemon({"sync": WAITS_FOR_REVIEW, "mail": {"admins": [ADMIN]}})
     authme.register("Alice", "alices-secret")
+    assert companion("migrate", config=place.config_file).status == 0
     assert companion("sync", config=place.config_file).status == 0
     assert companion("digest", config=place.config_file) == Finished(0, "mails to admins: 1\n", "")
     assert companion("digest", config=place.config_file) == Finished(0, "mails to admins: 0\n", "")

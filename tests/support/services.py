@@ -192,7 +192,7 @@ def open_app(game: GameServer, directory: Path, clock: ManualClock, given: Setti
         "database.busy_timeout": "200 ms",
     }
     config = load_config(None, {}, {**usual, **given})
-    context = open_context(config, clock)
+    context = open_context(config, now=clock)
     app = App(context, "http://127.0.0.1:8080")
     context.prepare()
     app.open()

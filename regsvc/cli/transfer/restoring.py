@@ -108,6 +108,7 @@ class Restorer:
                 raise TransferProblem("The restore is complete except for its last step: start the companion.")
 
     def _install_keys(self, folder: Path, manifest: Manifest) -> None:
+        self._config.require_secrets("auth.installation_key", "auth.signing_key")
         auth = self._config.auth
         for name, is_configured in zip(_KEY_FILES, (auth.installation_key, auth.signing_key), strict=True):
             if not is_configured and not (self._state_dir / name).exists():

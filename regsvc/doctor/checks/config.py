@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from regsvc.config.loader import exposed_secret_warnings
 from regsvc.config.sections import ConfigError
 from regsvc.core.i18n import BrokenTranslation, load_translations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
@@ -34,8 +33,7 @@ def config_is_broken(facts: Facts) -> Iterator[str]:
 )
 def config_is_unwise(facts: Facts) -> Iterator[str]:
     config = facts.config
-    reported_elsewhere = exposed_secret_warnings(config.file) if config.file else []
-    yield from (warning for warning in config.warnings if warning not in reported_elsewhere)
+    yield from (warning for warning in config.warnings if warning not in config.exposure_warnings)
 
 
 @check(

@@ -6,7 +6,6 @@ from typing import Final
 
 from plugin_bridge.authme.config import Backend
 from regsvc.auth.keys import UnusableKey
-from regsvc.config.loader import exposed_secret_warnings
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.host import is_world_readable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
@@ -21,8 +20,19 @@ from regsvc.doctor.finding import Check, Severity, Symptom, check
     where=FixLocation(Source.OURS, "chmod 600"),
 )
 def config_file_is_open(facts: Facts) -> Iterator[str]:
-    if facts.config.file is not None:
-        yield from exposed_secret_warnings(facts.config.file)
+    yield from facts.config.exposure_warnings
+
+
+@check(
+    "secrets.missing",
+    Severity.BROKEN,
+    means="The file of a secret (<key>_file) is missing, or we may not read it.",
+    why="The companion does not start without it (exit status 78); commands that do not need it work.",
+    do="Create the file, or let the companion's user read it.",
+    where=FixLocation(Source.OURS),
+)
+def secret_is_missing(facts: Facts) -> Iterator[str]:
+    yield from facts.config.missing_secrets.values()
 
 
 @check(
@@ -66,7 +76,9 @@ def own_database_is_open(facts: Facts) -> Iterator[Symptom]:
         yield Symptom(f"Every user of this machine can read {file}.", where=f"chmod 700 {file.absolute().parent}")
 
 
-CHECKS: Final[tuple[Check, ...]] = (config_file_is_open, key_is_unusable, game_file_is_open, own_database_is_open)
+CHECKS: Final[tuple[Check, ...]] = (
+    *(config_file_is_open, secret_is_missing, key_is_unusable, game_file_is_open, own_database_is_open),
+)
 
 
 def _list_files_with_secrets(facts: Facts) -> Iterator[tuple[Path, str]]:

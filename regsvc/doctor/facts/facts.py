@@ -212,6 +212,8 @@ class Facts:
     def installation_key(self) -> bytes | UnusableKey | None:
         """The key that codes and links derive from, or what is wrong with it; None before the first start."""
         auth, state_dir = self.config.auth, self.state_dir
+        if {"auth.installation_key", "auth.signing_key", "auth.previous_keys"} & set(self.config.missing_secrets):
+            raise FactUnavailable("the keys: their files are missing")
         return _result_or_error(lambda: find_installation_key(auth, state_dir), UnusableKey)
 
     @property

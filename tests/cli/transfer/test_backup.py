@@ -28,6 +28,7 @@ PASSWORD = "alices-s3cret"
 
 
 def make_alice(run: Run) -> None:
+    assert run("migrate").status == 0
     made = run("users", "create", "Alice", "--email", "alice@example.org", "--password-stdin", typed=f"{PASSWORD}\n")
     assert made.status == 0, made
 

@@ -94,7 +94,7 @@ def test_what_was_left_is_no_home_any_more(place: Daemon, run: Run) -> None:
     old, new = place.state_dir / "companion.db", place.state_dir / "new.db"
     assert run("migrate", "--to", f"sqlite:///{new}").status == 0
     (place.state_dir / "home.json").unlink()  # as with a state directory of another machine
-    refused = run("users", "list")
+    refused = run("migrate")
     assert refused.status == 78
     assert f"moved to: sqlite:{new}" in refused.errors
     assert old.exists()
