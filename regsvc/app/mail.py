@@ -1,10 +1,11 @@
 """Wiring of e-mail."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
-from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
 from regsvc.auth.derived_secrets import DerivedSecrets
@@ -17,7 +18,6 @@ from regsvc.core.errors import Refusal
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
 from regsvc.notifications.mail.backends import (
-    AuthMeMailAccount,
     MailBackend,
     MailServerUnavailable,
     PermanentMailFailure,
@@ -30,6 +30,9 @@ from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, SmtpTransport
 from regsvc.notifications.outbox import Outbox, RetryPolicy
+
+_TEST_LIMIT: Final = timedelta(seconds=10)
+"""How long the mail server may take for a login, and for a mail, of a test."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,14 @@ class MailParts:
     async def send_test(self, address: str, language: str) -> str | None:
         """Send a mail without the outbox. Returns why it failed, or None. Raises `InvalidEmail`."""
         recipient = parse_email(address)
+        if problem := await self.backend.find_problem(_TEST_LIMIT):
+            return problem
         message = self.renderer.compose("mail_test", recipient, language, {})
         try:
-            await self.backend.send(message, recipient)
+            async with asyncio.timeout(_TEST_LIMIT.total_seconds()):
+                await self.backend.send(message, recipient)
+        except TimeoutError:
+            return "the mail server accepts the login, but takes too long to accept a mail"
         except (PermanentMailFailure, TemporaryMailFailure, MailServerUnavailable) as error:
             return str(error)
         return None
@@ -65,7 +73,7 @@ def wire_mail(
     """Mails leave with `runtime.delivery_workers`; services call `wake` once a transaction with mails has committed."""
     config, now = context.config, context.now
     secrets = DerivedSecrets(context.keys.installation_key)
-    backend = make_mail_backend(config.mail, _authme_mail(context.authme))
+    backend = make_mail_backend(config.mail, context.authme.mail if context.authme else None)
     links = PasswordLinks(secrets, now)
     outbox = Outbox(now, "mail", mail_retry_policy(config.mail.max_attempts))
     codes = VerificationCodes(
@@ -121,9 +129,3 @@ def mail_retry_policy(max_attempts: int) -> RetryPolicy:
     Eight attempts take about three hours. An unreachable mail server costs no attempt.
     """
     return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts)
-
-
-def _authme_mail(authme: AuthMeConfig | None) -> AuthMeMailAccount | None:
-    if authme is None:
-        return None
-    return AuthMeMailAccount(authme.mail.address, authme.mail.password, authme.mail.host, authme.mail.port)

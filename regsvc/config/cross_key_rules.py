@@ -9,7 +9,13 @@ from urllib.parse import urlsplit
 
 from regsvc.config.database_url import split_database_url
 from regsvc.config.sections import ChatSection, Config
-from regsvc.config.value_checks import exposed_reason, is_placeholder, missing_folder_reason, unreadable_reason
+from regsvc.config.value_checks import (
+    exposed_reason,
+    is_placeholder,
+    missing_folder_reason,
+    no_certificate_reason,
+    unreadable_reason,
+)
 from regsvc.core.addresses import is_loopback
 
 
@@ -137,6 +143,8 @@ def _chat(config: Config) -> Iterator[RuleViolation]:
 
 def _mail(config: Config) -> Iterator[RuleViolation]:
     mail = config.mail
+    if mail.ca_file and (reason := unreadable_reason(mail.ca_file) or no_certificate_reason(mail.ca_file)):
+        yield RuleViolation("mail", "ca_file", reason)
     if mail.backend != "smtp":
         return
     if not mail.host:

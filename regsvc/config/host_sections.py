@@ -244,6 +244,9 @@ class MailSection:
     )
     username: str = key.text("", "Account at the mail server.")
     password: str = key.secret("", "Password of that account.")
+    ca_file: Path | None = key.optional_path(
+        "Certificate (PEM) of the authority that signed the mail server's, if it is not one the system trusts."
+    )
     sender: str = key.text(
         "",
         'Sender of all mails, such as "Example Server <noreply@example.org>"; "" is the account.',

@@ -6,6 +6,7 @@ that never repeats the text.
 
 import os
 import re
+import ssl
 import stat
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -140,6 +141,15 @@ def unreadable_reason(file: Path) -> str | None:
     except OSError as error:
         return f"{file} cannot be read ({error.strerror})"
     return f"{file} cannot be read; make it a regular file that the companion's user may read"
+
+
+def no_certificate_reason(file: Path) -> str | None:
+    """Return a sentence if the file holds no certificate (PEM), else None."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
+    except ssl.SSLError:
+        return f"{file} holds no certificate; it must be PEM text, which begins with -----BEGIN CERTIFICATE-----"
+    return None
 
 
 def missing_folder_reason(folder: Path) -> str | None:

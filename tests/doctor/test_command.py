@@ -16,6 +16,7 @@ from tests.support.command_line import Finished, companion
 from tests.support.daemon import Daemon, clean_environment
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 from tests.support.peers.mariadb import AUTHME
+from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
 
@@ -31,8 +32,9 @@ def database_kind(request: pytest.FixtureRequest) -> DatabaseKind:
 
 
 @pytest.fixture(autouse=True)
-def own_port(doctor_case: DoctorCase) -> None:
+def own_ports(doctor_case: DoctorCase, smtp: MailServer) -> None:
     doctor_case.change("server", port=free_port())
+    doctor_case.change("mail", port=smtp.port)
 
 
 def doctor(doctor_case: DoctorCase, *arguments: str) -> Finished:

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from regsvc.doctor.facts.host import find_mail_problem
 from tests.support.doctor_case import DoctorCase
+from tests.support.peers.smtp import MailServer
+from tests.support.ports import free_port
 
 
 def test_the_port_is_open_to_the_world(doctor_case: DoctorCase) -> None:
@@ -75,3 +78,19 @@ def test_nobody_gets_a_link_without_mail(doctor_case: DoctorCase) -> None:
 def test_mails_stay_in_a_folder(doctor_case: DoctorCase) -> None:
     doctor_case.sections["mail"] = {"backend": "folder"}
     doctor_case.only_finding("mail.folder")
+
+
+def test_a_mail_server_that_cannot_be_used_is_told_with_the_remedy(doctor_case: DoctorCase) -> None:
+    port = free_port()
+    doctor_case.change("mail", port=port)
+    doctor_case.change_host(find_mail_problem=find_mail_problem)
+    finding = doctor_case.only_finding("mail.unusable")
+    assert finding.severity == "broken"
+    assert finding.title == f"No mail can be sent: nothing listens at 127.0.0.1:{port}: check mail.host and mail.port."
+
+
+def test_the_doctor_sends_no_mail(doctor_case: DoctorCase, smtp: MailServer) -> None:
+    doctor_case.change("mail", port=smtp.port)
+    doctor_case.change_host(find_mail_problem=find_mail_problem)
+    assert doctor_case.findings() == []
+    assert smtp.letters == []

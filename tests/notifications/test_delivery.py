@@ -14,7 +14,8 @@ from peewee import Database
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import OutboxEntry, User, Verification
 from regsvc.notifications.delivery import DeliveryWorker
-from regsvc.notifications.mail.backends import MailBackend, NoMailBackend, SmtpAccount, SmtpBackend
+from regsvc.notifications.mail.backends import MailBackend, NoMailBackend, SmtpBackend
+from regsvc.notifications.mail.smtp_account import SmtpAccount
 from regsvc.notifications.mail.transport import SmtpTransport
 from tests.support.mail_parts import ALICE, BOB, MailHarness
 from tests.support.manual_clock import ManualClock

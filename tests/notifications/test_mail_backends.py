@@ -13,22 +13,21 @@ from pathlib import Path
 
 import pytest
 
+from plugin_bridge.authme.config import MailAccount
 from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.notifications.mail.backends import (
-    AuthMeMailAccount,
     FolderBackend,
     LogBackend,
     MailBackend,
     MailServerUnavailable,
     NoMailBackend,
     PermanentMailFailure,
-    Security,
-    SmtpAccount,
     SmtpBackend,
     TemporaryMailFailure,
     make_mail_backend,
 )
+from regsvc.notifications.mail.smtp_account import Security, SmtpAccount
 from tests.support.certificate import Certificate
 from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
@@ -186,17 +185,17 @@ def test_no_mail_takes_nothing() -> None:
         send(NoMailBackend())
 
 
-AUTHME = AuthMeMailAccount("host@example.org", "secret", "smtp.example.org", 465)
+AUTHME = MailAccount("host@example.org", "secret", "smtp.example.org", 465)
 
 
 @pytest.mark.parametrize(
     ("config", "authme", "kind", "sender"),
     [
         (MailSection(), None, NoMailBackend, "companion@localhost"),
-        (MailSection(), AuthMeMailAccount("", "", "smtp.gmail.com", 465), NoMailBackend, "companion@localhost"),
+        (MailSection(), MailAccount("", "", "smtp.gmail.com", 465), NoMailBackend, "companion@localhost"),
         (
             MailSection(),
-            AuthMeMailAccount("host@example.org", "", "smtp.gmail.com"),
+            MailAccount("host@example.org", "", "smtp.gmail.com"),
             NoMailBackend,
             "companion@localhost",
         ),
@@ -209,7 +208,7 @@ AUTHME = AuthMeMailAccount("host@example.org", "secret", "smtp.example.org", 465
     ],
 )
 def test_the_config_decides(
-    config: MailSection, authme: AuthMeMailAccount | None, kind: type[MailBackend], sender: str
+    config: MailSection, authme: MailAccount | None, kind: type[MailBackend], sender: str
 ) -> None:
     backend = make_mail_backend(config, authme)
     assert type(backend) is kind
@@ -218,10 +217,10 @@ def test_the_config_decides(
 
 @pytest.mark.parametrize(("port", "security"), [(465, "tls"), (587, "starttls"), (25, "starttls")])
 def test_authmes_port_tells_how_it_is_encrypted(port: int, security: Security) -> None:
-    account = AuthMeMailAccount("host@example.org", "secret", "smtp.example.org", port)
+    account = MailAccount("host@example.org", "secret", "smtp.example.org", port)
     backend = make_mail_backend(MailSection(), account)
     assert isinstance(backend, SmtpBackend)
-    assert backend.account == SmtpAccount("smtp.example.org", port, security, "host@example.org", "secret")
+    assert backend.account == SmtpAccount("smtp.example.org", port, security, "host@example.org", "secret", True)
 
 
 def test_no_repr_shows_a_password() -> None:

@@ -49,7 +49,22 @@ def mails_go_to_files(facts: Facts) -> Iterator[str]:
         yield f"Mails are written to {facts.config.mail.folder}."
 
 
-CHECKS: Final[tuple[Check, ...]] = (registration_needs_mail, password_links_need_mail, mails_go_to_files)
+@check(
+    "mail.unusable",
+    Severity.BROKEN,
+    means="The mail server cannot be reached, fails to encrypt, or refuses our login. No mail is sent to find out.",
+    why="No code, link or notification is sent until this is fixed; what is waiting then follows.",
+    do="Follow the instruction in the finding, then test it with: companion mail-test ADDRESS",
+    where=_SMTP,
+)
+def server_is_unusable(facts: Facts) -> Iterator[str]:
+    if facts.mail_problem is not None:
+        yield f"No mail can be sent: {facts.mail_problem}."
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *(registration_needs_mail, password_links_need_mail, mails_go_to_files, server_is_unusable),
+)
 
 
 def _mail_off_reason(facts: Facts) -> str:

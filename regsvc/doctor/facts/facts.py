@@ -32,6 +32,7 @@ from regsvc.doctor.facts.player_row_counts import PlayerRowCounts
 from regsvc.doctor.facts.player_table import PlayerTable
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.doctor.facts.running_daemon import RunningDaemon, find_running_daemon
+from regsvc.notifications.mail.backends import make_mail_backend
 
 
 class Source(StrEnum):
@@ -223,6 +224,14 @@ class Facts:
         if backend == "auto":
             return self.has_authme and self.authme.mail.is_set_up
         return backend != "off"
+
+    @cached_property
+    def mail_problem(self) -> str | None:
+        """Why no mail can be sent at the moment; None if it can. Raises `FactUnavailable` if mail is off."""
+        if not self.sends_mail:
+            raise FactUnavailable
+        account = self.authme.mail if self.has_authme else None
+        return self.host.find_mail_problem(make_mail_backend(self.config.mail, account))
 
     @cached_property
     def running_daemon(self) -> RunningDaemon | None:

@@ -1,5 +1,6 @@
 """Facts about the machine: user, time, disk space, listening ports."""
 
+import asyncio
 import http.client
 import os
 import shutil
@@ -8,15 +9,19 @@ import ssl
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from regsvc.core import clock
+from regsvc.core.abandonable import call_within
 from regsvc.core.clock import Clock
+from regsvc.notifications.mail.backends import MailBackend
 
 _TIMEOUT: Final = 0.5  # seconds, for a port of this machine
+_MAIL_LIMIT: Final = timedelta(seconds=5)
 _MAX_ANSWER: Final = 64 * 1024
 _PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation; nothing is sent there
 
@@ -76,6 +81,14 @@ def fetch(url: str) -> bytes | None:
         connection.close()
 
 
+def find_mail_problem(backend: MailBackend) -> str | None:
+    """Return why no mail can be sent at the moment, or None. Logs in to the mail server, and sends nothing."""
+    try:
+        return call_within(_MAIL_LIMIT.total_seconds() + 1, lambda: asyncio.run(backend.find_problem(_MAIL_LIMIT)))
+    except TimeoutError:  # a name server that does not answer cannot be cancelled
+        return "the name of the mail server cannot be looked up in time: check mail.host, and this machine's DNS"
+
+
 def is_world_readable(file: Path) -> bool:
     """Return whether every user of this machine may read the file and enter every folder above it."""
     try:
@@ -96,3 +109,4 @@ class Host:
     find_public_address: Callable[[], str | None] = find_public_address
     accepts_connections: Callable[[str, int], bool] = accepts_connections
     fetch: Callable[[str], bytes | None] = fetch
+    find_mail_problem: Callable[[MailBackend], str | None] = find_mail_problem

@@ -10,22 +10,27 @@ import os
 import socket
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from email.message import EmailMessage
 from email.policy import SMTPUTF8
 from pathlib import Path
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
 import aiosmtplib
 
+from plugin_bridge.authme.config import MailAccount
 from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress
+from regsvc.notifications.mail.smtp_account import (
+    STARTTLS_PORTS,
+    Security,
+    SmtpAccount,
+    describe_failure,
+    explain_failure,
+)
 
 log = logging.getLogger(__name__)
-
-Security = Literal["starttls", "tls", "none"]
 
 SEND_TIMEOUT: Final = timedelta(seconds=60)
 """Limit of one whole SMTP session."""
@@ -33,7 +38,7 @@ SEND_TIMEOUT: Final = timedelta(seconds=60)
 _REPLY_TIMEOUT: Final = timedelta(seconds=30)
 _QUIT_TIMEOUT: Final = timedelta(seconds=3)
 _DEFAULT_SENDER: Final = "companion@localhost"
-_STARTTLS_PORTS: Final = (25, 587)
+_MAIL_IS_OFF: Final = 'mail is off: set mail.backend = "smtp" and mail.host'
 
 
 class PermanentMailFailure(Exception):
@@ -63,16 +68,9 @@ class MailBackend(ABC):
         Raises `PermanentMailFailure`, `TemporaryMailFailure` or `MailServerUnavailable`.
         """
 
-
-@dataclass(frozen=True)
-class SmtpAccount:
-    """Address and credentials of a mail server. Without a `username` there is no login."""
-
-    host: str
-    port: int
-    security: Security
-    username: str = ""
-    password: str = field(default="", repr=False)
+    async def find_problem(self, limit: timedelta) -> str | None:
+        """Return why no mail can be sent now and what to do, or None. Sends nothing; takes `limit` at most."""
+        return None
 
 
 class SmtpBackend(MailBackend):
@@ -87,22 +85,44 @@ class SmtpBackend(MailBackend):
         self._tls = tls
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
-        client = self._client()
-        transport = None
         try:
-            async with asyncio.timeout(SEND_TIMEOUT.total_seconds()):
-                await _connect(client)
-                transport = client.transport
-                await _send(client, message, recipient)
-            await _quit(client)
+            async with self._session(SEND_TIMEOUT, _REPLY_TIMEOUT) as client:
+                await self._send(client, message, recipient)
         except TimeoutError as error:
             raise TemporaryMailFailure("the mail server took too long") from error
+
+    async def find_problem(self, limit: timedelta) -> str | None:
+        try:
+            async with self._session(limit, limit * 0.9):
+                return None
+        except MailServerUnavailable as problem:
+            return str(problem)
+        except TimeoutError as error:
+            return explain_failure(error, self.account)
+
+    @contextlib.asynccontextmanager
+    async def _session(self, limit: timedelta, reply_limit: timedelta) -> AsyncIterator[aiosmtplib.SMTP]:
+        """Connect, encrypt and log in, then end the session. A failure to do so would hit every mail.
+
+        Raises `MailServerUnavailable`, and TimeoutError after `limit`.
+        """
+        client = self._client(reply_limit)
+        transport = None
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                try:
+                    await client.connect()
+                except (aiosmtplib.SMTPException, OSError) as error:
+                    raise MailServerUnavailable(explain_failure(error, self.account)) from error
+                transport = client.transport
+                yield client
+            await _quit(client)
         finally:
             client.close()
             if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()  # the session is over; a TLS shutdown would wait for the server's reply
 
-    def _client(self) -> aiosmtplib.SMTP:
+    def _client(self, reply_limit: timedelta) -> aiosmtplib.SMTP:
         return aiosmtplib.SMTP(
             hostname=self.account.host,
             port=self.account.port,
@@ -112,39 +132,30 @@ class SmtpBackend(MailBackend):
             tls_context=self._tls,
             username=self.account.username or None,
             password=self.account.password or None,
-            timeout=_REPLY_TIMEOUT.total_seconds(),
+            timeout=reply_limit.total_seconds(),
         )
+
+    async def _send(self, client: aiosmtplib.SMTP, message: EmailMessage, recipient: EmailAddress) -> None:
+        """Send one mail. A failure here counts against this mail: it may be the cause."""
+        try:
+            await client.send_message(message, recipients=[recipient.envelope])
+        except aiosmtplib.SMTPRecipientsRefused as error:
+            raise _failure_by_code(error.recipients[0]) from error
+        except aiosmtplib.SMTPDataError as error:
+            raise _failure_by_code(error) from error
+        except aiosmtplib.SMTPSenderRefused as error:  # our own address is refused, with every mail
+            raise MailServerUnavailable(explain_failure(error, self.account)) from error
+        except (aiosmtplib.SMTPNotSupported, ValueError) as error:
+            # the server does not support non-ASCII local parts, or our client considers the address unsafe
+            raise PermanentMailFailure(describe_failure(error)) from error
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise TemporaryMailFailure(describe_failure(error)) from error
 
 
 def _ehlo_name() -> str:
     """Return our EHLO name. Not looked up in DNS, which may be as unreachable as the mail server."""
     name = socket.gethostname()
     return name if "." in name and name.isascii() else "[127.0.0.1]"
-
-
-async def _connect(client: aiosmtplib.SMTP) -> None:
-    """Connect, encrypt and log in. A failure here would hit every mail."""
-    try:
-        await client.connect()
-    except (aiosmtplib.SMTPException, OSError) as error:
-        raise MailServerUnavailable(_describe(error)) from error
-
-
-async def _send(client: aiosmtplib.SMTP, message: EmailMessage, recipient: EmailAddress) -> None:
-    """Send one mail. A failure here counts against this mail: it may be the cause."""
-    try:
-        await client.send_message(message, recipients=[recipient.envelope])
-    except aiosmtplib.SMTPRecipientsRefused as error:
-        raise _failure_by_code(error.recipients[0]) from error
-    except aiosmtplib.SMTPDataError as error:
-        raise _failure_by_code(error) from error
-    except aiosmtplib.SMTPSenderRefused as error:
-        raise MailServerUnavailable(_describe(error)) from error  # our own address is refused, with every mail
-    except (aiosmtplib.SMTPNotSupported, ValueError) as error:
-        # the server does not support non-ASCII local parts, or our client considers the address unsafe
-        raise PermanentMailFailure(_describe(error)) from error
-    except (aiosmtplib.SMTPException, OSError) as error:
-        raise TemporaryMailFailure(_describe(error)) from error
 
 
 async def _quit(client: aiosmtplib.SMTP) -> None:
@@ -155,14 +166,7 @@ async def _quit(client: aiosmtplib.SMTP) -> None:
 
 def _failure_by_code(error: aiosmtplib.SMTPResponseException) -> Exception:
     """Return the failure for a reply code (RFC 5321): 5xx is permanent, 4xx temporary."""
-    return (PermanentMailFailure if error.code >= 500 else TemporaryMailFailure)(_describe(error))
-
-
-def _describe(error: Exception) -> str:
-    """Return the error on one line, without our credentials, which no server repeats."""
-    if isinstance(error, aiosmtplib.SMTPResponseException):
-        return f"{error.code} {' '.join(str(error.message).split())}"
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return (PermanentMailFailure if error.code >= 500 else TemporaryMailFailure)(describe_failure(error))
 
 
 class FolderBackend(MailBackend):
@@ -210,51 +214,48 @@ class NoMailBackend(MailBackend):
         super().__init__(_DEFAULT_SENDER)
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
-        raise MailServerUnavailable("e-mail is disabled")
+        raise MailServerUnavailable(_MAIL_IS_OFF)
+
+    async def find_problem(self, limit: timedelta) -> str | None:
+        return _MAIL_IS_OFF
 
 
-@dataclass(frozen=True)
-class AuthMeMailAccount:
-    """AuthMe's own `Email.*` keys: mailAccount, mailPassword, mailSMTP, mailPort."""
-
-    account: str
-    password: str = field(repr=False)
-    host: str = "smtp.gmail.com"
-    port: int = 465
-
-    @property
-    def is_set_up(self) -> bool:
-        """Return whether AuthMe considers e-mail configured: both the account and its password are set."""
-        return bool(self.account and self.password)
-
-
-def make_mail_backend(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
-    """Return the backend chosen by `mail.backend`. `authme`: None where there is no AuthMe."""
+def make_mail_backend(config: MailSection, authme: MailAccount | None) -> MailBackend:
+    """Return the backend chosen by `mail.backend`. `authme`: AuthMe's own account; None without AuthMe."""
     return _BACKENDS[config.backend](config, authme)
 
 
-def _auto(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
+def _auto(config: MailSection, authme: MailAccount | None) -> MailBackend:
     if authme is None or not authme.is_set_up:
         return NoMailBackend()
-    security: Security = "starttls" if authme.port in _STARTTLS_PORTS else "tls"
-    account = SmtpAccount(authme.host, authme.port, security, authme.account, authme.password)
-    return SmtpBackend(config.sender or authme.account, account)
+    security: Security = "starttls" if authme.port in STARTTLS_PORTS else "tls"
+    account = SmtpAccount(authme.host, authme.port, security, authme.address, authme.password, is_authmes=True)
+    return SmtpBackend(config.sender or authme.address, account, _trusted_authorities(config))
 
 
-def _smtp(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
+def _smtp(config: MailSection, authme: MailAccount | None) -> MailBackend:
     account = SmtpAccount(config.host, config.port, config.security, config.username, config.password)
-    return SmtpBackend(_sender(config), account)
+    return SmtpBackend(_sender(config), account, _trusted_authorities(config))
 
 
-def _folder(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
+def _trusted_authorities(config: MailSection) -> ssl.SSLContext | None:
+    """Return a TLS context with `mail.ca_file` beside the system's certificates, or None for the system's alone."""
+    if config.ca_file is None:
+        return None
+    context = ssl.create_default_context()
+    context.load_verify_locations(config.ca_file)
+    return context
+
+
+def _folder(config: MailSection, authme: MailAccount | None) -> MailBackend:
     return FolderBackend(_sender(config), config.folder)
 
 
-def _log(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
+def _log(config: MailSection, authme: MailAccount | None) -> MailBackend:
     return LogBackend(_sender(config))
 
 
-def _off(config: MailSection, authme: AuthMeMailAccount | None) -> MailBackend:
+def _off(config: MailSection, authme: MailAccount | None) -> MailBackend:
     return NoMailBackend()
 
 
@@ -263,7 +264,7 @@ def _sender(config: MailSection) -> str:
     return config.sender or account
 
 
-_BACKENDS: Final[dict[str, Callable[[MailSection, AuthMeMailAccount | None], MailBackend]]] = {
+_BACKENDS: Final[dict[str, Callable[[MailSection, MailAccount | None], MailBackend]]] = {
     "auto": _auto,
     "smtp": _smtp,
     "folder": _folder,
