@@ -73,6 +73,15 @@ class MailBackend(ABC):
         return None
 
 
+class _SmtpClient(aiosmtplib.SMTP):
+    """SMTP client that closes its connection at once: a TLS shutdown would wait for the server's reply."""
+
+    def close(self) -> None:
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
+        super().close()
+
+
 class SmtpBackend(MailBackend):
     """Backend that sends through a mail server.
 
@@ -107,23 +116,19 @@ class SmtpBackend(MailBackend):
         Raises `MailServerUnavailable`, and TimeoutError after `limit`.
         """
         client = self._client(reply_limit)
-        transport = None
         try:
             async with asyncio.timeout(limit.total_seconds()):
                 try:
                     await client.connect()
                 except (aiosmtplib.SMTPException, OSError) as error:
                     raise MailServerUnavailable(explain_failure(error, self.account)) from error
-                transport = client.transport
                 yield client
             await _quit(client)
         finally:
             client.close()
-            if isinstance(transport, asyncio.WriteTransport):
-                transport.abort()  # the session is over; a TLS shutdown would wait for the server's reply
 
     def _client(self, reply_limit: timedelta) -> aiosmtplib.SMTP:
-        return aiosmtplib.SMTP(
+        return _SmtpClient(
             hostname=self.account.host,
             port=self.account.port,
             local_hostname=_ehlo_name(),
