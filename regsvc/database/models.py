@@ -208,6 +208,7 @@ class Player(BaseModel):
     conflict = CharField(255, null=True)
     plugin_state = CharField(16)
     plugin_since = UtcDateTimeField()
+    earlier_hashes = CharField(64, null=True)
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
     class Meta:

@@ -91,6 +91,10 @@ class Merge(RowAction):
     conflicts: tuple[Conflict, ...] = ()
 
 
+class TakeEarlierPassword(Merge):
+    """Copy a password to the user that the player had before, as after a restored backup of AuthMe's table."""
+
+
 class MarkMissing(SyncAction):
     """Record that the player's row no longer exists."""
 
@@ -134,5 +138,7 @@ class RejectNameConflict(SyncAction):
     """Reject a registration whose name belongs to a player registered before it."""
 
 
-GUARDED: Final[tuple[type[SyncAction], ...]] = (MarkMissing, Lock, MarkDeleted, Remove, ApplySqlEdit)
+GUARDED: Final[tuple[type[SyncAction], ...]] = (
+    *(MarkMissing, Lock, MarkDeleted, Remove, ApplySqlEdit, TakeEarlierPassword),
+)
 """Actions subject to the mass-change guard: due for many names at once, they may only mean that a table is wrong."""

@@ -82,6 +82,8 @@ def apply_in_memory(account: Account, effects: Effects, moment: datetime) -> Acc
     if effects.sync_record:
         known = sync_record or SyncRecord(account.key, plugin_since=moment)
         sync_record = replace(known, **effects.sync_record)
+        if known.base_hash is not None and known.base_hash != sync_record.base_hash:
+            sync_record = sync_record.with_earlier_hash(known.base_hash)
         if sync_record.plugin_state != known.plugin_state:
             sync_record = replace(sync_record, plugin_since=moment)
     return replace(account, user=user, sync_record=sync_record)
@@ -115,8 +117,9 @@ class EffectWriter:
                 new.append(now.sync_record.columns() | {"changed_at": moment})
                 continue
             columns = {name: getattr(now.sync_record, name) for name in effects.sync_record}
-            if now.sync_record.plugin_since != account.sync_record.plugin_since:
-                columns["plugin_since"] = now.sync_record.plugin_since
+            for name in ("plugin_since", "earlier_hashes"):
+                if getattr(now.sync_record, name) != getattr(account.sync_record, name):
+                    columns[name] = getattr(now.sync_record, name)
             if now.sync_record == account.sync_record:
                 columns = {"changed_at": moment}  # the next run looks again: the row may be written back meanwhile
             columns_of_known.append({"username_key": account.key, **columns})

@@ -1,4 +1,4 @@
-"""Mass-change guard: holds back removals, locks and SQL edits that are due for too many names at once."""
+"""Mass-change guard: holds back what is due for too many names at once and may only mean that a table is wrong."""
 
 from regsvc.core.units import ChangeLimit
 from regsvc.database.models import PRESENT, Player
@@ -30,4 +30,6 @@ class MassChangeGuard:
     def count_held_back(self, kinds: list[type[actions.SyncAction]]) -> HeldBack:
         """Return the report's counts of actions of these kinds."""
         locked, edited = kinds.count(actions.Lock), kinds.count(actions.ApplySqlEdit)
-        return HeldBack(len(kinds) - locked - edited, locked, edited, str(self._limit))
+        passwords, missing = kinds.count(actions.TakeEarlierPassword), kinds.count(actions.MarkMissing)
+        removed = len(kinds) - locked - edited - passwords
+        return HeldBack(removed, locked, edited, passwords, missing, str(self._limit))

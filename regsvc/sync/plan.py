@@ -167,6 +167,8 @@ def _with_both(
     if player.is_locked:
         return _restore(user, sync_record, player, policy)
     merged = merge(user, sync_record, player, own_password(user, policy), policy.conflict)
+    if merged is not None and merged.takes_password and sync_record.had_earlier(player.hash):
+        return actions.TakeEarlierPassword(**vars(merged))
     return merged or _record_if_behind(user, sync_record, player)
 
 

@@ -186,6 +186,7 @@ class Reconciler:
         Only the lock is inherited: the base belongs to the previous user.
         """
         base = {"base_hash": None, "base_salt": None, "base_email": None, "base_realname": None, "base_regdate": None}
+        base["earlier_hashes"] = None
         changes = {"user_id": user_id, "presence": ABSENT, "conflict": None, **base, **NO_INTENT, **NO_TOMBSTONE}
         Player.update(changes).where(Player.username_key == key).execute()
 

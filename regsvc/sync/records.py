@@ -1,5 +1,6 @@
 """Frozen records that the plan decides on: our user, the sync record and the two of them with the player's row."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,6 +10,9 @@ from typing import Any, Final
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds
 from regsvc.auth.hashing import StoredPassword
 from regsvc.database.models import ABSENT, GONE, PROVISION, UNASKED, User
+
+_REMEMBERED: Final = 8
+"""Number of earlier hashes remembered for each player."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class SyncRecord:
     conflict: str | None = None
     plugin_state: str = "off"
     plugin_since: datetime | None = None
+    earlier_hashes: str | None = field(default=None, repr=False)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the row, by name."""
@@ -95,6 +100,16 @@ class SyncRecord:
         both_known = bool(self.base_regdate) and bool(player.regdate)
         return both_known and in_milliseconds(self.base_regdate) != player.registered_ms
 
+    def had_earlier(self, hash_: str) -> bool:
+        """Return whether the player probably had this hash before the last synced one, not long ago."""
+        return hash_ != self.base_hash and _mark(hash_) in (self.earlier_hashes or "").split()
+
+    def with_earlier_hash(self, hash_: str) -> "SyncRecord":
+        """Return the record that remembers a hash that is no longer the last synced one."""
+        mark = _mark(hash_)
+        others = [known for known in (self.earlier_hashes or "").split() if known != mark]
+        return replace(self, earlier_hashes=" ".join([*others[1 - _REMEMBERED :], mark]))
+
     def is_playable(self, player: PlayerRow) -> bool:
         """Return whether the row is the last synced one and not locked: its password is the user's."""
         return not player.is_locked and not self.is_different_row(player)
@@ -107,6 +122,11 @@ class SyncRecord:
             and player.hash == self.intent_hash
             and player.regdate == self.intent_regdate
         )
+
+
+def _mark(hash_: str) -> str:
+    """Return a checksum too short to test guessed passwords with: of 65,536 hashes one has the same."""
+    return hashlib.sha256(hash_.encode("utf-8", "surrogatepass")).hexdigest()[:4]
 
 
 RECORD_COLUMNS: Final = tuple(SyncRecord.__dataclass_fields__)

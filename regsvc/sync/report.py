@@ -28,7 +28,15 @@ class HeldBack:
     removed: int = 0
     locked: int = 0
     edited: int = 0
+    passwords: int = 0
+    """Passwords that became earlier ones again."""
+    missing: int = 0
+    """Those of the removed whose row is gone from AuthMe's table; the others were deleted. For sentences only."""
     limit: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the counts and the limit."""
+        return {name: value for name, value in asdict(self).items() if name != "missing"}
 
 
 @dataclass
@@ -68,7 +76,7 @@ class SyncReport:
             **{name: getattr(self, name) for name in _COUNTS},
             "conflicts": self.conflicts,
             "errors": self.errors,
-            "braked": None if self.held_back is None else asdict(self.held_back),
+            "braked": None if self.held_back is None else self.held_back.as_json(),
         }
 
     def counts(self) -> dict[str, int]:
@@ -97,7 +105,7 @@ class RunLog:
     def _record_held_back(self, held_back: HeldBack | None) -> None:
         if held_back is not None and held_back != self._held_back:
             with self._database.atomic():
-                counts = {name: count for name, count in asdict(held_back).items() if name != "limit"}
+                counts = {name: count for name, count in held_back.as_json().items() if name != "limit"}
                 self._audit.record("sync.braked", "sync", None, counts)
             log.warning(
                 "the sync held back %d removals, %d locks and %d status changes made in SQL: more than %s at once. "

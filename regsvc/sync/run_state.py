@@ -13,6 +13,7 @@ _COUNTERS: Final[dict[type, str]] = {
     actions.Adopt: "adopted",
     actions.Provision: "provisioned",
     actions.Merge: "updated",
+    actions.TakeEarlierPassword: "updated",
     actions.Lock: "locked",
     actions.RestorePassword: "restored",
     actions.ReclaimRow: "restored",

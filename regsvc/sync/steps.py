@@ -260,6 +260,7 @@ STEPS: Final[dict[type, Step]] = {
     actions.ReclaimRow: Step(_each(_confirm_reclaimed), write=_reclaim_row),
     actions.RemoveLock: Step(_each(lambda case: Effects({"plugin_state": "conflict", **NO_LOCK})), write=_unlock_row),
     actions.Merge: Step(_confirm_merges, write=_merge_row),
+    actions.TakeEarlierPassword: Step(_confirm_merges, write=_merge_row),
     actions.MarkMissing: Step(_each(_confirm_missing)),
     actions.UpdateState: Step(_each(_confirm_state)),
     actions.Remove: Step(_each(lambda case: Effects({"plugin_state": "absent"})), write=_delete_row),

@@ -256,6 +256,7 @@ class SyncHeldBackFields(Output, frozen=True, kw_only=True):
     removed: Count
     locked: Count
     edited: Count
+    passwords: Annotated[Count, Meta(description="Passwords that became earlier ones again.")]
     limit: Annotated[str, Meta(examples=["20 and 5%"])]
 
 

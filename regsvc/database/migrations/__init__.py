@@ -16,4 +16,5 @@ MIGRATIONS: Final = (
     "m0008_fewer_indexes",
     "m0009_adoption_marks",
     "m0010_dates",
+    "m0011_earlier_hashes",
 )

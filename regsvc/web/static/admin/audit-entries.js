@@ -16,7 +16,7 @@ export const ACTIONS = [
 ];
 
 const SYNC_ACTIONS = ["sync.run", "sync.braked"];
-const COUNTS = ["adopted", "provisioned", "updated", "locked", "restored", "removed", "edited"];
+const COUNTS = ["adopted", "provisioned", "updated", "locked", "restored", "removed", "edited", "passwords"];
 
 /** @param {string} action */
 export function actionName(action) {
