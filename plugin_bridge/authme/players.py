@@ -227,6 +227,10 @@ class Players(ABC):
     def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
         """Return the buckets that differ from `stored`, as they are now; an empty one where no row is left."""
 
+    def find_missing_email_column(self) -> str | None:
+        """Return the configured name of the e-mail column if the table has no such column, else None."""
+        return None
+
     def version(self) -> object | None:
         """Return a value that stays equal while no process writes; None where only a full look can tell."""
         return None

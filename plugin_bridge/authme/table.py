@@ -114,6 +114,10 @@ class AuthMePlayers(Players):
                     results[number] = WriteResult(is_written=True, is_email_refused=True)
         return [results[number] for number in range(len(writes))]
 
+    def find_missing_email_column(self) -> str | None:
+        with self._open_table() as layout:
+            return None if "email" in layout.columns else self._columns.email
+
     def refresh(self) -> None:
         """Read the columns again at the next use: AuthMe adds some when it is updated."""
         self._layout = None

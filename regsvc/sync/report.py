@@ -1,17 +1,11 @@
-"""Report of what a sync run did or would do: as JSON, and as an audit entry and warnings."""
+"""Report of what a sync run did or would do."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from peewee import Database
-
 from regsvc.core.clock import epoch_ms
-from regsvc.database.audit import Audit
-
-log = logging.getLogger("regsvc.sync.run")
 
 _COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
 _WORDS: Final = {
@@ -35,8 +29,12 @@ class HeldBack:
     limit: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the counts and the limit."""
+        """Return the `braked` of the report."""
         return {name: value for name, value in asdict(self).items() if name != "missing"}
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts, for the audit."""
+        return {name: value for name, value in asdict(self).items() if name != "limit"}
 
 
 @dataclass
@@ -58,6 +56,12 @@ class SyncReport:
     is_enabled: bool = True
     unavailable: str | None = None
     """Why AuthMe's table could not be read or written; also among `errors`."""
+    is_complete: bool = True
+    """False if the process was told to stop first: the next run does the rest."""
+    restores_players: bool = False
+    """Whether rows that are gone are inserted again (`sync.on_player_removed`)."""
+    missing_email_column: str | None = None
+    """The configured e-mail column, if players were adopted from a table that has none of this name."""
 
     @property
     def has_effects(self) -> bool:
@@ -82,47 +86,6 @@ class SyncReport:
     def counts(self) -> dict[str, int]:
         """Return the counts that are not 0, for the log and the audit."""
         return {name: getattr(self, name) for name in _COUNTS if getattr(self, name)}
-
-
-class RunLog:
-    """Audit entries and log lines of runs, repeating a warning only when its subject has changed."""
-
-    def __init__(self, database: Database, audit: Audit) -> None:
-        self._database = database
-        self._audit = audit
-        self._held_back: HeldBack | None = None
-        self._unavailable: str | None = None
-
-    def record(self, report: SyncReport) -> None:
-        """Audit and log a finished run. Call it outside every transaction."""
-        if report.has_effects:
-            with self._database.atomic():
-                self._audit.record("sync.run", "sync", None, report.counts())
-            log.info("sync: %s", counts_in_words(report.counts()))
-        self._record_held_back(report.held_back)
-        self._log_availability(report.unavailable)
-
-    def _record_held_back(self, held_back: HeldBack | None) -> None:
-        if held_back is not None and held_back != self._held_back:
-            with self._database.atomic():
-                counts = {name: count for name, count in held_back.as_json().items() if name != "limit"}
-                self._audit.record("sync.braked", "sync", None, counts)
-            log.warning(
-                "the sync held back %d removals, %d locks and %d status changes made in SQL: more than %s at once. "
-                "If they are intended, run `companion sync --allow-mass-changes`.",
-                held_back.removed,
-                held_back.locked,
-                held_back.edited,
-                held_back.limit,
-            )
-        self._held_back = held_back
-
-    def _log_availability(self, unavailable: str | None) -> None:
-        if unavailable is not None and self._unavailable is None:
-            log.warning("the sync is paused: %s", unavailable)
-        elif unavailable is None and self._unavailable is not None:
-            log.info("the sync continues: AuthMe's table is available again")
-        self._unavailable = unavailable
 
 
 def counts_in_words(counts: Mapping[str, int]) -> str:

@@ -34,8 +34,9 @@ from regsvc.sync.paging import pages_of
 from regsvc.sync.plan import decide, lock_after_adoption
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
-from regsvc.sync.report import RunLog, SyncReport
+from regsvc.sync.report import SyncReport
 from regsvc.sync.reporting.date_reports import DateReports
+from regsvc.sync.reporting.run_log import RunLog
 from regsvc.sync.run_state import RunState
 
 log = logging.getLogger(__name__)
@@ -92,12 +93,14 @@ class Sync:
         AuthMe's table being unavailable is an error in the report, never an exception; our database being so is one.
         """
         report = SyncReport(self._now(), is_enabled=self._reconciler.is_enabled)
+        report.restores_players = self._reconciler.policy.on_player_removed == "restore"
         run = RunState(report, may_go_on, is_full, is_plan)
         started = time.monotonic()
         self._date_reports.add_to(report, is_plan=is_plan, is_full=is_full)
         try:
             self._players.refresh()
             self._reconcile_all(run, allow_mass_changes)
+            report.missing_email_column = self._players.find_missing_email_column() if report.adopted else None
         except PlayersUnavailable as error:
             run.report.unavailable = str(error)
             run.report.add_error(None, str(error))
@@ -119,6 +122,7 @@ class Sync:
         last_inputs = last.inputs if last is not None else None
         for may_go_on in self._reconcile_candidates(run, changes, last_inputs, inputs):
             if not may_go_on:
+                run.report.is_complete = False
                 return
         if self._finish(run, allow_mass_changes) and not run.is_plan:
             self._store(run, changes, last, inputs)
@@ -292,5 +296,6 @@ class Sync:
             rows = self._players.find_many(keys) if scope.has_players else None
             self._reconcile(run, self._reconciler.accounts.load(keys, rows), scope)
             if not run.may_go_on():
+                run.report.is_complete = False
                 return False
         return True

@@ -1,6 +1,4 @@
-"""An older backup of AuthMe's table is restored under us: nothing that it undoes is believed before a person says so."""
-
-from collections.abc import Mapping
+"""An older backup of AuthMe's table is restored: nothing that it undoes is believed before a person says so."""
 
 import pytest
 
@@ -12,7 +10,7 @@ from tests.support.services import MakeServices, ServiceHarness
 PLAYERS = 100
 CHANGED = [f"Player{number:04}" for number in range(30)]
 
-Hashes = Mapping[str, str]
+Hashes = dict[str, str]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ MAILS = {
 }
 IN_THE_GAME = set(PLUGIN_STATES) - {"off"}  # which is shown as nothing
 COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} | (
-    set(HeldBack.__dataclass_fields__) - {"limit"}
+    set(HeldBack().as_json()) - {"limit"}
 )
 
 

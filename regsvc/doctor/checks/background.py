@@ -7,6 +7,8 @@ from typing import Final
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.own_tables import PlayerSample
 from regsvc.doctor.finding import Check, Severity, Symptom, check
+from regsvc.sync.report import HeldBack
+from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
 
 _STUCK_AFTER: Final = timedelta(minutes=15)
 _MESSAGE_NAMES: Final = {
@@ -23,16 +25,22 @@ _FIX_CAUSE: Final = "Fix the cause (see last_error). These are not sent again, b
     Severity.RISKY,
     means="The sync would remove, lock or change so many players at once that it waits for confirmation.",
     why="Either the changes are intended, or AuthMe's table has been replaced or damaged. Only you can tell which.",
-    do="Check companion sync --plan. If the changes are intended, run companion sync --allow-mass-changes",
+    do="Check companion sync --plan, which names them and says what to do if it is meant, and if it is not.",
     where=FixLocation(Source.OURS, "[sync] max_changes"),
 )
-def changes_are_held_back(facts: Facts) -> Iterator[str]:
+def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
     running_daemon = facts.running_daemon
+    is_held_back = facts.own_tables.last_run_held_back_changes
     if running_daemon is not None and running_daemon.is_ours:
-        if running_daemon.has_held_back_changes:
-            yield "The sync is holding back removals, locks or SQL edits: too many at once."
-    elif facts.own_tables.last_run_held_back_changes:
-        yield "The last sync run held back removals, locks or SQL edits: too many at once."
+        is_held_back = running_daemon.has_held_back_changes
+    if is_held_back:
+        known = facts.own_tables.held_back
+        held_back = HeldBack(**{name: known.get(name, 0) for name in HeldBack().counts()})
+        restores_players = facts.config.sync.on_player_removed == "restore"
+        yield Symptom(
+            f"The sync holds back {describe_held_back(held_back) or 'changes'}: too many at once.",
+            do=f"{advise_on_held_back(held_back, restores_players=restores_players)} companion sync --plan names them.",
+        )
 
 
 @check(

@@ -1,5 +1,6 @@
 """Facts from our own tables: which installation they belong to, and what in them needs attention."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class OwnTables:
 
     Until the first start has finished, `recorded_location` is "", `installation_id` and `key_fingerprint` are None.
     `newest_entry_at` is that of the audit log; `failed` counts the failed outbox messages by kind.
-    `last_run_held_back_changes`: the newest audit entry of the sync is `sync.braked`.
+    `last_run_held_back_changes`: the newest audit entry of the sync is `sync.braked`; `held_back`: its counts.
     """
 
     newest_migration: int
@@ -46,6 +47,7 @@ class OwnTables:
     unreadable_dates: tuple[UnreadableDate, ...]
     """At most one more than are shown."""
     last_run_held_back_changes: bool
+    held_back: Mapping[str, Any]
 
 
 def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
@@ -78,6 +80,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         oldest_message_at=_moment(oldest),
         unreadable_dates=_unreadable_dates(database),
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
+        held_back=_held_back(database),
     )
 
 
@@ -122,6 +125,12 @@ def _players(database: ReadOnlyDatabase, condition: str) -> PlayerSample:
     count = int(database.value(f"SELECT COUNT(*) AS n {where}"))
     rows = database.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {MAX_NAMES}")
     return PlayerSample(count, tuple(str(row["name"]) for row in rows))
+
+
+def _held_back(database: ReadOnlyDatabase) -> Mapping[str, Any]:
+    """Return the newest counts of what the sync held back, by name."""
+    detail = database.value("SELECT detail FROM regsvc_audit WHERE action = 'sync.braked' ORDER BY id DESC LIMIT 1")
+    return json.loads(detail) if detail else {}
 
 
 def _unreadable_dates(database: ReadOnlyDatabase) -> tuple[UnreadableDate, ...]:

@@ -1,0 +1,97 @@
+"""Sentences for hosts about what the mass-change guard held back, and about conflicts."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from regsvc.sync.report import HeldBack
+
+_ALLOW: Final = "companion sync --allow-mass-changes"
+_CONFLICTS: Final[Mapping[tuple[str, str], tuple[str, str, str]]] = {
+    ("email", "both"): (
+        "e-mail address differs",
+        "e-mail addresses differ",
+        "each side keeps its own, since the one in the game belongs to another user here, or is none",
+    ),
+    ("realname", "both"): (
+        "spelling of a name differs",
+        "spellings of names differ",
+        "each side keeps its own, since the one in the game is another name",
+    ),
+    ("name", "both"): (
+        "row is left as it is",
+        "rows are left as they are",
+        "its name is none that AuthMe finds, equals another one for AuthMe, or belongs to another person",
+    ),
+    ("email", "plugin"): ("e-mail address", "e-mail addresses", "changed on both sides: the game's stays"),
+    ("email", "companion"): ("e-mail address", "e-mail addresses", "changed on both sides: ours stays"),
+    ("password", "plugin"): ("password", "passwords", "changed on both sides: the game's stays"),
+    ("password", "companion"): ("password", "passwords", "changed on both sides: ours stays"),
+}
+"""By field and the side whose value stays: words for one and for several, and why."""
+
+
+def describe_held_back(held_back: HeldBack) -> str:
+    """Return what was held back: "600 players whose rows are gone from AuthMe's table and 3 locks"."""
+    deleted = held_back.removed - held_back.missing
+    parts = [
+        (held_back.missing, "player whose row is gone", "players whose rows are gone", " from AuthMe's table"),
+        (held_back.passwords, "password that is an earlier one", "passwords that are earlier ones", " again"),
+        (deleted, "removal", "removals", " of the players of deleted users"),
+        (held_back.locked, "lock", "locks", ""),
+        (held_back.edited, "status change", "status changes", " made in SQL"),
+    ]
+    return _joined(
+        [f"{count:,} {one if count == 1 else several}{rest}" for count, one, several, rest in parts if count]
+    )
+
+
+def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> str:
+    """Return what to do if it is meant, and if it is not; `restores_players`: `sync.on_player_removed = "restore"`."""
+    effects = []
+    if held_back.missing:
+        effects.append(
+            "adds these players again with their last passwords"
+            if restores_players
+            else "records that these players are gone, whose users stay"
+        )
+    if held_back.passwords:
+        effects.append("takes the earlier passwords")
+    if held_back.removed > held_back.missing:
+        effects.append("removes the players of deleted users")
+    if held_back.locked:
+        effects.append("locks these players")
+    if held_back.edited:
+        effects.append("carries out the status changes")
+    sentences = [f"If that is meant, run {_ALLOW}{': it ' if effects else ''}{_joined(effects)}."]
+    if held_back.missing or held_back.passwords:
+        sentences.append(
+            "If not, because an older backup of AuthMe's table was restored, for example: restore a newer one, and "
+            "nothing is held back any more."
+        )
+    if held_back.missing and not restores_players:
+        sentences.append(
+            'Without a newer one, set sync.on_player_removed = "restore", restart the companion, and then run the '
+            "command: it adds the players again with their last passwords."
+        )
+    if held_back.missing and restores_players:
+        sentences.append('If they are to stay away, set sync.on_player_removed = "respect" first, and restart.')
+    if held_back.edited or held_back.removed > held_back.missing:
+        sentences.append("If an SQL statement hit too many users, undo it: until then nothing has happened.")
+    return " ".join(sentences)
+
+
+def describe_conflicts(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each kind of conflict."""
+    counts = Counter((conflict["field"], conflict["kept"]) for conflict in conflicts)
+    return [describe_conflict(*kind, count) for kind, count in counts.items()]
+
+
+def describe_conflict(field: str, kept: str, count: int) -> str:
+    """Return words for this number of conflicts of a kind: "3 e-mail addresses differ (each side keeps its own …)"."""
+    one, several, why = _CONFLICTS.get((field, kept), (f"{field} differs", f"{field}s differ", f"kept: {kept}"))
+    return f"{count:,} {one if count == 1 else several} ({why})"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
