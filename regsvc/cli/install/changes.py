@@ -4,6 +4,7 @@ import difflib
 import grp
 import os
 import pwd
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -96,8 +97,20 @@ def describe(change: Change) -> Iterator[str]:
     if target.content == target.sample:
         yield "    (as shipped)"
         return
-    differing = difflib.unified_diff(before.splitlines(), target.content.splitlines(), lineterm="", n=0)
+    both = (_readable_lines(target.path, text) for text in (before, target.content))
+    differing = difflib.unified_diff(*both, lineterm="", n=0)
     yield from (f"    {line}" for line in differing if not line.startswith(tuple(hidden)))
+
+
+def _readable_lines(path: Path, text: str) -> list[str]:
+    """Return the lines of a file, those of a config with their section: `server.port = 8080`."""
+    section = ""
+    lines = []
+    for line in text.splitlines():
+        if path.suffix == ".toml" and (header := re.fullmatch(r"\[(\w+)\]", line)):
+            section = f"{header[1]}."
+        lines.append(re.sub(r"^(#?)(\w+ = )", rf"\1{section}\2", line))
+    return lines
 
 
 def _is_blank(path: Path, text: str) -> bool:

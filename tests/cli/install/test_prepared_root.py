@@ -11,6 +11,8 @@ import pytest
 
 from companion import main
 from regsvc.cli.install.config_text import fill_sample
+from regsvc.cli.install.problem import InstallProblem
+from regsvc.cli.install.service import require_program_for
 from regsvc.core.shipped_files import read_shipped
 from tests.support.command_line import Finished
 
@@ -87,7 +89,7 @@ def test_what_is_written(root: Path) -> None:
 def test_a_dry_run_writes_nothing(root: Path) -> None:
     done = install(root, "--dry-run")
     assert "/etc/companion/companion.toml: new, 0640 root:" in done.output
-    assert '    +directory = "/srv/minecraft"' in done.output
+    assert '    +game.directory = "/srv/minecraft"' in done.output
     assert not [*root.iterdir()]
 
 
@@ -108,7 +110,7 @@ def test_a_config_without_a_key_is_nobodys(root: Path) -> None:
     """A package installs such a file."""
     (root / CONFIG).parent.mkdir(parents=True)
     (root / CONFIG).write_text(read_shipped("conf/companion.toml"))
-    assert "    +port = 8090" in install(root).output
+    assert "    +server.port = 8090" in install(root).output
 
 
 def test_only_what_differs_changes(root: Path) -> None:
@@ -120,7 +122,7 @@ def test_only_what_differs_changes(root: Path) -> None:
     changed = {name for name in after if after[name][0] != before[name][0]}
     proxy = {"etc/companion/proxy/nginx.conf", "etc/companion/proxy/Caddyfile"}
     assert changed == {CONFIG, DROP_IN, "etc/companion/installed.json", *proxy}
-    assert "    -port = 8090\n    +port = 8092\n" in done.output
+    assert "    -server.port = 8090\n    +server.port = 8092\n" in done.output
     assert 'password_file = "/run/credentials/companion.service/secrets_mail_password"' in after[CONFIG][0]
     assert (root / "var/lib/companion").owner() == "daemon"
 
@@ -174,6 +176,16 @@ def test_mistakes_are_named(root: Path, arguments: list[str], sentence: str) -> 
     assert done.status in (1, 2)
     assert sentence in done.errors
     assert not [*root.iterdir()]
+
+
+def test_a_program_that_its_user_cannot_run(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    program = closed / "companion"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    with pytest.raises(InstallProblem, match=r"games cannot run .*/closed/companion \(Permission denied\)"):
+        require_program_for("games", [str(program)])
 
 
 def test_a_filled_sample_sets_what_was_asked_for() -> None:

@@ -1,0 +1,190 @@
+"""A host installs the companion on a machine, uses it, and removes it, through the real commands as root."""
+
+import re
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
+from tests.support.authme.game_server import GameServer
+from tests.support.authme.row_audit import is_locked as is_locked_row
+from tests.support.certificate import Certificate
+from tests.support.daemon import READY
+from tests.support.machine import GAME, PROGRAM, Machine, open_machine
+from tests.support.other_user import USER_ID
+from tests.support.peers.smtp import MailServer
+from tests.support.ports import free_port
+from tests.support.terminal import Terminal
+from tests.support.unit_file import UnitFile
+
+UNITS = "/etc/systemd/system"
+ACCOUNT = "noreply@example.net"
+PASSWORD = "mails-secret"
+TRUSTED = "/etc/ssl/trusted.pem"
+
+
+@pytest.fixture
+def table(game_server: GameServer) -> AuthMeTable:
+    """AuthMe's table on SQLite, with Bob in it."""
+    game_server.authme_directory.mkdir(parents=True)
+    table = AuthMeTable(SqliteFile(game_server.authme_directory / "authme.db"))
+    create_table(table)
+    game_server.install_authme(table)
+    AuthMeLike(table).register("Bob", "s3cret")
+    return table
+
+
+@pytest.fixture
+def smtp(certificate: Certificate) -> Iterator[MailServer]:
+    """A mail server that asks for a password, and whose certificate the machine trusts."""
+    server = MailServer(tls=certificate.server_context(), account=(ACCOUNT, PASSWORD))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, game_server: GameServer, table: AuthMeTable, certificate: Certificate) -> Iterator[Machine]:
+    scratch = tmp_path / "machine"
+    scratch.mkdir()
+    with open_machine(scratch, game_server.directory) as machine:
+        machine.place(TRUSTED).write_bytes(certificate.certificate_file.read_bytes())
+        yield machine
+
+
+@contextmanager
+def served(machine: Machine) -> Iterator[None]:
+    """Run the unit's ExecStart by hand: as its user, with the environment and the credential of systemd."""
+    unit = UnitFile.read(
+        machine.place(f"{UNITS}/companion.service"), machine.place(f"{UNITS}/companion.service.d/install.conf")
+    )
+    assert unit.value("User") == "mc"
+    credentials = "/run/credentials/companion.service"
+    copy = f"mkdir -p {credentials}; cp /etc/companion/secrets/mail_password {credentials}/secrets_mail_password"
+    prepared = machine.run("sh", "-c", f"{copy}; chown {USER_ID} {credentials}/*; chmod 400 {credentials}/*")
+    assert prepared.returncode == 0, prepared
+    daemon = subprocess.Popen(
+        machine.command(*unit.words("ExecStart"), user="mc"),
+        env=machine.environment({"STATE_DIRECTORY": f"/var/lib/{unit.value('StateDirectory')}"}),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with daemon:
+        try:
+            assert daemon.stdout is not None
+            assert READY in daemon.stdout.readline()
+            yield
+        finally:
+            daemon.terminate()
+            assert daemon.wait(30) == 0
+
+
+def rights(machine: Machine, path: str) -> tuple[str, int, int]:
+    found = machine.place(path).stat()
+    return oct(stat.S_IMODE(found.st_mode)), found.st_uid, found.st_gid
+
+
+def is_locked(table: AuthMeTable, name: str) -> bool:
+    row = find_player(table, name)
+    assert row
+    return is_locked_row(row)
+
+
+def install_by_answers(machine: Machine, smtp: MailServer, port: int) -> str:
+    """Answer all questions; return what the terminal showed."""
+    environment = machine.environment({"SSL_CERT_FILE": TRUSTED})
+    with Terminal(machine.command(PROGRAM, "install"), environment) as terminal:
+        terminal.answer("Folder of the game server [/srv/minecraft]: ", "/srv/nowhere")
+        terminal.answer("Folder of the game server [/srv/minecraft]: ", "")
+        terminal.answer("[mc]: ", "")
+        terminal.answer("https://play.example.org: ", "play.example.net")
+        terminal.answer("https://play.example.org: ", "https://play.example.net")
+        terminal.answer("Port to listen on", str(port))
+        terminal.answer("Mail server", "127.0.0.1")
+        terminal.answer("  Port [587]: ", str(smtp.port))
+        terminal.answer("  Encryption", "")
+        terminal.answer("  Account", ACCOUNT)
+        terminal.answer("  Password (not shown): ", "mistyped")
+        terminal.answer(f"  Sender of all mails [{ACCOUNT}]: ", "")
+        terminal.answer("  Send a test mail to", "host@example.net")
+        terminal.answer("  Enter the mail server again? [Y/n]: ", "")
+        terminal.answer("Mail server", "")
+        terminal.answer("  Port", "")
+        terminal.answer("  Encryption", "")
+        terminal.answer("  Account", "")
+        terminal.answer("  Password", PASSWORD)
+        terminal.answer("  Sender", "")
+        terminal.answer("  Send a test mail to", "host@example.net")
+        terminal.answer("Write this? [Y/n]: ", "")
+        assert terminal.wait() == 0, terminal.shown
+        return terminal.shown
+
+
+@pytest.fixture
+def installed(machine: Machine, smtp: MailServer) -> Machine:
+    """The machine after a host has answered all questions."""
+    port = free_port()
+    shown = install_by_answers(machine, smtp, port)
+    for text in ("there is no folder /srv/nowhere", "this must be a web address", "sent to host@example.net"):
+        assert text in shown
+    assert f'    +game.directory = "{GAME}"' in shown
+    assert PASSWORD not in shown
+    assert "systemd is not running here" in shown
+    assert len(smtp.letters_to("host@example.net")) == 1
+    return machine
+
+
+def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTable) -> None:
+    assert rights(installed, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
+    assert rights(installed, "/etc/companion/secrets") == ("0o700", 0, 0)
+    assert rights(installed, "/var/lib/companion") == ("0o700", USER_ID, USER_ID)
+    the_commands_see_what_is_served(installed, table)
+    it_is_started_by_systemd(installed)
+    it_leaves_no_trace_but_a_backup(installed, table)
+
+
+def the_commands_see_what_is_served(machine: Machine, table: AuthMeTable) -> None:
+    with served(machine):
+        listed = machine.companion("users", "list")
+        assert "Bob" in listed.stdout, listed
+        banned = machine.companion("users", "ban", "Bob")
+        assert banned.returncode == 0, banned
+        assert is_locked(table, "bob")
+        refused = machine.companion("uninstall", "--yes")
+        assert refused.returncode == 1
+        assert "A daemon is running" in refused.stderr, refused
+    assert machine.place("/etc/companion/proxy/nginx.conf").exists()
+
+
+def it_is_started_by_systemd(machine: Machine) -> None:
+    """A stand-in for systemctl notes what it is asked."""
+    machine.place("/run/systemd/system").mkdir(parents=True)
+    asked = machine.place("/tmp/asked")
+    stand_in = machine.place("/usr/local/bin/systemctl")
+    stand_in.write_text("#!/bin/sh\necho $* >> /tmp/asked\n")
+    stand_in.chmod(0o755)
+    again = machine.companion("install")
+    assert again.returncode == 0, again
+    assert "everything is as it should be" in again.stdout
+    assert asked.read_text().splitlines() == ["daemon-reload", "enable companion.service", "start companion.service"]
+
+
+def it_leaves_no_trace_but_a_backup(machine: Machine, table: AuthMeTable) -> None:
+    removed = machine.companion("uninstall", "--purge", "--yes")
+    assert removed.returncode == 0, removed
+    assert not is_locked(table, "bob")
+    backup = re.search(r"backed up \d+ rows into (/var/backups/companion/\S+)", removed.stdout)
+    assert backup, removed
+    assert rights(machine, backup[1]) == ("0o700", USER_ID, USER_ID)
+    assert machine.place(f"{backup[1]}/manifest.json").exists()
+    assert not machine.place("/etc/companion").exists()
+    assert not machine.place("/var/lib/companion").exists()
+    assert not [*machine.place(UNITS).glob("companion*")]
+    asked = machine.place("/tmp/asked").read_text().splitlines()
+    assert asked[-2:] == ["disable --now companion.service", "daemon-reload"]

@@ -1,0 +1,72 @@
+"""`companion upgrade-check` on databases of this version, of an older one, and of a newer one."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from peewee import Database
+
+from regsvc.config.loader import load_config
+from regsvc.database.location import read_authme, resolve_location
+from regsvc.database.migrator import list_migrations
+from tests.conftest import MakeDaemon
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.command_line import Finished, companion, companion_here
+from tests.support.daemon import Daemon
+
+NEWEST = list_migrations()[-1].number
+
+
+@pytest.fixture
+def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
+    """A daemon on AuthMe's table that has never run."""
+    return daemon()
+
+
+@contextmanager
+def opened(place: Daemon) -> Iterator[Database]:
+    """Our database, as another program sees it."""
+    config = load_config(place.config_file, {})
+    with closing(resolve_location(config, read_authme(config)).database) as database:
+        database.connect()
+        yield database
+
+
+def check(place: Daemon) -> Finished:
+    return companion_here("upgrade-check", config=place.config_file)
+
+
+def applied(place: Daemon) -> list[int]:
+    with opened(place) as database:
+        return [number for (number,) in database.execute_sql("SELECT number FROM regsvc_migration ORDER BY number")]
+
+
+def test_before_the_first_start_there_is_nothing_to_check(place: Daemon) -> None:
+    done = check(place)
+    assert done.status == 78
+    assert str(place.state_dir) in done.errors
+    assert not place.state_dir.exists()
+
+
+def test_what_the_next_version_will_find(place: Daemon) -> None:
+    assert companion("migrate", config=place.config_file).status == 0
+    done = check(place)
+    assert done.status == 0, done
+    assert "Nothing will be migrated" in done.output
+    assert ", 0 users" in done.output
+
+    with opened(place) as database:
+        database.execute_sql(f"DELETE FROM regsvc_migration WHERE number = {NEWEST}")
+    before = applied(place)
+    done = check(place)
+    assert done.status == 3, done
+    assert f"\n  {NEWEST}: " in done.output
+    assert f"companion backup /var/backups/companion --config {place.config_file}" in done.output
+    assert (".before-" in done.output) == (place.state_dir / "companion.db").exists()
+    assert applied(place) == before
+
+    with opened(place) as database:
+        database.execute_sql(f"UPDATE regsvc_migration SET number = {NEWEST + 1} WHERE number = {NEWEST - 1}")
+    done = check(place)
+    assert done.status == 4, done
+    assert "restore the backup" in done.output
