@@ -97,8 +97,8 @@ def describe(change: Change) -> Iterator[str]:
     if target.content == target.sample:
         yield "    (as shipped)"
         return
-    both = (_readable_lines(target.path, text) for text in (before, target.content))
-    differing = difflib.unified_diff(*both, lineterm="", n=0)
+    old, new = _readable_lines(target.path, before), _readable_lines(target.path, target.content)
+    differing = difflib.unified_diff(old, new, lineterm="", n=0)
     yield from (f"    {line}" for line in differing if not line.startswith(tuple(hidden)))
 
 
