@@ -110,7 +110,12 @@ class DatabaseSection:
         'sqlite:///path, mysql://user:password@host:port/name, or "auto": beside AuthMe\'s table on MySQL '
         "and MariaDB, else companion.db in server.state_dir.",
     )
-    threads: int = key.integer(4, "Worker threads, each with its own connection.", at_least=1, at_most=64)
+    threads: int = key.integer(
+        2,
+        "Worker threads, each with its own connection; the sync has one more. 4 if the database is on another machine.",
+        at_least=1,
+        at_most=64,
+    )
     busy_timeout: timedelta = key.duration(
         "5 seconds", "How long to wait for another connection's lock.", at_least="100 ms", at_most="10 minutes"
     )

@@ -121,7 +121,7 @@ def test_the_log_gets_louder(tmp_path: Path) -> None:
 
 
 def test_what_waits_for_a_restart_is_named_each_time(running: Daemon) -> None:
-    changes: Sections = {"database": {"threads": 2}, "downloads.client": {"name": "Client", "url": "/client.zip"}}
+    changes: Sections = {"database": {"threads": 3}, "downloads.client": {"name": "Client", "url": "/client.zip"}}
     for theme in ("dark", "light"):
         change(running, {**changes, "server": {"theme": theme, "name": "Elsewhere"}})
         assert running.wait_for_log(f"{RELOADED}server.theme")
@@ -134,7 +134,7 @@ def test_what_waits_for_a_restart_is_named_each_time(running: Daemon) -> None:
 
 def test_what_waits_for_a_restart_is_shown_until_it_is_taken_back(running: Daemon) -> None:
     assert restart_needed(running) == ([], 0)
-    change(running, {"database": {"threads": 2}, "server": {"name": "Elsewhere"}})
+    change(running, {"database": {"threads": 3}, "server": {"name": "Elsewhere"}})
     assert running.wait_for_log(f"{WAITING}server.name, database.threads")
     assert restart_needed(running) == (["server.name", "database.threads"], 1)
     change(running, {})

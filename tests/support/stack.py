@@ -32,6 +32,7 @@ GENEROUS: dict[str, dict[str, Any]] = {
         "limits_total": NO_LIMIT,
     },
     "auth": {"login_limits": NO_LIMIT},
+    "database": {"threads": 4},  # more than the default, for more that can happen at once
     "http": {"status_limit": NO_LIMIT},
     "updates": {"enabled": False},
     "log": {"level": "debug"},
