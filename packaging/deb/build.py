@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="neither compile nor compress: for tests")
     args = parser.parse_args()
     os.umask(0o022)
+    version = args.wheel.name.split("-")[1]
     with tempfile.TemporaryDirectory(prefix="companion-deb-") as folder:
         root = Path(folder)
         root.chmod(0o755)
@@ -45,14 +46,16 @@ def main() -> None:
             _install(args.python, site_packages, "--require-hashes", "--requirement", str(ROOT / "requirements.lock"))
         else:
             _copy_packages(args.packages_of, site_packages)
-        _install(args.python, site_packages, str(args.wheel))
+        # by name and not as a file, whose path pip would write down
+        wheel = ("--no-index", "--find-links", str(args.wheel.parent.resolve()), f"companion=={version}")
+        _install(args.python, site_packages, *wheel)
         shutil.rmtree(site_packages / "bin", ignore_errors=True)
         if not args.quick:
             _compile(args.python, site_packages)
         for library in site_packages.rglob("*.so*"):
             library.chmod(0o644)
         _add_files(root, site_packages / "regsvc" / "shipped")
-        _write_control(root, args.wheel.name.split("-")[1], args.python)
+        _write_control(root, version, args.python)
         package = _pack(root, args.output, "none" if args.quick else "xz")
     print(package.name)
 
