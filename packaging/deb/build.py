@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--python", default="/usr/bin/python3", help="the interpreter on the target machine")
     parser.add_argument("--packages-of", type=Path, metavar="FOLDER", help="copy dependencies from this site-packages")
-    parser.add_argument("--quick", action="store_true", help="neither compile nor compress: for tests")
+    parser.add_argument("--uncompressed", action="store_true", help="do not compress: for tests")
     args = parser.parse_args()
     os.umask(0o022)
     version = args.wheel.name.split("-")[1]
@@ -50,13 +50,12 @@ def main() -> None:
         wheel = ("--no-index", "--find-links", str(args.wheel.parent.resolve()), f"companion=={version}")
         _install(args.python, site_packages, *wheel)
         shutil.rmtree(site_packages / "bin", ignore_errors=True)
-        if not args.quick:
-            _compile(args.python, site_packages)
+        _compile(args.python, site_packages)
         for library in site_packages.rglob("*.so*"):
             library.chmod(0o644)
         _add_files(root, site_packages / "regsvc" / "shipped")
         _write_control(root, version, args.python)
-        package = _pack(root, args.output, "none" if args.quick else "xz")
+        package = _pack(root, args.output, "none" if args.uncompressed else "xz")
     print(package.name)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from peewee import Database, PeeweeException, SqliteDatabase
 
 from regsvc import __version__
+from regsvc.cli.install.targets import BACKUPS
 from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.engine import error_sentence
@@ -92,7 +93,7 @@ def _words(migration: NumberedMigration) -> str:
 
 def _backup_command(config: Config) -> str:
     places = SystemPlaces.of_config(config.file) if config.file is not None else None
-    folder = Path("/var/backups") / (places.name if places is not None else "companion")
+    folder = BACKUPS / (places.name if places is not None else "companion")
     option = ["--config", str(config.file)] if config.file is not None else []
     return shlex.join(["companion", "backup", str(folder), *option])
 

@@ -11,14 +11,17 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
 from regsvc import __version__
+from regsvc.cli.upgrade_check import MIGRATES
 from regsvc.core.shipped_files import REPOSITORY, list_shipped
 from regsvc.database.migrations import MIGRATIONS
 from tests.support.daemon import READY
+from tests.support.ports import free_port
 from tests.support.scratch_root import ScratchRoot, base_interpreter, scratch_root
 
 SITE_PACKAGES = sysconfig.get_path("purelib")
@@ -26,6 +29,10 @@ NEXT_VERSION = "99.0.0"
 NEXT_MIGRATION = 'TABLES = "CREATE TABLE regsvc_next (id {id});"\n'
 CONFIG = "/etc/companion/companion.toml"
 STATE = "/var/lib/companion"
+BACKUPS = "/var/backups/companion"
+DROP_INS = "/etc/systemd/system/companion.service.d"
+GAME = "/srv/minecraft"
+USER = "games-owner"
 BUILD_WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 
 
@@ -33,7 +40,7 @@ BUILD_WHEEL = "import sys; from setuptools import build_meta; print(build_meta.b
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that `make dist` writes, with the dependencies of this environment in the package for Debian."""
     output = tmp_path_factory.mktemp("made") / "dist"
-    deb = ("--", "--quick", "--packages-of", SITE_PACKAGES, "--python", base_interpreter())
+    deb = ("--", "--uncompressed", "--packages-of", SITE_PACKAGES, "--python", base_interpreter())
     command = [sys.executable, "packaging/dist.py", "--work-tree", "--output", str(output), *deb]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,10 +94,9 @@ def wheel_made_in(clone: Path, **environment: str) -> Path:
 
 @contextmanager
 def daemon(host: ScratchRoot) -> Iterator[str]:
-    """Run the installed companion as its user and yield its address; it must stop cleanly."""
-    become = ("setpriv", "--reuid=companion", "--regid=companion", "--clear-groups")
-    command = host.command(*become, "companion", "serve", "--config", CONFIG, environment={"STATE_DIRECTORY": STATE})
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    """Run the installed companion as the game's user and yield its address; it must stop cleanly."""
+    become = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
+    with subprocess.Popen(host.command(*become, "companion", "serve"), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = next((line for line in process.stdout if line.startswith(READY)), "")
         assert line, process.wait()
@@ -116,13 +122,19 @@ def debs(dist: Path, tmp_path: Path) -> tuple[str, str]:
     package = the_file(unpacked, "opt/companion/.venv/lib/*/site-packages/regsvc")
     for file in (package / "__init__.py", unpacked / "DEBIAN/control"):
         file.write_text(file.read_text().replace(__version__, NEXT_VERSION))
+        Path(cache_from_source(file)).unlink(missing_ok=True)
     migrations = package / "database/migrations"
     (migrations / "m9999_next.py").write_text(NEXT_MIGRATION)
     listed = migrations / "__init__.py"
     listed.write_text(listed.read_text().replace(f'"{MIGRATIONS[-1]}",', f'"{MIGRATIONS[-1]}", "m9999_next",'))
+    Path(cache_from_source(listed)).unlink()
     subprocess.run(["dpkg-deb", "--build", "-Znone", unpacked, files / "next.deb"], check=True, capture_output=True)
     shutil.rmtree(unpacked)
     return "/srv/test/this.deb", "/srv/test/next.deb"
+
+
+def install_package(host: ScratchRoot, package: str) -> str:
+    return host.output("dpkg", "--force-unsafe-io", "--install", package)
 
 
 def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
@@ -130,38 +142,52 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
 ) -> None:
     this, following = debs
     with scratch_root(tmp_path) as host:
-        said = host.output("dpkg", "--force-unsafe-io", "--install", this)
-        assert "Next: companion install" in said
-        assert host.output("companion", "version") == f"companion {__version__}"
-        assert host.output("stat", "-c", "%a %U %G", CONFIG, STATE, "/etc/companion/secrets").splitlines() == [
+        assert "Next: companion install" in install_package(host, this)
+        assert host.output("companion", "--version") == f"companion {__version__}"
+        assert rights(host, CONFIG, STATE, "/etc/companion/secrets") == [
             "640 root companion",
             "700 companion companion",
             "700 root root",
         ]
         assert host.output("ls", STATE) == ""  # nothing was started
 
-        host.output("sh", "-c", f"printf '[server]\\nname = \"Harbour\"\\nport = 0\\n' >> {CONFIG}")
+        host.output("sh", "-c", f"useradd --system {USER} && install -d -o {USER} {GAME}/plugins/AuthMe")
+        url = ("--base-url", "https://play.example.org", "--port", str(free_port()))
+        done = host.run("companion", "install", "--game-dir", GAME, *url, "--no-start")
+        assert "not started" in done.stdout, done
+        assert rights(host, CONFIG, STATE) == [f"640 root {USER}", f"700 {USER} {USER}"]
+        with daemon(host) as address:
+            assert is_ready(address)
+            host.output("companion", "backup", BACKUPS)
+
+        install_package(host, following)
+        assert host.output("companion", "--version") == f"companion {NEXT_VERSION}"
+        assert host.run("companion", "upgrade-check").returncode == MIGRATES
+        assert rights(host, CONFIG, STATE) == [f"640 root {USER}", f"700 {USER} {USER}"]
         with daemon(host) as address:
             assert is_ready(address)
 
-        host.output("dpkg", "--force-unsafe-io", "--install", following)
-        assert host.output("companion", "version") == f"companion {NEXT_VERSION}"
-        assert 'name = "Harbour"' in host.output("cat", CONFIG)
-        with daemon(host) as address:
-            assert is_ready(address)
-
-        host.output("dpkg", "--force-unsafe-io", "--install", this)
-        refused = host.run("companion", "serve", "--config", CONFIG)
+        install_package(host, this)
+        refused = host.run("companion", "serve")
         assert refused.returncode == 78
         assert "migration 9999" in refused.stderr
+        # as docs/upgrade.md says
+        host.output("sh", "-c", f"cd {STATE} && mkdir newer && mv companion.db* newer/")
+        host.output("sh", "-c", f"cd {STATE} && cp --preserve newer/companion.db.before-9999 companion.db")
+        with daemon(host) as address:
+            assert is_ready(address)
 
-        said = host.output("dpkg", "--remove", "companion")
-        assert "players that it locked stay locked" in said
+        assert "players that it locked stay locked" in host.output("dpkg", "--remove", "companion")
         assert host.run("companion", "version").returncode == 127
         assert "companion.db" in host.output("ls", STATE)
         host.output("test", "-f", CONFIG)
 
         host.output("dpkg", "--purge", "companion")
-        for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion"):
+        for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion", DROP_INS):
             assert host.run("test", "-e", gone).returncode == 1, gone
         assert host.run("getent", "passwd", "companion").returncode == 2
+        assert host.output("ls", BACKUPS).startswith("companion-")
+
+
+def rights(host: ScratchRoot, *paths: str) -> list[str]:
+    return host.output("stat", "-c", "%a %U %G", *paths).splitlines()

@@ -15,6 +15,7 @@ from regsvc.cli.install.settings import BASE_URL, MAIL_HOST, PORT, Settings
 from regsvc.config.places import SystemPlaces
 from regsvc.core.shipped_files import read_shipped
 
+BACKUPS: Final = Path("/var/backups")
 UNITS: Final = Path("/etc/systemd/system")
 PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
 MAIL_PASSWORD: Final = "mail_password"  # noqa: S105 - the name of a file
@@ -56,6 +57,7 @@ def list_targets(settings: Settings, program: list[str], root: Path) -> Iterator
         file = places.secrets_dir / MAIL_PASSWORD
         yield Target(file, 0o600, content=f"{settings.mail_password}\n", is_secret=True)
     yield Target(places.state_dir, 0o700, owner=settings.user, group=group)
+    yield Target(BACKUPS / places.name, 0o700, owner=settings.user, group=group)
     yield Target(folder / "proxy", 0o755)
     for name in ("nginx.conf", "Caddyfile"):
         shipped = read_shipped(f"packaging/proxy/{name}")

@@ -14,11 +14,10 @@ from regsvc.cli.install.problem import InstallProblem
 from regsvc.cli.install.questions import Terminal
 from regsvc.cli.install.record import InstallRecord, read_record, record_file, record_text
 from regsvc.cli.install.service import Systemd, program_command, run_companion
-from regsvc.cli.install.targets import UNITS, Target, drop_in_file, is_template, unit_file
+from regsvc.cli.install.targets import BACKUPS, UNITS, Target, drop_in_file, is_template, unit_file
 from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.database.location import read_recorded_location
 
-_BACKUPS: Final = Path("/var/backups")
 _LOCAL: Final = "sqlite:"
 
 
@@ -76,7 +75,7 @@ def _unlock_all(program: list[str], places: SystemPlaces) -> None:
 
 def _back_up(program: list[str], places: SystemPlaces, state: Path) -> None:
     """Make a backup as the owner of the state, who must be able to write where it goes."""
-    folder = _BACKUPS / places.name
+    folder = BACKUPS / places.name
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = pwd.getpwuid(state.stat().st_uid)
     os.chown(folder, owner.pw_uid, owner.pw_gid)

@@ -14,6 +14,7 @@ from peewee import Database, SqliteDatabase
 
 from regsvc import __version__
 from regsvc.auth.keys import INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, Keys, fingerprint
+from regsvc.cli.state_owner import user_name
 from regsvc.cli.transfer.copying import checksums_of, require_equal
 from regsvc.cli.transfer.database_rows import DatabaseRows
 from regsvc.cli.transfer.manifest import (
@@ -70,6 +71,12 @@ class Backups:
                     raise TransferProblem(f"{final} exists already.")
                 unfinished.rename(final)
             _flush_directory(final.parent)
+        except PermissionError as error:
+            user = user_name(os.geteuid())
+            raise TransferProblem(
+                f"{user} may not write the backup ({final}): Permission denied. "
+                f"Make the folder for {user}: install -d -m 700 -o {user} {folder}"
+            ) from error
         except OSError as error:
             raise TransferProblem(f"Cannot write the backup ({final}): {error.strerror or error}.") from error
         return final, manifest
