@@ -5,6 +5,7 @@ import asyncio
 import errno
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -89,6 +90,22 @@ def _serve(args: argparse.Namespace) -> int:
     return asyncio.run(serve(config, read_config))
 
 
+def _explain_bind_failure(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "the port is in use, perhaps by another companion; choose another one with server.port"
+    if error.errno == errno.EACCES:
+        return (
+            "ports below 1024 need root or CAP_NET_BIND_SERVICE; choose a higher one with server.port, and put a web "
+            "server in front of it"
+        )
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return (
+            "server.host is no address of this machine; 127.0.0.1 is right behind a web server on this machine, "
+            "0.0.0.0 listens on all addresses"
+        )
+    return f"{error.strerror}; check server.host and server.port"
+
+
 async def serve(config: Config, read_config: Callable[[], Config]) -> int:
     """Run the daemon until a signal stops it. `read_config` is called again when a signal requests a reload."""
     for warning in config.warnings:
@@ -100,9 +117,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         sockets = bind_sockets(config.server.port, config.server.host)
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
-        reason = "the port is in use, perhaps by another companion; choose another one with server.port"
-        if not is_taken:
-            reason = f"{error.strerror}; check server.host and server.port"
+        reason = _explain_bind_failure(error)
         print_error(f"cannot listen on {config.server.host}:{config.server.port}: {reason}")
         return EX_PORT_IN_USE if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]

@@ -251,12 +251,20 @@ def _load(path: Path) -> object:
     except yaml.MarkedYAMLError as problem:
         # Only the line: the parser's own message quotes the text, which may be a password.
         line = "" if problem.problem_mark is None else f" (line {problem.problem_mark.line + 1})"
-        raise AuthMeConfigError(f"{path} is not valid YAML{line}.") from None
+        reason = ": a tab is used where YAML needs spaces" if _has_tab(content, problem.problem_mark) else ""
+        raise AuthMeConfigError(f"{path} is not valid YAML{line}{reason}.") from None
     except (yaml.YAMLError, ValueError, RecursionError):
         raise AuthMeConfigError(f"{path} is not valid YAML in UTF-8.") from None
     if not isinstance(loaded, dict):
         raise AuthMeConfigError(f"{path} is not an AuthMe config: it has no sections.")
     return loaded
+
+
+def _has_tab(content: bytes, mark: yaml.Mark | None) -> bool:
+    """Return whether the line of the mark is indented with a tab."""
+    lines = content.splitlines()
+    line = lines[mark.line] if mark is not None and mark.line < len(lines) else b""
+    return b"\t" in line[: len(line) - len(line.lstrip())]
 
 
 def _read_backend(document: ConfigDocument) -> Backend:

@@ -65,12 +65,18 @@ class OpsFile:
             except (OSError, ValueError, RecursionError) as problem:
                 # The next call tries again; only the warning is not repeated.
                 if stamp != self._warned:
-                    log.warning("%s: the last good list of operators stays in force: %s", self._path, problem)
+                    log.warning(self._describe_fallback(), self._path, _reason_of(problem))
                 self._warned = stamp
                 return
             self._loaded, self._warned = stamp, None
             self._levels = levels | self._extra
             self._names = frozenset(self._levels)
+
+    def _describe_fallback(self) -> str:
+        if self._loaded is not _UNKNOWN:
+            return "%s cannot be read (%s): the last good list of operators stays in force"
+        fallback = "only those named in the config" if self._extra else "none, and no admin can log in"
+        return f"%s cannot be read (%s): there is no list of operators yet, so there are {fallback}; fix the file"
 
 
 def read_operators(path: Path) -> dict[str, int]:

@@ -59,6 +59,10 @@ _CONFIG_HELP = (
 )
 _STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
 _SHOW_PLACE = ("migrate", "sync", "import", "backup", UNLOCK_ALL)
+_NOT_CHECKED = (
+    "not checked: whether the databases and AuthMe's table can be used, the mail server, and the port; "
+    "for that run: companion doctor"
+)
 _NO_AUTHME = "AuthMe was not found (game.directory, authme.config)"
 
 
@@ -222,6 +226,7 @@ def _check_config(config: Config, context: AppContext) -> int:
     else:
         print(f"AuthMe: {context.authme.source or 'from our config'}, {context.authme.password_hash}")
     print(f"operators: {len(context.ops.names())}")
+    print(_NOT_CHECKED)
     return 0
 
 

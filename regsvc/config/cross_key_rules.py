@@ -4,7 +4,7 @@ A rule takes the whole config and yields its violations; the loader adds where e
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from regsvc.config.database_url import split_database_url
@@ -16,7 +16,10 @@ from regsvc.config.value_checks import (
     no_certificate_reason,
     unreadable_reason,
 )
-from regsvc.core.addresses import is_loopback
+from regsvc.core.addresses import is_loopback, is_private
+
+_FIRST_FREE_PORT: Final = 1024
+_PAGE_NAMES: Final = ("register", "login", "account", "admin", "api", "server", "docs")
 
 
 class RuleViolation(NamedTuple):
@@ -35,6 +38,8 @@ def find_violations(config: Config) -> Iterator[RuleViolation]:
 
 def config_warnings(config: Config) -> Iterator[str]:
     """Yield sentences about settings that are allowed but risky."""
+    yield from game_folder_warnings(config)
+    yield from _address_warnings(config)
     mail = config.mail
     if mail.backend == "log":
         yield (
@@ -44,10 +49,35 @@ def config_warnings(config: Config) -> Iterator[str]:
     if mail.backend == "smtp" and mail.security == "none" and mail.username and not is_loopback(mail.host):
         yield f'mail.security is "none": the mail password crosses the network to {mail.host} unencrypted.'
     webhook = config.webhook
-    if not webhook.allow_private and is_loopback(urlsplit(webhook.url).hostname or ""):
+    host = urlsplit(webhook.url).hostname or ""
+    if not webhook.allow_private and is_loopback(host):
         yield "webhook.url leads to this machine: no event is sent while webhook.allow_private is false."
+    elif not webhook.allow_private and is_private(host):
+        yield "webhook.url leads to a private network: no event is sent while webhook.allow_private is false."
     elif not webhook.allow_private and not _is_confidential(webhook.url):
         yield "webhook.url begins with http://: its token and the events cross the network unencrypted."
+
+
+def game_folder_warnings(config: Config) -> Iterator[str]:
+    """Yield a sentence if the game server's folder cannot be read, which does not prevent a start."""
+    directory = config.game.directory
+    if directory is not None and (reason := missing_folder_reason(directory)):
+        yield f"game.directory: {reason}: without it there are no operators, no AuthMe and no remote console."
+
+
+def _address_warnings(config: Config) -> Iterator[str]:
+    server = config.server
+    page = urlsplit(server.base_url).path.rpartition("/")[2]
+    if page in _PAGE_NAMES:
+        yield (
+            f"server.base_url ends in /{page}, which is the name of a page: links in mails would begin with it; "
+            f"write the address without /{page}."
+        )
+    if 0 < server.port < _FIRST_FREE_PORT:
+        yield (
+            f"server.port is {server.port}: a port below {_FIRST_FREE_PORT} needs root or CAP_NET_BIND_SERVICE; "
+            "choose a higher one, and put a web server in front of it."
+        )
 
 
 def _tls(config: Config) -> Iterator[RuleViolation]:

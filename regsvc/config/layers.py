@@ -13,6 +13,7 @@ from typing import get_type_hints
 
 from regsvc.config.key_types import keys_of
 from regsvc.config.sections import Config, ConfigError, Download
+from regsvc.config.toml_mistakes import explain_mistake
 
 ENVIRONMENT_PREFIX = "COMPANION_"
 CONFIG_VARIABLE = "COMPANION_CONFIG"
@@ -54,13 +55,15 @@ def file_layer(path: Path) -> Layer:
     """Read a TOML file. Raises `ConfigError` if it cannot be read or parsed."""
     try:
         # Some editors on Windows write a byte order mark, which TOML does not allow.
-        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError([f"{path}: it cannot be read ({error.strerror}); check its name and permissions."]) from error
     except UnicodeDecodeError as error:
         raise ConfigError([f"{path}: it is not UTF-8 text; save it as UTF-8."]) from error
+    try:
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError([f"{path}: it is not TOML: {error}; correct that line."]) from error
+        raise ConfigError([f"{path}: {explain_mistake(text, error, _may_show)}"]) from error
     tables: dict[str, Mapping[str, object]] = {}
     problems: list[str] = []
     for name, table in _flat_tables(document):
@@ -99,6 +102,12 @@ def command_line_layer(overrides: Mapping[str, object]) -> Layer:
         section, _, key = name.rpartition(".")
         tables.setdefault(section, {})[key] = value
     return Layer(tables, lambda section, key: "command line")
+
+
+def _may_show(name: str) -> bool:
+    """Return whether messages may quote what is written for a key of this name: it is known, and nowhere a secret."""
+    declared = [keys_of(section)[name] for section in (*SECTIONS.values(), Download) if name in keys_of(section)]
+    return bool(declared) and not any(key.is_secret for key in declared)
 
 
 def _flat_tables(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:

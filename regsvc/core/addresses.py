@@ -72,6 +72,11 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (parsed is not None and parsed.is_loopback)
 
 
+def is_private(host: str) -> bool:
+    """Return whether a host is an IP address that is not reachable from the internet; False for names."""
+    return _parse(host) is not None and not is_public(host)
+
+
 def is_unspecified(host: str) -> bool:
     """Return whether a host to listen on means all interfaces: "0.0.0.0" or "::"."""
     parsed = _parse(host)

@@ -232,7 +232,7 @@ def test_a_bad_value_is_refused_with_its_place_and_what_to_do(load: Load, text: 
         ("[server]\nrcon = true", '[server] has no key "rcon"; it belongs to [game].'),
         ("[log]\nxyzzy = 1", '[log] has no key "xyzzy"; the keys are level, format.'),
         ("port = 8080", "port must be a section; write its keys below a header such as [server]."),
-        ("[server]\nhost = 127.0.0.1", "is not TOML"),
+        ("[server]\nhost = 127.0.0.1", "line 2, [server]: host = 127.0.0.1: texts need quotes"),
         ("[downloads]\nclient = 1", "downloads.client must be a section"),
         ('[downloads."a b"]\nname = "x"', "the id of a download consists of letters"),
     ],

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from regsvc.config.cross_key_rules import game_folder_warnings
 from regsvc.config.sections import ConfigError
 from regsvc.core.i18n import BrokenTranslation, load_translations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
@@ -33,7 +34,8 @@ def config_is_broken(facts: Facts) -> Iterator[str]:
 )
 def config_is_unwise(facts: Facts) -> Iterator[str]:
     config = facts.config
-    yield from (warning for warning in config.warnings if warning not in config.exposure_warnings)
+    reported_elsewhere = (*config.exposure_warnings, *game_folder_warnings(config))
+    yield from (warning for warning in config.warnings if warning not in reported_elsewhere)
 
 
 @check(
