@@ -29,10 +29,14 @@ sys.exit(main())
 
 
 class Machine:
-    """The machine, as long as `holder` runs, the process that keeps its mounts."""
+    """The machine, as long as `holder` runs, the process that keeps its mounts.
+
+    `variables` are in the environment of every program there.
+    """
 
     def __init__(self, holder: "subprocess.Popen[str]") -> None:
         self._holder = holder
+        self.variables: dict[str, str] = {}
 
     def place(self, path: str) -> Path:
         """Return where we see a path of the machine."""
@@ -46,7 +50,7 @@ class Machine:
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the environment of a shell there."""
-        return {**clean_environment(), "PATH": SEARCH_PATH, **(extra or {})}
+        return {**clean_environment(), "PATH": SEARCH_PATH, **self.variables, **(extra or {})}
 
     def run(self, *arguments: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
         """Run a program there to its end, as root."""

@@ -55,6 +55,8 @@ class Collector:
         present = read_values(config_file) if config_file.exists() else {}
         is_first = not present
         self._values = present | self._given
+        if self._terminal is None:
+            self._require_values(GAME_DIRECTORY, BASE_URL)
         self._complete(GAME_DIRECTORY, "Folder of the game server", find_game_directory(self._args.instance), _a_folder)
         user = self._args.user or known_user or self._find_user()
         _require_user(user)
@@ -78,10 +80,16 @@ class Collector:
         if key in self._values:
             if check is not None and is_real:
                 _checked(OPTIONS[key], str(self._values[key]), check)
-        elif self._terminal is None:
-            raise InstallProblem(f"{OPTIONS[key]} is missing ({key}: {help_of(key)})", status=2)
         else:
             self._ask(key, question, default, check if is_real else None)
+
+    def _require_values(self, *keys: str) -> None:
+        """Raise `InstallProblem` with all options that are missing."""
+        missing = [f"{OPTIONS[key]} ({help_of(key)})" for key in keys if key not in self._values]
+        if missing:
+            found = find_game_directory(self._args.instance)
+            hint = f"; a game server with AuthMe is in {found}" if found and GAME_DIRECTORY not in self._values else ""
+            raise InstallProblem(f"missing: {', '.join(missing)}{hint}", status=2)
 
     def _ask(self, key: str, question: str, default: object, check: Callable[[str], str] | None = None) -> None:
         assert self._terminal is not None

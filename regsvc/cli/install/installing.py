@@ -14,12 +14,13 @@ from regsvc.cli.install.questions import Terminal
 from regsvc.cli.install.record import InstallRecord, digest_of, read_record, record_file, record_text
 from regsvc.cli.install.service import Systemd, program_command, require_program_for, run_companion
 from regsvc.cli.install.settings import OPTIONS, Settings, read_values
-from regsvc.cli.install.targets import Target, list_targets
+from regsvc.cli.install.targets import Target, backup_timer, list_targets
 from regsvc.config.key_types import to_toml
 from regsvc.config.places import SystemPlaces
 
-_BROKEN: Final = 2
-"""Exit status of the doctor."""
+_DOCTOR_BROKEN: Final = 2
+INSTALLED_BUT_BROKEN: Final = 3
+"""Exit status if everything was written, and the doctor finds something broken."""
 
 
 def install(args: argparse.Namespace) -> int:
@@ -91,25 +92,24 @@ def _check_and_start(
 ) -> int:
     config, unit = settings.places.config_file, settings.places.unit
     print(f"\ncompanion doctor --config {config}:", flush=True)
-    is_broken = run_companion(program, "doctor", "--config", str(config)).returncode == _BROKEN
+    is_broken = run_companion(program, "doctor", "--config", str(config)).returncode == _DOCTOR_BROKEN
+    status = INSTALLED_BUT_BROKEN if is_broken else 0
     systemd = Systemd()
-    if not may_start:
-        print(f"not started; start it with: systemctl enable --now {unit}")
-        return 1 if is_broken else 0
     if not systemd.is_running:
         command = shlex.join([*program, "serve", "--config", str(config)])
         print(f"systemd is not running here: start it as {settings.user} with\n  {command}")
-        return 1 if is_broken else 0
-    is_wanted = not is_broken or (
-        terminal is not None and terminal.confirm("Something is broken. Start it all the same?", default=False)
-    )
-    if not is_wanted:
-        print(f"not started: mend what is broken, then run: systemctl enable --now {unit}")
-        return 1
+        return status
+    if is_broken and terminal is not None:
+        may_start = may_start and terminal.confirm("Something is broken. Start it all the same?", default=True)
+    systemd.call("daemon-reload")
+    if not may_start:
+        print(f"not started; start it with: systemctl enable --now {unit}")
+        return status
     verb = "restart" if is_changed else "start"
-    if not (systemd.call("daemon-reload") and systemd.call("enable", unit) and systemd.call(verb, unit)):
+    if not (systemd.call("enable", unit) and systemd.call(verb, unit)):
         print(f"{unit} did not start; read why with: journalctl -u {unit} -n 50", file=sys.stderr)
         return 1
     print(f"{unit} is running; watch it with: journalctl -u {unit} -f")
-    print(f"your web server's part: {config.parent / 'proxy'}")
-    return 0
+    print(f"nightly backups: systemctl enable --now {backup_timer(settings.places)}")
+    print(f"samples for your web server: {config.parent / 'proxy'}")
+    return status

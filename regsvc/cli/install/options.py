@@ -53,5 +53,5 @@ def run_install_command(args: argparse.Namespace) -> int:
         print(f"companion: {problem}", file=sys.stderr)
         return problem.status
     except (EOFError, KeyboardInterrupt):
-        print("\ncompanion: nothing was written", file=sys.stderr)
+        print("\ncompanion: interrupted", file=sys.stderr)
         return 130

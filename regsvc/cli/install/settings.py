@@ -45,6 +45,10 @@ class Settings:
     def game_directory(self) -> Path:
         return Path(str(self.values[GAME_DIRECTORY]))
 
+    @property
+    def state_dir(self) -> Path:
+        return state_dir_of(self.places, self.values)
+
 
 def parse_setting(key: str, written: str) -> object:
     """Return the TOML value of a text that was typed. Raises ValueError with a sentence."""
@@ -66,6 +70,12 @@ def read_values(config_file: Path) -> dict[str, object]:
     """Return what a config sets, by "section.key". Raises `ConfigError` for a broken config."""
     tables = file_layer(config_file).tables
     return {f"{section}.{name}": value for section, table in tables.items() for name, value in table.items()}
+
+
+def state_dir_of(places: SystemPlaces, values: Mapping[str, object]) -> Path:
+    """Return the state directory: that in the config, relative to it, or the one that follows from the name."""
+    configured = values.get("server.state_dir")
+    return places.config_file.parent / str(configured) if configured else places.state_dir
 
 
 def key_of(key: str) -> Key[Any]:

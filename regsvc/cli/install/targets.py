@@ -20,6 +20,7 @@ UNITS: Final = Path("/etc/systemd/system")
 PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
 MAIL_PASSWORD: Final = "mail_password"  # noqa: S105 - the name of a file
 
+_DROP_IN_HEADER: Final = "# Written by `companion install`. Put lines of your own into another file: systemctl edit."
 _SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
 _SAMPLE_HOST: Final = "play.example.org"
 
@@ -56,35 +57,56 @@ def list_targets(settings: Settings, program: list[str], root: Path) -> Iterator
     if settings.mail_password is not None:
         file = places.secrets_dir / MAIL_PASSWORD
         yield Target(file, 0o600, content=f"{settings.mail_password}\n", is_secret=True)
-    yield Target(places.state_dir, 0o700, owner=settings.user, group=group)
+    yield Target(settings.state_dir, 0o700, owner=settings.user, group=group)
     yield Target(BACKUPS / places.name, 0o700, owner=settings.user, group=group)
     yield Target(folder / "proxy", 0o755)
     for name in ("nginx.conf", "Caddyfile"):
         shipped = read_shipped(f"packaging/proxy/{name}")
         filled = _fill_proxy_sample(shipped, settings)
         yield Target(folder / "proxy" / name, 0o644, content=filled, sample=shipped)
-    unit = unit_file(places)
-    if not any((root / path.relative_to("/") / unit.name).exists() for path in PACKAGED_UNITS):
-        shipped = read_shipped(f"systemd/{unit.name}")
-        yield Target(unit, 0o644, content=shipped, sample=shipped)
-    drop_in = drop_in_file(places)
-    yield Target(drop_in.parent, 0o755)
-    yield Target(drop_in, 0o644, content=_drop_in(settings, program))
+    for unit in shared_units(places):
+        if not any((root / path.relative_to("/") / unit.name).exists() for path in PACKAGED_UNITS):
+            shipped = read_shipped(f"systemd/{unit.name}")
+            yield Target(unit, 0o644, content=shipped, sample=shipped)
+    own_lines = {
+        places.unit: [f"User={settings.user}", *_exec_start(places.unit, program), *_writable_folders(settings)],
+        backup_unit(places): _exec_start(backup_unit(places), program),
+    }
+    for name, lines in own_lines.items():
+        drop_in = drop_in_file(name)
+        yield Target(drop_in.parent, 0o755)
+        yield Target(drop_in, 0o644, content="\n".join([_DROP_IN_HEADER, "[Service]", *lines, ""]))
 
 
-def unit_file(places: SystemPlaces) -> Path:
-    """Return the path of the unit, which all instances share."""
-    return UNITS / re.sub("@.*", "@.service", places.unit)
+def shared_units(places: SystemPlaces) -> list[Path]:
+    """Return the paths of the units: daemon, backup and its timer. All servers of many share templates."""
+    names = (places.unit, backup_unit(places), backup_timer(places))
+    return [UNITS / _unit_name(name) for name in names]
 
 
-def drop_in_file(places: SystemPlaces) -> Path:
-    """Return the path of the lines that are this host's, and this server's alone."""
-    return UNITS / f"{places.unit}.d" / "install.conf"
+def backup_unit(places: SystemPlaces) -> str:
+    """Return the name of the unit that makes a backup."""
+    return places.unit.replace("companion", "companion-backup", 1)
+
+
+def backup_timer(places: SystemPlaces) -> str:
+    """Return the name of the timer that starts the backups."""
+    return backup_unit(places).replace(".service", ".timer")
+
+
+def drop_in_file(unit: str) -> Path:
+    """Return the path of the lines of a unit that are this host's, and this server's alone."""
+    return UNITS / f"{unit}.d" / "install.conf"
 
 
 def is_template(unit: Path) -> bool:
     """Return whether the unit is for many servers."""
     return unit.stem.endswith("@")
+
+
+def _unit_name(unit: str) -> str:
+    """Return the name of the unit's file: that of the template for one of many servers."""
+    return re.sub(r"@.*\.", "@.", unit)
 
 
 def _config_values(settings: Settings) -> dict[str, object]:
@@ -108,20 +130,18 @@ def _fill_proxy_sample(text: str, settings: Settings) -> str:
     return "\n".join(own_lines) + "\n"
 
 
-def _drop_in(settings: Settings, program: list[str]) -> str:
-    command = " ".join(_quoted(word) for word in program)
-    lines = [
-        "# Written by `companion install`. Put your own lines into another file: systemctl edit "
-        f"{settings.places.unit.removesuffix('.service')}",
-        "[Service]",
-        f"User={settings.user}",
-        "ExecStart=",
-        f"ExecStart={command} serve --config /etc/%N/companion.toml",
-        "ReadWritePaths=",
-    ]
-    if writes_authme_file(settings.game_directory):
-        lines.append(f"ReadWritePaths={_quoted('-' + str(settings.game_directory / AUTHME))}")
-    return "\n".join(lines) + "\n"
+def _exec_start(unit: str, program: list[str]) -> list[str]:
+    """Return the unit's command with the program where it is."""
+    found = re.search(r"^ExecStart=\S+ (.*)$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
+    assert found is not None
+    return ["ExecStart=", f"ExecStart={' '.join(_quoted(word) for word in program)} {found[1]}"]
+
+
+def _writable_folders(settings: Settings) -> list[str]:
+    folders = [f"-{settings.game_directory / AUTHME}"] if writes_authme_file(settings.game_directory) else []
+    if settings.state_dir != settings.places.state_dir:
+        folders.append(str(settings.state_dir))
+    return ["ReadWritePaths=", *(f"ReadWritePaths={_quoted(folder)}" for folder in folders)]
 
 
 def _quoted(word: str) -> str:

@@ -14,8 +14,10 @@ from regsvc.cli.install.problem import InstallProblem
 from regsvc.cli.install.questions import Terminal
 from regsvc.cli.install.record import InstallRecord, read_record, record_file, record_text
 from regsvc.cli.install.service import Systemd, program_command, run_companion
-from regsvc.cli.install.targets import BACKUPS, UNITS, Target, drop_in_file, is_template, unit_file
+from regsvc.cli.install.settings import read_values, state_dir_of
+from regsvc.cli.install.targets import BACKUPS, UNITS, Target, backup_timer, drop_in_file, is_template, shared_units
 from regsvc.config.places import SystemPlaces, is_installation
+from regsvc.config.sections import ConfigError
 from regsvc.database.location import read_recorded_location
 
 _LOCAL: Final = "sqlite:"
@@ -34,10 +36,10 @@ def uninstall(args: argparse.Namespace) -> int:
         raise InstallProblem("only root can uninstall it")
     _confirm(args, places)
     is_here = tree.root == Path("/")
-    state = tree.inside(places.state_dir)
+    state = tree.inside(_state_dir(tree, places))
     program = program_command()
     if is_here and Systemd().is_running:
-        Systemd().call("disable", "--now", places.unit)
+        Systemd().call("disable", "--now", places.unit, backup_timer(places))
     if is_here and is_installation(state):
         if not args.keep_locks:
             _unlock_all(program, places)
@@ -47,12 +49,19 @@ def uninstall(args: argparse.Namespace) -> int:
     if args.purge:
         _tell_tables(state)
         shutil.rmtree(state, ignore_errors=True)
-        print(f"removed {places.state_dir}")
+        print(f"removed {state}")
     elif state.exists():
-        print(f"kept: {places.config_file.parent} and {places.state_dir}; --purge removes them, too, after a backup")
+        print(f"kept: {places.config_file.parent} and {state}; --purge removes them, too, after a backup")
     if is_here and Systemd().is_running:
         Systemd().call("daemon-reload")
     return 0
+
+
+def _state_dir(tree: Tree, places: SystemPlaces) -> Path:
+    try:
+        return state_dir_of(places, read_values(tree.inside(places.config_file)))
+    except ConfigError:
+        return places.state_dir
 
 
 def _confirm(args: argparse.Namespace, places: SystemPlaces) -> None:
@@ -94,7 +103,7 @@ def _remove_files(tree: Tree, places: SystemPlaces, record: InstallRecord, *, is
         path = Path(written)
         if path.is_relative_to(own_folder) and (is_purge or path.parent.name != "proxy"):
             kept[written] = digest
-        elif path == unit_file(places) and is_template(path) and _has_others(tree, places):
+        elif path in shared_units(places) and is_template(path) and _has_others(tree, places):
             print(f"kept {path}: other servers use it")
         else:
             _remove(tree, path, record)
@@ -120,7 +129,7 @@ def _remove(tree: Tree, path: Path, record: InstallRecord) -> None:
 
 def _has_others(tree: Tree, places: SystemPlaces) -> bool:
     """Return whether another server is started by the template unit."""
-    own = drop_in_file(places)
+    own = drop_in_file(places.unit)
     return any(file != tree.inside(own) for file in tree.inside(UNITS).glob(f"companion@*/{own.name}"))
 
 

@@ -81,6 +81,9 @@ def test_what_is_written(root: Path) -> None:
     drop_in = (root / DROP_IN).read_text().splitlines()
     assert "User=games" in drop_in
     assert "ReadWritePaths=-/srv/minecraft/plugins/AuthMe" in drop_in
+    backup = (root / "etc/systemd/system/companion-backup.service.d/install.conf").read_text()
+    assert backup.endswith(" backup --config /etc/companion/companion.toml /var/backups/companion\n")
+    assert (root / "etc/systemd/system/companion-backup.timer").exists()
     nginx = (root / "etc/companion/proxy/nginx.conf").read_text()
     assert "    server_name play.example.net;" in nginx
     assert "127.0.0.1:8090;" in nginx
@@ -160,8 +163,8 @@ def test_uninstall_keeps_what_is_needed_to_come_back(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["install"], "--game-dir is missing (game.directory: the game server's folder"),
-        (["install", "--game-dir", "/srv/x", "--user", "games"], "--base-url is missing"),
+        (["install"], "missing: --game-dir (the game server's folder, with ops.json"),
+        (["install", "--game-dir", "/srv/x", "--user", "games"], "missing: --base-url (public address"),
         (["install", *WANTED, "--port", "high"], "--port high: this must be a whole number"),
         (["install", *WANTED, "--base-url", "x"], "--base-url x: this must be a web address"),
         (["install", *WANTED, "--user", "nobody-here"], 'there is no user "nobody-here"'),

@@ -55,6 +55,7 @@ def machine(tmp_path: Path, game_server: GameServer, table: AuthMeTable, certifi
     scratch.mkdir()
     with open_machine(scratch, game_server.directory) as machine:
         machine.place(TRUSTED).write_bytes(certificate.certificate_file.read_bytes())
+        machine.variables["SSL_CERT_FILE"] = TRUSTED
         yield machine
 
 
@@ -98,8 +99,7 @@ def is_locked(table: AuthMeTable, name: str) -> bool:
 
 def install_by_answers(machine: Machine, smtp: MailServer, port: int) -> str:
     """Answer all questions; return what the terminal showed."""
-    environment = machine.environment({"SSL_CERT_FILE": TRUSTED})
-    with Terminal(machine.command(PROGRAM, "install"), environment) as terminal:
+    with Terminal(machine.command(PROGRAM, "install"), machine.environment()) as terminal:
         terminal.answer("Folder of the game server [/srv/minecraft]: ", "/srv/nowhere")
         terminal.answer("Folder of the game server [/srv/minecraft]: ", "")
         terminal.answer("[mc]: ", "")
@@ -187,4 +187,4 @@ def it_leaves_no_trace_but_a_backup(machine: Machine, table: AuthMeTable) -> Non
     assert not machine.place("/var/lib/companion").exists()
     assert not [*machine.place(UNITS).glob("companion*")]
     asked = machine.place("/tmp/asked").read_text().splitlines()
-    assert asked[-2:] == ["disable --now companion.service", "daemon-reload"]
+    assert asked[-2:] == ["disable --now companion.service companion-backup.timer", "daemon-reload"]
