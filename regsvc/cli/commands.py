@@ -5,6 +5,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from peewee import PeeweeException
 
@@ -25,6 +26,7 @@ from regsvc.config.sections import Config, ConfigError
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import error_sentence, is_unreachable
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
+from regsvc.sync.reporting.words import describe_plan
 
 OpenContext = Callable[[Config, LoadKeys], AppContext]
 MakeApp = Callable[[AppContext, str], App]
@@ -63,6 +65,8 @@ _NOT_CHECKED = (
     "not checked: whether the databases and AuthMe's table can be used, the mail server, and the port; "
     "for that run: companion doctor"
 )
+_MAX_NAMES = 50
+"""Names that a plan tells of each kind of change."""
 _NO_AUTHME = "AuthMe was not found (game.directory, authme.config)"
 
 
@@ -92,7 +96,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
         for name, text in COMMANDS.items()
     }
-    parsers["sync"].add_argument("--plan", action="store_true", help="only report what would be done")
+    parsers["sync"].add_argument("--plan", action="store_true", help="only tell what would be done, and to whom")
+    parsers["sync"].add_argument(
+        "--json", dest="is_json", action="store_true", help="with --plan: print JSON with all names; else it is JSON"
+    )
     parsers["sync"].add_argument("--full", action="store_true", help="examine every row, as the daemon does once a day")
     parsers["sync"].add_argument(
         "--allow-mass-changes",
@@ -242,13 +249,21 @@ def _digest(app: App) -> int:
 def _sync(args: argparse.Namespace, app: App) -> int:
     if not app.context.location.players.is_enabled:
         print(f"{_NO_AUTHME}: only our own tables are examined", file=sys.stderr)
-    report = app.sync.run_alone(
-        is_plan=args.plan,
-        allow_mass_changes=args.allow_mass_changes,
-        is_full=args.full,
-        terminal=sys.stderr if sys.stderr.isatty() else None,
-    )
-    print(json.dumps(report.as_json(), indent=2))
+    options: dict[str, Any] = {
+        "allow_mass_changes": args.allow_mass_changes,
+        "is_full": args.full,
+        "terminal": sys.stderr if sys.stderr.isatty() else None,
+    }
+    if not args.plan:
+        report = app.sync.run_alone(**options)
+        print(json.dumps(report.as_json(), indent=2))
+    elif args.is_json:
+        report = app.sync.plan_alone(max_names=sys.maxsize, **options)
+        names = {kind: planned.names for kind, planned in report.planned.items()}
+        print(json.dumps(report.as_json() | {"names": names}, indent=2))
+    else:
+        report = app.sync.plan_alone(max_names=_MAX_NAMES, **options)
+        print("\n".join(describe_plan(report, _MAX_NAMES)))
     return 1 if report.errors or report.held_back else 0
 
 

@@ -3,6 +3,8 @@
 An action is one step. `pages` applies it and asks again until there is nothing left to do.
 """
 
+from dataclasses import replace
+
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds, is_findable, known_email, lock_text, locked_hash
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
@@ -128,6 +130,14 @@ def _adopt(account: Account, player: PlayerRow, policy: Policy) -> actions.Adopt
         return actions.Adopt(player, username, APPROVED)
     was_first = (player.registered_ms or 0) < epoch_ms(policy.first_started_at)
     return actions.Adopt(player, username, policy.existing_players if was_first else policy.new_players)
+
+
+def returns(account: Account, policy: Policy) -> bool:
+    """Return whether a row that is gone would be inserted again (`sync.on_player_removed`)."""
+    user, sync_record = account.user, account.sync_record
+    if user is None or sync_record is None:
+        return False
+    return isinstance(_without_player(user, replace(sync_record, presence=GONE), policy), actions.Provision)
 
 
 def _without_player(user: UserRecord, sync_record: SyncRecord, policy: Policy) -> SyncAction | None:

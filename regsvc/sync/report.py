@@ -38,6 +38,14 @@ class HeldBack:
 
 
 @dataclass
+class PlannedChanges:
+    """Number of changes of a kind that a run would make, and the names of the first of them."""
+
+    count: int = 0
+    names: list[str] = field(default_factory=list)
+
+
+@dataclass
 class SyncReport:
     """Counts of what a run did, with conflicts and errors by name; a general error has the `username` None."""
 
@@ -58,6 +66,8 @@ class SyncReport:
     """Why AuthMe's table could not be read or written; also among `errors`."""
     is_complete: bool = True
     """False if the process was told to stop first: the next run does the rest."""
+    planned: dict[str, PlannedChanges] = field(default_factory=dict)
+    """What a plan would change, by kind (`reporting/words.py`); empty for a run."""
     restores_players: bool = False
     """Whether rows that are gone are inserted again (`sync.on_player_removed`)."""
     missing_email_column: str | None = None

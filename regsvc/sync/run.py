@@ -31,7 +31,7 @@ from regsvc.sync.emails import claim_unverified
 from regsvc.sync.mass_change_guard import MassChangeGuard
 from regsvc.sync.pages import ReconcileResult, Scope
 from regsvc.sync.paging import pages_of
-from regsvc.sync.plan import decide, lock_after_adoption
+from regsvc.sync.plan import decide, lock_after_adoption, returns
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
 from regsvc.sync.report import SyncReport
@@ -83,9 +83,12 @@ class Sync:
         is_plan: bool = False,
         is_full: bool = False,
         allow_mass_changes: bool = False,
+        max_names: int = 0,
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> SyncReport:
         """Bring both sides in sync, or with `is_plan` only report the differences; `is_full` compares every row.
+
+        `max_names`: how many names of each kind of change a plan reports.
 
         `may_go_on` is called between pages; when it returns False, the run reports what it did, and the next run does
         the rest.
@@ -94,7 +97,7 @@ class Sync:
         """
         report = SyncReport(self._now(), is_enabled=self._reconciler.is_enabled)
         report.restores_players = self._reconciler.policy.on_player_removed == "restore"
-        run = RunState(report, may_go_on, is_full, is_plan)
+        run = RunState(report, may_go_on, is_full, is_plan, max_names=max_names)
         started = time.monotonic()
         self._date_reports.add_to(report, is_plan=is_plan, is_full=is_full)
         try:
@@ -231,8 +234,11 @@ class Sync:
                 in_sync.add(account.key)
             elif isinstance(action, actions.GUARDED):
                 run.postpone(account.key, action)
+                if isinstance(action, actions.MarkMissing) and returns(account, policy):
+                    run.returning.add(account.key)
             else:
                 run.count(type(action))
+                run.plan(account.key, type(action))
             if isinstance(action, actions.Adopt):
                 lock = lock_after_adoption(action, account.is_operator, policy)
                 if lock is not None:
@@ -282,12 +288,15 @@ class Sync:
         if not run.waiting:
             return True
         kinds = list(run.waiting.values())
+        if run.is_plan:
+            for key, kind in run.waiting.items():
+                run.plan(key, kind)
         if not allow_mass_changes and self._guard.is_exceeded(kinds, run.report, is_plan=run.is_plan):
             run.report.held_back = self._guard.count_held_back(kinds)
             return True
         if run.is_plan:
-            for kind in kinds:
-                run.count(kind)
+            for key, kind in run.waiting.items():
+                run.count(actions.Provision if key in run.returning else kind)
             return True
         scope = Scope(accept_empty_table=True, has_players=run.report.unavailable is None)
         for keys in pages_of(list(run.waiting)):

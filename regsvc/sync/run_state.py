@@ -7,7 +7,7 @@ from typing import Final
 from plugin_bridge.authme.players import NameCollides
 from regsvc.sync import actions
 from regsvc.sync.pages import ReconcileResult
-from regsvc.sync.report import SyncReport
+from regsvc.sync.report import PlannedChanges, SyncReport
 
 _COUNTERS: Final[dict[type, str]] = {
     actions.Adopt: "adopted",
@@ -21,6 +21,24 @@ _COUNTERS: Final[dict[type, str]] = {
     actions.MarkMissing: "removed",
     actions.Remove: "removed",
 }
+_PLANNED: Final[dict[type, str]] = {
+    actions.Adopt: "adopted",
+    actions.Provision: "provisioned",
+    actions.Merge: "updated",
+    actions.TakeEarlierPassword: "passwords",
+    actions.Lock: "locked",
+    actions.RestorePassword: "restored",
+    actions.ReclaimRow: "restored",
+    actions.RemoveLock: "restored",
+    actions.MarkMissing: "missing",
+    actions.Remove: "removed",
+    actions.MarkDeleted: "removed",
+    actions.ApplySqlEdit: "edited",
+    actions.EndBan: "unbanned",
+    actions.RejectNameConflict: "rejected",
+    actions.RevertRename: "renamed",
+}
+"""Kinds of planned changes, as `words.PLANNED` describes them."""
 
 
 @dataclass
@@ -38,6 +56,10 @@ class RunState:
     failed: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     """Names with an action that was applied."""
+    max_names: int = 0
+    """In a plan: how many names of each kind are reported."""
+    returning: set[str] = field(default_factory=set)
+    """In a plan: names whose row is gone and would be inserted again."""
     planned: set[str] = field(default_factory=set)
     """In a plan: the names looked at, each of which is reported once."""
 
@@ -60,6 +82,15 @@ class RunState:
         counter = _COUNTERS.get(kind)
         if counter is not None:
             setattr(self.report, counter, getattr(self.report, counter) + 1)
+
+    def plan(self, key: str, kind: type[actions.SyncAction]) -> None:
+        """Report a change that a run would make, or that it would hold back."""
+        label = "returning" if kind is actions.MarkMissing and key in self.returning else _PLANNED.get(kind)
+        if label is not None:
+            changes = self.report.planned.setdefault(label, PlannedChanges())
+            changes.count += 1
+            if len(changes.names) < self.max_names:
+                changes.names.append(key)
 
     def record(self, key: str, result: ReconcileResult) -> None:
         """Report the outcome of the reconciliation of one name."""

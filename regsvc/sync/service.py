@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Final, TextIO
 
 from regsvc.core.errors import SyncRunning
@@ -48,18 +49,24 @@ class SyncService:
         return await self._worker.run(self._sync.run, is_plan=True)
 
     def run_alone(
-        self, *, is_plan: bool, allow_mass_changes: bool, is_full: bool = False, terminal: TextIO | None = None
+        self, *, allow_mass_changes: bool, is_full: bool = False, terminal: TextIO | None = None
     ) -> SyncReport:
         """Run for the command line, on the calling thread. Raises `SyncRunning` while another process runs the sync.
 
         `is_full` compares every row; `terminal` shows the progress of a long run.
         """
         self._sync.terminal = terminal
-        return self._worker.run_here(self._run_alone, is_plan, allow_mass_changes, is_full)
+        return self._worker.run_here(self._run_alone, allow_mass_changes, is_full)
 
-    def _run_alone(self, is_plan: bool, allow_mass_changes: bool, is_full: bool) -> SyncReport:
-        if is_plan:
-            return self._sync.run(is_plan=True, is_full=is_full, allow_mass_changes=allow_mass_changes)
+    def plan_alone(
+        self, *, allow_mass_changes: bool, is_full: bool, max_names: int, terminal: TextIO | None = None
+    ) -> SyncReport:
+        """Plan for the command line, on the calling thread; `max_names` of each kind of change are reported."""
+        self._sync.terminal = terminal
+        plan = partial(self._sync.run, is_plan=True, is_full=is_full, max_names=max_names)
+        return self._worker.run_here(plan, allow_mass_changes=allow_mass_changes)
+
+    def _run_alone(self, allow_mass_changes: bool, is_full: bool) -> SyncReport:
         deadline = time.monotonic() + self._wait.total_seconds()
         while not self._lease.acquire():
             if time.monotonic() > deadline:

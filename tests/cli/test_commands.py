@@ -149,9 +149,10 @@ def test_a_plan_tells_and_a_sync_does(run: Run, authme: AuthMeLike) -> None:
     authme.register("Bob", "bobs-password")
     before = dump_table(authme.table)
     run("migrate")
-    planned = report_of(run("sync", "--plan"))
-    assert (planned["adopted"], planned["braked"]) == (1, None)
-    assert report_of(run("sync", "--plan"))["adopted"] == 1
+    planned = report_of(run("sync", "--plan", "--json"))
+    assert (planned["adopted"], planned["braked"], planned["names"]) == (1, None, {"adopted": ["bob"]})
+    told = run("sync", "--plan")
+    assert (told.status, "1 player gets a user here: bob\n" in told.output) == (0, True), told
     assert report_of(run("sync"))["adopted"] == 1
     assert report_of(run("sync"))["adopted"] == 0
     assert "Bob" in run("users", "list").output
@@ -170,6 +171,10 @@ def test_a_braked_sync_ends_with_1_until_it_is_allowed(run: Run, place: Daemon, 
     report_of(run("sync"))
     authme.unregister_from_console("Bob")
     assert report_of(run("sync"), 1)["braked"]["removed"] == 1
+    told = run("sync", "--plan")
+    assert told.status == 1
+    for words in ("1 player whose row is gone stays away: bob\n", "If that is meant, run", "restore a newer one"):
+        assert words in told.output
     assert report_of(run("sync", "--allow-mass-changes"))["removed"] == 1
 
 

@@ -59,10 +59,10 @@ class ServiceHarness:
     # --- the sync ---
 
     def sync(self, *, allow_mass_changes: bool = False) -> SyncReport:
-        return self.app.sync.run_alone(is_plan=False, allow_mass_changes=allow_mass_changes)
+        return self.app.sync.run_alone(allow_mass_changes=allow_mass_changes)
 
-    def plan(self) -> SyncReport:
-        return self.app.sync.run_alone(is_plan=True, allow_mass_changes=False)
+    def plan(self, max_names: int = 0) -> SyncReport:
+        return self.app.sync.plan_alone(allow_mass_changes=False, is_full=False, max_names=max_names)
 
     # --- what people do on the web ---
 

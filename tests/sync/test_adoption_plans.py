@@ -53,9 +53,9 @@ def everything() -> list[Any]:
 def planned_and_done(services: ServiceHarness, *, is_full: bool = False) -> SyncReport:
     """Plan and run: the plan changes nothing, and the reports are the same."""
     before = everything()
-    planned = services.app.sync.run_alone(is_plan=True, allow_mass_changes=True, is_full=is_full)
+    planned = services.app.sync.plan_alone(allow_mass_changes=True, is_full=is_full, max_names=0)
     assert everything() == before
-    done = services.app.sync.run_alone(is_plan=False, allow_mass_changes=True, is_full=is_full)
+    done = services.app.sync.run_alone(allow_mass_changes=True, is_full=is_full)
     assert planned.counts() == done.counts()
     assert sorted(planned.conflicts, key=str) == sorted(done.conflicts, key=str)
     assert planned.errors == done.errors == []

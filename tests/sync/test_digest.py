@@ -284,7 +284,7 @@ def test_once_a_day_and_on_demand_every_row_is_compared(services: ServiceHarness
     with watched(services) as names:
         services.sync()
         assert names == set()
-        services.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
+        services.app.sync.run_alone(allow_mass_changes=False, is_full=True)
         assert names == {"dave"}
     before = SyncState.get_by_id(1).compared_at
     services.clock.advance(hours=25)

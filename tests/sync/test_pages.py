@@ -375,5 +375,5 @@ def test_a_full_run_decides_on_every_account(services: ServiceHarness, monkeypat
         return plan.decide(account, policy)
 
     monkeypatch.setattr("regsvc.sync.pages.decide", deciding)
-    services.app.sync.run_alone(is_plan=False, allow_mass_changes=False, is_full=True)
+    services.app.sync.run_alone(allow_mass_changes=False, is_full=True)
     assert decided == {"zoe", *(f"elm{number:03}" for number in range(30))}

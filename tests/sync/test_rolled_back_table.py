@@ -1,7 +1,10 @@
 """An older backup of AuthMe's table is restored: nothing that it undoes is believed before a person says so."""
 
+import logging
+
 import pytest
 
+from regsvc.sync.reporting.words import describe_plan
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
@@ -56,6 +59,25 @@ def test_passwords_that_become_earlier_ones_again_are_held_back(adopted: Service
 
     restore(adopted, newer | {"player0099": hashes(adopted)["player0099"]})
     assert (adopted.sync().held_back, adopted.sync().counts()) == (None, {"scanned": PLAYERS})
+
+
+def test_the_log_says_what_to_do(adopted: ServiceHarness, caplog: pytest.LogCaptureFixture) -> None:
+    older = hashes(adopted)
+    change_passwords(adopted, "changed-in-the-game")
+    restore(adopted, older)
+    remove = f"DELETE FROM {adopted.table.name} WHERE username LIKE ?"
+    adopted.table.database.execute(remove, ("player009%",))
+    with caplog.at_level(logging.WARNING, "regsvc.sync.run"):
+        adopted.sync()
+        adopted.sync()
+    [told] = caplog.messages
+    for words in (
+        "10 players whose rows are gone from AuthMe's table and 30 passwords that are earlier ones again: more than 20",
+        "If that is meant, run companion sync --allow-mass-changes",
+        "restore a newer one",
+        'set sync.on_player_removed = "restore", restart the companion, and then run the command',
+    ):
+        assert words in told, told
 
 
 def test_it_was_meant(adopted: ServiceHarness) -> None:
@@ -123,6 +145,12 @@ def test_it_was_not_meant_and_there_is_no_newer_backup(adopted: ServiceHarness) 
     assert (held_back.removed, held_back.missing) == (100, 100)
     before = adopted.player("player0001").base_hash
     adopted.restart(sync__on_player_removed="restore")
+    planned = adopted.plan(max_names=2)
+    assert planned.removed == planned.provisioned == 0
+    assert planned.planned["returning"].count == 100
+    told = "\n".join(describe_plan(planned, 2))
+    assert "100 players whose rows are gone are added again: player0000, player0001 and 98 more" in told
+    assert 'set sync.on_player_removed = "respect"' in told
     adopted.sync(allow_mass_changes=True)
     assert len(hashes(adopted)) == PLAYERS
     assert hashes(adopted)["player0001"] == before

@@ -1,10 +1,10 @@
-"""Sentences for hosts about what the mass-change guard held back, and about conflicts."""
+"""Sentences for hosts about plans, what the mass-change guard held back, and conflicts."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from regsvc.sync.report import HeldBack
+from regsvc.sync.report import HeldBack, SyncReport
 
 _ALLOW: Final = "companion sync --allow-mass-changes"
 _CONFLICTS: Final[Mapping[tuple[str, str], tuple[str, str, str]]] = {
@@ -29,6 +29,59 @@ _CONFLICTS: Final[Mapping[tuple[str, str], tuple[str, str, str]]] = {
     ("password", "companion"): ("password", "passwords", "changed on both sides: ours stays"),
 }
 """By field and the side whose value stays: words for one and for several, and why."""
+PLANNED: Final[Mapping[str, tuple[str, str]]] = {
+    "adopted": ("player gets a user here", "players get users here"),
+    "provisioned": ("user is added to the game", "users are added to the game"),
+    "returning": ("player whose row is gone is added again", "players whose rows are gone are added again"),
+    "missing": ("player whose row is gone stays away", "players whose rows are gone stay away"),
+    "updated": ("account is updated on one side", "accounts are updated on one side"),
+    "passwords": ("password becomes an earlier one again", "passwords become earlier ones again"),
+    "locked": ("player is locked", "players are locked"),
+    "restored": ("player is unlocked", "players are unlocked"),
+    "removed": ("player of a deleted user is removed", "players of deleted users are removed"),
+    "edited": ("status change made in SQL is carried out", "status changes made in SQL are carried out"),
+    "unbanned": ("ban ends", "bans end"),
+    "rejected": (
+        "registration is rejected: the name is a player's",
+        "registrations are rejected: the names are players'",
+    ),
+    "renamed": ("rename made in SQL is undone", "renames made in SQL are undone"),
+}
+"""Words for one and for several planned changes, by kind."""
+_GUARDED: Final = frozenset({"returning", "missing", "passwords", "locked", "removed", "edited"})
+
+
+def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
+    """Yield lines about a plan: changes, what is held back and what to do about it, conflicts, errors."""
+    held_back = report.held_back
+    changes = {kind: planned for kind, planned in report.planned.items() if held_back is None or kind not in _GUARDED}
+    yield f"{report.scanned:,} players looked at; nothing is written by a plan"
+    yield "A run would change:" if changes else "A run would change nothing."
+    yield from (f"  {_named(PLANNED[kind], planned.count, planned.names)}" for kind, planned in changes.items())
+    if held_back is not None:
+        yield f"It would hold back, as more than {held_back.limit} at once:"
+        left = {kind: planned for kind, planned in report.planned.items() if kind in _GUARDED}
+        yield from (f"  {_named(PLANNED[kind], planned.count, planned.names)}" for kind, planned in left.items())
+        yield f"  {advise_on_held_back(held_back, restores_players=report.restores_players)}"
+    by_kind: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for conflict in report.conflicts:
+        by_kind[conflict["field"], conflict["kept"]].append(conflict["username"])
+    if by_kind:
+        yield "It would report:"
+    for kind, names in by_kind.items():
+        yield f"  {describe_conflict(*kind, len(names))}: {_list(names[:max_names], len(names))}"
+    for error in report.errors[:max_names]:
+        yield f"error: {error['username'] or 'everything'}: {error['error']}"
+    if len(report.errors) > max_names:
+        yield f"error: and {len(report.errors) - max_names:,} more"
+
+
+def _named(words: tuple[str, str], count: int, names: Sequence[str]) -> str:
+    return f"{count:,} {words[0] if count == 1 else words[1]}: {_list(names, count)}"
+
+
+def _list(names: Sequence[str], count: int) -> str:
+    return ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
 
 
 def describe_held_back(held_back: HeldBack) -> str:
