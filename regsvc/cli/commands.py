@@ -66,7 +66,7 @@ _NOT_CHECKED = (
     "for that run: companion doctor"
 )
 _MAX_NAMES = 50
-"""Names that a plan tells of each kind of change."""
+"""Names printed of each kind of planned change."""
 _NO_AUTHME = "AuthMe was not found (game.directory, authme.config)"
 
 
