@@ -2,10 +2,8 @@
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from peewee import PeeweeException
 
@@ -19,6 +17,7 @@ from regsvc.cli.game import GAME_COMMANDS, run_game_command
 from regsvc.cli.install.options import INSTALL_COMMANDS, add_install_options
 from regsvc.cli.shipped import SHIPPED_COMMANDS, add_shipped_options
 from regsvc.cli.state_owner import actor_name, require_installation
+from regsvc.cli.sync import NO_AUTHME, add_sync_options, run_sync
 from regsvc.cli.upgrade_check import check_upgrade
 from regsvc.cli.users import add_user_commands, run_user_command
 from regsvc.config.places import is_installation
@@ -26,7 +25,6 @@ from regsvc.config.sections import Config, ConfigError
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import error_sentence, is_unreachable
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
-from regsvc.sync.reporting.words import describe_plan
 
 OpenContext = Callable[[Config, LoadKeys], AppContext]
 MakeApp = Callable[[AppContext, str], App]
@@ -65,9 +63,6 @@ _NOT_CHECKED = (
     "not checked: whether the databases and AuthMe's table can be used, the mail server, and the port; "
     "for that run: companion doctor"
 )
-_MAX_NAMES = 50
-"""Names printed of each kind of planned change."""
-_NO_AUTHME = "AuthMe was not found (game.directory, authme.config)"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -96,16 +91,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
         for name, text in COMMANDS.items()
     }
-    parsers["sync"].add_argument("--plan", action="store_true", help="only tell what would be done, and to whom")
-    parsers["sync"].add_argument(
-        "--json", dest="is_json", action="store_true", help="with --plan: print JSON with all names; else it is JSON"
-    )
-    parsers["sync"].add_argument("--full", action="store_true", help="examine every row, as the daemon does once a day")
-    parsers["sync"].add_argument(
-        "--allow-mass-changes",
-        action="store_true",
-        help="also apply changes held back by the limit (sync.max_changes)",
-    )
+    add_sync_options(parsers["sync"])
     parsers["doctor"].add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs")
     parsers["mail-test"].add_argument("address", metavar="ADDRESS")
     add_user_commands(parsers["users"], common)
@@ -211,7 +197,7 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
         print("\n".join(f"applied {name}" for name in applied) or "nothing to migrate")
         return 0
     if args.command == "sync":
-        return _sync(args, app)
+        return run_sync(args, app)
     if args.command == UNLOCK_ALL:
         return _unlock_all(app)
     if args.command == "digest":
@@ -246,30 +232,9 @@ def _digest(app: App) -> int:
     return 0
 
 
-def _sync(args: argparse.Namespace, app: App) -> int:
-    if not app.context.location.players.is_enabled:
-        print(f"{_NO_AUTHME}: only our own tables are examined", file=sys.stderr)
-    options: dict[str, Any] = {
-        "allow_mass_changes": args.allow_mass_changes,
-        "is_full": args.full,
-        "terminal": sys.stderr if sys.stderr.isatty() else None,
-    }
-    if not args.plan:
-        report = app.sync.run_alone(**options)
-        print(json.dumps(report.as_json(), indent=2))
-    elif args.is_json:
-        report = app.sync.plan_alone(max_names=sys.maxsize, **options)
-        names = {kind: planned.names for kind, planned in report.planned.items()}
-        print(json.dumps(report.as_json() | {"names": names}, indent=2))
-    else:
-        report = app.sync.plan_alone(max_names=_MAX_NAMES, **options)
-        print("\n".join(describe_plan(report, _MAX_NAMES)))
-    return 1 if report.errors or report.held_back else 0
-
-
 def _unlock_all(app: App) -> int:
     if not app.context.location.players.is_enabled:
-        print(f"companion: {_NO_AUTHME}: there are no players to unlock", file=sys.stderr)
+        print(f"companion: {NO_AUTHME}: there are no players to unlock", file=sys.stderr)
         return 1
     with exclusive_state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
         unlocked, failed = app.sync_parts.unlock_all.run()

@@ -16,7 +16,7 @@ from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import STATUSES
 from regsvc.users.transitions import TRANSITIONS, DecisionDetails
-from regsvc.users.user_list import UserListItem, UserQuery
+from regsvc.users.user_list import PLUGIN_STATES, UserListItem, UserQuery
 
 
 def add_user_commands(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -30,6 +30,7 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
     list_parser = add("list", "list users, newest first")
     list_parser.add_argument("--status", choices=("all", *STATUSES), default="all")
     list_parser.add_argument("--search", default="", metavar="TEXT", help="part of a name or an e-mail")
+    list_parser.add_argument("--plugin", choices=("all", *PLUGIN_STATES), default="all", help="state of the player")
     list_parser.add_argument("--page", type=int, default=1)
     show = add("show", "print everything known about a user")
     show.add_argument("username")
@@ -78,7 +79,7 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
 
 
 def _list(args: argparse.Namespace, app: App) -> int:
-    query = UserQuery(page=args.page, size=100, search=args.search, status=args.status)
+    query = UserQuery(page=args.page, size=100, search=args.search, status=args.status, plugin=args.plugin)
     page = app.services.users.list_users(query)
     for entry in page.entries:
         print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {entry.email or ''}")
@@ -95,6 +96,9 @@ def _show(args: argparse.Namespace, app: App) -> int:
         return 1
     shown = {name: _printable(getattr(entry, name)) for name in entry.__dataclass_fields__}
     dates = app.worker.run_here(app.services.users.list_unreadable_dates, entry.username)
+    dispute = app.worker.run_here(app.services.user_details.find_email_dispute, entry.username)
+    if dispute is not None:
+        shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
     if dates:
         shown["unreadable_dates"] = {date.column: date.value for date in dates}
     print(json.dumps(shown, indent=2, ensure_ascii=False))

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from plugin_bridge.authme.players import in_milliseconds, known_email
 from regsvc.core.clock import Clock, from_epoch_ms
-from regsvc.core.errors import UserNotFound
+from regsvc.core.email_address import parse_email
+from regsvc.core.errors import Refusal, UserNotFound
 from regsvc.database.models import UNVERIFIED, KnownClient, OutboxEntry, Player, Review, Session, User
 from regsvc.notifications.mail.history import MailEntry, mail_entry
 from regsvc.users.user_list import UserList, UserListItem
@@ -224,12 +225,33 @@ class UserDetails:
 
 
 @dataclass(frozen=True)
+class EmailDispute:
+    """An address in the game that the user of the player did not get, and why: "Bob's", for example."""
+
+    address: str | None
+    why: str
+
+
+@dataclass(frozen=True)
 class UserDetailsLoader:
     """Loader of user details. Blocking: for a worker thread."""
 
     users: UserList
     find_questionnaire: Callable[[int], QuestionnaireResult | None]
     now: Clock
+
+    def find_email_dispute(self, username: str) -> EmailDispute | None:
+        """Return the dispute about the address of this name in the game, or None."""
+        player = Player.get_or_none(Player.username_key == username.lower())
+        if player is None or "email" not in (player.conflict or "").split(","):
+            return None
+        address = known_email(player.base_email)
+        try:
+            key = parse_email(address or "").key
+        except Refusal:
+            return EmailDispute(address, "no valid address")
+        owner = User.get_or_none(User.email_key == key)
+        return EmailDispute(address, f"{owner.username}'s" if owner is not None else "another one than here")
 
     def get(self, username: str) -> UserDetails:
         """Return the details of the user with this name, compared case-insensitively. Raises `UserNotFound`."""

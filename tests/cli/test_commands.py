@@ -145,37 +145,10 @@ def test_migrate_says_what_it_did(run: Run) -> None:
     assert run("migrate").output == "nothing to migrate\n"
 
 
-def test_a_plan_tells_and_a_sync_does(run: Run, authme: AuthMeLike) -> None:
-    authme.register("Bob", "bobs-password")
-    before = dump_table(authme.table)
-    run("migrate")
-    planned = report_of(run("sync", "--plan", "--json"))
-    assert (planned["adopted"], planned["braked"], planned["names"]) == (1, None, {"adopted": ["bob"]})
-    told = run("sync", "--plan")
-    assert (told.status, "1 player gets a user here: bob\n" in told.output) == (0, True), told
-    assert report_of(run("sync"))["adopted"] == 1
-    assert report_of(run("sync"))["adopted"] == 0
-    assert "Bob" in run("users", "list").output
-    assert dump_table(authme.table) == before
-
-
 def report_of(finished: Finished, status: int = 0) -> dict[str, Any]:
     assert finished.status == status, finished
     report: dict[str, Any] = json.loads(finished.output)
     return report
-
-
-def test_a_braked_sync_ends_with_1_until_it_is_allowed(run: Run, place: Daemon, authme: AuthMeLike) -> None:
-    authme.register("Bob", "bobs-password")
-    run("migrate")
-    report_of(run("sync"))
-    authme.unregister_from_console("Bob")
-    assert report_of(run("sync"), 1)["braked"]["removed"] == 1
-    told = run("sync", "--plan")
-    assert told.status == 1
-    for words in ("1 player whose row is gone stays away: bob\n", "If that is meant, run", "restore a newer one"):
-        assert words in told.output
-    assert report_of(run("sync", "--allow-mass-changes"))["removed"] == 1
 
 
 def test_a_sync_without_authmes_table_tells_so(run: Run, authme_table: AuthMeTable) -> None:

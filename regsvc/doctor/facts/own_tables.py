@@ -75,7 +75,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         key_fingerprint=installation.get("key_fingerprint"),
         newest_entry_at=_moment(database.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
         conflicts=_players(database, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
-        disputed=_players(database, "plugin_state = 'conflict' AND conflict IS NOT NULL"),
+        disputed=_disputed(database),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
         oldest_message_at=_moment(oldest),
         unreadable_dates=_unreadable_dates(database),
@@ -131,6 +131,27 @@ def _held_back(database: ReadOnlyDatabase) -> Mapping[str, Any]:
     """Return the newest counts of what the sync held back, by name."""
     detail = database.value("SELECT detail FROM regsvc_audit WHERE action = 'sync.braked' ORDER BY id DESC LIMIT 1")
     return json.loads(detail) if detail else {}
+
+
+def _disputed(database: ReadOnlyDatabase) -> PlayerSample:
+    """Return the players that differ, the first few with the owner of their address in the game.
+
+    The address itself is not told: reports are shown to others who help.
+    """
+    found = _players(database, "plugin_state = 'conflict' AND conflict IS NOT NULL")
+    marks = ", ".join("?" * len(found.examples)) or "NULL"
+    rows = database.rows(
+        "SELECT p.username_key AS name, p.conflict AS fields, o.username AS owner "  # noqa: S608
+        "FROM regsvc_player p LEFT JOIN regsvc_user o ON o.email_key = LOWER(p.base_email) "
+        f"WHERE p.username_key IN ({marks}) ORDER BY p.username_key",
+        *found.examples,
+    )
+    return PlayerSample(found.count, tuple(_dispute(row) for row in rows))
+
+
+def _dispute(row: Row) -> str:
+    is_taken = "email" in str(row["fields"]) and row["owner"] is not None
+    return f"{row['name']} (the address is {row['owner']}'s)" if is_taken else str(row["name"])
 
 
 def _unreadable_dates(database: ReadOnlyDatabase) -> tuple[UnreadableDate, ...]:
