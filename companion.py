@@ -23,6 +23,8 @@ from regsvc.cli.state_owner import work_as_owner
 from regsvc.config.loader import load_config
 from regsvc.config.places import find_config_file
 from regsvc.config.sections import Config
+from regsvc.doctor.facts.host import Host
+from regsvc.doctor.facts.running_daemon import find_running_daemon
 from regsvc.runtime.logs import print_error, set_up_logging
 from regsvc.runtime.state_lock import shared_state_lock
 
@@ -90,9 +92,10 @@ def _serve(args: argparse.Namespace) -> int:
     return asyncio.run(serve(config, read_config))
 
 
-def _explain_bind_failure(error: OSError) -> str:
+def _explain_bind_failure(error: OSError, config: Config) -> str:
+    """Return a sentence about why we cannot listen. Blocking."""
     if error.errno == errno.EADDRINUSE:
-        return "the port is in use, perhaps by another companion; choose another one with server.port"
+        return _describe_listener(config)
     if error.errno == errno.EACCES:
         return (
             "ports below 1024 need root or CAP_NET_BIND_SERVICE; choose a higher one with server.port, and put a web "
@@ -117,7 +120,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         sockets = bind_sockets(config.server.port, config.server.host)
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
-        reason = _explain_bind_failure(error)
+        reason = await asyncio.to_thread(_explain_bind_failure, error, config)
         print_error(f"cannot listen on {config.server.host}:{config.server.port}: {reason}")
         return EX_PORT_IN_USE if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]
@@ -128,6 +131,19 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         finally:
             app.close()
     return 0
+
+
+def _describe_listener(config: Config) -> str:
+    """Return a sentence about the program that has our port."""
+    running = find_running_daemon(config, Host())
+    if running is None or not running.is_companion:
+        return "another program listens there; choose another port with server.port"
+    if running.is_other:
+        return (
+            "the companion of another installation listens there (another server's?); "
+            f"the one in {config.server.state_dir} needs a port of its own (server.port)"
+        )
+    return f"the companion of this installation ({config.server.state_dir}) is running already"
 
 
 if __name__ == "__main__":

@@ -98,7 +98,15 @@ class App:
             mail_queue=mail.mail_queue,
             mail_history=MailHistory(),
             mail_resender=MailResender(context.location.database, mail.outbox, mail.renderer, mail.mail_queue, audit),
-            health=Health(self.worker, mail.outbox, self.sync, now, runtime.pending_restart, is_bridge_on=is_bridge_on),
+            health=Health(
+                self.worker,
+                mail.outbox,
+                self.sync,
+                now,
+                runtime.pending_restart,
+                runtime.installation,
+                is_bridge_on=is_bridge_on,
+            ),
             waiting_work=WaitingWork(self.worker),
             metrics=runtime.metrics,
             updates=self.game_parts.updates,
@@ -113,7 +121,13 @@ class App:
         config, report = self.live.current, self.sync.last_report
         is_braked = report is not None and report.held_back is not None
         restart_needed = self.runtime_parts.pending_restart.keys
-        running_daemon = RunningDaemon(config.address(), True, is_braked, restart_needed)
+        running_daemon = RunningDaemon(
+            config.address(),
+            is_companion=True,
+            has_held_back_changes=is_braked,
+            restart_needed=restart_needed,
+            is_state_lost=self.runtime_parts.installation.is_lost,
+        )
         return Facts(config, Host(now=self.context.now), running_daemon)
 
     def _on_sync_finished(self, report: SyncReport) -> None:

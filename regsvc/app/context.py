@@ -12,12 +12,13 @@ from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
-from regsvc.database.engine import error_sentence, is_unreachable
+from regsvc.database.engine import OwnSqlite, error_sentence, is_unreachable
 from regsvc.database.location import (
     DatabaseLocation,
     bind_installation,
     check_recorded_location,
     read_authme,
+    require_own_tables,
     resolve_location,
 )
 from regsvc.database.migrator import migrate
@@ -57,12 +58,16 @@ class AppContext:
         Returns the names of the applied migrations. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and
         peewee's exceptions while the database is unreachable.
         """
+        database = self.location.database
         try:
-            self.location.database.connect(reuse_if_open=True)
-            applied = migrate(self.location.database, self.now)
+            require_own_tables(self.config.server.state_dir, self.location)
+            database.connect(reuse_if_open=True)
+            applied = migrate(database, self.now)
             bind_installation(
                 self.config.server.state_dir, self.location, fingerprint(self.keys.installation_key), self.now
             )
+            if isinstance(database, OwnSqlite):
+                database.may_create = False
         except PeeweeException as error:
             if is_unreachable(error):
                 raise

@@ -21,7 +21,7 @@ from regsvc.cli.sync import NO_AUTHME, add_sync_options, run_sync
 from regsvc.cli.upgrade_check import check_upgrade
 from regsvc.cli.users import add_user_commands, run_user_command
 from regsvc.config.places import is_installation
-from regsvc.config.sections import Config, ConfigError
+from regsvc.config.sections import Config
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import error_sentence, is_unreachable
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
@@ -130,8 +130,6 @@ def run(
     if not creates_state(args):
         require_installation(config.server.state_dir)
     context = open_context(config, load_keys if creates_state(args) else require_keys)
-    if not creates_state(args):
-        _require_database(context)
     app = make_app(context, config.base_url())
     try:
         applied = context.prepare()
@@ -161,12 +159,6 @@ def run(
 def creates_state(args: argparse.Namespace) -> bool:
     """Return whether the command may create a state directory, keys and a database. All others refuse without them."""
     return args.command in ("serve", "migrate", "restore") or (args.command == "import" and not args.dry_run)
-
-
-def _require_database(context: AppContext) -> None:
-    file = context.location.file
-    if file is not None and not file.exists():
-        raise ConfigError([f"the database of the installation is gone: there is no file {file}; restore a backup"])
 
 
 def _run_stateless(args: argparse.Namespace, config: Config, open_context: OpenContext, make_app: MakeApp) -> int:

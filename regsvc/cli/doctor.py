@@ -20,7 +20,8 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool) -> int:
         config = read_config()
     except ConfigError as error:
         config = error
-    checkup = examine(Facts(config, Host()))
+    facts = Facts(config, Host())
+    checkup, places = examine(facts), facts.list_places()
     has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    print(as_json(checkup) if is_json else as_text(checkup, has_colours=has_colours))
+    print(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
     return EXIT_STATUS[checkup.verdict]

@@ -150,6 +150,7 @@ class Daemon:
         context = self._app.context
         try:
             context.prepare()
+            self._app.runtime_parts.installation.open()
         finally:
             context.location.database.close()
 
@@ -189,6 +190,9 @@ class Daemon:
         async def digest() -> None:
             await app.worker.run(app.mail_parts.admin_digest.run)
 
+        async def watch_installation() -> None:
+            await asyncio.to_thread(app.runtime_parts.watch_installation)
+
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
@@ -198,6 +202,7 @@ class Daemon:
             Job("retention", timedelta(hours=6), retention),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
+            Job("installation", POLL_INTERVAL, watch_installation),
             *app.game_parts.list_jobs(),
         ]
         interval = watchdog_interval()

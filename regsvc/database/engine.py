@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -55,6 +56,14 @@ class _WithFailpoints(Database):
 
 class OwnSqlite(_WithFailpoints, SqliteDatabase):
     """SQLite file of our own."""
+
+    may_create = True
+    """Whether a missing file is created. False once it is in use: a new one in its place would be empty."""
+
+    def _connect(self) -> Any:
+        if not self.may_create and not Path(self.database).exists():
+            raise sqlite3.OperationalError("unable to open database file")  # as SQLite says
+        return super()._connect()  # type: ignore[misc]  # peewee's stubs lack it
 
 
 def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:

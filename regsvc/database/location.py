@@ -1,5 +1,6 @@
 """Location of our database and of AuthMe's: resolved from the config, recorded at the first start, then enforced."""
 
+import hashlib
 import json
 import logging
 import os
@@ -186,6 +187,20 @@ def check_recorded_location(state_dir: Path, location: DatabaseLocation) -> None
         )
 
 
+def require_own_tables(state_dir: Path, location: DatabaseLocation) -> None:
+    """Raise `WrongDatabase` if the database of an installation that has started before lost its file or its tables."""
+    if read_recorded_location(state_dir) is None:
+        return
+    is_there = location.file is None or location.file.exists()
+    if is_there:
+        location.database.connect(reuse_if_open=True)
+    if not is_there or not location.database.table_exists("regsvc_installation"):
+        raise WrongDatabase(
+            f"The database of the installation in {state_dir} is gone: {location.shown} has none of its tables. "
+            f"Restore a backup (companion restore). To begin anew without users, remove {state_dir / LOCATION_FILE}."
+        )
+
+
 def _shown(name: str, state_dir: Path) -> str:
     """Return the name of a recorded location with the path of the file."""
     return f"sqlite:{state_dir.absolute() / 'companion.db'}" if name == OWN_FILE else name
@@ -260,6 +275,17 @@ def read_recorded_location(state_dir: Path) -> dict[str, str] | None:
     except (OSError, ValueError) as error:
         raise WrongDatabase(f"{state_dir / LOCATION_FILE} cannot be read: {type(error).__name__}.") from error
     return state
+
+
+def find_installation_fingerprint(state_dir: Path) -> str | None:
+    """Return 16 hexadecimal digits that identify the installation and reveal nothing; None before its first start.
+
+    Raises `WrongDatabase`.
+    """
+    recorded = read_recorded_location(state_dir)
+    if recorded is None:
+        return None
+    return hashlib.sha256(f"companion: installation {recorded['installation_id']}".encode()).hexdigest()[:16]
 
 
 def record_location(state_dir: Path, installation_id: str, name: str) -> None:

@@ -23,22 +23,30 @@ _COLOURS: Final[Mapping[str, str]] = {"fine": "\033[32m", Severity.RISKY: "\033[
 _RESET: Final = "\033[0m"
 
 
-def as_json(checkup: Checkup) -> str:
-    """Return JSON with `verdict`, the counts `broken` and `risky`, `findings` (see `Finding`) and `notExamined`."""
+def as_json(checkup: Checkup, places: Mapping[str, str]) -> str:
+    """Return JSON with `verdict`, the counts `broken` and `risky`, `findings` (see `Finding`) and `notExamined`.
+
+    `places`: what was examined, by name.
+    """
     data = {
         "verdict": checkup.verdict,
         **{str(severity): checkup.count(severity) for severity in Severity},
         "findings": [asdict(finding) for finding in checkup.findings],
         "notExamined": checkup.not_examined,
+        "examined": dict(places),
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 
-def as_text(checkup: Checkup, *, has_colours: bool) -> str:
-    """Return a paragraph for each finding, and a summary. Use colours on a terminal only."""
+def as_text(checkup: Checkup, places: Mapping[str, str], *, has_colours: bool) -> str:
+    """Return a paragraph for each finding, and a summary that begins with `places`, what was examined.
+
+    Use colours on a terminal only.
+    """
     width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
     paragraphs = [_paragraph(finding, width, has_colours) for finding in checkup.findings]
-    return "\n\n".join([*paragraphs, _summary(checkup, width, has_colours)])
+    examined = "".join(f"{name}: {place}\n" for name, place in places.items())
+    return "\n\n".join([*paragraphs, examined + _summary(checkup, width, has_colours)])
 
 
 def log_summary(checkup: Checkup) -> None:

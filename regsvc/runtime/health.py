@@ -14,6 +14,7 @@ from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import Backlog, Outbox
+from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.pending_restart import PendingRestart
 from regsvc.sync.service import SyncService
 
@@ -66,6 +67,7 @@ class Health:
         sync: SyncService,
         now: Clock,
         pending_restart: PendingRestart,
+        installation: InstallationWatch,
         *,
         is_bridge_on: bool,
         timeout: timedelta = _TIMEOUT,
@@ -76,6 +78,7 @@ class Health:
         self._sync = sync
         self._now = now
         self._pending_restart = pending_restart
+        self._installation = installation
         self._is_bridge_on = is_bridge_on
         self._timeout = timeout
         self._query: asyncio.Task[Backlog | Refusal] | None = None
@@ -85,6 +88,16 @@ class Health:
     def restart_needed(self) -> tuple[str, ...]:
         """Keys of config files that have changed and take effect at the next start."""
         return self._pending_restart.keys
+
+    @property
+    def installation(self) -> str | None:
+        """Fingerprint of the installation; None before its first start."""
+        return self._installation.fingerprint
+
+    @property
+    def is_state_lost(self) -> bool:
+        """Whether the state directory or the database was removed under the process."""
+        return self._installation.is_lost
 
     async def status(self) -> HealthStatus:
         """Return the current status. Problems are part of the status and never raised."""

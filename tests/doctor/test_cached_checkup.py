@@ -40,7 +40,9 @@ class SlowLook:
 
 def gather(doctor_case: DoctorCase, *, has_held_back_changes: bool = False) -> Facts:
     return Facts(
-        doctor_case.read_config(), doctor_case.host, RunningDaemon("http://127.0.0.1:1", True, has_held_back_changes)
+        doctor_case.read_config(),
+        doctor_case.host,
+        RunningDaemon("http://127.0.0.1:1", True, False, has_held_back_changes),
     )
 
 

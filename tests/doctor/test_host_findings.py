@@ -1,5 +1,6 @@
 """Findings about the machine: user, disks, clock and readable secrets."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -38,6 +39,12 @@ def test_we_are_root(doctor_case: DoctorCase) -> None:
 def test_the_state_directory_is_read_only(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: path != doctor_case.directory)
     assert str(doctor_case.directory) in doctor_case.only_finding("machine.state_dir").title
+
+
+def test_the_state_directory_was_removed_under_the_companion(doctor_case: DoctorCase) -> None:
+    told = {"success": False, "code": "database_away", "stateLost": True, "installation": "0123456789abcdef"}
+    doctor_case.change_host(fetch=lambda url: json.dumps(told).encode())
+    assert str(doctor_case.state_dir) in doctor_case.only_finding("machine.state_lost").title
 
 
 def test_the_state_directory_is_a_file(doctor_case: DoctorCase) -> None:

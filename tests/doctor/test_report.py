@@ -24,11 +24,14 @@ BROKEN = Finding("a.fault", Severity.BROKEN, "The door is gone.", "It is cold.",
 def test_the_worst_finding_is_the_verdict(findings: tuple[Finding, ...], verdict: str, status: int) -> None:
     told = Checkup(findings, ())
     assert (told.verdict, EXIT_STATUS[told.verdict]) == (verdict, status)
-    assert as_text(told, has_colours=False).splitlines()[-1].startswith(f"{verdict.upper()}: ")
+    assert as_text(told, {}, has_colours=False).splitlines()[-1].startswith(f"{verdict.upper()}: ")
+
+
+PLACES = {"state directory": "/var/lib/companion"}
 
 
 def test_a_paragraph_says_what_and_why_and_where() -> None:
-    told = as_text(Checkup((BROKEN, RISKY), ("the weather: it is night",)), has_colours=False)
+    told = as_text(Checkup((BROKEN, RISKY), ("the weather: it is night",)), PLACES, has_colours=False)
     assert told == (
         "BROKEN  a.fault\n"
         "  The door is gone. It is cold.\n"
@@ -40,6 +43,7 @@ def test_a_paragraph_says_what_and_why_and_where() -> None:
         "  Do: Close it.\n"
         "  In: /door: is_open: no\n"
         "\n"
+        "state directory: /var/lib/companion\n"
         "BROKEN: 1 broken, 1 risky.\n"
         "  Not examined: the weather: it is night."
     )
@@ -48,20 +52,20 @@ def test_a_paragraph_says_what_and_why_and_where() -> None:
 def test_it_keeps_to_the_terminals_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     long = Finding("a.risk", Severity.RISKY, "The door is open. " * 20, "Why.", "Do.", "/a/path " * 20)
-    told = as_text(Checkup((long,), ()), has_colours=False).splitlines()
+    told = as_text(Checkup((long,), ()), {}, has_colours=False).splitlines()
     assert all(len(line) <= 60 for line in told if not line.startswith("  In: "))
     assert f"  In: {long.where}" in told  # not wrapped, so that it can be copied
 
 
 def test_colours_are_words_in_colour() -> None:
-    told = as_text(Checkup((BROKEN, RISKY), ()), has_colours=True)
+    told = as_text(Checkup((BROKEN, RISKY), ()), {}, has_colours=True)
     assert "\033[31mBROKEN\033[0m  a.fault" in told
     assert "\033[33mRISKY\033[0m  a.risk" in told
-    assert "\033[32mFINE\033[0m: " in as_text(Checkup((), ()), has_colours=True)
+    assert "\033[32mFINE\033[0m: " in as_text(Checkup((), ()), {}, has_colours=True)
 
 
 def test_a_program_reads_the_same() -> None:
-    assert json.loads(as_json(Checkup((RISKY,), ("the weather: it is night",)))) == {
+    assert json.loads(as_json(Checkup((RISKY,), ("the weather: it is night",)), PLACES)) == {
         "verdict": "risky",
         "broken": 0,
         "risky": 1,
@@ -76,6 +80,7 @@ def test_a_program_reads_the_same() -> None:
             }
         ],
         "notExamined": ["the weather: it is night"],
+        "examined": {"state directory": "/var/lib/companion"},
     }
 
 

@@ -30,6 +30,22 @@ def test_a_companion_that_runs_is_none_of_these(doctor_case: DoctorCase) -> None
         assert doctor_case.findings() == []
 
 
+def test_the_port_is_that_of_another_installation(doctor_case: DoctorCase) -> None:
+    """Its other troubles are none of ours."""
+    answers = {
+        "/health/ready": {"success": True, "status": "ready", "braked": True, "restartNeeded": ["database.threads"]},
+        "/health/alive": {"success": True, "status": "alive", "installation": "0123456789abcdef"},
+    }
+    doctor_case.change_host(fetch=lambda url: json.dumps(answers[url.removeprefix("http://127.0.0.1:8080")]).encode())
+    finding = doctor_case.only_finding("server.other_installation")
+    assert (finding.severity, finding.title) == (
+        "broken",
+        f"The companion at http://127.0.0.1:8080 serves an installation, but there is none in {doctor_case.state_dir}.",
+    )
+    doctor_case.start_once()
+    assert "another installation than the one in" in doctor_case.only_finding("server.other_installation").title
+
+
 @pytest.mark.parametrize("base_url", ["", "http://localhost:8080"])
 def test_mailed_links_lead_nowhere(doctor_case: DoctorCase, base_url: str) -> None:
     doctor_case.change("server", base_url=base_url)

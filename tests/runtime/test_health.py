@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,12 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.health import BridgeState, Health, HealthStatus
+from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.pending_restart import PendingRestart
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import ManualClock
+
+NO_FILES = InstallationWatch(Path(), None)
 
 
 class CountedOutbox(Outbox):
@@ -57,7 +61,16 @@ def worker(our_database: Database) -> Iterator[Worker]:
 @pytest.fixture
 def health(worker: Worker, outbox: CountedOutbox, clock: ManualClock) -> Health:
     sync: Any = NoSync()
-    return Health(worker, outbox, sync, clock, PendingRestart(), is_bridge_on=True, timeout=timedelta(seconds=5))
+    return Health(
+        worker,
+        outbox,
+        sync,
+        clock,
+        PendingRestart(),
+        NO_FILES,
+        is_bridge_on=True,
+        timeout=timedelta(seconds=5),
+    )
 
 
 def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
@@ -95,7 +108,14 @@ def test_a_database_that_does_not_answer_counts_as_away(
 ) -> None:
     sync: Any = NoSync()
     health = Health(
-        worker, outbox, sync, clock, PendingRestart(), is_bridge_on=False, timeout=timedelta(milliseconds=50)
+        worker,
+        outbox,
+        sync,
+        clock,
+        PendingRestart(),
+        NO_FILES,
+        is_bridge_on=False,
+        timeout=timedelta(milliseconds=50),
     )
     outbox.may_answer.clear()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.database.location import find_installation_fingerprint
 from tests.support.authme.authme_database import DatabaseKind, MariaDBSchema
 from tests.support.crash.brief_outage import table_missing
 from tests.support.daemon import Reply
@@ -42,7 +43,11 @@ def oldest_mail(reply: Reply) -> int | None:
 
 def test_it_is_alive(stack: Stack) -> None:
     reply = stack.get(ALIVE)
-    assert (reply.status, reply.json) == (200, {"success": True, "status": "alive"})
+    home = json.loads((stack.daemon.state_dir / "home.json").read_text())
+    identity = reply.json["installation"]
+    assert (reply.status, reply.json) == (200, {"success": True, "status": "alive", "installation": identity})
+    assert identity == find_installation_fingerprint(stack.daemon.state_dir)
+    assert identity not in home["installation_id"]
     assert reply.headers["Content-Type"] == "application/json; charset=utf-8"
     assert reply.headers["Cache-Control"] == "no-store"
 

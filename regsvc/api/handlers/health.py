@@ -10,7 +10,10 @@ from regsvc.core.errors import Refusal
 
 
 class AliveReply(Reply, frozen=True, kw_only=True):
+    """`installation` tells installations apart and reveals nothing; null before the first start."""
+
     status: str = "alive"
+    installation: str | None
 
 
 class ReadyReply(Reply, frozen=True, kw_only=True):
@@ -34,7 +37,7 @@ class AliveHandler(ProbeHandler):
     """Liveness probe: an answer means that the process and its event loop run."""
 
     async def get(self) -> None:
-        self.send(AliveReply())
+        self.send(AliveReply(installation=self.services.health.installation))
 
 
 class ReadyHandler(ProbeHandler):
@@ -45,8 +48,12 @@ class ReadyHandler(ProbeHandler):
     """
 
     def refusal_body(self, refusal: Refusal) -> dict[str, object]:
-        """Include the waiting keys: a restart helps if AuthMe's config names another database server."""
-        return super().refusal_body(refusal) | {"restartNeeded": self.services.health.restart_needed}
+        """Include the waiting keys, since a restart may help, and whether our files were removed, since none would."""
+        health = self.services.health
+        return super().refusal_body(refusal) | {
+            "restartNeeded": health.restart_needed,
+            "stateLost": health.is_state_lost,
+        }
 
     async def get(self) -> None:
         status = await self.services.health.status()

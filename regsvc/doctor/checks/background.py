@@ -31,7 +31,7 @@ _FIX_CAUSE: Final = "Fix the cause (see last_error). These are not sent again, b
 def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
     running_daemon = facts.running_daemon
     is_held_back = facts.own_tables.last_run_held_back_changes
-    if running_daemon is not None and running_daemon.is_ours:
+    if running_daemon is not None and running_daemon.is_companion and not running_daemon.is_other:
         is_held_back = running_daemon.has_held_back_changes
     if is_held_back:
         known = facts.own_tables.held_back

@@ -50,6 +50,20 @@ def state_dir_is_read_only(facts: Facts) -> Iterator[str]:
 
 
 @check(
+    "machine.state_lost",
+    Severity.BROKEN,
+    means="The state directory or our SQLite file was removed or replaced while the companion uses it.",
+    why="It refuses all requests (503): what it would write to the removed files would be lost at its end.",
+    do="Stop it, restore a backup (companion restore), and start it again.",
+    where=FixLocation(Source.OURS, "[server] state_dir"),
+)
+def state_is_lost(facts: Facts) -> Iterator[str]:
+    running_daemon = facts.running_daemon
+    if running_daemon is not None and running_daemon.is_state_lost:
+        yield f"The companion at {running_daemon.address} uses files that are not in {facts.config.server.state_dir}."
+
+
+@check(
     "machine.disk_low",
     Severity.RISKY,
     means="A disk that we write to has less than 256 MiB left.",
@@ -86,7 +100,9 @@ def clock_is_wrong(facts: Facts) -> Iterator[str]:
         yield f"The clock says {now:%Y-%m-%d %H:%M} UTC, but our audit log has an entry of {newest:%Y-%m-%d %H:%M}."
 
 
-CHECKS: Final[tuple[Check, ...]] = (process_is_root, state_dir_is_read_only, disk_is_almost_full, clock_is_wrong)
+CHECKS: Final[tuple[Check, ...]] = (
+    *(process_is_root, state_dir_is_read_only, state_is_lost, disk_is_almost_full, clock_is_wrong),
+)
 
 
 def _nearest_existing(folder: Path) -> Path:

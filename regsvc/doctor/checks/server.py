@@ -5,6 +5,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from regsvc.config.places import is_installation
 from regsvc.core.addresses import is_loopback, trusted_networks
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
@@ -39,8 +40,27 @@ def port_is_exposed(facts: Facts) -> Iterator[str]:
 )
 def port_is_taken(facts: Facts) -> Iterator[str]:
     running_daemon = facts.running_daemon
-    if running_daemon is not None and not running_daemon.is_ours:
+    if running_daemon is not None and not running_daemon.is_companion:
         yield f"The program at {running_daemon.address} is not a companion."
+
+
+@check(
+    "server.other_installation",
+    Severity.BROKEN,
+    means="The companion on our port serves another installation than the one in our state directory.",
+    why="Either that daemon is meant, and commands and checks with this config are about other data; or it belongs to "
+    "another server, and ours does not start (exit status 75).",
+    do="Use the config and the state directory of that daemon (--config, -i NAME, server.state_dir), or give each "
+    "server a port of its own.",
+    where=FixLocation(Source.OURS, "[server] port, state_dir"),
+)
+def port_has_other_installation(facts: Facts) -> Iterator[str]:
+    running_daemon, state_dir = facts.running_daemon, facts.config.server.state_dir
+    if running_daemon is not None and running_daemon.is_other:
+        what = (
+            "another installation than the one" if is_installation(state_dir) else "an installation, but there is none"
+        )
+        yield f"The companion at {running_daemon.address} serves {what} in {state_dir}."
 
 
 @check(
@@ -91,5 +111,12 @@ def proxy_is_not_trusted(facts: Facts) -> Iterator[str]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *(port_is_exposed, port_is_taken, links_lead_nowhere, address_is_plain, proxy_is_not_trusted),
+    *(
+        port_is_exposed,
+        port_is_taken,
+        port_has_other_installation,
+        links_lead_nowhere,
+        address_is_plain,
+        proxy_is_not_trusted,
+    ),
 )

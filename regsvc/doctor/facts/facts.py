@@ -83,6 +83,14 @@ class Facts:
             raise FactUnavailable("everything that depends on the config: it is broken")
         return self._config
 
+    def list_places(self) -> dict[str, str]:
+        """Return the config, the state directory and our database, by name; empty if the config is broken."""
+        if self.config_problems:
+            return {}
+        file, state_dir = self.config.file, self.config.server.state_dir
+        database = "" if self.location_problem is not None else self.location.shown
+        return {"config": str(file or "none"), "state directory": str(state_dir), "database": database or "unknown"}
+
     def describe(self, location: FixLocation) -> str:
         """Describe the location for this installation, with the file's actual path if it is known."""
         file = None if self.config_problems else self._file_of(location.source)

@@ -5,23 +5,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from regsvc.config.sections import Config
+from regsvc.database.location import WrongDatabase, find_installation_fingerprint
 from regsvc.doctor.facts.host import Host, PortClosed
 
 _READY_PATH = "/health/ready"
+_ALIVE_PATH = "/health/alive"
 
 
 @dataclass(frozen=True)
 class RunningDaemon:
-    """The program on our port. `is_ours` False: not a companion.
+    """The program on our port. `is_companion` False: another program.
 
+    `is_other`: a companion of another installation than the one in our state directory, where there may be none.
     `has_held_back_changes`: reported by its sync. `restart_needed`: keys that have changed since its start and are not
     in effect.
     """
 
     address: str
-    is_ours: bool
+    is_companion: bool
+    is_other: bool = False
     has_held_back_changes: bool = False
     restart_needed: tuple[str, ...] = ()
+    is_state_lost: bool = False
 
 
 def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
@@ -31,11 +36,30 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
     address = config.address()
     try:
         status = _parse(host.fetch(address + _READY_PATH))
+        alive = _parse(host.fetch(address + _ALIVE_PATH))
     except PortClosed:
         return None
+    if "success" not in status:
+        return RunningDaemon(address, is_companion=False)
+    is_state_lost = status.get("stateLost") is True
+    if not is_state_lost and alive.get("installation") not in (None, _find_fingerprint(config)):
+        return RunningDaemon(address, is_companion=True, is_other=True)
     keys = status.get("restartNeeded")
     restart_needed = tuple(map(str, keys)) if isinstance(keys, list) else ()
-    return RunningDaemon(address, "success" in status, status.get("braked") is True, restart_needed)
+    return RunningDaemon(
+        address,
+        is_companion=True,
+        has_held_back_changes=status.get("braked") is True,
+        restart_needed=restart_needed,
+        is_state_lost=is_state_lost,
+    )
+
+
+def _find_fingerprint(config: Config) -> str | None:
+    try:
+        return find_installation_fingerprint(config.server.state_dir)
+    except WrongDatabase:  # a finding of its own
+        return None
 
 
 def _parse(answer: bytes | None) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""The installation that this process serves: what identifies it, and whether its files are still there."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from regsvc.database.location import find_installation_fingerprint
+
+log = logging.getLogger(__name__)
+
+_STATE_DIR: Final = "the state directory"
+_DATABASE: Final = "the database"
+
+FileId = tuple[int, int]
+
+
+class InstallationWatch:
+    """Watches for a state directory or an SQLite file that is removed, or replaced, while the process uses it.
+
+    The process would go on with the removed file, and everything written to it would be lost at its end. Methods block.
+    """
+
+    def __init__(self, state_dir: Path, database_file: Path | None) -> None:
+        """`database_file` None: our database is on a server."""
+        self._state_dir = state_dir
+        self._files = {_STATE_DIR: state_dir} | ({_DATABASE: database_file} if database_file is not None else {})
+        self._opened: dict[str, FileId | None] = {}
+        self.fingerprint = find_installation_fingerprint(state_dir)
+        """What other processes may know it by; None before its first start."""
+        self.is_lost = False
+        """Whether a file was missing, or another one, at the last check."""
+
+    def open(self) -> None:
+        """Remember which files are in use from now on."""
+        self.fingerprint = find_installation_fingerprint(self._state_dir)
+        self._opened = {what: _file_id(path) for what, path in self._files.items()}
+
+    def check(self) -> bool:
+        """Compare with the files in use, log what has changed since the last check, and return whether all is well."""
+        lost = [what for what, opened in self._opened.items() if _file_id(self._files[what]) != opened]
+        if lost and not self.is_lost:
+            log.error(
+                "%s was removed or replaced while the companion uses it (%s): requests get 503, and what is not in a "
+                "backup is lost. Stop the companion, restore a backup, and start it again",
+                " and ".join(lost),
+                ", ".join(str(self._files[what]) for what in lost),
+            )
+        elif self.is_lost and not lost:
+            log.info("the state directory and the database are there again")
+        self.is_lost = bool(lost)
+        return not lost
+
+
+def _file_id(path: Path) -> FileId | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
