@@ -27,6 +27,7 @@ from regsvc.notifications.mail.resend import MailResender
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import EventLog
 from regsvc.runtime.health import Health
+from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.metrics import ProcessCollector, QueueCollector
 from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.report import SyncReport
@@ -44,6 +45,7 @@ class App:
         self.context = context
         self.runtime_parts = runtime = wire_runtime(context)
         self.live, self.worker = runtime.live, runtime.worker
+        self.installation = InstallationWatch(context.config.server.state_dir, context.location.file)
         self.auth_parts = auth = wire_auth(context)
         self.events = EventStreams(self.worker, EventLog(), auth.sessions.is_still_admin)
         self.mail_parts = mail = wire_mail(context, runtime, auth.limits, base_url, self._on_change)
@@ -104,7 +106,7 @@ class App:
                 self.sync,
                 now,
                 runtime.pending_restart,
-                runtime.installation,
+                self.installation,
                 is_bridge_on=is_bridge_on,
             ),
             waiting_work=WaitingWork(self.worker),
@@ -126,7 +128,7 @@ class App:
             is_companion=True,
             has_held_back_changes=is_braked,
             restart_needed=restart_needed,
-            is_state_lost=self.runtime_parts.installation.is_lost,
+            is_state_lost=self.installation.is_lost,
         )
         return Facts(config, Host(now=self.context.now), running_daemon)
 
@@ -142,6 +144,14 @@ class App:
     def open(self) -> None:
         """Let services run: the database has our tables."""
         self.runtime_parts.open()
+
+    def watch_installation(self) -> None:
+        """Let no service write to files that were removed under this process, until those are back. Blocking."""
+        was_lost = self.installation.is_lost
+        if self.worker.is_open and not self.installation.check():
+            self.runtime_parts.pause()
+        elif was_lost and self.installation.check():
+            self.runtime_parts.open()
 
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""

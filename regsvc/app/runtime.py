@@ -7,7 +7,6 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.i18n import Translations, load_translations
 from regsvc.database.engine import Worker
 from regsvc.notifications.delivery import DeliveryWorkers
-from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.loop_lag import LoopLag
 from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.pending_restart import PendingRestart
@@ -25,19 +24,14 @@ class RuntimeParts:
     loop_lag: LoopLag
     delivery_workers: DeliveryWorkers
     pending_restart: PendingRestart
-    installation: InstallationWatch
 
     def open(self) -> None:
         """Let the workers run: the database has our tables."""
-        self._let_work(True)
+        self.worker.is_open = self.sync_worker.is_open = True
 
-    def watch_installation(self) -> None:
-        """Keep the workers from writing to files that were removed; let them go on when those are back. Blocking."""
-        if self.worker.is_open or self.installation.is_lost:
-            self._let_work(self.installation.check())
-
-    def _let_work(self, is_open: bool) -> None:
-        self.worker.is_open = self.sync_worker.is_open = is_open
+    def pause(self) -> None:
+        """Keep the workers from beginning new work; clients get 503."""
+        self.worker.is_open = self.sync_worker.is_open = False
 
     def close(self) -> None:
         """Let running work finish, then close every connection. Blocking."""
@@ -62,5 +56,4 @@ def wire_runtime(context: AppContext) -> RuntimeParts:
         loop_lag=LoopLag(),
         delivery_workers=DeliveryWorkers(),
         pending_restart=PendingRestart(),
-        installation=InstallationWatch(config.server.state_dir, context.location.file),
     )

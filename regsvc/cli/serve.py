@@ -150,7 +150,7 @@ class Daemon:
         context = self._app.context
         try:
             context.prepare()
-            self._app.runtime_parts.installation.open()
+            self._app.installation.open()
         finally:
             context.location.database.close()
 
@@ -191,7 +191,7 @@ class Daemon:
             await app.worker.run(app.mail_parts.admin_digest.run)
 
         async def watch_installation() -> None:
-            await asyncio.to_thread(app.runtime_parts.watch_installation)
+            await asyncio.to_thread(app.watch_installation)
 
         async def watchdog() -> None:
             notify("WATCHDOG=1")
