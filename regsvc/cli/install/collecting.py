@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from regsvc.cli.install.detection import find_free_port, find_game_directory, find_owner
+from regsvc.cli.install.detection import find_free_port, find_game_directory, find_other_server, find_owner
 from regsvc.cli.install.mail_trial import send_test_mail
 from regsvc.cli.install.problem import InstallProblem
 from regsvc.cli.install.questions import Terminal
@@ -65,6 +65,8 @@ class Collector:
             self._values[PORT] = find_free_port(self._inside(Path("/etc")))
             if self._terminal is not None:
                 self._ask(PORT, "Port to listen on, for your web server in front of it", self._values[PORT])
+        for key in (GAME_DIRECTORY, PORT):
+            self._require_own(config_file, key)
         if self._terminal is not None and is_first and MAIL_HOST not in self._given:
             self._ask_for_mail()
         elif MAIL_HOST in self._given and self._args.mail_test:
@@ -79,9 +81,15 @@ class Collector:
         is_real = self._root == Path("/")  # another system's folders may not be there yet
         if key in self._values:
             if check is not None and is_real:
-                _checked(OPTIONS[key], str(self._values[key]), check)
+                _checked(OPTIONS[key], str(self._places.config_file.parent / str(self._values[key])), check)
         else:
             self._ask(key, question, default, check if is_real else None)
+
+    def _require_own(self, config_file: Path, key: str) -> None:
+        """Raise `InstallProblem` if another server of this machine has the same folder or port."""
+        other = find_other_server(self._inside(Path("/etc")), config_file, key, self._values.get(key))
+        if other is not None:
+            raise InstallProblem(f"{key} = {self._values[key]} is that of another server: {other}", status=2)
 
     def _require_values(self, *keys: str) -> None:
         """Raise `InstallProblem` with all options that are missing."""
@@ -102,7 +110,7 @@ class Collector:
         self._values[key] = self._terminal.ask(question, default, parse)
 
     def _find_user(self) -> str:
-        owner = find_owner(Path(str(self._values[GAME_DIRECTORY])))
+        owner = find_owner(self._places.config_file.parent / str(self._values[GAME_DIRECTORY]))
         if self._terminal is not None:
             question = "User who runs it: the owner of AuthMe's folder, as both write one file on SQLite"
             return self._terminal.ask(question, owner, _a_user) or ""
@@ -147,6 +155,8 @@ class Collector:
 def _parse_options(args: argparse.Namespace) -> dict[str, object]:
     given = {key: getattr(args, option[2:].replace("-", "_")) for key, option in OPTIONS.items()}
     values = {key: parse_option(key, written) for key, written in given.items() if written is not None}
+    if GAME_DIRECTORY in values:
+        values[GAME_DIRECTORY] = str(Path(str(values[GAME_DIRECTORY])).absolute())
     mail = [OPTIONS[key] for key in values if key.startswith("mail.") and key != MAIL_HOST]
     if mail and MAIL_HOST not in values:
         raise InstallProblem(f"{mail[0]} needs {OPTIONS[MAIL_HOST]}", status=2)

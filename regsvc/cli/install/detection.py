@@ -47,13 +47,27 @@ def writes_authme_file(game_directory: Path) -> bool:
         return True
 
 
+def find_other_server(etc: Path, own_config: Path, key: str, value: object) -> Path | None:
+    """Return the config of another server below `etc` that has this value, too; "" and 0 are no such value."""
+    for config, values in _list_configs(etc).items():
+        if value and config != own_config and values.get(key) == value:
+            return config
+    return None
+
+
 def find_free_port(etc: Path) -> int:
     """Return the first port from 8080 that nothing listens on and no config of the companion below `etc` names."""
-    taken = set()
-    for config in etc.glob("companion*/companion.toml"):
-        with suppress(ConfigError):
-            taken.add(read_values(config).get(PORT, FIRST_PORT))
+    taken = {values.get(PORT, FIRST_PORT) for values in _list_configs(etc).values()}
     return next(port for port in range(FIRST_PORT, 65536) if port not in taken and _is_free(port))
+
+
+def _list_configs(etc: Path) -> dict[Path, dict[str, object]]:
+    """Return the values of every server's config that can be read, by file."""
+    found = {}
+    for config in sorted(etc.glob("companion*/companion.toml")):
+        with suppress(ConfigError):
+            found[config] = read_values(config)
+    return found
 
 
 def _is_free(port: int) -> bool:

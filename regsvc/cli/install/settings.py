@@ -43,7 +43,7 @@ class Settings:
 
     @property
     def game_directory(self) -> Path:
-        return Path(str(self.values[GAME_DIRECTORY]))
+        return self.places.config_file.parent / str(self.values[GAME_DIRECTORY])
 
     @property
     def state_dir(self) -> Path:

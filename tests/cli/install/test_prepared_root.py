@@ -116,6 +116,16 @@ def test_a_config_without_a_key_is_nobodys(root: Path) -> None:
     assert "    +server.port = 8090" in install(root).output
 
 
+def test_the_units_of_a_package_are_used(root: Path) -> None:
+    packaged = root / "lib/systemd/system"
+    packaged.mkdir(parents=True)
+    for name in ("companion.service", "companion-backup.service", "companion-backup.timer"):
+        (packaged / name).write_text(read_shipped(f"systemd/{name}"))
+    install(root)
+    units = {str(path.relative_to(root)) for path in (root / "etc/systemd").rglob("*") if path.is_file()}
+    assert units == {DROP_IN, DROP_IN.replace("companion.service", "companion-backup.service")}
+
+
 def test_only_what_differs_changes(root: Path) -> None:
     install(root, *MAIL, typed="s3cret\n")
     before = contents(root)
@@ -132,8 +142,12 @@ def test_only_what_differs_changes(root: Path) -> None:
 
 def test_an_instance_has_places_of_its_own(root: Path) -> None:
     install(root)
-    for name in ("alpha", "beta"):
-        install(root, "--instance", name)
+    for name, port in (("alpha", "8091"), ("beta", "8092")):
+        done = companion(root, "install", *WANTED, "--instance", name)
+        assert "game.directory = /srv/minecraft is that of another server: " in done.errors
+        done = companion(root, "install", *WANTED, "--instance", name, "--game-dir", f"/srv/{name}")
+        assert "server.port = 8090 is that of another server: " in done.errors
+        install(root, "--instance", name, "--game-dir", f"/srv/{name}", "--port", port)
     assert (root / "etc/companion@alpha/companion.toml").exists()
     assert (root / "var/lib/companion@alpha").owner() == "games"
     assert (root / "etc/systemd/system/companion@alpha.service.d/install.conf").exists()
