@@ -70,7 +70,7 @@ def _tell_kept_values(changes: list[Change], args: argparse.Namespace, tree: Tre
     for key, option in OPTIONS.items():
         is_given = getattr(args, option[2:].replace("-", "_")) is not None
         if is_given and present.get(key) != settings.values[key]:
-            print(f"    set {key} = {to_toml(settings.values[key])} there yourself ({option})")
+            print(f"{option}: set {key} = {to_toml(settings.values[key])} yourself in {config}")
 
 
 def _write(tree: Tree, settings: Settings, changes: list[Change], old: InstallRecord | None) -> None:

@@ -103,7 +103,7 @@ def test_an_edited_config_is_kept(root: Path) -> None:
     done = install(root, "--port", "8091")
     assert (root / CONFIG).read_text() == edited
     assert "/etc/companion/companion.toml: edited, left as it is" in done.output
-    assert "set server.port = 8091 there yourself (--port)" in done.output
+    assert "--port: set server.port = 8091 yourself in /etc/companion/companion.toml" in done.output
     (root / UNIT).write_text("# by hand\n")
     assert f"/{UNIT}: edited, left as it is" in install(root).output
     assert (root / UNIT).read_text() == "# by hand\n"
