@@ -185,7 +185,7 @@ def _import(args: argparse.Namespace, app: App) -> int:
     finally:
         progress.end()
     verb = "would import" if args.dry_run else "imported"
-    print(f"{verb} {report.imported}, updated {report.updated}, skipped (existing) {report.skipped}", end="")
+    print(f"{verb} {report.imported}, updated {report.updated}, unchanged (existing) {report.skipped}", end="")
     print(f", refused {report.refused}")
     if report.imported and not args.dry_run:
         print("the next sync run creates players for imported users who are approved and have a password")

@@ -6,7 +6,7 @@ import json
 import sys
 import warnings
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
@@ -14,9 +14,11 @@ from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.app.app import App
 from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
-from regsvc.database.models import STATUSES
+from regsvc.database.models import BANNED, STATUSES
 from regsvc.users.transitions import TRANSITIONS, DecisionDetails
 from regsvc.users.user_list import PLUGIN_STATES, UserListItem, UserQuery
+
+PERMANENT: Final = "permanent"
 
 
 def add_user_commands(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -49,7 +51,7 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
                 dest="duration",
                 type=_duration,
                 metavar="DURATION",
-                help='such as "3 days"; default: permanent',
+                help='such as "3 days", or "permanent"; default: permanent, and for a ban that exists its own end',
             )
     password = add("password", "set a user's password; asks for it")
     password.add_argument("username")
@@ -60,7 +62,9 @@ def _add_password_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
 
 
-def _duration(text: str) -> timedelta:
+def _duration(text: str) -> timedelta | str:
+    if text == PERMANENT:
+        return text
     try:
         return parse_duration(text)
     except ValueError as error:
@@ -144,14 +148,19 @@ def _ask_password() -> str:
 
 
 def _decide(args: argparse.Namespace, app: App, by: Principal) -> int:
-    duration: timedelta | None = getattr(args, "duration", None)
-    expires_at = app.context.now() + duration if duration is not None else None
-    details = DecisionDetails(args.reason, expires_at, args.silent, keeps_expiry=expires_at is None)
-    return _print_decision(app.worker.run_here(app.services.accounts.decide, args.username, args.action, by, details))
+    duration: timedelta | str | None = getattr(args, "duration", None)
+    expires_at = app.context.now() + duration if isinstance(duration, timedelta) else None
+    details = DecisionDetails(args.reason, expires_at, args.silent, keeps_expiry=duration is None)
+    decided = app.worker.run_here(app.services.accounts.decide, args.username, args.action, by, details)
+    level = app.context.level_of(decided.username)
+    if level > 0 and args.action not in ("approve", "unban"):
+        print(f"warning: {decided.username} is an operator of the game (level {level})", file=sys.stderr)
+    return _print_decision(decided)
 
 
 def _print_decision(decided: DecisionResult) -> int:
-    print(f"{decided.username}: {decided.status or 'deleted'}")
+    is_same = decided.status_before is not None and decided.status_before == decided.status == BANNED
+    print(f"{decided.username}: {decided.status or 'deleted'}{', with another reason or end' if is_same else ''}")
     for warning in decided.warnings:
         print(f"warning: {warning}: {MEANINGS[warning]}", file=sys.stderr)
     return 0

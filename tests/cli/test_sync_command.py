@@ -4,31 +4,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.conftest import MakeDaemon
 from tests.support.authme.authme_like import AuthMeLike
-from tests.support.authme.authme_tables import AuthMeTable, dump_table
-from tests.support.command_line import Finished, companion_here
+from tests.support.authme.authme_tables import dump_table
+from tests.support.command_line import Finished, companion
 from tests.support.daemon import Daemon
 
 Run = Callable[..., Finished]
-
-
-@pytest.fixture
-def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
-    """A daemon on AuthMe's table that is not running."""
-    return daemon({"sync": {"every": "1 hour"}})
-
-
-@pytest.fixture
-def run(place: Daemon) -> Run:
-    """Return a function that runs a command with the daemon's config."""
-
-    def run_command(*arguments: str, typed: str = "") -> Finished:
-        return companion_here(*arguments, config=place.config_file, typed=typed)
-
-    return run_command
 
 
 def report_of(finished: Finished, status: int = 0) -> dict[str, Any]:
@@ -64,7 +45,7 @@ def test_a_braked_sync_ends_with_1_until_it_is_allowed(run: Run, place: Daemon, 
     assert report_of(run("sync", "--allow-mass-changes"))["removed"] == 1
 
 
-def test_disputed_addresses_are_told_with_their_owners(run: Run, authme: AuthMeLike) -> None:
+def test_disputed_addresses_are_told_with_their_owners(run: Run, place: Daemon, authme: AuthMeLike) -> None:
     """Bob and Carol share a mailbox, and Dave's address is none."""
     for name, email in (("Bob", "home@example.org"), ("Carol", "home@example.org"), ("Dave", "dave at home")):
         authme.register(name, "a-password")
@@ -73,7 +54,7 @@ def test_disputed_addresses_are_told_with_their_owners(run: Run, authme: AuthMeL
     told = run("sync", "--plan").output
     assert "2 e-mail addresses differ (each side keeps its own" in told
     assert "): carol, dave\n" in told
-    logged = run("sync")
+    logged = companion("sync", config=place.config_file)
     assert "3 players looked at, 3 adopted; 2 e-mail addresses differ (each side keeps its own" in logged.errors
 
     shown = json.loads(run("users", "show", "Carol").output)

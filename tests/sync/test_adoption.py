@@ -1,5 +1,6 @@
 """The first start beside a server in use: thousands of players become users, and their table stays as it is."""
 
+import logging
 from collections import Counter
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from plugin_bridge.authme.players import lock_text
 from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
+from tests.support.authme.game_server import GameServer
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
 from tests.support.services import MakeServices
@@ -307,3 +309,34 @@ def test_adoption_ends_where_somebody_was_faster(
     assert report.adopted == 38
     assert User.select().count() == Player.select().where(Player.user_id.is_null(False)).count() == 40
     assert replace(report, held_back=None).has_effects
+
+
+def test_a_table_without_the_configured_address_column_is_told(
+    make_services: MakeServices, game_server: GameServer, authme_table: AuthMeTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The host renamed the column in AuthMe's config only."""
+    AuthMeLike(authme_table).register("Bob", "bobs-password", email="bob@example.org")
+    game_server.change_authme({"DataSource.mySQLColumnEmail": "mail"})
+    services = make_services()
+    with caplog.at_level(logging.WARNING, "regsvc.sync.run"):
+        assert services.sync().adopted == 1
+        AuthMeLike(authme_table).register("Carol", "carols-password")
+        assert services.sync().adopted == 1
+    assert services.user("Bob").email is None
+    [told] = caplog.messages
+    assert "without their e-mail addresses: AuthMe's table has no column mail (DataSource.mySQLColumnEmail" in told
+
+
+def test_a_run_that_was_stopped_says_so(
+    make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    insert_player_rows(authme_table, make_player_rows(2_100, clock))
+    services = make_services()
+    with caplog.at_level(logging.INFO, "regsvc.sync.run"):
+        stopped = services.app.sync._sync.run(may_go_on=lambda: False)
+        assert not stopped.is_complete
+        services.sync()
+    first, second = caplog.messages
+    assert first.endswith("; stopped before the end: the next run does the rest")
+    assert "stopped" not in second
+    assert "e-mail addresses differ (each side keeps its own" in first

@@ -21,6 +21,7 @@ from regsvc.users.email_owners import claim, may_have
 
 _BATCH_ROWS: Final = 200
 _MAX_RACES: Final = 3
+_EMAIL_CODES: Final = frozenset({"invalid_email", "email_taken"})
 _NO_EMAIL: Final = frozenset({"your@email.com"})
 
 
@@ -114,13 +115,25 @@ class Importer:
         report = ImportReport()
         for batch in _batches(records):
             checked, refused = self._check(batch)
+            given, refused = len(refused), self._without_existing(refused, request)
             done, taken = self._import_batch(checked, request)
+            done.skipped += given - len(refused)
             for row in sorted([*refused, *taken], key=lambda refused: refused.line):
                 on_refused(row)
             done.refused = len(refused) + len(taken)
             report.add(done)
             on_rows(len(batch))
         return report
+
+    def _without_existing(self, refused: list[RefusedRecord], request: ImportRequest) -> list[RefusedRecord]:
+        """Return those that are not there already: an old name may break today's rules, and is not changed anyway."""
+        is_update = request.fill_emails
+        keys = [row.name.lower() for row in refused if row.name and not (is_update and row.code in _EMAIL_CODES)]
+        existing = self._worker.run_here(self._find_existing, keys) if keys else set()
+        return [row for row in refused if row.name.lower() not in existing]
+
+    def _find_existing(self, keys: list[str]) -> set[str]:
+        return {*_users_of(keys), *self._players.find_many(keys)}
 
     def _check(self, batch: list[ImportedUser | UnreadableRecord]) -> tuple[list[_CheckedRecord], list[RefusedRecord]]:
         checked, refused = [], []

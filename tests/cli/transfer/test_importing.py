@@ -37,7 +37,7 @@ def test_who_is_imported_plays(services: ServiceHarness, file: Path, capsys: Cap
         "Mallory,,,banned,griefing,,,\n"
     )
     assert run(services, "import", str(file)) == 0
-    assert capsys.readouterr().out.startswith("imported 3, updated 0, skipped (existing) 0, refused 0\n")
+    assert capsys.readouterr().out.startswith("imported 3, updated 0, unchanged (existing) 0, refused 0\n")
     services.sync()
     assert services.authme.login("Alice", "alices-secret")
     assert services.login("Alice", "alices-secret").username == "Alice"
@@ -49,7 +49,7 @@ def test_who_is_imported_plays(services: ServiceHarness, file: Path, capsys: Cap
     assert OutboxEntry.select().count() == 0
 
     assert run(services, "import", str(file)) == 0
-    assert capsys.readouterr().out == "imported 0, updated 0, skipped (existing) 3, refused 0\n"
+    assert capsys.readouterr().out == "imported 0, updated 0, unchanged (existing) 3, refused 0\n"
     assert len(services.audits("user.imported")) == 3
 
 
@@ -84,7 +84,7 @@ def test_who_breaks_a_rule_is_told_by_line(services: ServiceHarness, file: Path,
             "line 10: 'Ivan': invalid_hash",
             "line 12: '': not_a_record",
         ]
-        assert "1, updated 0, skipped (existing) 1, refused 9\n" in told.out
+        assert "1, updated 0, unchanged (existing) 1, refused 9\n" in told.out
         assert names() == (set() if arguments else {"Carol"})
 
 
@@ -93,12 +93,30 @@ def test_nobody_who_is_there_is_changed(services: ServiceHarness, file: Path, ca
     services.authme.register("Bob", "bobs-password", email=None)
     file.write_text("username;email;status\nALICE;other@example.org;banned\nBob;bob@example.org;banned\n")
     assert run(services, "import", str(file)) == 0
-    assert "skipped (existing) 2" in capsys.readouterr().out
+    assert "unchanged (existing) 2" in capsys.readouterr().out
     assert (services.user("Alice").status, services.user("Alice").email) == ("approved", "alice@example.org")
     assert (services.user("Bob").origin, services.user("Bob").email) == ("adopted", None)
     assert run(services, "import", str(file), "--update") == 0
-    assert "updated 1, skipped (existing) 1" in capsys.readouterr().out
+    assert "updated 1, unchanged (existing) 1" in capsys.readouterr().out
     assert (services.user("Alice").email, services.user("Bob").email) == ("alice@example.org", "bob@example.org")
+
+
+def test_an_export_of_those_who_are_there_is_no_failure(
+    services: ServiceHarness, tmp_path: Path, capsys: Captured
+) -> None:
+    """Players of an old server: names and addresses that today's rules refuse, and a locked row."""
+    for name in ("Al", "Bob", "Old_Player_With_A_Long_Name"):
+        assert services.authme.register(name, "a-password")
+    services.approved("Mallory")
+    services.decide("ban", "Mallory")
+    services.sync()
+    User.update(email="mallory at home").where(User.username == "Mallory").execute()
+    file = tmp_path / "users.csv"
+    assert run(services, "export", "--with-hashes", "--output", str(file)) == 0
+    capsys.readouterr()
+    assert run(services, "import", str(file)) == 0, capsys.readouterr()
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("imported 0, updated 0, unchanged (existing) 4, refused 0\n", "")
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
