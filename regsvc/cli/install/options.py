@@ -52,6 +52,9 @@ def run_install_command(args: argparse.Namespace) -> int:
     except InstallProblem as problem:
         print(f"companion: {problem}", file=sys.stderr)
         return problem.status
+    except OSError as error:
+        print(f"companion: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return 1
     except (EOFError, KeyboardInterrupt):
         print("\ncompanion: interrupted", file=sys.stderr)
         return 130

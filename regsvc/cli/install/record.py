@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from regsvc.cli.install.problem import InstallProblem
 from regsvc.config.places import SystemPlaces
 
 _NAME: Final = "installed.json"
@@ -35,11 +36,15 @@ def record_file(places: SystemPlaces) -> Path:
 
 
 def read_record(file: Path) -> InstallRecord | None:
-    """Return the record, or None if nothing was installed. Raises OSError, and `DecodeError` if it is broken."""
+    """Return the record, or None if nothing was installed. Raises OSError, and `InstallProblem` if it is broken."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=InstallRecord)
     except FileNotFoundError:
         return None
+    except msgspec.DecodeError as error:
+        raise InstallProblem(
+            f"{file} is broken ({error}): remove it, and every file that exists counts as edited by you"
+        ) from None
 
 
 def record_text(record: InstallRecord) -> str:

@@ -25,6 +25,8 @@ _LOCAL: Final = "sqlite:"
 
 def uninstall(args: argparse.Namespace) -> int:
     """Uninstall; return the exit status. Raises `InstallProblem`."""
+    if os.geteuid() != 0:
+        raise InstallProblem("only root can uninstall it")
     places, tree = SystemPlaces.of_instance(args.instance), Tree(Path(args.root).absolute())
     record = read_record(tree.inside(record_file(places)))
     if record is None:
@@ -32,8 +34,6 @@ def uninstall(args: argparse.Namespace) -> int:
             f"{record_file(places)} is missing: `companion install` did not install {places.name}, so this cannot "
             "remove it; docs/operations.md says how to do it by hand"
         )
-    if os.geteuid() != 0:
-        raise InstallProblem("only root can uninstall it")
     _confirm(args, places)
     is_here = tree.root == Path("/")
     state = tree.inside(_state_dir(tree, places))

@@ -1,6 +1,7 @@
 """`companion install --root DIR`: what is written, what a second run changes, and what `uninstall` removes."""
 
 import io
+import os
 import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
@@ -11,10 +12,12 @@ import pytest
 
 from companion import main
 from regsvc.cli.install.config_text import fill_sample
+from regsvc.cli.install.options import INSTALL_COMMANDS
 from regsvc.cli.install.problem import InstallProblem
 from regsvc.cli.install.service import require_program_for
 from regsvc.core.shipped_files import read_shipped
 from tests.support.command_line import Finished
+from tests.support.other_user import USER_ID
 
 WANTED = ("--game-dir", "/srv/minecraft", "--user", "games", "--base-url", "https://play.example.net", "--port", "8090")
 MAIL = ("--mail-host", "smtp.example.net", "--mail-sender", "a@example.net", "--mail-password-file", "-")
@@ -193,6 +196,31 @@ def test_mistakes_are_named(root: Path, arguments: list[str], sentence: str) -> 
     assert done.status in (1, 2)
     assert sentence in done.errors
     assert not [*root.iterdir()]
+
+
+def test_only_root_installs(root: Path) -> None:
+    install(root, *MAIL, typed="s3cret\n")
+    before = contents(root)
+    os.seteuid(USER_ID)
+    try:
+        attempts = [companion(root, command) for command in INSTALL_COMMANDS]
+        attempts.append(companion(root, "install", "--dry-run"))
+    finally:
+        os.seteuid(0)
+    assert [done.status for done in attempts] == [1, 1, 1]
+    told = "".join(done.errors for done in attempts)
+    assert "only root can install it" in told
+    assert "only root can uninstall it" in told
+    assert "Permission denied" in told
+    assert contents(root) == before
+
+
+def test_a_broken_record_is_named(root: Path) -> None:
+    install(root)
+    (root / "etc/companion/installed.json").write_text("{")
+    done = companion(root, "install", *WANTED)
+    assert done.status == 1
+    assert "installed.json is broken" in done.errors
 
 
 def test_a_program_that_its_user_cannot_run(tmp_path: Path) -> None:
