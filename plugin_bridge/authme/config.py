@@ -347,7 +347,7 @@ def _override_columns(columns: ColumnNames, given: Mapping[str, str]) -> ColumnN
 
 def _override_algorithm(name: str, key: str) -> str:
     if name.upper() not in ALGORITHM_NAMES:
-        raise AuthMeConfigError(f"authme.{key}: AuthMe has no algorithm {name!r}.")
+        raise AuthMeConfigError(f"authme.{key}: AuthMe has no algorithm {name!r}; choose one, such as BCRYPT.")
     return name
 
 

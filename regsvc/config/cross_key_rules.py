@@ -15,11 +15,12 @@ from regsvc.config.value_checks import (
     missing_folder_reason,
     no_certificate_reason,
     unreadable_reason,
+    unusable_certificate_reason,
 )
 from regsvc.core.addresses import is_loopback, is_private
 
 _FIRST_FREE_PORT: Final = 1024
-_PAGE_NAMES: Final = ("register", "login", "account", "admin", "api", "server", "docs")
+_PAGE_NAMES: Final = ("register", "login", "admin", "api")
 
 
 class RuleViolation(NamedTuple):
@@ -90,6 +91,10 @@ def _tls(config: Config) -> Iterator[RuleViolation]:
         yield RuleViolation("server", "tls_cert_file", reason)
     if private_key and (reason := unreadable_reason(private_key) or exposed_reason(private_key)):
         yield RuleViolation("server", "tls_key_file", reason)
+    if certificate is None or private_key is None or unreadable_reason(certificate) or unreadable_reason(private_key):
+        return
+    if reason := unusable_certificate_reason(certificate, private_key):
+        yield RuleViolation("server", "tls_cert_file", reason)
 
 
 def _folders(config: Config) -> Iterator[RuleViolation]:
@@ -144,6 +149,8 @@ def _registration(config: Config) -> Iterator[RuleViolation]:
 
 
 def _questionnaire(config: Config) -> Iterator[RuleViolation]:
+    if (file := config.questionnaire.file) and (reason := unreadable_reason(file)):
+        yield RuleViolation("questionnaire", "file", reason)
     if not _is_confidential(config.questionnaire.scorer_url):
         yield RuleViolation(
             "questionnaire", "scorer_url", "answers and the key must not be sent unencrypted; use https://"

@@ -39,7 +39,7 @@ AUTHME_RELEASES = "https://api.github.com/repos/AuthMe/AuthMeReloaded/releases/l
 class ServerSection:
     """The address the companion listens on, and what it shows to players."""
 
-    host: str = key.text("127.0.0.1", "Address to listen on.", check=check.required)
+    host: str = key.text("127.0.0.1", "Address to listen on.", check=check.listen_host)
     port: int = key.integer(8080, "Port to listen on; 0 takes any free one.", at_least=0, at_most=65535)
     name: str = key.text("Game server", "Name of this server in e-mails and pages.", check=check.required)
     base_url: str = key.text(
@@ -136,7 +136,7 @@ class GameSection:
     rcon: Switch = key.switch(
         "auto", 'Use the remote console (RCON) to kick players; "auto" is on if server.properties enables RCON.'
     )
-    rcon_host: str = key.text("", 'Host of the remote console; "" takes it from server.properties.')
+    rcon_host: str = key.text("", 'Host of the remote console; "" takes it from server.properties.', check=check.host)
     rcon_port: int = key.integer(
         0, "Port of the remote console; 0 takes it from server.properties.", at_least=0, at_most=65535
     )
@@ -165,7 +165,7 @@ class AuthMeSection:
     backend: Backend = key.choice(
         "", Backend, 'Kind of its database; "" as in its config. PostgreSQL is not supported.'
     )
-    host: str = key.text("", 'Host of its database; "" as in its config.')
+    host: str = key.text("", 'Host of its database; "" as in its config.', check=check.host)
     port: int = key.integer(0, "Port of its database; 0 as in its config.", at_least=0, at_most=65535)
     user: str = key.text("", 'User of its database; "" as in its config.')
     password: str = key.secret("", 'Password of its database; "" as in its config.')
@@ -240,7 +240,7 @@ class MailSection:
         '"auto" uses AuthMe\'s mail account if it has one, else "off"; "smtp" uses a mail server; "folder" writes '
         'files; "log" prints whole mails with their codes, for a first try.',
     )
-    host: str = key.text("", "Mail server.")
+    host: str = key.text("", "Mail server.", check=check.host)
     port: int = key.integer(587, "Port of the mail server.", at_least=1, at_most=65535)
     security: MailSecurity = key.choice(
         "starttls",
@@ -260,7 +260,7 @@ class MailSection:
     folder: Path = key.path("var/mail", 'Where the backend "folder" writes; the default follows server.state_dir.')
     templates: Path | None = key.optional_path('Folder with your own mail templates; "" uses the built-in ones.')
     max_attempts: int = key.integer(8, "Attempts before a mail is given up.", at_least=1, at_most=100)
-    admins: tuple[str, ...] = key.names([], "Addresses notified of pending registrations.", check=check.email_address)
+    admins: tuple[str, ...] = key.names([], "Addresses notified of pending registrations.", check=check.mailbox)
     admin_digest: timedelta = key.duration("1 hour", "Shortest time between two such notifications.")
 
 

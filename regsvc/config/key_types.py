@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from plugin_bridge.authme.patterns import compile_pattern
-from regsvc.config.value_checks import column_name, is_placeholder, required
+from regsvc.config.value_checks import column_name, is_placeholder, listen_host, required
 from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
 
 T = TypeVar("T")
@@ -27,6 +27,7 @@ IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 Switch = Literal[True, False, "auto"]
 TrustedProxies = Literal["auto"] | tuple[IpNetwork, ...]
 
+_REFUSING_EMPTY = (required, listen_host)
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
@@ -126,14 +127,14 @@ def duration(default: str, help: str, *, at_least: str = "1 second", at_most: st
             raise ValueError(f"this must be from {format_duration(low)} to {format_duration(high)}")
         return value
 
-    return _declare(Key(default, help, lambda value: check(parse_duration(_parse_line(value)))))
+    return _declare(Key(default, help, lambda value: check(parse_duration(_parse_line(value, default)))))
 
 
 def size(default: str, help: str, *, at_least: str, at_most: str) -> int:
     """Declare a size in bytes such as "64 KiB", between two bounds, both included."""
 
     def parse(value: object) -> int:
-        amount = parse_size(_parse_line(value))
+        amount = parse_size(_parse_line(value, default))
         if not parse_size(at_least) <= amount <= parse_size(at_most):
             raise ValueError(f"this must be from {at_least} to {at_most}")
         return amount
@@ -143,13 +144,13 @@ def size(default: str, help: str, *, at_least: str, at_most: str) -> int:
 
 def rate_limits(default: Sequence[str], help: str) -> tuple[RateLimit, ...]:
     """Declare a list of limits that all apply; an empty list is no limit."""
-    parse = _list_parser(lambda value: RateLimit.parse(_parse_line(value)))
+    parse = _list_parser(lambda value: RateLimit.parse(_parse_line(value, "10 per day")))
     return _declare(Key(list(default), help, parse, _list_from_text))
 
 
 def change_limit(default: str, help: str) -> ChangeLimit:
     """Declare how much one sync run may change, such as "20 and 5%"."""
-    return _declare(Key(default, help, lambda value: ChangeLimit.parse(_parse_line(value))))
+    return _declare(Key(default, help, lambda value: ChangeLimit.parse(_parse_line(value, default))))
 
 
 def path(default: str, help: str) -> Path:
@@ -233,25 +234,25 @@ def _declare(key: Key[T]) -> T:
 
 
 def _checked(parse: Callable[[object], str], check: Callable[[str], str] | None) -> Callable[[object], str]:
-    """Apply a check to every text except the empty one, which means "not set" unless the check is `required`."""
+    """Apply a check to every text except the empty one, which means "not set" unless the check refuses it."""
 
     def parse_and_check(value: object) -> str:
         written = parse(value)
-        return check(written) if check and (written or check is required) else written
+        return check(written) if check and (written or check in _REFUSING_EMPTY) else written
 
     return parse_and_check
 
 
-def _parse_text(value: object) -> str:
+def _parse_text(value: object, example: str = "text") -> str:
     if not isinstance(value, str):
-        raise ValueError('this must be text in quotes, such as "text"')
+        raise ValueError(f'this must be text in quotes, such as "{example}"')
     if "\x00" in value:
         raise ValueError("this must not contain a NUL character")
     return value
 
 
-def _parse_line(value: object) -> str:
-    written = _parse_text(value)
+def _parse_line(value: object, example: str = "text") -> str:
+    written = _parse_text(value, example)
     if _CONTROL_CHARACTERS.search(written):
         raise ValueError("this must be one line without control characters")
     return written
@@ -286,10 +287,15 @@ def _parse_optional_path(value: object) -> Path | None:
 
 
 def _parse_network(value: object) -> IpNetwork:
+    written = _parse_line(value)
     try:
-        network = ipaddress.ip_network(_parse_line(value))
-    except ValueError as error:
-        raise ValueError(f'{error}; write an address or network, such as "10.0.0.0/8"') from None
+        network = ipaddress.ip_network(written, strict=False)
+    except ValueError:
+        raise ValueError(
+            'write IP addresses, such as "192.0.2.7", or networks, such as "10.0.0.0/8"; names are not looked up'
+        ) from None
+    if "/" in written and ipaddress.ip_interface(written).ip != network.network_address:
+        raise ValueError(f'this network has host bits set; write "{network}"')
     if network.prefixlen == 0:
         raise ValueError("this would trust the whole internet; list the addresses of your proxies")
     return network
@@ -309,7 +315,7 @@ def _choice_parser(allowed: tuple[Choice, ...]) -> Callable[[object], Choice]:
 def _list_parser(parse_item: Callable[[object], T], *, unique: bool = False) -> Callable[[object], tuple[T, ...]]:
     def parse(value: object) -> tuple[T, ...]:
         if not isinstance(value, list | tuple):
-            raise ValueError("this must be a list in square brackets")
+            raise ValueError('this must be a list in square brackets, such as ["one", "two"]')
         items = tuple(parse_item(item) for item in value)
         if unique and len(set(items)) < len(items):
             raise ValueError("this must not contain anything twice")

@@ -225,7 +225,8 @@ def _existing_secret(file: Path) -> Path:
         return file
     source = find_credential_source(file)
     if source is None:
-        raise _SecretUnreadable(reason)
+        then = "" if file.exists() else "; write the secret into it, readable by the companion's user alone"
+        raise _SecretUnreadable(f"{reason}{then}")
     if unreadable_reason(source) is None:
         return source
     raise _SecretUnreadable(

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import idna
 
+from regsvc.core.email_address import parse_email
+from regsvc.core.errors import Refusal
 from regsvc.core.game_address import parse_game_address
 from regsvc.core.webhook_signature import signing_key
 
@@ -46,7 +48,17 @@ def web_address_or_path(written: str) -> str:
     """Accept a web address, or a path on this server, such as "/files/logo.png"."""
     if re.fullmatch(r"/(?!/)\S*", written):
         return written
-    return web_address(written)
+    try:
+        return web_address(written)
+    except ValueError as error:
+        raise ValueError(f'{error}, or a path on this server, such as "/files/logo.png"') from None
+
+
+def host(written: str) -> str:
+    """Accept the name or IP address of a machine, without a scheme and without a port."""
+    if re.fullmatch(r"[^\s/:\[\]]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%\w]*", written) is None:
+        raise ValueError("this must be a name or an IP address alone; a port has a key of its own")
+    return written
 
 
 def origin(written: str) -> str:
@@ -88,6 +100,20 @@ def email_address(written: str) -> str:
     """Accept text that looks like an e-mail address; whether mail arrives, only `mail-test` can show."""
     if re.fullmatch(r"[^\s@<>,]+@[^\s@<>,]+", written) is None:
         raise ValueError('this must be an e-mail address, such as "admin@example.org"')
+    return written
+
+
+def listen_host(written: str) -> str:
+    """Accept a name or IP address of this machine, or all of them ("0.0.0.0", "::"); "" is refused."""
+    return host(required(written))
+
+
+def mailbox(written: str) -> str:
+    """Accept an e-mail address that mail can be sent to."""
+    try:
+        parse_email(written)
+    except Refusal:
+        raise ValueError('this must be an e-mail address, such as "admin@example.org"') from None
     return written
 
 
@@ -141,6 +167,17 @@ def unreadable_reason(file: Path) -> str | None:
     except OSError as error:
         return f"{file} cannot be read ({error.strerror})"
     return f"{file} cannot be read; make it a regular file that the companion's user may read"
+
+
+def unusable_certificate_reason(certificate: Path, private_key: Path) -> str | None:
+    """Return a sentence if a server cannot use the certificate with this key, else None."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key, password="")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            return f"{private_key} is not the key of this certificate; name the two files that were made together"
+        return f"{certificate} and {private_key} must hold a certificate and its key, both as PEM, without a password"
+    return None
 
 
 def no_certificate_reason(file: Path) -> str | None:

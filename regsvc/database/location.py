@@ -62,24 +62,37 @@ def read_authme(config: Config) -> AuthMeConfig | None:
     overrides = config.authme.overrides
     try:
         if path is not None and path.exists():
-            return read_authme_config(path).with_overrides(**overrides)
+            return _overridden(read_authme_config(path), config)
         if "backend" in overrides:
-            return AuthMeConfig().with_overrides(**overrides)
+            return _overridden(AuthMeConfig(), config)
     except AuthMeConfigError as error:
         raise ConfigError([str(error)]) from error
     except OSError as error:
         raise ConfigError([f"{path} cannot be read: {error.strerror}."]) from error
     if config.authme.enabled is True:
         raise ConfigError(
-            ["[authme] enabled = true, but its config.yml is not found: set game.directory or authme.config."]
+            [
+                f"{config.file or 'default'}: [authme] enabled = true: there is no AuthMe config at {path}: set "
+                "game.directory or authme.config."
+            ]
         )
     if path is not None:
+        then = "authme.config to that file" if config.authme.config else "game.directory to the game server's folder"
         log.warning(
-            "AuthMe's config is not at %s: no player is let into the game. Set game.directory to the game server's "
-            "folder; if there is no AuthMe, set authme.enabled = false.",
+            "AuthMe's config is not at %s: no player is let into the game. Set %s; if there is no AuthMe, set "
+            "authme.enabled = false.",
             path,
+            then,
         )
     return None
+
+
+def _overridden(authme: AuthMeConfig, config: Config) -> AuthMeConfig:
+    """Return AuthMe's config with our overrides. Raises `ConfigError`."""
+    try:
+        return authme.with_overrides(**config.authme.overrides)
+    except AuthMeConfigError as error:
+        raise ConfigError([f"{config.file or 'environment'}: {error}"]) from error
 
 
 def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:

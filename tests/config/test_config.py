@@ -14,6 +14,7 @@ from regsvc.config.layers import SECTIONS
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
 from regsvc.core.units import ChangeLimit, RateLimit
+from tests.support.certificate import make_certificate
 from tests.support.config_text import Load, loader, problems, write
 
 LONG_KEY = "0123456789abcdef" * 2
@@ -332,13 +333,16 @@ def test_what_does_go_together_is_accepted(load: Load, text: str) -> None:
 
 
 def test_certificate_and_key_come_together_and_the_key_is_private(tmp_path: Path, load: Load) -> None:
-    certificate = write(tmp_path / "cert.pem", "certificate", 0o644)
-    private_key = write(tmp_path / "key.pem", "key", 0o644)
+    made = make_certificate(tmp_path)
+    certificate, private_key = made.certificate_file, made.key_file
+    private_key.chmod(0o644)
     both = f'[server]\ntls_cert_file = "{certificate}"\ntls_key_file = "{private_key}"\n'
     assert "set server.tls_key_file too" in problems(lambda: load(both.split("tls_key_file")[0]))
     assert f"chmod 600 {private_key}" in problems(lambda: load(both))
     private_key.chmod(0o600)
     assert load(both).base_url() == "https://127.0.0.1:8080"
+    write(private_key, "not a key")
+    assert "must hold a certificate and its key" in problems(lambda: load(both))
     private_key.unlink()
     assert f"there is no file {private_key}" in problems(lambda: load(both))
 

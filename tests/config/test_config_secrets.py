@@ -61,7 +61,7 @@ def test_a_missing_secret_is_told_where_it_is_needed(tmp_path: Path, load: Load)
     )
     config.require_secrets("database.url", "authme.password")
     expected = problems(lambda: config.require_secrets("mail.password"))
-    assert f'[mail] password_file = "mail": there is no file {tmp_path}/mail.' in expected
+    assert f'[mail] password_file = "mail": there is no file {tmp_path}/mail; write' in expected
     assert len(problems(config.require_secrets).splitlines()) == 3
     assert config.auth.previous_keys == ()
     assert config.webhook.url

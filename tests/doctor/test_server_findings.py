@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regsvc.doctor.facts.host import find_mail_problem
+from regsvc.doctor.facts.host import can_listen_on, find_mail_problem
 from tests.support.doctor_case import DoctorCase
 from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
@@ -110,3 +110,11 @@ def test_the_doctor_sends_no_mail(doctor_case: DoctorCase, smtp: MailServer) -> 
     doctor_case.change_host(find_mail_problem=find_mail_problem)
     assert doctor_case.findings() == []
     assert smtp.letters == []
+
+
+def test_an_address_of_another_machine_is_no_address_to_listen_on(doctor_case: DoctorCase) -> None:
+    doctor_case.change_host(can_listen_on=can_listen_on)
+    doctor_case.change("http", trusted_proxies=["192.0.2.1"])
+    doctor_case.change("server", host="192.0.2.77")
+    assert doctor_case.only_finding("server.foreign_host").severity == "broken"
+    assert all(can_listen_on(host) for host in ("127.0.0.1", "localhost", "0.0.0.0"))

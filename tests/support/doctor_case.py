@@ -29,6 +29,7 @@ HEALTHY_HOST = Host(
     find_public_address=lambda: None,
     accepts_connections=lambda host, port: False,
     fetch=port_closed,
+    can_listen_on=lambda host: True,
     find_mail_problem=lambda backend: None,
 )
 

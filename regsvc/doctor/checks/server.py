@@ -31,6 +31,20 @@ def port_is_exposed(facts: Facts) -> Iterator[str]:
 
 
 @check(
+    "server.foreign_host",
+    Severity.BROKEN,
+    means="server.host is not an address of this machine.",
+    why="The companion does not start (exit status 78).",
+    do="Use 127.0.0.1 behind a web server on this machine, or 0.0.0.0 to listen on all addresses.",
+    where=_LISTEN_LOCALLY,
+)
+def host_is_foreign(facts: Facts) -> Iterator[str]:
+    host = facts.config.server.host
+    if not facts.host.can_listen_on(host):
+        yield f"server.host is {host}, which is not an address of this machine."
+
+
+@check(
     "server.port_taken",
     Severity.BROKEN,
     means="Another program listens on our port.",
@@ -111,12 +125,6 @@ def proxy_is_not_trusted(facts: Facts) -> Iterator[str]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *(
-        port_is_exposed,
-        port_is_taken,
-        port_has_other_installation,
-        links_lead_nowhere,
-        address_is_plain,
-        proxy_is_not_trusted,
-    ),
+    *(port_is_exposed, host_is_foreign, port_is_taken, port_has_other_installation),
+    *(links_lead_nowhere, address_is_plain, proxy_is_not_trusted),
 )

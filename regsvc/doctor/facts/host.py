@@ -55,6 +55,17 @@ def accepts_connections(host: str, port: int) -> bool:
     return True
 
 
+def can_listen_on(host: str) -> bool:
+    """Return whether the host, a name or an IP address, is one of this machine's own addresses."""
+    try:
+        family, _type, _protocol, _name, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(address)
+    except OSError:
+        return False
+    return True
+
+
 def fetch(url: str) -> bytes | None:
     """Return the body a local web server answers with, whatever the status; None if it does not speak HTTP.
 
@@ -109,4 +120,5 @@ class Host:
     find_public_address: Callable[[], str | None] = find_public_address
     accepts_connections: Callable[[str, int], bool] = accepts_connections
     fetch: Callable[[str], bytes | None] = fetch
+    can_listen_on: Callable[[str], bool] = can_listen_on
     find_mail_problem: Callable[[MailBackend], str | None] = find_mail_problem
