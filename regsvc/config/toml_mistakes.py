@@ -29,7 +29,7 @@ def _hints(line: str, error: tomllib.TOMLDecodeError) -> Iterator[str]:
     """Yield what to do about the line, the most likely first."""
     message = str(error)
     pair = _PAIR.fullmatch(line)
-    key, sign, value = (pair[1], pair[2], pair[3]) if pair else ("key", None, "")
+    key, sign, value = (pair[1], pair[2], pair[3]) if pair and pair[2] else ("key", None, "")
     if "twice" in message:
         yield "this section is there twice; write its keys below one header"
     if "overwrite" in message:
