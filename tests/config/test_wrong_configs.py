@@ -1,4 +1,4 @@
-"""Wrong configs as hosts write them: a sentence names file, section, key, the value unless it is secret, and the remedy.
+"""Wrong configs as hosts write them: a sentence names file, section, key, the value if it is no secret, and the remedy.
 
 `check-config`, the doctor and `serve` show these sentences as they are. The configs are in `wrong_configs.txt`: each
 block is a config, followed by the mistake (>) or the warning (?) that it leads to.
