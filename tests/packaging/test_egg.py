@@ -45,7 +45,8 @@ def test_it_is_an_egg(egg: Any) -> None:
             *("user_viewable", "user_editable", "rules", "field_type"),
         }
         assert variable["rules"].split("|")[0] in ("required", "nullable")
-        assert variable["default_value"] or variable["rules"].startswith("nullable") or variable["user_editable"]
+        may_be_empty = variable["rules"].startswith("nullable") or variable["user_editable"]
+        assert variable["default_value"] or may_be_empty or variable["env_variable"] in INSTALLATION
         allowed = re.search(r"in:([^|]+)", variable["rules"])
         assert allowed is None or variable["default_value"] in allowed[1].split(",")
 
