@@ -122,9 +122,8 @@ def _find(given: str, name: str, path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UnusableKey(
-            f"{path} cannot be read ({error.strerror}). Give the user the companion runs as read access."
-        ) from error
+        remedy = _owner_remedy(path) or "Give the user the companion runs as read access."
+        raise UnusableKey(f"{path} cannot be read ({error.strerror}). {remedy}") from error
 
 
 def _load_or_create(given: str, name: str, path: Path) -> bytes:
@@ -133,10 +132,20 @@ def _load_or_create(given: str, name: str, path: Path) -> bytes:
     try:
         return _read_or_create(path)
     except OSError as error:
+        remedy = f"Give the user the companion runs as write access to {path.parent}, or set {name}."
         raise UnusableKey(
-            f"{path} cannot be read or created ({error.strerror}). Give the user the companion runs as "
-            f"write access to {path.parent}, or set {name}."
+            f"{path} cannot be read or created ({error.strerror}). {_owner_remedy(path) or remedy}"
         ) from error
+
+
+def _owner_remedy(path: Path) -> str | None:
+    """Return what to do if the file has another owner than its folder; else None."""
+    try:
+        if path.stat().st_uid == path.parent.stat().st_uid:
+            return None
+    except OSError:
+        return None
+    return f"Its folder has another owner. Run: chown -R --reference={path.parent} {path.parent}"
 
 
 def _read_or_create(path: Path) -> bytes:

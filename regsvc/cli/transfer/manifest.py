@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from regsvc.cli.state_owner import user_name
 from regsvc.cli.transfer.tables import TableChecksum, TransferProblem
 
 MANIFEST: Final = "manifest.json"
@@ -64,6 +66,10 @@ def read_manifest(folder: Path) -> Manifest:
         return Manifest(**data)
     except (FileNotFoundError, NotADirectoryError):
         raise TransferProblem(f"{folder} is not a backup: it has no {MANIFEST}.") from None
+    except PermissionError:
+        raise TransferProblem(
+            f"{path} cannot be read by {user_name(os.geteuid())}: give the backup to this user (chown -R)."
+        ) from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise TransferProblem(f"{path} is not a usable backup manifest ({error}).") from error
 

@@ -1,0 +1,275 @@
+"""The command line and the daemon work on one installation, or the command refuses; root is not in the way."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MakeDaemon
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_tables import AuthMeTable, create_table
+from tests.support.authme.game_server import write_game_server
+from tests.support.command_line import Finished, companion
+from tests.support.daemon import READY
+from tests.support.machine import PROGRAM, Machine, open_machine
+from tests.support.other_user import USER_ID
+from tests.support.peers.smtp import MailServer
+from tests.support.ports import free_port
+from tests.support.sandbox import CREDENTIALS, missing_requirement
+
+EX_CONFIG = 78
+STATE = "/var/lib/companion"
+ROOT = 0
+AS_OWNER = "companion: working as mc, who owns /var/lib/companion\n"
+PASSWORD = ("--password-stdin",)
+CONFIG = f"""
+[game]
+directory = "/srv/minecraft"
+[server]
+port = {{port}}
+[updates]
+enabled = false
+[mail]
+backend = "smtp"
+host = "{{mail.host}}"
+port = {{mail.port}}
+security = "none"
+sender = "companion@example.org"
+[metrics]
+token_file = "{CREDENTIALS}/secrets_metrics_token"
+"""
+
+
+# --- nothing is made on the fly ---
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("users", "list"),
+        ("users", "ban", "Alice"),
+        ("sync", "--plan"),
+        ("sync",),
+        ("backup", "backup"),
+        ("unlock-all",),
+        ("release",),
+        ("export",),
+        ("purge",),
+        ("digest",),
+        ("upgrade-check",),
+        ("import", "users.csv", "--dry-run"),
+    ],
+    ids=" ".join,
+)
+def test_without_an_installation_a_command_refuses(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """The config is found as a host would leave it: below the current folder."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "companion.toml").write_text('[server]\nname = "Test"\nstate_dir = "../var"\n')
+    (tmp_path / "users.csv").write_text("username\nAlice\n")
+    told = companion(*command, directory=tmp_path)
+    assert (told.status, told.output) == (EX_CONFIG, "")
+    assert f"there is no installation in {tmp_path}/conf/../var; server.state_dir says where" in told.errors
+    assert {path.name for path in tmp_path.iterdir()} == {"conf", "users.csv"}
+
+
+def test_what_needs_no_installation_makes_none(daemon: MakeDaemon, smtp: MailServer) -> None:
+    place = daemon({"server": {"port": free_port()}})
+    told = companion("check-config", config=place.config_file)
+    assert told.status == 0
+    assert f"state directory: {place.state_dir} (no installation has started there)\n" in told.output
+    assert f"database: sqlite:{place.state_dir}/companion.db\n" in told.output
+    told = companion("doctor", config=place.config_file)
+    assert f"state directory: {place.state_dir}\ndatabase: sqlite:{place.state_dir}/companion.db\n" in told.output
+    assert companion("mail-test", "alice@example.org", config=place.config_file).status == 0
+    assert companion("game-status", config=place.config_file).status == 1
+    assert companion("updates", config=place.config_file).status == 0
+    assert companion("version", config=place.config_file) == companion("--version")
+    assert not place.state_dir.exists()
+
+
+# --- as documented, with a unit, as root and as others ---
+
+
+@dataclass(frozen=True)
+class Shells:
+    """Shells on the machine; whatever they create may have any mode."""
+
+    machine: Machine
+
+    def run(self, *arguments: str, user: str = "root", folder: str = "/") -> Finished:
+        """Run a command of the companion to its end."""
+        line = f"umask 0; cd {folder}; exec {shlex.join([PROGRAM, *arguments])}"
+        done = subprocess.run(
+            self.machine.command("sh", "-c", line, user=user),
+            input="a-s3cret-password\n",
+            env=self.machine.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    def make_folder(self, path: str, owner: int, mode: int = 0o700) -> Path:
+        """Return an empty folder."""
+        folder = self.machine.place(path)
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        folder.chmod(mode)
+        os.chown(folder, owner, owner)
+        return folder
+
+    def write(self, path: str, text: str, owner: int, mode: int) -> None:
+        file = self.machine.place(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        file.chmod(mode)
+        os.chown(file, ROOT, owner)
+
+    def give(self, path: str, owner: int) -> None:
+        folder = self.machine.place(path)
+        for given in (folder, *folder.rglob("*")):
+            os.chown(given, owner, owner)
+
+    def owners(self, path: str) -> dict[str, tuple[int, str]]:
+        """Return owner and mode of everything in a folder."""
+        folder = self.machine.place(path)
+        return {
+            file.relative_to(folder).as_posix(): (file.lstat().st_uid, oct(file.lstat().st_mode & 0o777))
+            for file in folder.rglob("*")
+        }
+
+
+@pytest.fixture(scope="module")
+def mail_server() -> Iterator[MailServer]:
+    server = MailServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> AuthMeTable:
+    game = write_game_server(tmp_path_factory.mktemp("host") / "game")
+    game.authme_directory.mkdir(parents=True)
+    table = AuthMeTable(SqliteFile(game.authme_directory / "authme.db"))
+    create_table(table)
+    game.install_authme(table)
+    return table
+
+
+@pytest.fixture(scope="module")
+def host(
+    tmp_path_factory: pytest.TempPathFactory, table: AuthMeTable, port: int, mail_server: MailServer
+) -> Iterator[Shells]:
+    """A machine where everything is prepared for a first start, on SQLite; the unit is stopped."""
+    assert missing_requirement() is None
+    assert isinstance(table.database, SqliteFile)
+    with open_machine(tmp_path_factory.mktemp("machine"), table.database.path.parents[2]) as machine:
+        shells = Shells(machine)
+        shells.make_folder("/etc/companion/secrets", ROOT)
+        shells.write("/etc/companion/secrets/metrics_token", "a token of the metrics\n", ROOT, 0o600)
+        shells.write("/etc/companion/companion.toml", CONFIG.format(port=port, mail=mail_server), USER_ID, 0o640)
+        shells.make_folder("/var/backups", ROOT, 0o755)
+        yield shells
+
+
+def test_root_works_as_the_owner_of_the_state_directory(host: Shells) -> None:
+    """From its own home directory, without a word about the config; a restore into an emptied directory, too."""
+    host.make_folder(STATE, USER_ID)
+    first = host.run("migrate", folder="/root")
+    assert (first.status, first.errors.startswith(AS_OWNER)) == (0, True), first
+    assert host.run("users", "create", "Alice", *PASSWORD) == Finished(0, "Alice: approved\n", AS_OWNER)
+    closed = host.run("backup", "/var/backups")
+    assert (closed.status, "install -d -m 700 -o mc /var/backups" in closed.errors) == (1, True), closed
+    host.make_folder("/var/backups/open", USER_ID)
+    assert host.run("backup", "/var/backups/open/monday").status == 0
+    kept = host.owners(STATE)
+    assert {"companion.db", "home.json", "installation.key", "signing.key"} <= set(kept)
+    assert set(kept.values()) == set(host.owners("/var/backups/open/monday").values()) == {(USER_ID, "0o600")}
+
+    host.make_folder(STATE, USER_ID)
+    host.give("/var/backups/open/monday", ROOT)
+    unreadable = host.run("restore", "/var/backups/open/monday")
+    assert (unreadable.status, "cannot be read by mc" in unreadable.errors) == (1, True), unreadable
+    host.give("/var/backups/open/monday", USER_ID)
+    assert host.run("restore", "/var/backups/open/monday").status == 0
+    assert set(host.owners(STATE).values()) == {(USER_ID, "0o600")}
+    listed = host.run("users", "list", user="mc")
+    assert (listed.status, listed.output.split()[:2]) == (0, ["Alice", "approved"]), listed
+    assert f"installation: {STATE} (sqlite:{STATE}/companion.db)" in listed.errors
+
+
+def test_a_state_directory_that_root_creates_is_that_of_authmes_owner(host: Shells) -> None:
+    shutil.rmtree(host.machine.place(STATE), ignore_errors=True)
+    assert host.run("migrate").status == 0
+    assert set(host.owners(STATE).values()) == {(USER_ID, "0o600")}
+    folder = host.machine.place(STATE).stat()
+    assert (folder.st_uid, oct(folder.st_mode & 0o777)) == (USER_ID, "0o700")
+
+
+def test_keys_that_root_left_behind_are_told_with_the_remedy(host: Shells) -> None:
+    """As root's commands of older versions did."""
+    host.make_folder(STATE, USER_ID)
+    host.write(f"{STATE}/home.json", "{}", USER_ID, 0o640)
+    host.write(f"{STATE}/installation.key", "a key that root created, which is long enough\n", ROOT, 0o600)
+    told = host.run("users", "list", user="mc")
+    assert (told.status, f"Run: chown -R --reference={STATE} {STATE}" in told.errors) == (EX_CONFIG, True), told
+
+
+def test_the_daemon_keeps_what_a_shell_decided(host: Shells, table: AuthMeTable, port: int) -> None:
+    """The unit's daemon and root's shell agree on the installation; credentials are there while the unit runs."""
+    host.make_folder(STATE, USER_ID)
+    host.write(f"{CREDENTIALS}/secrets_metrics_token", "a token of the metrics\n", USER_ID, 0o600)
+    host.give(CREDENTIALS, USER_ID)
+    unit = host.machine.command(PROGRAM, "serve", user="mc")
+    environment = host.machine.environment({"STATE_DIRECTORY": STATE})
+    with subprocess.Popen(
+        unit, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as served:
+        assert served.stdout is not None
+        try:
+            assert served.stdout.readline() == f"{READY}http://127.0.0.1:{port}\n"
+            assert host.run("users", "create", "Bob", *PASSWORD).status == 0
+            banned = host.run("users", "ban", "Bob")
+            assert (banned.status, banned.output) == (0, "Bob: banned\n"), banned
+            report = json.loads(host.run("sync", user="mc").output)
+            assert (report["restored"], report["locked"]) == (0, 0)
+        finally:
+            served.terminate()
+    assert served.returncode == 0
+    shutil.rmtree(host.machine.place(CREDENTIALS))
+    table.database.execute(f"DELETE FROM {table.name}")
+
+
+def test_commands_that_need_no_secret_work_without_it(host: Shells) -> None:
+    """The unit is stopped, so that there are no credentials; only root can read what they are made from."""
+    host.make_folder(STATE, USER_ID)
+    for command in (("migrate",), ("unlock-all",), ("mail-test", "alice@example.org")):
+        assert host.run(*command, user="mc").status == 0
+    told = host.run("serve", user="mc")
+    assert (told.status, "systemd makes it from /etc/companion/secrets/metrics_token" in told.errors) == (78, True)
+    assert host.run("check-config").status == 0  # as root
+
+
+def test_a_user_who_may_not_read_the_state_is_told_who_may(host: Shells) -> None:
+    host.make_folder(STATE, USER_ID)
+    host.write("/srv/readable.toml", '[server]\nname = "Test"\n', ROOT, 0o644)
+    other = ("setpriv", "--reuid=61235", "--regid=61235", "--clear-groups", PROGRAM)
+    told = host.machine.run(*other, "users", "list", "--config", "/srv/readable.toml")
+    assert told.returncode == EX_CONFIG
+    assert f"{STATE} cannot be read by 61235: run this command as mc, who owns it, or as root" in told.stderr
+    told = host.machine.run(*other, "users", "list")
+    assert (told.returncode, "companion.toml: it cannot be read" in told.stderr) == (EX_CONFIG, True)
