@@ -75,7 +75,7 @@ def open_machine(scratch: Path, game: Path) -> Iterator[Machine]:
     for path in (game, *game.rglob("*")):
         os.chown(path, USER_ID, USER_ID)
     game.chmod(0o755)
-    script = "\n".join([*_build(scratch, game), "echo ready; exec chroot $root cat"])
+    script = "\n".join([*_build(scratch, game), "exec chroot $root /bin/sh -c 'echo ready; exec cat'"])
     holder = subprocess.Popen(
         ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-euc", script],
         stdin=subprocess.PIPE,
@@ -85,7 +85,9 @@ def open_machine(scratch: Path, game: Path) -> Iterator[Machine]:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "ready\n"
-        yield Machine(holder)
+        machine = Machine(holder)
+        assert not machine.place("/").samefile("/"), "what a test writes there would be written here"
+        yield machine
     finally:
         holder.communicate()
 

@@ -95,13 +95,14 @@ def _check_and_start(
     is_broken = run_companion(program, "doctor", "--config", str(config)).returncode == _DOCTOR_BROKEN
     status = INSTALLED_BUT_BROKEN if is_broken else 0
     systemd = Systemd()
-    if not systemd.is_running:
+    if not systemd.is_running and may_start:
         command = shlex.join([*program, "serve", "--config", str(config)])
         print(f"systemd is not running here: start it as {settings.user} with\n  {command}")
         return status
     if is_broken and terminal is not None:
         may_start = may_start and terminal.confirm("Something is broken. Start it all the same?", default=True)
-    systemd.call("daemon-reload")
+    if systemd.is_running:
+        systemd.call("daemon-reload")
     if not may_start:
         print(f"not started; start it with: systemctl enable --now {unit}")
         return status
