@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import operator
 import random
 import sqlite3
 import threading
@@ -54,7 +55,16 @@ class _WithFailpoints(Database):
         failpoints.reach("after commit")
 
 
-class OwnSqlite(_WithFailpoints, SqliteDatabase):
+class LenientSqlite(SqliteDatabase):
+    """SQLite file with texts that were typed in another encoding than UTF-8: read with U+FFFD, as in AuthMe's file."""
+
+    def _connect(self) -> Any:
+        connection = super()._connect()  # type: ignore[misc]  # peewee's stubs lack it
+        connection.text_factory = operator.methodcaller("decode", "utf-8", "replace")
+        return connection
+
+
+class OwnSqlite(_WithFailpoints, LenientSqlite):
     """SQLite file of our own."""
 
     may_create = True
@@ -63,7 +73,7 @@ class OwnSqlite(_WithFailpoints, SqliteDatabase):
     def _connect(self) -> Any:
         if not self.may_create and not Path(self.database).exists():
             raise sqlite3.OperationalError("unable to open database file")  # as SQLite says
-        return super()._connect()  # type: ignore[misc]  # peewee's stubs lack it
+        return super()._connect()
 
 
 def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:

@@ -8,6 +8,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -78,6 +79,7 @@ class ReadOnlySqlite(ReadOnlyDatabase):
         except sqlite3.Error as error:
             raise DatabaseUnreadable(str(error)) from error
         self._connection.row_factory = sqlite3.Row
+        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         try:

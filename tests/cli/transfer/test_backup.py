@@ -23,6 +23,7 @@ from tests.support.daemon import Daemon, clean_environment
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.quick_start import REPOSITORY
 from tests.support.services import Away
+from tests.support.typed_dates import type_date
 
 PASSWORD = "alices-s3cret"
 
@@ -180,3 +181,26 @@ def test_killed_in_the_middle_there_is_no_backup(place: Daemon, run: Run, authme
     assert run("backup", str(shelf)).status == 0
     [made] = shelf.iterdir()
     assert not made.name.endswith(".unfinished")
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_date_that_is_none_stops_no_backup_and_no_restore(
+    place: Daemon, run: Run, daemon: MakeDaemon, mariadb: MariaDBServer
+) -> None:
+    """It was typed in a database of an older version: the file keeps it, and the restored database has none."""
+    make_alice(run)
+    ours = SqliteFile(place.state_dir / "companion.db")
+    ours.execute("UPDATE regsvc_user SET status = 'banned', reason = CAST(X'67726574E4' AS TEXT)")  # typed in Latin-1
+    type_date(ours, "ban_expires_at", "01.06.2031", "alice")
+    folder = place.directory / "monday"
+    done = run("backup", str(folder))
+    assert done.status == 0, done
+    with mariadb.fresh_database() as elsewhere:
+        for number, url in enumerate(("auto", elsewhere.url)):
+            again = daemon({"database": {"url": url}}, directory=place.directory / f"again-{number}")
+            restored = companion_here("restore", str(folder), config=again.config_file)
+            assert restored.status == 0, restored
+            assert restored.errors.count("01.06.2031") == 1, restored.errors
+            assert json.loads(companion_here("users", "show", "Alice", config=again.config_file).output)["status"] == (
+                "banned"
+            )
