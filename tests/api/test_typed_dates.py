@@ -1,4 +1,7 @@
-"""Alice's dates were typed in SQL and are none, nor is a text UTF-8: whatever lists, shows, exports or cleans up goes on, and names her."""
+"""Alice's dates were typed in SQL and are none: whatever lists, shows, exports or cleans up goes on, and names her.
+
+On SQLite a text of hers is not even UTF-8.
+"""
 
 import pytest
 
