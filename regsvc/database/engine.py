@@ -55,7 +55,7 @@ class _WithFailpoints(Database):
         failpoints.reach("after commit")
 
 
-class LenientSqlite(SqliteDatabase):
+class TolerantSqlite(SqliteDatabase):
     """SQLite file with texts that were typed in another encoding than UTF-8: read with U+FFFD, as in AuthMe's file."""
 
     def _connect(self) -> Any:
@@ -64,7 +64,7 @@ class LenientSqlite(SqliteDatabase):
         return connection
 
 
-class OwnSqlite(_WithFailpoints, LenientSqlite):
+class OwnSqlite(_WithFailpoints, TolerantSqlite):
     """SQLite file of our own."""
 
     may_create = True

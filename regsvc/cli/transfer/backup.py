@@ -34,7 +34,7 @@ from regsvc.cli.transfer.table_files import FileRows, write_tables
 from regsvc.cli.transfer.tables import Rows, TableChecksum, TransferProblem, list_tables
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
-from regsvc.database.engine import LenientSqlite
+from regsvc.database.engine import TolerantSqlite
 from regsvc.database.models import Installation
 
 log = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class Backups:
 @contextmanager
 def open_copy(path: Path) -> Iterator[DatabaseRows]:
     """Open a copy of our SQLite file read-only."""
-    copy = LenientSqlite(f"file:{path}?mode=ro&immutable=1", uri=True)
+    copy = TolerantSqlite(f"file:{path}?mode=ro&immutable=1", uri=True)
     with copy.connection_context():
         yield DatabaseRows(copy)
 
