@@ -104,7 +104,7 @@ def _config(var: Path, game: Path) -> str:
 # The demo: all other keys have their defaults (see conf/companion.toml).
 [server]
 name = "Demo server"
-state_dir = {json.dumps(str(var))}
+state_dir = {json.dumps(str(var / "demo-state"))}
 
 [game]
 directory = {json.dumps(str(game))}

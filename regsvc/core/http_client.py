@@ -3,6 +3,7 @@
 Nothing here logs, and no error repeats an address, a header or a body: some of them are secrets.
 """
 
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -193,6 +194,8 @@ def _reason(error: Exception) -> str:
         return "the connection was closed without an answer"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid: {error.verify_message.partition(',')[0]}"  # the host follows the comma
+    if isinstance(error, socket.gaierror):
+        return "the name of its server cannot be resolved"
     if isinstance(error, OSError) and error.strerror:
         return f"{type(error).__name__}: {error.strerror}"
     return type(error).__name__

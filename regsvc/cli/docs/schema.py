@@ -23,6 +23,12 @@ All our tables begin with `regsvc_`. The types are those of MySQL and MariaDB; o
 are text, too, such as `2031-05-04 12:00:00.123`, which sorts by time. All times are UTC. Columns ending in `_key` are
 for comparing: a `username_key` is the name in lower case.
 
+On MySQL and MariaDB the tables are in AuthMe's database, or in the one that `database.url` names. On SQLite they are in
+`companion.db` in the state directory, usually `/var/lib/companion`; `companion check-config` prints the path. Open it
+as the user who owns it, with SQLite 3.35 or newer, whether the companion is running or not:
+`sudo -u mc sqlite3 /var/lib/companion/companion.db` (Debian: `apt install sqlite3`). Put `PRAGMA busy_timeout = 5000;`
+before an edit, and keep a transaction short: the companion waits while it is open.
+
 No secret is stored in plain text: passwords are hashed, codes and mailed links are derived from a key that is not in
 the database, and access tokens are stored by their id.
 """
