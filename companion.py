@@ -20,9 +20,10 @@ from regsvc.cli.install.options import INSTALL_COMMANDS, run_install_command
 from regsvc.cli.serve import STARTUP_ERRORS, Daemon
 from regsvc.cli.shipped import print_shipped
 from regsvc.cli.state_owner import work_as_owner
+from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.loader import load_config
 from regsvc.config.places import find_config_file
-from regsvc.config.sections import Config
+from regsvc.config.sections import Config, ConfigError
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import find_running_daemon
 from regsvc.runtime.logs import print_error, set_up_logging
@@ -33,6 +34,10 @@ log = logging.getLogger("companion")
 EX_CONFIG = 78
 EX_PORT_IN_USE = 75
 EX_PIPE = 141
+_NOTHING_SET_UP = (
+    "there is no config here. `companion install` sets up a server, `companion serve` runs one with the defaults, and "
+    "`companion --help` lists all commands."
+)
 _PRIVATE = 0o077
 """Umask: whatever we create is for our user only."""
 
@@ -88,6 +93,8 @@ def _serve(args: argparse.Namespace) -> int:
         return config
 
     config = read_config()
+    if args.is_bare and config.file is None and not any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
+        raise ConfigError([_NOTHING_SET_UP])
     set_up_logging(config.log)
     return asyncio.run(serve(config, read_config))
 
@@ -114,7 +121,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
     for warning in config.warnings:
         log.warning(warning)
     if os.geteuid() == 0:
-        log.warning("running as root: run the companion as a user of its own, as systemd/companion.service does")
+        log.warning("running as root: run the companion as a user of its own, as companion.service does")
     context = open_context(config)
     try:
         sockets = bind_sockets(config.server.port, config.server.host)

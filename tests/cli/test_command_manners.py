@@ -93,3 +93,10 @@ def test_unlock_all_needs_a_stopped_daemon_and_an_authme(place: Daemon, daemon: 
     assert (told.status, "AuthMe was not found" in told.errors) == (1, True)
     told = companion("sync", config=elsewhere.config_file)
     assert (told.status, "AuthMe was not found" in told.errors) == (0, True)
+
+
+def test_the_bare_command_starts_nothing_where_nothing_is_set_up(tmp_path: Path) -> None:
+    told = companion(directory=tmp_path)
+    assert (told.status, told.output) == (78, "")
+    assert "`companion install` sets up a server" in told.errors, told
+    assert not [*tmp_path.iterdir()]

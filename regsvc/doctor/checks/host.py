@@ -23,7 +23,7 @@ _TOLERANCE: Final = timedelta(minutes=5)
     why="A vulnerability would expose the whole machine. And since root can read everything, files that the "
     "companion's own user cannot read go unnoticed.",
     do="Run both as the companion's user (User= in the unit; sudo -u USER companion doctor).",
-    where=FixLocation(Source.MACHINE, "systemd/companion.service, User="),
+    where=FixLocation(Source.MACHINE, "companion.service, User="),
 )
 def process_is_root(facts: Facts) -> Iterator[str]:
     if facts.host.user_id() == 0:
