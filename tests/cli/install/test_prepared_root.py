@@ -129,6 +129,21 @@ def test_the_units_of_a_package_are_used(root: Path) -> None:
     assert units == {DROP_IN, DROP_IN.replace("companion.service", "companion-backup.service")}
 
 
+def test_only_what_is_written_is_writable(root: Path, tmp_path: Path) -> None:
+    """AuthMe's table is on a database server, and the state is elsewhere."""
+    authme = tmp_path / "game/plugins/AuthMe"
+    authme.mkdir(parents=True)
+    (authme / "config.yml").write_text("DataSource:\n  backend: MYSQL\n")
+    game = ("--game-dir", str(tmp_path / "game"))
+    install(root, *game)
+    assert "ReadWritePaths=-" not in (root / DROP_IN).read_text()
+
+    (root / CONFIG).write_text((root / CONFIG).read_text().replace('#state_dir = "var"', 'state_dir = "/srv/state"'))
+    install(root, *game)
+    assert "\nReadWritePaths=/srv/state\n" in (root / DROP_IN).read_text()
+    assert (root / "srv/state").owner() == "games"
+
+
 def test_only_what_differs_changes(root: Path) -> None:
     install(root, *MAIL, typed="s3cret\n")
     before = contents(root)
