@@ -48,8 +48,11 @@ def uninstall(args: argparse.Namespace) -> int:
     _remove_files(tree, places, record, is_purge=args.purge)
     if args.purge:
         _tell_tables(state)
-        shutil.rmtree(state, ignore_errors=True)
-        print(f"removed {state}")
+        if state == tree.inside(places.state_dir):
+            shutil.rmtree(state, ignore_errors=True)
+            print(f"removed {state}")
+        else:  # other files may be in a folder that the host has chosen
+            print(f"what remains is the state directory {state}: remove it yourself")
     elif state.exists():
         print(f"kept: {places.config_file.parent} and {state}; --purge removes them, too, after a backup")
     if is_here and Systemd().is_running:

@@ -143,6 +143,9 @@ def test_only_what_is_written_is_writable(root: Path, tmp_path: Path) -> None:
     assert "\nReadWritePaths=/srv/state\n" in (root / DROP_IN).read_text()
     assert (root / "srv/state").owner() == "games"
 
+    assert "remove it yourself" in companion(root, "uninstall", "--yes", "--purge").output
+    assert (root / "srv/state").exists()
+
 
 def test_only_what_differs_changes(root: Path) -> None:
     install(root, *MAIL, typed="s3cret\n")
