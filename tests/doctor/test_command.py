@@ -118,6 +118,20 @@ def test_beside_a_companion_that_runs(doctor_case: DoctorCase, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_check_config_opens_no_connection_and_says_so(doctor_case: DoctorCase) -> None:
+    doctor_case.change("mail", username="companion", password=MAIL_PASSWORD)
+    doctor_case.read_config()
+    told = companion("check-config", config=doctor_case.config_file)
+    assert told.status == 0
+    assert told.output.splitlines()[-1].startswith("not checked: ")
+    assert "run: companion doctor" in told.output
+    told = doctor(doctor_case, "--json")
+    assert "mail.unusable" in ids(told)
+    assert "offers no login here: set mail.security" in told.output
+    assert MAIL_PASSWORD not in told.output
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_the_daemon_logs_at_its_start_what_is_broken(doctor_case: DoctorCase, tmp_path: Path) -> None:
     doctor_case.change("mail", backend="off")
     doctor_case.game.change_authme({"DataSource.caching": True})
