@@ -12,9 +12,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.verification_codes import VerificationCodes
-from regsvc.config.sections import Config, ConfigError
-from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.core.errors import Refusal
+from regsvc.core.email_address import parse_email
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
 from regsvc.notifications.mail.backends import (
@@ -109,18 +107,11 @@ def wire_mail(
         config.verification.limits_per_client,
         config.verification.limits_total,
     )
-    admin_digest = AdminDigest(context.location.database, mail_queue, _admins(config), config.mail.admin_digest, now)
+    admins = [parse_email(written) for written in config.mail.admins]
+    admin_digest = AdminDigest(context.location.database, mail_queue, admins, config.mail.admin_digest, now)
     return MailParts(
         base_url, backend, outbox, codes, links, renderer, delivery_worker, mail_queue, mail_limits, admin_digest
     )
-
-
-def _admins(config: Config) -> list[EmailAddress]:
-    """Return the addresses in `mail.admins`. Raises `ConfigError` for an invalid one."""
-    try:
-        return [parse_email(written) for written in config.mail.admins]
-    except Refusal as error:
-        raise ConfigError(["mail.admins: one of these is no e-mail address that mail can be sent to"]) from error
 
 
 def mail_retry_policy(max_attempts: int) -> RetryPolicy:

@@ -15,13 +15,18 @@ from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
 def run_doctor(read_config: Callable[[], Config], *, is_json: bool) -> int:
     """Run all checks, print the report and return the exit status: 0 fine, 1 risky, 2 broken."""
     logging.disable()  # whatever is worth reporting is a finding
-    config: Config | ConfigError
     try:
-        config = read_config()
-    except ConfigError as error:
-        config = error
-    facts = Facts(config, Host())
-    checkup, places = examine(facts), facts.list_places()
+        facts = Facts(_config_or_error(read_config), Host())
+        checkup, places = examine(facts), facts.list_places()
+    finally:
+        logging.disable(logging.NOTSET)
     has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
     return EXIT_STATUS[checkup.verdict]
+
+
+def _config_or_error(read_config: Callable[[], Config]) -> Config | ConfigError:
+    try:
+        return read_config()
+    except ConfigError as error:
+        return error

@@ -418,10 +418,10 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
     finally:
         mariadb.start()
     assert place.wait_for_log("the database is back")
-    told = [json.loads(line)["message"] for line in place.log]
-    assert len([message for message in told if message.startswith("the database is away")]) == 1
-    assert "the database is tried again in 2 seconds" in told
-    assert not [message for message in told if "webhook" in message or "console" in message]
+    messages = [json.loads(line)["message"] for line in place.log]
+    assert len([message for message in messages if message.startswith("the database is away")]) == 1
+    assert "the database is tried again in 2 seconds" in messages
+    assert not [message for message in messages if "webhook" in message or "console" in message]
     assert place.get("/api/user/status", {"username": "Alice"}).json["data"] == {"registered": False}
     assert len([line for line in place.output if line.startswith(READY)]) == 1
 

@@ -178,7 +178,7 @@ def test_without_admins_or_mail_nothing_is_written(open_with: OpenServices, give
 
 
 def test_an_address_that_is_none_keeps_it_from_starting(open_with: OpenServices) -> None:
-    with pytest.raises(ConfigError, match=r"mail\.admins"):
+    with pytest.raises(ConfigError, match=r"\[mail\] admins"):
         open_with(mail__admins=["olivia@-"])
 
 

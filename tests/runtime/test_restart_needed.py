@@ -71,7 +71,7 @@ def test_a_salt_column_and_its_algorithm_wait_together_and_take_effect_after_a_r
 def test_xenforo_is_not_taken_over_while_the_daemon_runs(mariadb: MariaDBServer, tmp_path: Path) -> None:
     with Stack("mariadb", tmp_path, mariadb) as stack:
         stack.game.change_authme({PASSWORD_HASH: "XFBCRYPT"})
-        assert stack.daemon.wait_for_log(f"the old values stay: {PASSWORD_HASH} is XFBCRYPT", TIMEOUT)
+        assert stack.daemon.wait_for_log(f"config.yml: {PASSWORD_HASH} is XFBCRYPT", TIMEOUT)
         bob = stack.approved()
         assert stack.authme.login(bob.name, bob.password)
         assert restart_needed(stack) == [], "a restart would not help"
