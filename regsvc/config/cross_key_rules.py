@@ -24,11 +24,15 @@ _PAGE_NAMES: Final = ("register", "login", "admin", "api")
 
 
 class RuleViolation(NamedTuple):
-    """A violated rule: the section and key to change, and a sentence that says what to do."""
+    """A violated rule: the section and key to change, and a sentence that says what to do.
+
+    `is_unreadable`: only the file that the key names is missing, or may not be read; not every command needs it.
+    """
 
     section: str
     key: str
     reason: str
+    is_unreadable: bool = False
 
 
 def find_violations(config: Config) -> Iterator[RuleViolation]:
@@ -88,8 +92,10 @@ def _tls(config: Config) -> Iterator[RuleViolation]:
     if private_key and not certificate:
         yield RuleViolation("server", "tls_key_file", "a key needs its certificate; set server.tls_cert_file too")
     if certificate and (reason := unreadable_reason(certificate)):
-        yield RuleViolation("server", "tls_cert_file", reason)
-    if private_key and (reason := unreadable_reason(private_key) or exposed_reason(private_key)):
+        yield RuleViolation("server", "tls_cert_file", reason, is_unreadable=True)
+    if private_key and (reason := unreadable_reason(private_key)):
+        yield RuleViolation("server", "tls_key_file", reason, is_unreadable=True)
+    elif private_key and (reason := exposed_reason(private_key)):
         yield RuleViolation("server", "tls_key_file", reason)
     if certificate is None or private_key is None or unreadable_reason(certificate) or unreadable_reason(private_key):
         return

@@ -159,10 +159,13 @@ class _ConfigBuilder:
     def _check_rules(self, config: Config) -> None:
         """Record violated rules, except of sections with an invalid value: those hold defaults now."""
         violations = [found for found in find_violations(config) if found.section not in self._invalid_sections]
-        for section, name, reason in violations:
+        for section, name, reason, is_unreadable in violations:
             default = SourcedValue(_key(section, name).default, str(config.file or "default"))
-            given = self._values.get(section, {}).get(name, default)
-            self._add_problem(section, _sentence(section, name, given, reason))
+            sentence = _sentence(section, name, self._values.get(section, {}).get(name, default), reason)
+            if is_unreadable:
+                self._missing[f"{section}.{name}"] = sentence
+            else:
+                self._add_problem(section, sentence)
 
     def _add_problem(self, section: str, sentence: str) -> None:
         self._problems.append(sentence)

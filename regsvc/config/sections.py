@@ -110,7 +110,10 @@ class Config:
     exposure_warnings: tuple[str, ...] = ()
     """Those of `warnings` that are about secrets in a file that every user of the machine may read."""
     missing_secrets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Secrets whose files could not be read, each with a sentence; their values are `MISSING_SECRET`."""
+    """Secrets whose files could not be read, each with a sentence; their values are `MISSING_SECRET`.
+
+    Also the files of the certificate.
+    """
 
     def require_secrets(self, *names: str) -> None:
         """Raise `ConfigError` if a file of one of these secrets ("section.key"; none given: of any) was missing."""

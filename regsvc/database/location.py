@@ -282,12 +282,12 @@ def read_recorded_location(state_dir: Path) -> dict[str, str] | None:
     Raises `WrongDatabase`.
     """
     try:
-        state: dict[str, str] = json.loads((state_dir / LOCATION_FILE).read_text("utf-8"))
+        state = json.loads((state_dir / LOCATION_FILE).read_text("utf-8"))
+        return {name: str(state[name]) for name in ("installation_id", "home")}
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise WrongDatabase(f"{state_dir / LOCATION_FILE} cannot be read: {type(error).__name__}.") from error
-    return state
 
 
 def find_installation_fingerprint(state_dir: Path) -> str | None:

@@ -93,6 +93,37 @@ def test_what_needs_no_installation_makes_none(daemon: MakeDaemon, smtp: MailSer
     assert not place.state_dir.exists()
 
 
+def test_commands_work_while_every_file_of_a_secret_is_missing(daemon: MakeDaemon) -> None:
+    """What only the daemon sends is queued as usual."""
+    missing = "/run/credentials/companion.service/missing"
+    place = daemon(
+        {
+            "server": {"tls_cert_file": missing, "tls_key_file": missing},
+            "authme": {"enabled": False},
+            "auth": {"previous_keys_file": missing},
+            "game": {"rcon": True, "rcon_password_file": missing},
+            "questionnaire": {"scorer_url": "https://scorer.example.org", "scorer_key_file": missing},
+            "chat": {"platform": "discord", "client_id": "1234", "client_secret_file": missing},
+            "mail": {"username": "noreply", "password_file": missing},
+            "webhook": {"url_file": missing, "secret_file": missing},
+            "metrics": {"token_file": missing},
+        }
+    )
+    assert companion("migrate", config=place.config_file).status == 0
+    created = companion("users", "create", "Alice", *PASSWORD, config=place.config_file, typed="a-s3cret-password\n")
+    assert created == Finished(0, "Alice: approved\n", "")
+    assert companion("users", "ban", "Alice", config=place.config_file).status == 0
+    queued = SqliteFile(place.state_dir / "companion.db").query("SELECT * FROM regsvc_outbox WHERE kind = 'webhook'")
+    assert queued
+    for command in (("mail-test", "alice@example.org"), ("check-config",), ("serve",)):
+        told = companion(*command, config=place.config_file)
+        assert (told.status, f'password_file = "{missing}": there is no file' in told.errors) == (EX_CONFIG, True)
+        assert "invalid" not in told.errors
+    told = companion("doctor", "--json", config=place.config_file)
+    assert told.output.count('"secrets.missing"') == 10
+    assert "mail.unusable" not in told.output
+
+
 # --- as documented, with a unit, as root and as others ---
 
 

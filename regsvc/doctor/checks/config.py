@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from regsvc.config.cross_key_rules import game_folder_warnings
+from regsvc.config.cross_key_rules import find_violations, game_folder_warnings
 from regsvc.config.sections import ConfigError
 from regsvc.core.i18n import BrokenTranslation, load_translations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
@@ -22,6 +22,12 @@ from regsvc.registration.questionnaire.file import load_questionnaire
 )
 def config_is_broken(facts: Facts) -> Iterator[str]:
     yield from facts.config_problems
+    if facts.config_problems:
+        return
+    config = facts.config
+    for section, key, reason, _is_unreadable in find_violations(config):  # for our user; root could read more
+        if f"{section}.{key}" not in config.missing_secrets:
+            yield f"{config.file or 'default'}: [{section}] {key}: {reason}."
 
 
 @check(
