@@ -56,7 +56,7 @@ class LoginSessions:
         self._is_operator = is_operator
         self._now = now
 
-    def find_refusal(self, user: User, audience: Audience, caller: Caller) -> Refusal | None:
+    def find_refusal(self, user: User, audience: Audience | None, caller: Caller) -> Refusal | None:
         """Return why this user may not log in (`Banned`, `NotOperator`), or None."""
         if self._may_log_in(user, audience):
             return None
@@ -73,7 +73,7 @@ class LoginSessions:
         return errors.NotOperator()
 
     def open_if_unchanged(
-        self, user: UserRecord, audience: Audience, caller: Caller, past_logins: PastLogins
+        self, user: UserRecord, audience: Audience | None, caller: Caller, past_logins: PastLogins
     ) -> LoggedIn | None:
         """Open a session if the user may log in and is still as looked up; None, with nothing done, if not."""
         if not self._may_log_in(user, audience):
@@ -83,29 +83,31 @@ class LoginSessions:
             return None
         return self._open(user, audience, caller, past_logins)
 
-    def open(self, user: User, audience: Audience, caller: Caller, past_logins: PastLogins) -> LoggedIn:
+    def open(self, user: User, audience: Audience | None, caller: Caller, past_logins: PastLogins) -> LoggedIn:
         """Open a session of a user read in this transaction, without refusal."""
         User.update(last_login_at=self._now()).where(User.id == user.id).execute()
         return self._open(user, audience, caller, past_logins)
 
-    def _open(self, user: User | UserRecord, audience: Audience, caller: Caller, past_logins: PastLogins) -> LoggedIn:
+    def _open(
+        self, user: User | UserRecord, audience: Audience | None, caller: Caller, past_logins: PastLogins
+    ) -> LoggedIn:
         """Issue an access token and record the login."""
+        may_administer = self._may_administer(user)
+        audience = audience or ("admin" if may_administer else "user")
         issued = self._sessions.issue(user, audience, caller, session_count=past_logins.session_count)
         if not past_logins.is_recorded:
             self._known_clients.record(user.id, caller.limit_key)
         action = "admin.logged_in" if audience == "admin" else "user.logged_in"
         self._audit.record(action, user.username, user.username, ip=caller.address)
-        return LoggedIn(
-            issued.token, issued.expires_at, user.username, user.email, user.status, self._may_administer(user)
-        )
+        return LoggedIn(issued.token, issued.expires_at, user.username, user.email, user.status, may_administer)
 
     def end(self, session: VerifiedSession, ip: str) -> None:
         """End one session."""
         self._sessions.revoke(session.jti)
         self._audit.record("user.logged_out", session.username, session.username, ip=ip)
 
-    def _may_log_in(self, user: User | UserRecord, audience: Audience) -> bool:
-        return bool(user.status != BANNED) and (audience == "user" or self._may_administer(user))
+    def _may_log_in(self, user: User | UserRecord, audience: Audience | None) -> bool:
+        return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user))
 
     def _may_administer(self, user: User | UserRecord) -> bool:
         return bool(user.status == APPROVED) and self._is_operator(user.username)
@@ -147,13 +149,13 @@ class Logins:
         self,
         name: str,
         password: str,
-        audience: Audience,
+        audience: Audience | None,
         caller: Caller,
         *,
         totp: str | None = None,
         captcha: CaptchaProof = NO_PROOF,
     ) -> LoggedIn:
-        """Log in and return the new session.
+        """Log in and return the new session. `audience` None: "admin" for an approved operator, else "user".
 
         Raises the captcha's refusals, `RateLimited` and `BadCredentials`; only after a right password `TotpRequired`,
         and only after that `Banned` and `NotOperator`.
@@ -170,7 +172,7 @@ class Logins:
         with self._database.atomic():
             self._sessions.end(session, ip)
 
-    def _complete(self, identity: LoginIdentity, audience: Audience, caller: Caller) -> LoggedIn | Refusal:
+    def _complete(self, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn | Refusal:
         """Log in after a right password. A refusal is returned, so that the audit entries about it are committed."""
         try:
             if identity.user is None:
@@ -191,7 +193,9 @@ class Logins:
                 self._reconciler.rehash(identity.key, identity.stored, identity.rehashed)
         return done
 
-    def _open_if_unchanged(self, identity: LoginIdentity, audience: Audience, caller: Caller) -> LoggedIn | Refusal:
+    def _open_if_unchanged(
+        self, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> LoggedIn | Refusal:
         """Open the session of a user who is still as looked up in one step; else look again, and say why not."""
         opened = None
         if identity.user is not None and identity.totp_step is None:
@@ -199,7 +203,7 @@ class Logins:
         return opened or self._open(identity, audience, caller)
 
     def _open(
-        self, identity: LoginIdentity, audience: Audience, caller: Caller, locked: LockedAccount | None = None
+        self, identity: LoginIdentity, audience: Audience | None, caller: Caller, locked: LockedAccount | None = None
     ) -> LoggedIn | Refusal:
         """Open the session in the current transaction, which has `locked` the account if a row is to be reclaimed."""
         user = locked.user if locked is not None else User.get_or_none(User.username_key == identity.key)

@@ -24,6 +24,7 @@ from tornado.web import RequestHandler
 from regsvc.api.base import Access, ApiHandler, BaseHandler, ServingApplication, printable_path
 from regsvc.api.handlers.early_refusals import BodyTooLargeHandler, MalformedRequestHandler
 from regsvc.api.in_flight import InFlight
+from regsvc.api.legacy.routes import legacy_routes
 from regsvc.api.routes import ROUTES, Route
 from regsvc.api.services import Services
 from regsvc.config.sections import Config
@@ -74,18 +75,25 @@ class ApiApplication(ServingApplication):
     def __init__(self, services: Services, routes: tuple[Route, ...], pages: Sequence[Rule]) -> None:
         super().__init__(list(pages), default_handler_class=ApiHandler, default_handler_args={"access": {}})
         self.services = services
-        self.routes = routes
-        self._targets = _targets(routes)
-        self._paths = _literal_paths(pages) | self._targets.keys()
+        self._tables = {False: RouteTable(routes), True: RouteTable(legacy_routes(routes))}
+        self._paths = _literal_paths(pages).union(*(table.targets for table in self._tables.values()))
         self.in_flight = InFlight()
         self.is_stopping = False
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        return self._table.routes
+
+    @property
+    def _table(self) -> RouteTable:
+        return self._tables[self.services.config.http.legacy_status]
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
         """Find the handler of an API path in one step; Tornado tries the patterns of all pages one by one."""
-        target = self._targets.get(request.path)
+        target = self._table.targets.get(request.path)
         if target is None:
             return super().find_handler(request, **kwargs)
         return self.get_handler_delegate(request, *target)
@@ -101,6 +109,15 @@ class ApiApplication(ServingApplication):
         route = request.path if request.path in self._paths else "other"
         method = str(request.method) if request.method in handler.SUPPORTED_METHODS else "other"
         self.services.metrics.count_request(route, method, status, seconds)
+
+
+class RouteTable:
+    """Route table, and for each of its paths the handler with its arguments."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        """Raise ValueError for a table that contradicts itself."""
+        self.routes = routes
+        self.targets = _targets(routes)
 
 
 class IncomingRequest(HTTPMessageDelegate):

@@ -18,6 +18,7 @@ import contextlib
 import logging
 import random
 import re
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from functools import cached_property
@@ -76,8 +77,12 @@ class Access(Enum):
     """The access a route requires."""
 
     PUBLIC = "public"
+    PUBLIC_WITH_ANY_TOKEN = "public, and an invalid token counts as none"  # noqa: S105 - not a token
     USER = "user"
     ADMIN = "admin"
+
+
+PUBLIC_ACCESS = frozenset({Access.PUBLIC, Access.PUBLIC_WITH_ANY_TOKEN})
 
 
 class ServingApplication(Application):
@@ -87,8 +92,11 @@ class ServingApplication(Application):
     in_flight: InFlight
     is_stopping: bool
     """While true, every reply asks the client to reconnect."""
-    routes: tuple[Any, ...]
-    """The route table (of `regsvc.api.routes.Route`), from which the OpenAPI document is built."""
+
+    @property
+    @abstractmethod
+    def routes(self) -> tuple[Any, ...]:
+        """The route table in force (of `regsvc.api.routes.Route`), from which the OpenAPI document is built."""
 
 
 class BaseHandler(RequestHandler):
@@ -152,6 +160,11 @@ class ApiHandler(BaseHandler):
     def initialize(self, access: Mapping[str, Access]) -> None:
         """Set up the handler; `access` maps each method of this path to the access it requires."""
         self._access = access
+
+    @classmethod
+    def sends_as_200(cls, refusal: type[Refusal]) -> bool:
+        """Return whether refusals of this kind have status 200 under `http.legacy_status`."""
+        return refusal.is_business
 
     # --- For handlers ---
 
@@ -286,7 +299,7 @@ class ApiHandler(BaseHandler):
             self.set_header("Allow", ", ".join(refusal.allowed))
         if refusal.category is Category.UNAUTHENTICATED:
             self.set_header("WWW-Authenticate", "Bearer")
-        is_sent_as_200 = self._is_legacy and refusal.is_business
+        is_sent_as_200 = self._is_legacy and self.sends_as_200(type(refusal))
         body = self.refusal_body(refusal)
         if self._is_legacy:
             body["msg"] = body["message"]
@@ -326,10 +339,17 @@ class ApiHandler(BaseHandler):
         _ = self._query
 
     async def _authorize(self) -> None:
+        try:
+            await self._verify_token()
+        except Unauthorized:
+            if self._route_access is not Access.PUBLIC_WITH_ANY_TOKEN:
+                raise
+
+    async def _verify_token(self) -> None:
         bearer = self._bearer
         sessions = self.services.sessions
         if bearer is None:
-            if self._route_access is not Access.PUBLIC:
+            if self._route_access not in PUBLIC_ACCESS:
                 raise Unauthorized
         elif self._route_access is Access.ADMIN:
             self._session = await self.run(sessions.authenticate_admin, bearer, self.caller)

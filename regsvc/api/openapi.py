@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, Protocol
 
 from regsvc import __version__
-from regsvc.api.base import Access, ApiHandler
+from regsvc.api.base import PUBLIC_ACCESS, Access, ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, Contract, find_contract
 from regsvc.api.handlers.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
 from regsvc.api.schemas import Schema, example_of, make_schemas, reference
@@ -170,7 +170,7 @@ class OpenApiBuilder:
         }
         if more:
             operation["description"] = more
-        if route.access is not Access.PUBLIC:
+        if route.access not in PUBLIC_ACCESS:
             operation["security"] = [{ACCESS_TOKEN: []}]
         elif contract.credentials:
             operation["security"] = [{}, *({scheme: []} for scheme in contract.credentials)]
@@ -198,7 +198,7 @@ class OpenApiBuilder:
 
     def _responses(self, route: DescribedRoute, contract: Contract) -> dict[str, Any]:
         refusals = list_refusals(route)
-        sent_as_200 = [kind for kind in refusals if self._is_legacy and kind.is_business]
+        sent_as_200 = [kind for kind in refusals if self._is_legacy and route.handler.sends_as_200(kind)]
         responses: dict[str, Any] = {str(contract.status): self._success(contract, sent_as_200)}
         if sent_as_200 and contract.status != 200:
             responses["200"] = self._refused(sent_as_200)

@@ -6,22 +6,25 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from regsvc.api.legacy.routes import legacy_routes
 from regsvc.api.openapi import OpenApiBuilder
 from regsvc.api.routes import ROUTES
 from regsvc.core.i18n import load_translations
 
 
-def check_reply(method: str, path: str, status: int, content_type: str, body: bytes) -> None:
-    """Raise AssertionError for a reply whose status, fields or code the document does not describe."""
+def check_reply(method: str, path: str, status: int, content_type: str, body: bytes, *, is_legacy: bool) -> None:
+    """Raise AssertionError for a reply whose status, fields or code the document does not describe.
+
+    `is_legacy`: whether the daemon has `http.legacy_status`.
+    """
     path = path.partition("?")[0]
     if method not in ("GET", "POST") or not path.startswith("/api"):
         return
-    operation = document()["paths"].get(path, {}).get(method.lower())
+    operation = document(is_legacy=is_legacy)["paths"].get(path, {}).get(method.lower())
     if operation is None or not content_type.startswith("application/json"):
         return
     reply = json.loads(body)
-    is_softened = status == 200 and isinstance(reply, dict) and reply.get("success") is False
-    validator = find_validator(method, path, status, is_legacy=is_softened)
+    validator = find_validator(method, path, status, is_legacy=is_legacy)
     assert validator is not None, f"{method} {path} answered {status}, which is not documented: {reply}"
     errors = [error.message for error in validator.iter_errors(reply)]
     assert not errors, f"{method} {path} answered {status} with a body that differs from the document: {errors}"
@@ -30,7 +33,8 @@ def check_reply(method: str, path: str, status: int, content_type: str, body: by
 @functools.cache
 def document(*, is_legacy: bool = False) -> dict[str, Any]:
     """Return the OpenAPI document of the whole API."""
-    return OpenApiBuilder(ROUTES, load_translations(), server_url="/", is_legacy=is_legacy).build()
+    routes = legacy_routes(ROUTES) if is_legacy else ROUTES
+    return OpenApiBuilder(routes, load_translations(), server_url="/", is_legacy=is_legacy).build()
 
 
 @functools.cache

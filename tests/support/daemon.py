@@ -96,6 +96,7 @@ class Daemon:
 
     def write_config(self, config: Config) -> None:
         """Replaces the config file; port and state dir are added. A running daemon needs SIGHUP to notice."""
+        self._is_legacy = config.get("http", {}).get("legacy_status") is True
         server = {"port": self.port, "state_dir": str(self.state_dir), **config.get("server", {})}
         self.config_file.write_text(to_toml({**config, "server": server}), encoding="utf-8")
 
@@ -204,7 +205,8 @@ class Daemon:
             reply = Reply(response.status, response.headers, response.read())
         finally:
             connection.close()
-        check_reply(method, path, reply.status, reply.headers.get("Content-Type", ""), reply.body)
+        content_type = reply.headers.get("Content-Type", "")
+        check_reply(method, path, reply.status, content_type, reply.body, is_legacy=self._is_legacy)
         return reply
 
     def _read(self, stream: IO[str], lines: list[str]) -> None:

@@ -30,7 +30,7 @@ class LoginHandler(ApiHandler):
         """Log in as a user. Pending and rejected users can log in, too, to see their status."""
         return await self.log_in(request, "user")
 
-    async def log_in(self, request: LoginRequest, audience: Audience) -> LoginReply:
+    async def log_in(self, request: LoginRequest, audience: Audience | None) -> LoginReply:
         logged_in = await self.services.logins.log_in(
             request.username, request.password, audience, self.caller, totp=request.totp, captcha=request.captcha
         )
