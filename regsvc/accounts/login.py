@@ -13,6 +13,7 @@ from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.login_lookup import LoginIdentity
 from regsvc.accounts.password_checker import FAILURES_TOGETHER, PasswordChecker
+from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.sessions import KnownClients, PastLogins, Sessions
 from regsvc.auth.totp import use_time_step
 from regsvc.core import errors
@@ -177,6 +178,8 @@ class Logins:
         try:
             if identity.user is None:
                 self._reconciler.reconcile(identity.key)  # a name that only AuthMe knew becomes a user
+            elif identity.is_own_password and identity.rehashed is not None:
+                self._replace_own_hash(identity, identity.rehashed)  # first: a row may be reclaimed with it below
             if identity.is_own_password and identity.is_returned:
                 done, _warnings = self._access.change(
                     identity.key,
@@ -192,6 +195,21 @@ class Logins:
             with contextlib.suppress(PlayersUnavailable):  # the next login rehashes, here or in the game
                 self._reconciler.rehash(identity.key, identity.stored, identity.rehashed)
         return done
+
+    def _replace_own_hash(self, identity: LoginIdentity, rehashed: StoredPassword) -> None:
+        """Replace a hash that AuthMe cannot verify, such as an imported one, and let the player's row follow."""
+
+        def work(locked: LockedAccount) -> None:
+            user, stored = locked.user, identity.stored
+            if stored is None or (user.id, user.password_hash) != (identity.user_id, stored.hash):
+                return  # set anew meanwhile
+            user.password_hash, user.password_salt = rehashed.hash, rehashed.salt
+            user.password_algorithm = rehashed.algorithm
+            changed = (User.password_hash, User.password_salt, User.password_algorithm)
+            User.update({field: getattr(user, field.name) for field in changed}).where(User.id == user.id).execute()
+            locked.take_user()
+
+        self._access.change(identity.key, work, if_missing=errors.BadCredentials)
 
     def _open_if_unchanged(
         self, identity: LoginIdentity, audience: Audience | None, caller: Caller

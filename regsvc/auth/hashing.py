@@ -6,7 +6,7 @@ from typing import Final
 
 from passlib.context import CryptContext
 
-from plugin_bridge.hashers import HashedPassword, find_hasher, is_hashable
+from plugin_bridge.hashers import HashedPassword, UnhashablePassword, find_hasher, is_hashable
 from regsvc.config.live import LiveConfig
 from regsvc.core.bounded_pool import BoundedPool
 
@@ -40,7 +40,9 @@ class PasswordCheck:
 
     is_correct: bool
     rehashed: StoredPassword | None = field(default=None, repr=False)
-    """The password rehashed with AuthMe's configured algorithm, if the stored hash uses a legacy one."""
+    """The password rehashed with AuthMe's configured algorithm, if the stored hash in AuthMe's table uses a legacy one,
+    or if AuthMe does not verify the algorithm of a hash of ours.
+    """
 
     def __bool__(self) -> bool:
         return self.is_correct
@@ -94,13 +96,24 @@ class PasswordHashing:
             return WRONG
         if stored is None:
             return self._verify_dummy(password, username)
-        if stored.algorithm == PASSLIB:
-            return PasswordCheck(bool(_OWN.verify(password, stored.hash)))
         hashed = HashedPassword(stored.hash, stored.salt)
-        if stored.algorithm is not None:
+        if stored.algorithm is None:
+            return self._verify_players(password, hashed, username)
+        if stored.algorithm == PASSLIB:
+            is_correct = bool(_OWN.verify(password, stored.hash))
+        else:
             hasher = find_hasher(stored.algorithm)
-            return PasswordCheck(hasher is not None and hasher.verify(password, hashed, username))
-        return self._verify_players(password, hashed, username)
+            is_correct = hasher is not None and hasher.verify(password, hashed, username)
+        return PasswordCheck(is_correct, self._replace(password, stored.algorithm, username) if is_correct else None)
+
+    def _replace(self, password: str, algorithm: str, username: str) -> StoredPassword | None:
+        """Return the password hashed anew, or None if it can stay as it is or cannot be hashed."""
+        if algorithm in (self._live.authme.algorithms or (PASSLIB,)):
+            return None
+        try:
+            return self.hash(password, username)
+        except UnhashablePassword:
+            return None
 
     def _verify_players(self, password: str, hashed: HashedPassword, username: str) -> PasswordCheck:
         """Verify a hash from AuthMe's table, as AuthMe would."""

@@ -12,9 +12,10 @@ from plugin_bridge.authme.table import AuthMePlayers
 from plugin_bridge.hashers import HASHERS, HashedPassword
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
+from regsvc.database.models import User
 from tests.bridge.hash_formulas import FORMULAS
 from tests.support.authme.authme_like import store_password
-from tests.support.authme.authme_tables import TableShape, dump_table
+from tests.support.authme.authme_tables import TableShape, dump_table, find_player
 from tests.support.authme.game_server import GameServer
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
@@ -365,3 +366,39 @@ def test_the_stand_in_makes_what_authme_makes() -> None:
     """The tests above depend on the stand-in."""
     stored = store_password("BCRYPT", PASSWORD)
     assert FORMULAS["BCRYPT"](PASSWORD, HashedPassword(stored.hash), "alice")
+
+
+# --- hashes of ours that AuthMe does not verify, such as imported ones ---
+
+
+def approve_with_bcrypt(services: ServiceHarness, name: str) -> None:
+    """Approve a user whose own hash is of an algorithm that is neither AuthMe's configured one nor a legacy one."""
+    services.register(name)
+    hashed = HASHERS["BCRYPT"].hash(PASSWORD, name).hash
+    User.update(password_hash=hashed, password_algorithm="BCRYPT").where(User.username == name).execute()
+    services.decide("approve", name)
+    services.sync()
+    assert find_player(services.table, name.lower()) is None
+
+
+def test_the_first_login_on_the_web_replaces_it_and_the_player_can_play(services: ServiceHarness) -> None:
+    approve_with_bcrypt(services, "Alice")
+    with pytest.raises(errors.BadCredentials):
+        services.login("Alice", "another-password")
+    assert find_player(services.table, "alice") is None
+    services.login("Alice", PASSWORD)
+    assert services.user("Alice").password_algorithm == "SHA256"
+    assert services.authme.login("Alice", PASSWORD)
+    assert not services.sync().has_effects
+    services.login("Alice", PASSWORD)
+    assert services.sessions("Alice") == 2
+
+
+def test_a_name_that_another_player_registered_goes_back_to_its_owner(services: ServiceHarness) -> None:
+    approve_with_bcrypt(services, "Alice")
+    assert services.authme.register("Alice", "mallorys-password")
+    services.sync()
+    assert services.is_locked("alice")
+    services.login("Alice", PASSWORD)
+    assert services.authme.login("Alice", PASSWORD)
+    assert not services.authme.login("Alice", "mallorys-password")
