@@ -15,7 +15,7 @@ command -v chromium-headless-shell >/dev/null 2>&1 || command -v chromium >/dev/
     command -v chromium-browser >/dev/null 2>&1 || missing="$missing chromium-headless-shell"
 command -v node >/dev/null 2>&1 || missing="$missing nodejs"
 
-unpacked="${XDG_CACHE_HOME:-$HOME/.cache}/companion-tests"
+unpacked="${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}/.cache}/companion-tests"
 PATH="$PATH:$unpacked"
 to_unpack=""
 command -v nginx >/dev/null 2>&1 || to_unpack="nginx:usr/sbin/nginx"
