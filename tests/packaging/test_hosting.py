@@ -1,13 +1,12 @@
 """What docs/hosting.md and the example for Ansible tell hosts of many servers, done for real."""
 
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 import yaml
 
+from regsvc.cli import commands
 from regsvc.config.sections import Config
 from regsvc.core.shipped_files import read_shipped
 from tests.support.authme.authme_database import MariaDBSchema
@@ -15,7 +14,7 @@ from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.mariadb import Database, MariaDBServer
-from tests.support.quick_start import PROGRAM, REPOSITORY
+from tests.support.quick_start import REPOSITORY
 from tests.support.stack import GENEROUS
 
 ANSIBLE = REPOSITORY / "packaging" / "ansible"
@@ -71,7 +70,7 @@ def test_the_playbook_grants_what_the_documentation_grants() -> None:
     assert granted_rights(tasks) == granted_rights(read_shipped("docs/hosting.md"))
 
 
-def test_the_playbook_is_made_of_tasks_and_of_options_that_exist() -> None:
+def test_the_playbook_is_made_of_tasks_and_of_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
     files = sorted(ANSIBLE.rglob("*.yml"))
     documents = {file.relative_to(ANSIBLE).as_posix(): yaml.safe_load(file.read_text("utf-8")) for file in files}
     tasks = [task for name, document in documents.items() if "/tasks/" in name for task in document]
@@ -81,10 +80,9 @@ def test_the_playbook_is_made_of_tasks_and_of_options_that_exist() -> None:
     assert all(f"roles/companion/tasks/{name}" in documents for name in included)
     install = next(task["ansible.builtin.command"]["argv"] for task in tasks if task["name"] == "Set up the companion")
     options = {word.split("=")[0] for word in install[2:]}
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), "install", "--help"], capture_output=True, text=True, check=True
-    )
-    assert options <= set(re.findall(r"--[a-z-]+", done.stdout))
+    with pytest.raises(SystemExit):
+        commands.parse(["install", "--help"])
+    assert options <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     variables = set(re.findall(r"\bcompanion_[a-z_]+", "".join(file.read_text("utf-8") for file in files)))
     registered = {task["register"] for task in tasks if "register" in task}
     host_variables = documents["hosts.yml"]["game_hosts"]

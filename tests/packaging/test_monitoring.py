@@ -28,6 +28,7 @@ from tests.support.watching import scrape
 
 ALERTS = REPOSITORY / "packaging" / "monitoring" / "alerts.yml"
 ALERT_TESTS = Path(__file__).with_name("alerts.test.yml")
+SYSTEMD = REPOSITORY / "systemd"
 DASHBOARD = "packaging/monitoring/grafana.json"
 
 OF_PROMETHEUS = {"up", "node_systemd_unit_state"}
@@ -126,8 +127,14 @@ def test_systemd_accepts_the_backup_units(tmp_path: Path, name: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["companion", "companion@survival"])
-def test_the_nightly_backup_is_made_and_old_ones_are_deleted(tmp_path: Path, play: Stack, name: str) -> None:
+def test_one_server_and_many_are_backed_up_alike() -> None:
+    single, many = (UnitFile.read(SYSTEMD / f"companion-backup{at}.service").keys for at in ("", "@"))
+    without_names = {key: [value.replace("companion@%i", "companion") for value in many[key]] for key in many}
+    assert single == without_names | {"Description": single["Description"]}
+
+
+def test_the_nightly_backup_is_made_and_old_ones_are_deleted(tmp_path: Path, play: Stack) -> None:
+    name = "companion@survival"
     config, state = tmp_path / "etc" / name / "companion.toml", tmp_path / "var/lib" / name
     config.parent.mkdir(parents=True)
     state.parent.mkdir(parents=True)
@@ -139,7 +146,7 @@ def test_the_nightly_backup_is_made_and_old_ones_are_deleted(tmp_path: Path, pla
         folder.mkdir(parents=True)
         (folder / "file").touch()
         subprocess.run(["touch", "-d", "20 days ago", folder], check=True)
-    unit = UnitFile.read(REPOSITORY / "systemd" / f"companion-backup{'@' if '@' in name else ''}.service")
+    unit = UnitFile.read(SYSTEMD / "companion-backup@.service")
 
     for key in ("ExecStartPre", "ExecStart", "ExecStartPost"):
         run_as_systemd_would(unit.value(key), tmp_path)

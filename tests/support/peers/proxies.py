@@ -36,7 +36,10 @@ class Proxy(ABC):
 
     def __enter__(self) -> "Proxy":
         with (self._directory / "log").open("wb") as log:
-            self._process = subprocess.Popen(self._command(), stdout=log, stderr=log, cwd=self._directory)
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+            environment["HOME"] = str(self._directory)  # Caddy keeps its last config there
+            command, directory = self._command(), self._directory
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=directory, env=environment)
         deadline = time.monotonic() + START_TIMEOUT
         while not self._is_listening():
             if self._process.poll() is not None or time.monotonic() > deadline:
