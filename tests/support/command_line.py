@@ -61,7 +61,7 @@ def _read(file: IO[bytes]) -> str:
 def companion_here(*arguments: str, config: Path, typed: str = "") -> Finished:
     """Run a command in this process, which saves the start of one. The config's paths must be absolute."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, level, disabled = root.handlers[:], root.level, root.manager.disable
     with (
         redirect_stdout(io.StringIO()) as output,
         redirect_stderr(io.StringIO()) as errors,
@@ -72,4 +72,5 @@ def companion_here(*arguments: str, config: Path, typed: str = "") -> Finished:
         finally:
             root.handlers[:] = handlers
             root.setLevel(level)
+            logging.disable(disabled)
     return Finished(status, output.getvalue(), errors.getvalue())
