@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test torture fuzz lint format sample bench bench-sync pictures dist lock
+.PHONY: help venv run test torture fuzz lint format sample bench bench-sync pictures dist dist-test lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -76,6 +76,12 @@ pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at
 
 dist: $(STAMP)  ## builds what is released, from the committed files: wheel, sdist, Debian package, checksums, into dist/
 	$(PY) packaging/dist.py
+
+# Twice, since the same commit must give the same files; then in a new Debian, by the documentation.
+dist-test: dist  ## tries dist/ in a fresh Debian, as root and with the network (needs debootstrap)
+	$(PY) packaging/dist.py --output var/dist-again
+	cmp dist/SHA256SUMS var/dist-again/SHA256SUMS
+	sh packaging/try_dist.sh dist var/dist-test
 
 # requirements.lock is for every platform and version of Python; hashes protect those who install it.
 lock: $(STAMP)  ## writes the versions in .venv to requirements-dev.lock, and those for hosts to requirements.lock
