@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from regsvc.sync.reporting.words import describe_plan
-from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.authme_tables import AuthMeTable, dump_table
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
 from tests.support.services import MakeServices, ServiceHarness
@@ -25,8 +25,9 @@ def adopted(make_services: MakeServices, authme_table: AuthMeTable, clock: Manua
 
 
 def hashes(services: ServiceHarness) -> Hashes:
+    """Return the hashes of those who change their password."""
     rows = services.table.database.query(f"SELECT username, password FROM {services.table.name}")
-    return {str(row["username"]): str(row["password"]) for row in rows}
+    return {str(row["username"]): str(row["password"]) for row in rows if str(row["username"]) <= CHANGED[-1].lower()}
 
 
 def restore(services: ServiceHarness, backup: Hashes) -> None:
@@ -57,7 +58,7 @@ def test_passwords_that_become_earlier_ones_again_are_held_back(adopted: Service
     assert adopted.details("sync.braked")[-1]["passwords"] == 30
     assert adopted.player("player0000").base_hash == newer["player0000"]
 
-    restore(adopted, newer | {"player0099": hashes(adopted)["player0099"]})
+    restore(adopted, newer)
     assert (adopted.sync().held_back, adopted.sync().counts()) == (None, {"scanned": PLAYERS})
 
 
@@ -152,5 +153,5 @@ def test_it_was_not_meant_and_there_is_no_newer_backup(adopted: ServiceHarness) 
     assert "100 players whose rows are gone are added again: player0000, player0001 and 98 more" in told
     assert 'set sync.on_player_removed = "respect"' in told
     adopted.sync(allow_mass_changes=True)
-    assert len(hashes(adopted)) == PLAYERS
+    assert len(dump_table(adopted.table)) == PLAYERS
     assert hashes(adopted)["player0001"] == before
