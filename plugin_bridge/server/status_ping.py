@@ -11,7 +11,7 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 MAX_REPLY_BYTES: Final = 256 * 1024
 """The game itself accepts 32767 characters; replies with mods and icons have been seen to need more."""
@@ -22,6 +22,7 @@ _ANY_VERSION: Final = -1
 _NEXT_IS_STATUS: Final = 1
 _MAX_TEXT_LENGTH: Final = 1000
 _MAX_DEPTH: Final = 50
+_UUID: Final = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _FORMATTING: Final = re.compile("§.?", re.DOTALL)
 _UNPRINTABLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -30,16 +31,23 @@ class ServerUnreachable(Exception):
     """The server sent no valid reply; `str()` is a short reason for the log."""
 
 
+class ListedPlayer(NamedTuple):
+    """A player online, as a server lists them. `id` is a UUID with dashes, empty if the server sent none."""
+
+    name: str
+    id: str
+
+
 @dataclass(frozen=True)
 class ServerStatus:
     """Status that a server reports. All texts are plain: no formatting codes, no control characters but newlines.
 
-    `players`: names of some of the players online, as far as the server lists them. `latency`: round trip in seconds.
+    `players`: some of the players online, as far as the server lists them. `latency`: round trip in seconds.
     """
 
     online: int
     max: int
-    players: tuple[str, ...]
+    players: tuple[ListedPlayer, ...]
     version: str
     motd: str
     latency: float
@@ -151,13 +159,11 @@ def read_status(reply: object, latency: float) -> ServerStatus:
         raise ValueError("the reply is not a JSON object")
     players, version = _as_object(reply.get("players")), _as_object(reply.get("version"))
     sample = players.get("sample")
-    names = (
-        [_as_object(player).get("name") for player in sample[:MAX_LISTED_PLAYERS]] if isinstance(sample, list) else []
-    )
+    listed = map(_as_object, sample[:MAX_LISTED_PLAYERS] if isinstance(sample, list) else [])
     return ServerStatus(
         online=_count(players.get("online")),
         max=_count(players.get("max")),
-        players=tuple(plain for name in names if (plain := _plain(name))),
+        players=tuple(ListedPlayer(name, _uuid(player)) for player in listed if (name := _plain(player.get("name")))),
         version=_plain(version.get("name")),
         motd=_plain("".join(_texts(reply.get("description"), 0))),
         latency=latency,
@@ -183,6 +189,11 @@ def _plain(text: object) -> str:
     if not isinstance(text, str):
         return ""
     return _UNPRINTABLE.sub("", _FORMATTING.sub("", text))[:_MAX_TEXT_LENGTH].strip()
+
+
+def _uuid(player: dict[str, Any]) -> str:
+    written = player.get("id")
+    return written.lower() if isinstance(written, str) and _UUID.fullmatch(written) else ""
 
 
 def _as_object(value: object) -> dict[str, Any]:

@@ -283,7 +283,11 @@ class Download:
     version: str = key.text("", "Its version.")
     size: str = key.text("", 'Its size as text, such as "12 MB".')
     url: str = key.text("", "Its address: a web address, or a path on this server.", check=check.web_address_or_path)
-    icon: str = key.text("", "Its icon: a web address, or a path on this server.", check=check.web_address_or_path)
+    icon: str = key.text(
+        "",
+        'Its icon: a web address, a path on this server, or a word your own front end knows, such as "gamepad".',
+        check=check.icon,
+    )
 
 
 @dataclass(frozen=True)

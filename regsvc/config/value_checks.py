@@ -54,6 +54,11 @@ def web_address_or_path(written: str) -> str:
         raise ValueError(f'{error}, or a path on this server, such as "/files/logo.png"') from None
 
 
+def icon(written: str) -> str:
+    """Accept a web address, a path on this server, or a word that a front end has a picture for."""
+    return written if re.fullmatch(r"[a-z][a-z0-9-]{0,31}", written) else web_address_or_path(written)
+
+
 def host(written: str) -> str:
     """Accept the name or IP address of a machine, without a scheme and without a port."""
     if re.fullmatch(r"[^\s/:\[\]]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%\w]*", written) is None:

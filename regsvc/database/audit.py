@@ -190,14 +190,15 @@ class Audit:
         page: int,
         size: int,
         *,
-        action: str | None = None,
+        action: str | Sequence[str] | None = None,
         operator: str | None = None,
         target: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AuditPage:
-        """Return one page (the first is 1), newest first; empty past the end.
+        """Return one page (the first is 1) of entries with this action or one of these, newest first.
 
+        Past the end it is empty.
         Names match without regard to case, both times are inclusive. The caller has validated the filters.
         """
         conditions = _conditions(action, operator, target, since, until)
@@ -242,7 +243,7 @@ def _require_no_secrets(value: object) -> None:
 
 
 def _conditions(
-    action: str | None,
+    action: str | Sequence[str] | None,
     operator: str | None,
     target: str | None,
     since: datetime | None,
@@ -250,7 +251,7 @@ def _conditions(
 ) -> list[Any]:
     conditions = []
     if action is not None:
-        conditions.append(AuditEntry.action == action)
+        conditions.append(_is_any_of(AuditEntry.action, [action] if isinstance(action, str) else action))
     if operator is not None:
         conditions.append(_is_any_of(AuditEntry.operator, _spellings(operator)))
     if target is not None:

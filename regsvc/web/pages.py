@@ -112,7 +112,7 @@ def image_sources(config: Config) -> list[str]:
 
 
 def _source(address: str) -> str:
-    parts = urlsplit(address)
+    parts = urlsplit(address)  # a word for a host's own front end has no picture here, and counts as ours
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
 
 

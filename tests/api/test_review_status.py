@@ -80,4 +80,4 @@ def test_not_found_is_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -
     softened = make_stack(config={"http": {"legacy_status": True}})
     assert assert_refused_as_200(ask(softened, "nobody"), "user_not_found")["field"] == "username"
     assert_refused(softened.get("/api/nothing/here"), 404, "unknown_path")
-    assert_refused(ask(softened, "nobody", token="rubbish"), 401, "unauthorized")
+    assert_refused_as_200(ask(softened, "nobody", token="rubbish"), "user_not_found")

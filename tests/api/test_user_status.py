@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.daemon import Reply
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
@@ -141,7 +141,7 @@ def test_lies_about_the_client_fill_one_bucket(make_stack: MakeStack) -> None:
     assert [reply.status for reply in replies] == [200] * 50 + [429] * 250
 
 
-def test_a_limit_is_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -> None:
+def test_a_limit_is_never_a_200_which_proxies_would_take_for_an_answer(make_stack: MakeStack) -> None:
     stack = make_stack(config={"http": {"status_limit": ["1 per minute"], "legacy_status": True}})
     assert ask(stack, "alice").status == 200
-    assert_refused_as_200(ask(stack, "alice"), "rate_limited")
+    assert_refused(ask(stack, "alice"), 429, "rate_limited")

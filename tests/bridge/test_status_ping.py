@@ -47,7 +47,11 @@ def test_an_honest_server_is_read() -> None:
     with MinecraftServer() as server:
         status = ask(server)
         assert server.handshakes == [Handshake("127.0.0.1", server.port, next_state=1)]
-    assert (status.online, status.max, status.players) == (2, 20, ("Alice", "Bob"))
+    assert (status.online, status.max) == (2, 20)
+    assert status.players == (
+        ("Alice", "4566e69f-c907-48ee-8d71-d7ba5aa00d20"),
+        ("Bob", "7125ba8b-1c86-4508-b92b-b5c042ccfe2b"),
+    )
     assert (status.version, status.motd) == ("Paper 1.21.4", "Oakvale – open to all")
     assert 0 < status.latency < 1
 
@@ -58,7 +62,7 @@ def test_the_games_own_clients_read_the_same() -> None:
         theirs, ours = mcstatus.JavaServer("127.0.0.1", server.port).status(), ask(server)
     assert theirs.players.sample is not None
     assert (theirs.players.online, theirs.players.max) == (ours.online, ours.max)
-    assert tuple(player.name for player in theirs.players.sample) == ours.players
+    assert tuple((player.name, player.id) for player in theirs.players.sample) == ours.players
     assert (theirs.version.name, theirs.motd.to_plain()) == (ours.version, ours.motd)
 
 
@@ -167,8 +171,8 @@ def test_odd_numbers_are_none(players: Any) -> None:
 
 
 def test_names_are_plain_and_not_too_many() -> None:
-    sample: list[Any] = [{"name": "§cAlice"}, {"name": ""}, {"id": "x"}, "Bob", {"name": "x" * 2000}]
-    assert read(players={"online": 1, "sample": sample}).players == ("Alice", "x" * 1000)
+    sample: list[Any] = [{"name": "§cAlice", "id": "<b>"}, {"name": ""}, {"id": "x"}, "Bob", {"name": "x" * 2000}]
+    assert read(players={"online": 1, "sample": sample}).players == (("Alice", ""), ("x" * 1000, ""))
     crowd = [{"name": f"p{number}"} for number in range(5000)]
     assert len(read(players={"sample": crowd}).players) == MAX_LISTED_PLAYERS
 

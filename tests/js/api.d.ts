@@ -10,7 +10,7 @@ export type AuditsReply = { success: true; message?: string; audits: Array<Audit
 
 export type AuthMeConfigFields = { enabled: boolean; requirePassword: boolean; passwordRegex: string };
 
-export type BanRequest = { language?: string | null; username?: string | null; uuid?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; expiresAt?: number | null };
+export type BanRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; expiresAt?: number | null };
 
 export type BedrockConfigFields = { enabled: boolean; prefix: string; usernameRegex: string };
 
@@ -118,7 +118,7 @@ export type PlayerFields = { presence: "unasked" | "absent" | "present" | "gone"
 
 export type PluginVersionFields = { name: string; currentVersion: string | null; latestVersion: string | null; updateAvailable: boolean };
 
-export type PublicConfigFields = { theme: string; logoUrl: string; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeConfigFields; enableEmailDomainWhitelist: boolean; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; discord: ChatConfigFields; bedrock: BedrockConfigFields; wsPort: null };
+export type PublicConfigFields = { theme: string; logoUrl: string; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeConfigFields; enableEmailDomainWhitelist: boolean; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; discord: ChatConfigFields; bedrock: BedrockConfigFields; wsPort: number | null };
 
 export type QuestionFields = { id: number; question: string; type: "single_choice" | "multiple_choice" | "text"; required: boolean; input: QuestionInputFields; options: Array<OptionFields> };
 
@@ -154,7 +154,7 @@ export type ResetPasswordReply = { success: true; message?: string; username: st
 
 export type ResetPasswordRequest = { language?: string | null; token: string; newPassword: string };
 
-export type ReviewRequest = { language?: string | null; username?: string | null; uuid?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean };
+export type ReviewRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean };
 
 export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null };
 
@@ -168,7 +168,7 @@ export type ServerStatusReply = { success: true; message?: string; data: GameSer
 
 export type SessionFields = { audience: "user" | "admin"; ip: string | null; startedAt: number; lastSeenAt: number; expiresAt: number; isCurrent: boolean };
 
-export type SetPasswordRequest = { language?: string | null; username?: string | null; uuid?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: string | null };
+export type SetPasswordRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: string | null };
 
 export type StatusQuery = { language?: string | null; username: string };
 

@@ -51,6 +51,9 @@ class UsersHandler(ApiHandler):
     @endpoint()
     async def get(self, query: UsersQuery) -> UsersReply:
         """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
+        return await self.list_users(query)
+
+    async def list_users(self, query: UsersQuery) -> UsersReply:
         page = await self.run(
             self.services.users.list_users,
             UserQuery(
@@ -74,6 +77,9 @@ class AuditsHandler(ApiHandler):
     @endpoint()
     async def get(self, query: AuditsQuery) -> AuditsReply:
         """Read the audit log, newest first."""
+        return await self.list_audits(query)
+
+    async def list_audits(self, query: AuditsQuery) -> AuditsReply:
         page = await self.run(
             self.services.audit.list_entries,
             query.page,

@@ -28,9 +28,12 @@ class ConfigHandler(ApiHandler):
     @endpoint()
     async def get(self) -> ConfigReply:
         """Show the public config of this host: texts for front ends, and the requirements of a registration."""
+        return ConfigReply(config=self.public_config())
+
+    def public_config(self) -> PublicConfigFields:
         services, config = self.services, self.services.config
         domains = list(config.registration.email_domains)
-        public = PublicConfigFields(
+        return PublicConfigFields(
             theme=config.server.theme,
             logo_url=config.server.logo_url,
             announcement=config.server.announcement,
@@ -52,7 +55,6 @@ class ConfigHandler(ApiHandler):
             bedrock=to_reply(BedrockConfigFields, config.bedrock),
             ws_port=None,
         )
-        return ConfigReply(config=public)
 
 
 def _username_regex(services: Services) -> str:

@@ -51,9 +51,12 @@ class ServerStatusHandler(ApiHandler):
     @endpoint(credentials=(ACCESS_TOKEN,))
     async def get(self) -> ServerStatusReply:
         """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
+        return self.last_status()
+
+    def last_status(self) -> ServerStatusReply:
         last = self.services.game_status.last_status()
         status, checked_at = last.status, epoch_milliseconds(last.at)
-        names = [] if status is None else list(status.players)
+        names = [] if status is None else [player.name for player in status.players]
         return ServerStatusReply(
             data=GameServerFields(
                 online=status is not None,
@@ -74,6 +77,9 @@ class DownloadsHandler(ApiHandler):
     @endpoint()
     async def get(self) -> DownloadsReply:
         """List the files that this host offers to players, such as a client or a resource pack."""
+        return self.list_downloads()
+
+    def list_downloads(self) -> DownloadsReply:
         return DownloadsReply(
             resources=[
                 to_reply(DownloadFields, download, id=name) for name, download in self.services.config.downloads.items()

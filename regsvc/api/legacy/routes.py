@@ -7,13 +7,28 @@ from dataclasses import replace
 from typing import Final
 
 from regsvc.api.base import Access, ApiHandler
+from regsvc.api.handlers.admin import AuditsHandler, UsersHandler
+from regsvc.api.handlers.config import ConfigHandler
 from regsvc.api.handlers.login import LoginHandler
+from regsvc.api.handlers.registration import ReviewStatusHandler, UserStatusHandler
+from regsvc.api.handlers.server import DownloadsHandler, ServerStatusHandler
+from regsvc.api.legacy.admin import PlainAuditsHandler, UsersWithIdHandler
 from regsvc.api.legacy.login import SingleLoginHandler
+from regsvc.api.legacy.server import AbsoluteDownloadsHandler, FrontEndConfigHandler, ServerWithPlayersHandler
+from regsvc.api.legacy.status import ProxyReviewStatusHandler, ProxyUserStatusHandler, WhitelistHandler
 from regsvc.api.routes import Route
 
 _REPLACED: Final[Mapping[type[ApiHandler], type[ApiHandler]]] = {
+    AuditsHandler: PlainAuditsHandler,
+    ConfigHandler: FrontEndConfigHandler,
+    DownloadsHandler: AbsoluteDownloadsHandler,
     LoginHandler: SingleLoginHandler,
+    ReviewStatusHandler: ProxyReviewStatusHandler,
+    ServerStatusHandler: ServerWithPlayersHandler,
+    UserStatusHandler: ProxyUserStatusHandler,
+    UsersHandler: UsersWithIdHandler,
 }
+_ADDED: Final = (Route("GET", "/api/check-whitelist", WhitelistHandler, Access.PUBLIC_WITH_ANY_TOKEN),)
 
 _NEEDS_TO_KNOW: Final = "/api/user/status"
 """The public path where front ends notice that their session has ended."""
@@ -21,10 +36,11 @@ _NEEDS_TO_KNOW: Final = "/api/user/status"
 
 def legacy_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
     """Return the table with handlers that translate; on public routes, an invalid token counts as none."""
-    return tuple(
+    translated = (
         replace(route, handler=_REPLACED.get(route.handler, route.handler), access=_access_of(route))
         for route in routes
     )
+    return (*translated, *_ADDED)
 
 
 def _access_of(route: Route) -> Access:

@@ -116,6 +116,9 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
     uuid: (
         Annotated[str, Meta(description="An alias of `username` for older front ends.", examples=["Alice"])] | None
     ) = None
+    user_id: (
+        Annotated[str, Meta(description="Another alias of `username` for older front ends.", examples=["Alice"])] | None
+    ) = None
     usernames: Annotated[list[str], Meta(min_length=1, max_length=MAX_BATCH)] | None = None
     reason: Reason | None = None
     silent: bool = False
@@ -127,7 +130,7 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
     @property
     def targets(self) -> list[str]:
         """The names in order, without duplicates; raises InvalidField unless exactly one field is given."""
-        username = self.uuid if self.username is None else self.username
+        username = next((name for name in (self.username, self.uuid, self.user_id) if name is not None), None)
         if self.usernames is not None and username is not None:
             raise InvalidField("usernames")
         if self.usernames is not None:

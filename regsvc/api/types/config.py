@@ -90,7 +90,9 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
     chat: ChatConfigFields
     discord: ChatConfigFields
     bedrock: BedrockConfigFields
-    ws_port: None
+    ws_port: Annotated[
+        int | None, Meta(description="The port of the WebSocket, for front ends that existed before.", examples=[443])
+    ]
 
 
 class ConfigReply(Reply, frozen=True, kw_only=True):

@@ -69,10 +69,18 @@ function renderStatus(server, config) {
       [t("address"), config.gameAddress],
       [t("motd"), server.motd],
       [t("players"), server.online ? t("players_of", { online: players.online, max: players.max }) : ""],
-      [t("playing"), (players.list ?? []).join(", ")],
+      [t("playing"), (players.list ?? []).map(nameOf).join(", ")],
       [t("version"), server.version],
     ]),
   ];
+}
+
+/**
+ * Return a player's name, which `http.legacy_status` wraps in an object.
+ * @param {string | { name: string }} player
+ */
+function nameOf(player) {
+  return typeof player === "string" ? player : player.name;
 }
 
 /** @param {Download} download */
@@ -80,7 +88,7 @@ function renderDownload({ name, description, version, size, url, icon }) {
   return make(
     "li",
     {},
-    icon && make("img", { src: icon, alt: "", width: "48", height: "48" }),
+    icon.includes("/") && make("img", { src: icon, alt: "", width: "48", height: "48" }),
     make(
       "div",
       {},
