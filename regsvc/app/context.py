@@ -1,5 +1,6 @@
 """Application context: config, database, AuthMe's table, keys and operators."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from regsvc.database.location import (
     DatabaseLocation,
     bind_installation,
     check_recorded_location,
+    location_warnings,
     read_authme,
     require_own_tables,
     resolve_location,
@@ -25,6 +27,8 @@ from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
 
 LoadKeys = Callable[[AuthSection, Path], Keys]
+
+log = logging.getLogger(__name__)
 
 
 class DatabaseUnusable(Exception):
@@ -86,6 +90,8 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     config.require_secrets("auth.installation_key")
     authme = read_authme(config)
     location = resolve_location(config, authme)
+    for warning in location_warnings(config, authme):
+        log.warning("%s", warning)
     keys = load(config.auth, config.server.state_dir)
     check_recorded_location(config.server.state_dir, location)
     bind_models(location.database)

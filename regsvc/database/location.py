@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-import logging
 import os
 import ssl
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -23,8 +23,6 @@ from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
 from regsvc.database.engine import open_database, open_mysql, open_sqlite
 from regsvc.database.models import Installation
-
-log = logging.getLogger(__name__)
 
 OWN_FILE = "sqlite:companion.db"
 """Name of the location that `database.url = "auto"` means without a database server: a file in the state directory."""
@@ -76,15 +74,21 @@ def read_authme(config: Config) -> AuthMeConfig | None:
                 "game.directory or authme.config."
             ]
         )
-    if path is not None:
-        then = "authme.config to that file" if config.authme.config else "game.directory to the game server's folder"
-        log.warning(
-            "AuthMe's config is not at %s: no player is let into the game. Set %s; if there is no AuthMe, set "
-            "authme.enabled = false.",
-            path,
-            then,
-        )
     return None
+
+
+def location_warnings(config: Config, authme: AuthMeConfig | None) -> Iterator[str]:
+    """Yield sentences about where AuthMe's table is, which do not prevent a start."""
+    path = config.authme_config_path
+    if authme is None and path is not None and config.authme.enabled is not False:
+        then = "authme.config to that file" if config.authme.config else "game.directory to the game server's folder"
+        yield (
+            f"AuthMe's config is not at {path}: no player is let into the game. Set {then}; if there is no AuthMe, set "
+            "authme.enabled = false."
+        )
+    is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
+    if authme is not None and is_shared and not authme.use_ssl and not is_loopback(authme.host):
+        yield f"the connection to the database at {authme.host} is not encrypted: AuthMe's mySQLUseSSL is false"
 
 
 def _overridden(authme: AuthMeConfig, config: Config) -> AuthMeConfig:
@@ -164,7 +168,6 @@ def _tls(authme: AuthMeConfig) -> ssl.SSLContext | None:
     if is_loopback(authme.host):
         return None
     if not authme.use_ssl:
-        log.warning("the connection to the database at %s is not encrypted: AuthMe's mySQLUseSSL is false", authme.host)
         return None
     context = ssl.create_default_context()
     context.check_hostname = False  # AuthMe's driver checks only the certificate authority
