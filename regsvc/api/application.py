@@ -24,6 +24,7 @@ from tornado.web import RequestHandler
 from regsvc.api.base import Access, ApiHandler, BaseHandler, ServingApplication, printable_path
 from regsvc.api.handlers.early_refusals import BodyTooLargeHandler, MalformedRequestHandler
 from regsvc.api.in_flight import InFlight
+from regsvc.api.legacy.event_socket import EventSocketHandler, is_socket_request
 from regsvc.api.legacy.routes import legacy_routes
 from regsvc.api.routes import ROUTES, Route
 from regsvc.api.services import Services
@@ -82,18 +83,17 @@ class ApiApplication(ServingApplication):
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        return self._table.routes
-
-    @property
-    def _table(self) -> RouteTable:
-        return self._tables[self.services.config.http.legacy_status]
+        return self._tables[self.services.config.http.legacy_status].routes
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
         """Find the handler of an API path in one step; Tornado tries the patterns of all pages one by one."""
-        target = self._table.targets.get(request.path)
+        is_legacy = self.services.config.http.legacy_status
+        if is_legacy and is_socket_request(request):
+            return self.get_handler_delegate(request, EventSocketHandler)
+        target = self._tables[is_legacy].targets.get(request.path)
         if target is None:
             return super().find_handler(request, **kwargs)
         return self.get_handler_delegate(request, *target)

@@ -79,15 +79,15 @@ class EventStream:
             self._has_news.set()
             self.on_close()
 
-    async def next_chunk(self, seconds: float) -> bytes:
-        """Return the queued events, encoded, waiting at most `seconds` for the first; empty if there were none."""
+    async def next_batch(self, seconds: float) -> tuple[Event, ...]:
+        """Return the queued events, waiting at most `seconds` for the first; empty if there were none."""
         if not self._queue:
             self._has_news.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._has_news.wait(), seconds)
         if self.is_closed:
-            return b""
-        return b"".join(self._queue.popleft().encode() for _turn in range(min(len(self._queue), MAX_PER_CHUNK)))
+            return ()
+        return tuple(self._queue.popleft() for _turn in range(min(len(self._queue), MAX_PER_CHUNK)))
 
 
 class EventStreams:
@@ -147,18 +147,23 @@ class EventStreams:
             self._open_by_user += Counter()  # drops the zero counts
 
     async def chunks(self, stream: EventStream) -> AsyncIterator[bytes]:
-        """Yield the bytes to send: events as they come, and a heartbeat when there are none. Ends with the session."""
+        """Yield the bytes of server-sent events: events as they come, and a comment as a heartbeat."""
+        yield _PREAMBLE
+        async for batch in self.batches(stream):
+            yield b"".join(event.encode() for event in batch) or _HEARTBEAT
+
+    async def batches(self, stream: EventStream) -> AsyncIterator[tuple[Event, ...]]:
+        """Yield events as they come, and an empty batch as a heartbeat. Ends with the session."""
         now = asyncio.get_running_loop().time
         heartbeat_at, check_at = now() + self._heartbeat_interval, now() + self._session_check_interval
-        yield _PREAMBLE
         while not stream.is_closed:
-            events = await stream.next_chunk(max(0.0, min(heartbeat_at, check_at) - now()))
+            events = await stream.next_batch(max(0.0, min(heartbeat_at, check_at) - now()))
             if events or now() >= check_at:  # nothing is sent after the session has ended
                 if not await self._has_valid_session(stream.session):
                     return
                 check_at = now() + self._session_check_interval
             if events or now() >= heartbeat_at:
-                yield events or _HEARTBEAT
+                yield events
                 heartbeat_at = now() + self._heartbeat_interval
 
     # --- For whatever changes something ---

@@ -1,0 +1,154 @@
+"""The WebSocket at `/` of front ends that reload their lists at any message, with the token in the address."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
+
+from tests.support.operators import Operators
+from tests.support.stack import OPERATOR, MakeStack, Stack
+
+pytestmark = pytest.mark.one_database("sqlite")
+
+TIMEOUT = 15
+POLICY_VIOLATION = 1008
+GOING_AWAY = 1001
+
+
+@pytest.fixture(scope="module")
+def stack(make_stack: MakeStack) -> Stack:
+    return make_stack(config={"http": {"legacy_status": True}, "log": {"level": "debug"}})
+
+
+@asynccontextmanager
+async def connected(stack: Stack, token: str, **headers: str) -> AsyncIterator[WebSocketClientConnection]:
+    """A connection as the front ends make it."""
+    port = (await call(stack.get, "/api/config")).json["config"]["wsPort"]
+    request = HTTPRequest(f"ws://127.0.0.1:{port}/?token={token}", headers=headers)
+    client = await asyncio.wait_for(websocket_connect(request), TIMEOUT)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+async def call(function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    return await asyncio.to_thread(function, *given, **named)
+
+
+async def receive(client: WebSocketClientConnection) -> Any:
+    """Return the next message as parsed JSON, None at the end; sync runs, which come by themselves, are skipped."""
+    while True:
+        message = await asyncio.wait_for(client.read_message(), TIMEOUT)
+        parsed = None if message is None else json.loads(message)
+        if parsed is None or parsed["type"] != "sync_finished":
+            return parsed
+
+
+async def closed_with(stack: Stack, token: str, **headers: str) -> int | None:
+    """Connect, and return the code that the server closes the connection with at once."""
+    async with connected(stack, token, **headers) as client:
+        assert await receive(client) is None
+        return client.close_code
+
+
+def test_an_operator_sees_what_happens(stack: Stack) -> None:
+    async def story() -> None:
+        token = await call(stack.olivia)
+        async with connected(stack, token) as client:
+            assert await receive(client) == {"type": "connected"}
+            alice = await call(stack.pending, "alice")
+            registered = await receive(client)
+            assert (registered["type"], registered["username"]) == ("user_registered", alice.name)
+            await client.write_message("whatever a page may say")
+            await call(stack.decides, "approve", alice)
+            approved = await receive(client)
+            assert (approved["type"], approved["username"], approved["by"]) == ("user_approved", alice.name, OPERATOR)
+
+    asyncio.run(story())
+
+
+def test_whoever_is_no_admin_is_closed_out(stack: Stack) -> None:
+    async def story() -> None:
+        bobs = await call(stack.user_token, await call(stack.approved, "bob"))
+        for token in ("", "nonsense", "%ff", bobs):
+            assert await closed_with(stack, token) == POLICY_VIOLATION
+
+    asyncio.run(story())
+
+
+def test_it_ends_with_the_session(stack: Stack, operators: Operators) -> None:
+    async def story() -> None:
+        oscar = await call(operators.new, "oscar")
+        token = await call(stack.user_token, oscar)
+        async with connected(stack, token) as client:
+            assert await receive(client) == {"type": "connected"}
+            assert (await call(stack.post, "/api/logout", token=token)).status == 200
+            await call(stack.pending, "alice")
+            assert await receive(client) is None
+            assert client.close_code == POLICY_VIOLATION
+        assert await closed_with(stack, token) == POLICY_VIOLATION
+
+    asyncio.run(story())
+
+
+def test_another_site_cannot_connect(stack: Stack) -> None:
+    async def story() -> None:
+        token = await call(stack.olivia)
+        for origin in ("https://evil.example", "null"):
+            with pytest.raises(HTTPClientError, match="403"):
+                await closed_with(stack, token, Origin=origin)
+        async with connected(stack, token, Origin=stack.daemon.base_url) as client:
+            assert await receive(client) == {"type": "connected"}
+
+    asyncio.run(story())
+
+
+def test_no_token_is_logged(stack: Stack) -> None:
+    tokens = [stack.olivia(), stack.user_token(stack.approved("bob")), "a-made-up-token"]
+
+    async def story() -> None:
+        async with connected(stack, tokens[0]) as client:
+            assert await receive(client) == {"type": "connected"}
+        for token in tokens[1:]:
+            await closed_with(stack, token)
+        with pytest.raises(HTTPClientError):
+            await closed_with(stack, tokens[0], Origin="https://evil.example")
+
+    asyncio.run(story())
+    assert stack.daemon.wait_for_log("GET / 403")
+    log = "\n".join(stack.daemon.log)
+    assert "GET / 101" in log
+    assert not [token for token in tokens if token in log or token.rpartition(".")[2] in log]
+    assert "token=" not in log
+
+
+def test_a_stopping_daemon_does_not_wait_for_it(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"http": {"legacy_status": True}})
+
+    async def story() -> None:
+        async with connected(stack, await call(stack.olivia)) as client:
+            assert await receive(client) == {"type": "connected"}
+            stopping = asyncio.create_task(call(stack.daemon.stop))
+            assert await receive(client) is None
+            assert client.close_code == GOING_AWAY
+            await stopping
+
+    asyncio.run(story())
+
+
+def test_without_legacy_status_there_is_none(make_stack: MakeStack) -> None:
+    stack = make_stack()
+    assert stack.get("/api/config").json["config"]["wsPort"] is None
+
+    async def story() -> None:
+        request = HTTPRequest(f"ws://127.0.0.1:{stack.daemon.port}/?token={await call(stack.olivia)}")
+        with pytest.raises((HTTPClientError, WebSocketError)):
+            await websocket_connect(request)
+
+    asyncio.run(story())
