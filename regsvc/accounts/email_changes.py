@@ -22,11 +22,11 @@ from regsvc.users.email_owners import claim
 
 @dataclass(frozen=True)
 class EmailChangeRequest:
-    """The new address, its verification code and the user's password."""
+    """The new address, its verification code and the user's password. Without it, the session has to be a fresh one."""
 
     email: str
     code: str = field(repr=False)
-    current_password: str = field(repr=False)
+    current_password: str | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,15 @@ class EmailChanges:
     ) -> EmailChangeResult:
         """Change the address of the session's user.
 
-        Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login), `InvalidCode` and, only
-        after a right code, `EmailTaken`. A refusal spends nothing but an attempt at a wrong code.
+        Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login) or `LoginTooOld`,
+        `InvalidCode` and, only after a right code, `EmailTaken`. A refusal spends nothing but an attempt at a wrong
+        code.
         """
         address = self.verification.parse(request.email)
-        identity = await self.checker.check_owner(session, request.current_password, caller)
+        if request.current_password is None:
+            identity = await self.checker.recognize_owner(session, caller)
+        else:
+            identity = await self.checker.check_owner(session, request.current_password, caller)
         if not await self.worker.run(self.verification.is_right, address, "change_email", request.code):
             raise errors.InvalidCode
         changed = await self.worker.run(self._change, identity, address, request.code, caller)

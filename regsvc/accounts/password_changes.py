@@ -27,8 +27,10 @@ class PasswordChanges:
     links: PasswordLinks
     rules: CredentialRules
 
-    async def change_own(self, session: VerifiedSession, current: str, new: str, caller: Caller) -> DecisionResult:
-        """Change the password of a user who knows the current one.
+    async def change_own(
+        self, session: VerifiedSession, current: str, new: str, caller: Caller, *, keeps_session: bool = False
+    ) -> DecisionResult:
+        """Change the password of a user who knows the current one. `keeps_session`: this session does not end.
 
         Raises `WrongPassword` (counted as a failed login), `InvalidPassword`, and `Unauthorized` where the session has
         ended meanwhile.
@@ -40,7 +42,8 @@ class PasswordChanges:
         by = Actor(session.username, caller.address)
         # what ended the sessions meanwhile (an admin's reset, a ban) is the newer decision
         generation = identity.token_generation
-        return await self.worker.run(self.store.set, owner, stored, by, token_generation=generation)
+        kept = session.jti if keeps_session else None
+        return await self.worker.run(self.store.set, owner, stored, by, token_generation=generation, kept_session=kept)
 
     async def set_by_admin(self, username: str, password: str, by: Principal) -> DecisionResult:
         """Set a user's password without the current one.

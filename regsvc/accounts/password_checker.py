@@ -16,6 +16,9 @@ from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 
+FRESH_SESSION = timedelta(minutes=15)
+"""How long after a login its password counts as just checked."""
+
 FAILURES_TOGETHER = timedelta(hours=1)
 """Failures of one client within this time are one audit entry."""
 
@@ -78,6 +81,18 @@ class PasswordChecker:
         except errors.BadCredentials:
             raise errors.WrongPassword from None
         return _require_owner(identity, session)
+
+    async def recognize_owner(self, session: VerifiedSession, caller: Caller) -> LoginIdentity:
+        """Return the account of a session whose password was checked a moment ago, at its login.
+
+        Raises `LoginTooOld`, and `Unauthorized` if the session has ended meanwhile.
+        """
+        if self._now() - session.started_at > FRESH_SESSION:
+            raise errors.LoginTooOld(minutes=round(FRESH_SESSION.total_seconds() / 60))
+        identity = await self._worker.run(self._lookup.find, session.username, caller)
+        if identity.user_id != session.user_id or identity.token_generation != session.token_generation:
+            raise errors.Unauthorized
+        return identity
 
     async def check_owner_with_totp(
         self, session: VerifiedSession, password: str, totp: str | None, caller: Caller

@@ -29,8 +29,8 @@ class PasswordOwner:
 class PasswordStore:
     """Store that writes a new password to our user and AuthMe's player. Blocking: for a worker thread.
 
-    A new password ends every session and every mailed link, and reaches the player's row at once, or when the row is
-    unlocked.
+    A new password ends every mailed link and every session, except one to be kept. It reaches the player's row at once,
+    or when the row is unlocked.
     """
 
     access: AccountAccess
@@ -59,6 +59,7 @@ class PasswordStore:
         by: Actor,
         *,
         token_generation: int | None = None,
+        kept_session: str | None = None,
         first: Callable[[User], None] = lambda user: None,
     ) -> DecisionResult:
         """Set the password, and let the player's row follow.
@@ -66,7 +67,7 @@ class PasswordStore:
         `first` runs at the beginning of the transaction; it may mark the user's e-mail address as verified.
 
         `token_generation`: that of the session that asked; raises `Unauthorized` if it has ended meanwhile. Without
-        one, raises `UserNotFound` for a user deleted meanwhile.
+        one, raises `UserNotFound` for a user deleted meanwhile. `kept_session`: the `jti` of a session that stays.
         """
         refusal = errors.UserNotFound if token_generation is None else errors.Unauthorized
 
@@ -76,19 +77,22 @@ class PasswordStore:
             if user.id != owner.user_id or is_ended:
                 raise refusal
             first(user)
-            warnings = self._set(locked, stored, by)
+            warnings = self._set(locked, stored, by, kept_session)
             return DecisionResult(owner.username, user.status, warnings)
 
         result, warnings = self.access.change(owner.key, work, reconciles_first=True, if_missing=refusal)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
-    def _set(self, locked: LockedAccount, stored: StoredPassword, by: Actor) -> tuple[str, ...]:
+    def _set(
+        self, locked: LockedAccount, stored: StoredPassword, by: Actor, kept_session: str | None
+    ) -> tuple[str, ...]:
         user = locked.user
         user.password_hash, user.password_salt = stored.hash, stored.salt
         user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
         changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
         changed.append(User.is_email_verified)
-        self.sessions.revoke_all(user.id, {field: getattr(user, field.name) for field in changed})
+        changes = {field: getattr(user, field.name) for field in changed}
+        self.sessions.revoke_all(user.id, changes, kept=kept_session)
         user.token_generation += 1
         self.links.revoke_all(user.id)
         self.audit.record("user.password_changed", by.name, user.username, ip=by.ip)

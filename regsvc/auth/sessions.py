@@ -138,6 +138,8 @@ class Sessions:
             is_admin=self._is_admin(row),
             expires_at=row.expires_at,
             language=row.user.language,
+            started_at=row.created_at,
+            token_generation=row.token_generation,
         )
 
     def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
@@ -168,14 +170,22 @@ class Sessions:
         """Revoke one session, if it exists."""
         models.Session.delete().where(models.Session.jti == jti).execute()
 
-    def revoke_all(self, user_id: int, changes: Mapping[Any, Any] = MappingProxyType({})) -> None:
+    def revoke_all(
+        self, user_id: int, changes: Mapping[Any, Any] = MappingProxyType({}), *, kept: str | None = None
+    ) -> None:
         """Revoke every session of a user, including those being issued concurrently.
 
-        `changes` are further columns of the user to be written.
+        `changes` are further columns of the user to be written. `kept` is the `jti` of a session that stays as it is.
         """
         generation = models.User.token_generation
         models.User.update({**changes, generation: generation + 1}).where(models.User.id == user_id).execute()
-        models.Session.delete().where(models.Session.user == user_id).execute()
+        sessions = models.Session.user == user_id
+        if kept is not None:
+            is_kept = models.Session.jti == kept
+            follows = {models.Session.token_generation: models.Session.token_generation + 1}
+            models.Session.update(follows).where(sessions, is_kept).execute()
+            sessions &= ~is_kept
+        models.Session.delete().where(sessions).execute()
 
     def purge_expired(self) -> int:
         """Delete expired sessions; returns their number."""

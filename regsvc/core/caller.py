@@ -28,7 +28,8 @@ class VerifiedSession:
     """An access token that was verified for this request.
 
     `audience` is what the token was issued for, `is_admin` whether its owner may use admin routes with it
-    right now, `expires_at` is UTC, `language` the user's stored language (None: none stored).
+    right now, `started_at` and `expires_at` are UTC, `language` the user's stored language (None: none stored),
+    `token_generation` the user's when the session was verified.
     """
 
     jti: str
@@ -38,3 +39,5 @@ class VerifiedSession:
     is_admin: bool
     expires_at: datetime
     language: str | None
+    started_at: datetime
+    token_generation: int

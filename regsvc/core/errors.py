@@ -272,6 +272,17 @@ class WrongPassword(Refusal, code="wrong_password", category=Category.INVALID, f
     """The current password, required to change it, is wrong."""
 
 
+class CodeRequired(Refusal, code="code_required", category=Category.INVALID, field="code"):
+    """The request needs the code that is mailed to the new e-mail address, and has none."""
+
+
+class LoginTooOld(Refusal, code="login_too_old", category=Category.INVALID):
+    """The request has no password, and the session began more than `minutes` ago."""
+
+    def __init__(self, minutes: int) -> None:
+        super().__init__(minutes=minutes)
+
+
 class ResetTokenInvalid(Refusal, code="invalid_token", category=Category.INVALID, field="token"):
     """A mailed link to set a password is used, expired or not ours."""
 

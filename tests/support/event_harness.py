@@ -24,7 +24,7 @@ LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def session_of(name: str = "Olivia", user_id: int = 1) -> VerifiedSession:
-    return VerifiedSession(f"session-of-{name}", user_id, name, "admin", True, LATER, None)
+    return VerifiedSession(f"session-of-{name}", user_id, name, "admin", True, LATER, None, LATER, 0)
 
 
 @dataclass

@@ -35,8 +35,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FAR_AWAY = datetime(2100, 1, 1, tzinfo=UTC)
-ALICE = VerifiedSession("j1", 1, "Alice", "user", False, FAR_AWAY, "zh")
-OLIVIA = VerifiedSession("j2", 2, "Olivia", "admin", True, FAR_AWAY, None)
+ALICE = VerifiedSession("j1", 1, "Alice", "user", False, FAR_AWAY, "zh", FAR_AWAY, 0)
+OLIVIA = VerifiedSession("j2", 2, "Olivia", "admin", True, FAR_AWAY, None, FAR_AWAY, 0)
 
 
 class InlineRunner:

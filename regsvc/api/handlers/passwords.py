@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
 from regsvc.api.replies import to_reply
@@ -15,9 +17,11 @@ from regsvc.api.types.passwords import (
 )
 from regsvc.core import errors
 
+CHANGE_REFUSALS: Final = (errors.WrongPassword, errors.InvalidPassword, errors.RateLimited, errors.AuthMeUnavailable)
+
 
 class ChangePasswordHandler(ApiHandler):
-    @endpoint(errors.WrongPassword, errors.InvalidPassword, errors.RateLimited, errors.AuthMeUnavailable)
+    @endpoint(*CHANGE_REFUSALS)
     async def post(self, request: ChangePasswordRequest) -> ChangePasswordReply:
         """Change your own password. This ends all of your sessions."""
         decided = await self.services.password_changes.change_own(

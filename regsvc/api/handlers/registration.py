@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from regsvc.accounts.status_lookup import UserStatus
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, endpoint
@@ -21,18 +23,23 @@ from regsvc.api.types.registration import (
 from regsvc.core import errors
 from regsvc.registration.steps import Application
 
+SEND_CODE_REFUSALS: Final = (
+    errors.InvalidEmail,
+    errors.DomainNotAllowed,
+    errors.RegistrationClosed,
+    errors.NotEnabled,
+    *CAPTCHA_REFUSALS,
+    errors.MailUnavailable,
+)
+
 
 class SendCodeHandler(ApiHandler):
-    @endpoint(
-        errors.InvalidEmail,
-        errors.DomainNotAllowed,
-        errors.RegistrationClosed,
-        errors.NotEnabled,
-        *CAPTCHA_REFUSALS,
-        errors.MailUnavailable,
-    )
+    @endpoint(*SEND_CODE_REFUSALS)
     async def post(self, request: SendCodeRequest) -> SendCodeReply:
         """Mail a verification code. The response does not reveal whether the address has an account."""
+        return await self.send_code(request)
+
+    async def send_code(self, request: SendCodeRequest) -> SendCodeReply:
         if request.language is not None and request.language not in self.services.translations.languages:
             raise errors.InvalidField("language")
         sent = await self.services.verification.send_code(request.email, request.purpose, self.caller, request.captcha)

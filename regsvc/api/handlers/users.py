@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from regsvc.accounts.email_changes import EmailChangeRequest
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
@@ -26,20 +28,26 @@ from regsvc.api.types.users import (
 from regsvc.core import errors
 from regsvc.users.user_details import QuestionnaireResult
 
+UPDATE_REFUSALS: Final = (
+    errors.InvalidEmail,
+    errors.DomainNotAllowed,
+    errors.WrongPassword,
+    errors.InvalidCode,
+    errors.EmailTaken,
+    errors.RateLimited,
+    errors.AuthMeUnavailable,
+)
+
 
 class UpdateUserHandler(ApiHandler):
-    @endpoint(
-        errors.InvalidEmail,
-        errors.DomainNotAllowed,
-        errors.WrongPassword,
-        errors.InvalidCode,
-        errors.EmailTaken,
-        errors.RateLimited,
-        errors.AuthMeUnavailable,
-    )
+    @endpoint(*UPDATE_REFUSALS)
     async def post(self, request: UpdateUserRequest) -> UpdateUserReply:
         """Change your own e-mail address, or verify the current one. The old address is notified."""
-        change = EmailChangeRequest(request.email, request.code.strip(), request.current_password)
+        return await self.change_email(
+            EmailChangeRequest(request.email, request.code.strip(), request.current_password)
+        )
+
+    async def change_email(self, change: EmailChangeRequest) -> UpdateUserReply:
         changes = self.services.self_service.email_changes
         changed = await changes.change_own(self.require_session(), change, self.caller)
         return to_reply(UpdateUserReply, changed, message=self.message("email_changed"))

@@ -10,8 +10,11 @@ from regsvc.api.base import Access, ApiHandler
 from regsvc.api.handlers.admin import AuditsHandler, UsersHandler
 from regsvc.api.handlers.config import ConfigHandler
 from regsvc.api.handlers.login import LoginHandler
-from regsvc.api.handlers.registration import ReviewStatusHandler, UserStatusHandler
+from regsvc.api.handlers.passwords import ChangePasswordHandler
+from regsvc.api.handlers.registration import ReviewStatusHandler, SendCodeHandler, UserStatusHandler
 from regsvc.api.handlers.server import DownloadsHandler, ServerStatusHandler
+from regsvc.api.handlers.users import UpdateUserHandler
+from regsvc.api.legacy.account import ChangePasswordHereHandler, SendAnyCodeHandler, UpdateByCodeHandler
 from regsvc.api.legacy.admin import PlainAuditsHandler, UsersWithIdHandler
 from regsvc.api.legacy.login import SingleLoginHandler
 from regsvc.api.legacy.server import AbsoluteDownloadsHandler, FrontEndConfigHandler, ServerWithPlayersHandler
@@ -20,11 +23,14 @@ from regsvc.api.routes import Route
 
 _REPLACED: Final[Mapping[type[ApiHandler], type[ApiHandler]]] = {
     AuditsHandler: PlainAuditsHandler,
+    ChangePasswordHandler: ChangePasswordHereHandler,
     ConfigHandler: FrontEndConfigHandler,
     DownloadsHandler: AbsoluteDownloadsHandler,
     LoginHandler: SingleLoginHandler,
     ReviewStatusHandler: ProxyReviewStatusHandler,
+    SendCodeHandler: SendAnyCodeHandler,
     ServerStatusHandler: ServerWithPlayersHandler,
+    UpdateUserHandler: UpdateByCodeHandler,
     UserStatusHandler: ProxyUserStatusHandler,
     UsersHandler: UsersWithIdHandler,
 }

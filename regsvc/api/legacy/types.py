@@ -1,4 +1,4 @@
-"""Replies that differ under `http.legacy_status`."""
+"""Requests and replies that differ under `http.legacy_status`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,41 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.api.types.admin import UserFields
-from regsvc.api.types.messages import EpochMilliseconds, Output, Pagination, Reply, Username
-from regsvc.api.types.registration import Status
+from regsvc.api.types.captcha import CaptchaProtectedRequest
+from regsvc.api.types.messages import (
+    Email,
+    EpochMilliseconds,
+    Output,
+    Pagination,
+    Password,
+    Reply,
+    Request,
+    Username,
+    Warnings,
+)
+from regsvc.api.types.registration import Code, Status
 from regsvc.api.types.server import GameServerFields, OnlinePlayersFields
+
+
+class SessionKeptReply(Reply, frozen=True, kw_only=True):
+    """The password was changed. All other sessions have ended."""
+
+    warnings: Warnings
+
+
+class SendAnyCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The address to mail a code to. Without a purpose it is `change_email` for a user who is logged in."""
+
+    email: Email
+    purpose: Literal["register", "change_email", "unlink"] | None = None
+
+
+class UpdateEmailRequest(Request, frozen=True, kw_only=True):
+    """The e-mail address, and if it is a new one the code that was mailed to it."""
+
+    email: Email
+    code: Code = ""
+    current_password: Password | None = None
 
 
 class UserWithIdFields(UserFields, frozen=True, kw_only=True):
