@@ -1,22 +1,21 @@
 """`companion migrate --to`, `backup`, `restore`, `export`, `import` and `purge`."""
 
 import argparse
-import getpass
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 from plugin_bridge.authme.config import Backend
 from regsvc.app.app import App
+from regsvc.cli.import_command import add_import_options, run_import
 from regsvc.cli.state_owner import actor_name
 from regsvc.cli.transfer.backup import Backups
 from regsvc.cli.transfer.exporting import Exporter, ExportRequest
-from regsvc.cli.transfer.importing import Importer, ImportRequest, RefusedRecord
+from regsvc.cli.transfer.given_url import read_url
 from regsvc.cli.transfer.migrate_to import DatabaseMigration
 from regsvc.cli.transfer.output import STANDARD_OUTPUT
 from regsvc.cli.transfer.restoring import Restorer
 from regsvc.cli.transfer.tables import TransferProblem
-from regsvc.cli.transfer.user_files import read_users
 from regsvc.config.sections import Config
 from regsvc.core import clock
 from regsvc.core.progress import Progress
@@ -26,7 +25,7 @@ DATA_COMMANDS: Final = {
     "backup": "back up everything into a new folder, while the daemon runs",
     "restore": "restore a backup into an empty database, which is used from then on",
     "export": "write users or the audit log as CSV or JSON",
-    "import": "create users from CSV or JSON; no mail is sent, and existing users are not changed",
+    "import": "create users from CSV or JSON, or everything from VerifyMC; no mail is sent, and a rerun is harmless",
     "purge": "delete data older than the limits in retention.*, as the daemon does by itself",
 }
 
@@ -36,7 +35,6 @@ _TO_HELP: Final = (
     "from standard input, which hides the password from other users of the machine. Stop the daemon first. If it is "
     "interrupted, run it again"
 )
-_STANDARD_INPUT: Final = "-"
 
 
 def add_data_commands(parsers: dict[str, argparse.ArgumentParser]) -> None:
@@ -59,15 +57,7 @@ def add_data_commands(parsers: dict[str, argparse.ArgumentParser]) -> None:
     export.add_argument(
         "--with-hashes", action="store_true", help="include password hashes, for moving to another system"
     )
-    import_parser = parsers["import"]
-    import_parser.add_argument(
-        "file", type=Path, metavar="FILE", help="made by `companion export`, or any with at least usernames"
-    )
-    import_parser.add_argument("--format", choices=("csv", "json"), help="default: by the name of the file")
-    import_parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
-    import_parser.add_argument(
-        "--update", action="store_true", help="also give existing users without an e-mail address the one in the file"
-    )
+    add_import_options(parsers["import"])
     parsers["purge"].add_argument("--dry-run", action="store_true", help="only report how much is due")
 
 
@@ -86,7 +76,7 @@ def run_offline_command(args: argparse.Namespace, config: Config) -> int:
 
 def run_data_command(args: argparse.Namespace, app: App) -> int:
     """Run one of the other commands on an open database; return the exit status."""
-    run = {"backup": _back_up, "export": _export, "import": _import, "purge": _purge}[args.command]
+    run = {"backup": _back_up, "export": _export, "import": run_import, "purge": _purge}[args.command]
     try:
         return run(args, app)
     except TransferProblem as problem:
@@ -99,7 +89,8 @@ def _print_error(problem: Exception) -> int:
 
 
 def _move(args: argparse.Namespace, config: Config) -> int:
-    to, source = _read_url(args.to, "--to"), _read_url(args.source, "--from")
+    to = read_url(args.to, "--to")
+    source = read_url(args.source, "--from") if args.source is not None else None
     moved = DatabaseMigration(config, clock.now).move(to, source)
     if moved.copied is None:
         print(f"everything is in {moved.new} already; {moved.advice}")
@@ -109,15 +100,6 @@ def _move(args: argparse.Namespace, config: Config) -> int:
     print(f"now {moved.advice}, and start the daemon")
     print(f"{moved.left} once everything works")
     return 0
-
-
-def _read_url(value: str | None, option: str) -> Any:
-    """Return the value, or for "-" the next line of standard input: other users can see a command line."""
-    if value != _STANDARD_INPUT:
-        return value
-    if sys.stdin.isatty():
-        return getpass.getpass(f"{option} (not shown): ").strip()
-    return sys.stdin.readline().strip()
 
 
 def _restore(args: argparse.Namespace, config: Config) -> int:
@@ -165,35 +147,6 @@ def _export(args: argparse.Namespace, app: App) -> int:
     names = {"users": "users", "audit": "audit entries"}
     print(", ".join(f"{count} {names[kind]}" for kind, count in counts.items()), file=sys.stderr)
     return 0
-
-
-def _import(args: argparse.Namespace, app: App) -> int:
-    importer = Importer(
-        database=app.context.location.database,
-        worker=app.worker,
-        players=app.context.location.players,
-        reconciler=app.reconciler,
-        rules=app.password_parts.rules,
-        algorithms=app.live.authme.algorithms,
-        audit=app.auth_parts.audit,
-        now=app.context.now,
-    )
-    progress = Progress.on_stderr("importing", None)
-    request = ImportRequest(actor_name(), is_dry_run=args.dry_run, fill_emails=args.update)
-    try:
-        report = importer.run(read_users(args.file, args.format), request, _print_refused, progress.advance)
-    finally:
-        progress.end()
-    verb = "would import" if args.dry_run else "imported"
-    print(f"{verb} {report.imported}, updated {report.updated}, unchanged (existing) {report.skipped}", end="")
-    print(f", refused {report.refused}")
-    if report.imported and not args.dry_run:
-        print("the next sync run creates players for imported users who are approved and have a password")
-    return 1 if report.refused else 0
-
-
-def _print_refused(row: RefusedRecord) -> None:
-    print(f"line {row.line}: {row.name!r}: {row.code}", file=sys.stderr)
 
 
 def _purge(args: argparse.Namespace, app: App) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from regsvc.core.clock import Clock, epoch_ms
-from regsvc.database.bulk import insert_rows
+from regsvc.database.bulk import insert_rows, select_rows
 from regsvc.database.id_pages import find_page
 from regsvc.database.models import AuditEntry, Review, User
 from regsvc.database.prepared import prepare_insert
@@ -65,6 +66,7 @@ ACTIONS: Final = (
 )
 """All actions that are recorded."""
 
+_MARKS_PER_QUERY: Final = 500
 _SECRET_WORDS: Final = frozenset({"password", "hash", "salt", "token", "code", "secret", "key"})
 
 
@@ -80,6 +82,17 @@ class AuditRecord:
     ip: str | None
     occurrences: int
     created_at: datetime
+
+
+@dataclass(frozen=True)
+class PastEntry:
+    """An entry of another program's log, under our name for the action."""
+
+    action: str
+    operator: str
+    target: str | None
+    detail: Mapping[str, Any]
+    happened_at: datetime
 
 
 @dataclass(frozen=True)
@@ -145,6 +158,36 @@ class Audit:
                 }
             )
         insert_rows(AuditEntry._meta.database, AuditEntry, rows)
+
+    def record_past(self, entries: Sequence[PastEntry], *, is_dry_run: bool = False) -> int:
+        """Add entries of another program's log, each with its own time; return the number of those that are new.
+
+        An entry that was added before is not added again. Of equal entries, as many are kept as are given together.
+        """
+        rows, equal = dict[str, dict[str, Any]](), Counter[str]()
+        for entry in entries:
+            _require_known(entry.action)
+            detail = _to_json(entry.detail)
+            text = json.dumps([entry.action, entry.operator, entry.target, detail, epoch_ms(entry.happened_at)])
+            mark = sha256(f"past {text} {equal[text]}".encode()).hexdigest()
+            equal[text] += 1
+            rows[mark] = {
+                "action": entry.action,
+                "operator": entry.operator,
+                "target": entry.target,
+                "detail": detail,
+                "tally": mark,
+                "created_at": entry.happened_at,
+            }
+        database, field, known = AuditEntry._meta.database, AuditEntry.tally, set[str]()
+        marks = list(rows)
+        for start in range(0, len(marks), _MARKS_PER_QUERY):
+            page = marks[start : start + _MARKS_PER_QUERY]
+            known |= {mark for (mark,) in select_rows(database, AuditEntry, [field], field, page)}
+        new = [row for mark, row in rows.items() if mark not in known]
+        if not is_dry_run:
+            insert_rows(database, AuditEntry, new)
+        return len(new)
 
     def tally(
         self,

@@ -4,7 +4,7 @@ Requests call it for their effects on AuthMe's row before they reply. The sync r
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -136,8 +136,11 @@ class Reconciler:
 
     def record(self, account: Account, intended: Effects) -> None:
         """Write what is intended for an account that the caller's transaction has locked, without carrying it out."""
-        if intended is not NOTHING:
-            self._writer.write([(account, intended)])
+        self.record_each([(account, intended)])
+
+    def record_each(self, cases: Sequence[tuple[Account, Effects]]) -> None:
+        """Write what is intended for accounts that the caller's transaction has locked, without carrying it out."""
+        self._writer.write([(account, intended) for account, intended in cases if intended is not NOTHING])
 
     def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
         """Reconcile after the caller's transaction, if each side has its own; else do nothing and return None.
@@ -175,10 +178,16 @@ class Reconciler:
 
     def record_registration(self, key: str, user_id: int) -> None:
         """Create the sync record of a new user; `presence` says whether AuthMe was asked and had no such player."""
+        self.record_registrations({key: user_id})
+
+    def record_registrations(self, user_ids: Mapping[str, int]) -> None:
+        """Create the sync records of new users, given by their lower-case names, in one statement."""
         presence = ABSENT if self.is_enabled else UNASKED
         state = "absent" if self.is_enabled else "off"
-        row = {"username_key": key, "user_id": user_id, "presence": presence, "plugin_state": state}
-        Player.insert(row | {"plugin_since": self._context.now()}).on_conflict("REPLACE").execute()
+        same = {"presence": presence, "plugin_state": state, "plugin_since": self._context.now()}
+        rows = [{"username_key": key, "user_id": user_id, **same} for key, user_id in user_ids.items()]
+        if rows:
+            Player.insert_many(rows).on_conflict("REPLACE").execute()
 
     def inherit_lock(self, key: str, user_id: int) -> None:
         """Give a new user the sync record of a name whose row, registered by another player, we keep locked.

@@ -1,78 +1,107 @@
-"""`companion import`: creates users from a file. No mail is sent, existing users stay, and a rerun is harmless."""
+"""`companion import`: creates users from records. No mail is sent, existing users stay, and a rerun is harmless."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from peewee import Database, IntegrityError
+from peewee import IntegrityError
 
 from plugin_bridge.authme.players import Players
-from regsvc.auth.hashing import PASSLIB
+from plugin_bridge.hashers import HASHERS, UnhashablePassword, is_hashable
+from regsvc.auth.hashing import PASSLIB, PasswordHashing, StoredPassword
 from regsvc.cli.transfer.user_files import ImportedUser, RecordError, UnreadableRecord
-from regsvc.core.clock import Clock
+from regsvc.cli.transfer.user_writer import CheckedUser, UserWriter, is_only_adopted
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
-from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, User
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules
-from regsvc.users.email_owners import claim, may_have
+from regsvc.users.email_owners import may_have
 
 _BATCH_ROWS: Final = 200
 _MAX_RACES: Final = 3
 _EMAIL_CODES: Final = frozenset({"invalid_email", "email_taken"})
 _NO_EMAIL: Final = frozenset({"your@email.com"})
+_ALGORITHMS: Final = frozenset({*HASHERS, PASSLIB})
+"""Algorithms that a login on the web verifies; AuthMe need not, since the login replaces the hash."""
+
+EMAIL_LOST: Final = "email_lost"
+CHAT_LOST: Final = "chat_lost"
+PASSWORD_LOST: Final = "password_lost"  # noqa: S105 - a code
 
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Options of an import. `is_dry_run`: report only. `fill_emails`: give users without an address the file's."""
+    """Options of an import. `is_dry_run`: report only. `fill_emails`: give users without an address the file's.
+
+    `is_handover`: the records are those of the program that ran here before. Users of whom only AuthMe's row is known
+    get what the records say, and a part that cannot be imported does not keep out its user.
+    """
 
     by: str
     is_dry_run: bool = False
     fill_emails: bool = False
+    is_handover: bool = False
 
 
 @dataclass
 class ImportReport:
-    """Number of records by outcome."""
+    """Number of records by outcome, and of users by what was imported of them (`parts`)."""
 
     imported: int = 0
+    matched: int = 0
     skipped: int = 0
     updated: int = 0
     refused: int = 0
+    parts: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
-        return self.imported + self.skipped + self.updated + self.refused
+        return self.imported + self.matched + self.skipped + self.updated + self.refused
 
     def add(self, other: "ImportReport") -> None:
         self.imported += other.imported
+        self.matched += other.matched
         self.skipped += other.skipped
         self.updated += other.updated
         self.refused += other.refused
+        self.parts += other.parts
 
 
 @dataclass(frozen=True)
 class RefusedRecord:
-    """A record that was not imported: its line, its username and the reason as a code."""
+    """A record that was not imported, or not whole: its line or number, its username and the reason as a code."""
 
     line: int
     name: str
     code: str
 
 
-@dataclass(frozen=True)
-class _CheckedRecord:
-    """A record that passed all checks that need no database."""
+@dataclass
+class _Batch:
+    """What is decided about the records of a batch."""
 
-    row: ImportedUser
-    address: EmailAddress | None
+    new: list[CheckedUser] = field(default_factory=list)
+    matched: list[tuple[User | None, CheckedUser]] = field(default_factory=list)
+    filled: list[tuple[User, CheckedUser]] = field(default_factory=list)
+    refused: list[RefusedRecord] = field(default_factory=list)
+    skipped: int = 0
+    seen: set[str] = field(default_factory=set)
+    """As `Importer._seen`, of this batch alone."""
 
-    @property
-    def key(self) -> str:
-        return self.row.username.lower()
+    def report(self) -> ImportReport:
+        parts = Counter(part for user in self.new for part in _parts(user, is_new=True))
+        parts += Counter(part for _known, user in self.matched for part in _parts(user, is_new=False))
+        return ImportReport(
+            imported=len(self.new),
+            matched=len(self.matched),
+            skipped=self.skipped,
+            updated=len(self.filled),
+            refused=len(self.refused),
+            parts=parts,
+        )
 
 
 class Importer:
@@ -80,26 +109,23 @@ class Importer:
 
     def __init__(
         self,
-        *,
-        database: Database,
         worker: Worker,
         players: Players,
         reconciler: Reconciler,
         rules: CredentialRules,
-        algorithms: Collection[str],
-        audit: Audit,
-        now: Clock,
+        hashing: PasswordHashing,
+        writer: UserWriter,
     ) -> None:
-        """`algorithms`: those whose hashes AuthMe verifies, including the configured one; empty without AuthMe."""
-        self._database = database
         self._worker = worker
         self._players = players
         self._reconciler = reconciler
         self._rules = rules
-        self._algorithms = frozenset(algorithms) or frozenset({PASSLIB})
-        self._audit = audit
-        self._now = now
+        self._hashing = hashing
+        self._writer = writer
+        self.report = ImportReport()
+        """What was imported so far."""
         self._seen: set[str] = set()
+        """Lower-case names, addresses and chat accounts of the records so far."""
 
     def run(
         self,
@@ -112,18 +138,17 @@ class Importer:
 
         Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseUnavailable`; earlier batches stay imported.
         """
-        report = ImportReport()
         for batch in _batches(records):
-            checked, refused = self._check(batch)
+            checked, refused = self._check(batch, request)
             given, refused = len(refused), self._without_existing(refused, request)
-            done, taken = self._import_batch(checked, request)
-            done.skipped += given - len(refused)
-            for row in sorted([*refused, *taken], key=lambda refused: refused.line):
+            decided = self._import_batch(checked, request)
+            decided.skipped += given - len(refused)
+            decided.refused += refused
+            for row in sorted(decided.refused, key=lambda row: row.line):
                 on_refused(row)
-            done.refused = len(refused) + len(taken)
-            report.add(done)
+            self.report.add(decided.report())
             on_rows(len(batch))
-        return report
+        return self.report
 
     def _without_existing(self, refused: list[RefusedRecord], request: ImportRequest) -> list[RefusedRecord]:
         """Return those that are not there already: an old name may break today's rules, and is not changed anyway."""
@@ -135,142 +160,169 @@ class Importer:
     def _find_existing(self, keys: list[str]) -> set[str]:
         return {*_users_of(keys), *self._players.find_many(keys)}
 
-    def _check(self, batch: list[ImportedUser | UnreadableRecord]) -> tuple[list[_CheckedRecord], list[RefusedRecord]]:
+    # --- checks without the database ---
+
+    def _check(
+        self, batch: list[ImportedUser | UnreadableRecord], request: ImportRequest
+    ) -> tuple[list[CheckedUser], list[RefusedRecord]]:
         checked, refused = [], []
         for row in batch:
             if isinstance(row, UnreadableRecord):
                 refused.append(RefusedRecord(row.line, row.name, row.code))
                 continue
             try:
-                checked.append(self._check_record(row))
+                checked.append(self._check_record(row, request))
             except Refusal as refusal:
                 refused.append(RefusedRecord(row.line, row.username, refusal.code))
             except RecordError as refusal:
                 refused.append(RefusedRecord(row.line, row.username, str(refusal)))
         return checked, refused
 
-    def _check_record(self, row: ImportedUser) -> _CheckedRecord:
+    def _check_record(self, row: ImportedUser, request: ImportRequest) -> CheckedUser:
         self._rules.check_username(row.username, row.platform)
-        if row.hash is not None and (row.algorithm or "").upper() not in self._algorithms:
-            raise RecordError("unknown_algorithm")
-        has_email = row.email is not None and row.email.lower() not in _NO_EMAIL
-        return _CheckedRecord(row, parse_email(str(row.email)) if has_email else None)
+        stored = None
+        if row.hash is not None:
+            stored = StoredPassword(row.hash, row.salt, (row.algorithm or "").upper())
+            if stored.algorithm not in _ALGORITHMS:
+                raise RecordError("unknown_algorithm")
+        try:
+            return CheckedUser(row, _address(row), stored)
+        except Refusal:
+            if not request.is_handover:
+                raise
+            return CheckedUser(row, None, stored, (EMAIL_LOST,))
 
-    def _import_batch(
-        self, checked: list[_CheckedRecord], request: ImportRequest
-    ) -> tuple[ImportReport, list[RefusedRecord]]:
+    # --- the batch's transaction ---
+
+    def _import_batch(self, checked: list[CheckedUser], request: ImportRequest) -> _Batch:
         for attempt in range(1, _MAX_RACES + 1):
             try:
                 if not request.is_dry_run:
-                    self._worker.run_here(self._adopt_players, [row.key for row in checked])
-                done = self._worker.run_here(self._write, checked, request)
-                self._seen |= {row.key for row in checked}
-                return done
+                    self._worker.run_here(self._adopt_players, [user.key for user in checked])
+                    checked = self._worker.run_here(self._hash_passwords, checked)
+                decided = self._worker.run_here(self._write, checked, request)
+                self._seen |= decided.seen
+                if not request.is_dry_run:
+                    self._worker.run_here(self._follow_matched, decided)
+                return decided
             except IntegrityError:  # lost a race against a registration: try again
                 if attempt == _MAX_RACES:
                     raise
         raise AssertionError("unreachable")
 
     def _adopt_players(self, keys: list[str]) -> None:
-        """Adopt existing players as the sync would, so that the file cannot redefine them."""
+        """Adopt existing players as the sync would, so that the file cannot redefine their passwords."""
         users = _users_of(keys)
-        for key in self._players.find_many([key for key in keys if key not in users]):
-            self._reconciler.reconcile(key)
+        found = self._players.find_many([key for key in keys if key not in users])
+        self._reconciler.reconcile_many(self._reconciler.accounts.load([*found], found))
 
-    def _write(self, checked: list[_CheckedRecord], request: ImportRequest) -> tuple[ImportReport, list[RefusedRecord]]:
-        report, refused = ImportReport(), []
-        seen = set(self._seen)
-        with self._database.atomic():
-            users = _users_of([row.key for row in checked])
-            for row in checked:
+    def _hash_passwords(self, checked: list[CheckedUser]) -> list[CheckedUser]:
+        """Hash the unhashed passwords of users who are created. It is slow, so it is done before the transaction."""
+        keys = [user.key for user in checked if user.row.password is not None and user.stored is None]
+        new = set(keys) - set(_users_of(keys)) - self._seen
+        return [self._hash_password(user) if user.key in new else user for user in checked]
+
+    def _hash_password(self, user: CheckedUser) -> CheckedUser:
+        password = user.row.password or ""
+        try:
+            if is_hashable(password):
+                return replace(user, stored=self._hashing.hash(password, user.row.username))
+        except UnhashablePassword:
+            pass
+        return replace(user, lost=(*user.lost, PASSWORD_LOST))
+
+    def _write(self, checked: list[CheckedUser], request: ImportRequest) -> _Batch:
+        decided = _Batch()
+        with self._writer.database.atomic():
+            keys = [user.key for user in checked]
+            users, playing = _users_of(keys), self._find_unadopted(keys, request)
+            for user in checked:
                 try:
-                    if row.key in users or row.key in seen or self._has_player(row.key, request):
-                        is_filled = request.fill_emails and self._fill_email(users.get(row.key), row, request)
-                        report.updated += is_filled
-                        report.skipped += not is_filled
-                    else:
-                        self._create_user(row, request)
-                        report.imported += 1
+                    self._decide(user, users.get(user.key), decided, request, is_playing=user.key in playing)
                 except RecordError as refusal:
-                    refused.append(RefusedRecord(row.row.line, row.row.username, str(refusal)))
+                    decided.refused.append(RefusedRecord(user.row.line, user.row.username, str(refusal)))
                 else:
-                    seen.add(row.key)
-        return report, refused
+                    decided.seen.add(user.key)
+            if not request.is_dry_run:
+                self._writer.create(decided.new, request.by)
+                self._writer.complete([(known, user) for known, user in decided.matched if known], request.by)
+                for known, user in decided.filled:
+                    self._writer.fill_email(known, user, request.by)
+        return decided
 
-    def _has_player(self, key: str, request: ImportRequest) -> bool:
-        """Return whether a player has this name. Checked in a dry run only, which does not adopt players first."""
-        return request.is_dry_run and bool(self._players.find_many([key]))
+    def _find_unadopted(self, keys: list[str], request: ImportRequest) -> set[str]:
+        """Return the names with a player, in a dry run only, which does not adopt players first."""
+        return set(self._players.find_many(keys)) if request.is_dry_run else set()
 
-    def _create_user(self, checked: _CheckedRecord, request: ImportRequest) -> None:
-        row = checked.row
-        if self._players.find_colliding(checked.key) is not None:
-            raise RecordError("username_taken")
-        self._check_email_is_free(checked)
-        if request.is_dry_run:
-            self._remember_email(checked)
-            return
-        if checked.address is not None and row.is_email_verified:
-            claim(checked.address, self._audit)
-        user_id = User.insert(self._user_columns(checked)).execute()
-        self._reconciler.record_registration(checked.key, user_id)
-        if row.status == APPROVED and row.hash is not None:
-            account = self._reconciler.accounts.lock([checked.key])[0]
-            self._reconciler.record(account, self._reconciler.request_row(account))
-        self._audit.record("user.imported", request.by, row.username, {"status": row.status})
+    def _decide(
+        self, user: CheckedUser, known: User | None, decided: _Batch, request: ImportRequest, *, is_playing: bool
+    ) -> None:
+        """Add the record to what is decided. Raises `RecordError`."""
+        if self._is_seen(user.key, decided):
+            decided.skipped += 1
+        elif request.is_handover and (is_only_adopted(known) if known is not None else is_playing):
+            decided.matched.append((known, self._grant(user, decided, request, known.id if known else None)))
+        elif known is not None or is_playing:
+            if request.fill_emails and known is not None and known.email is None and user.address is not None:
+                decided.filled.append((known, self._grant(user, decided, request, known.id)))
+            else:
+                decided.skipped += 1
+        else:
+            if self._players.find_colliding(user.key) is not None:
+                raise RecordError("username_taken")
+            decided.new.append(self._grant(user, decided, request))
 
-    def _check_email_is_free(self, checked: _CheckedRecord, own_id: int | None = None) -> None:
-        if checked.address is None:
-            return
-        if f"email:{checked.address.key}" in self._seen:
-            raise RecordError("email_taken")
-        if not may_have(checked.address, is_verified=checked.row.is_email_verified, claimant_id=own_id):
-            raise RecordError("email_taken")
+    def _grant(
+        self, user: CheckedUser, decided: _Batch, request: ImportRequest, own_id: int | None = None
+    ) -> CheckedUser:
+        """Return the record without what belongs to another user; if it is no handover, raise `RecordError`."""
+        address, account, lost = user.address, user.chat_account, user.lost
+        if address is not None and not self._is_address_free(address, user, decided, own_id):
+            if not request.is_handover:
+                raise RecordError("email_taken")
+            user, lost = replace(user, address=None), (*lost, EMAIL_LOST)
+        elif address is not None:
+            decided.seen.add(f"email:{address.key}")
+        if account is not None:
+            if self._is_seen(account.key, decided) or not self._writer.is_chat_account_free(account):
+                user, lost = replace(user, row=replace(user.row, chat_id=None)), (*lost, CHAT_LOST)
+            decided.seen.add(account.key)
+        return replace(user, lost=lost)
 
-    def _remember_email(self, checked: _CheckedRecord) -> None:
-        """Remember an address that a dry run did not write."""
-        if checked.address is not None:
-            self._seen.add(f"email:{checked.address.key}")
+    def _is_seen(self, what: str, decided: _Batch) -> bool:
+        return what in self._seen or what in decided.seen
 
-    def _fill_email(self, user: User | None, checked: _CheckedRecord, request: ImportRequest) -> bool:
-        if user is None or user.email is not None or checked.address is None:
+    def _is_address_free(self, address: EmailAddress, user: CheckedUser, decided: _Batch, own_id: int | None) -> bool:
+        if self._is_seen(f"email:{address.key}", decided):
             return False
-        self._check_email_is_free(checked, user.id)
-        if not request.is_dry_run:
-            if checked.row.is_email_verified:
-                claim(checked.address, self._audit, claimant_id=user.id)
-            User.update(
-                email=checked.address.display,
-                email_key=checked.address.key,
-                is_email_verified=checked.row.is_email_verified,
-            ).where(User.id == user.id, User.email_key.is_null()).execute()
-            self._audit.record("user.email_changed", request.by, user.username, {"why": "imported"})
-        return True
+        return may_have(address, is_verified=user.row.is_email_verified, claimant_id=own_id)
 
-    def _user_columns(self, checked: _CheckedRecord) -> dict[str, Any]:
-        row, address, moment = checked.row, checked.address, self._now()
-        created_at = row.registered_at or moment
-        return {
-            "username": row.username,
-            "username_key": checked.key,
-            "email": address.display if address else None,
-            "email_key": address.key if address else None,
-            "is_email_verified": row.is_email_verified and address is not None,
-            "status": row.status,
-            "applied_status": row.status,
-            "reason": row.reason,
-            "language": row.language,
-            "platform": row.platform,
-            "origin": "registered" if row.origin == "registered" else "created",  # no row was adopted
-            "created_at": created_at,
-            "reviewed_by": row.reviewed_by,
-            "reviewed_at": row.reviewed_at,
-            "banned_from": row.banned_from,
-            "ban_expires_at": row.ban_expires_at,
-            "password_hash": row.hash,
-            "password_salt": row.salt if row.hash else None,
-            "password_algorithm": (row.algorithm or "").upper() if row.hash else None,
-            "password_set_at": moment if row.hash else None,
-        }
+    def _follow_matched(self, decided: _Batch) -> None:
+        """Let the rows of matched players follow at once; the mass-change guard would hold locks back."""
+        keys = [user.key for known, user in decided.matched if {user.row.status, known and known.status} != {APPROVED}]
+        if keys:
+            self._reconciler.reconcile_many(self._reconciler.accounts.load(keys, self._players.find_many(keys)))
+
+
+def _address(row: ImportedUser) -> EmailAddress | None:
+    """Parse the record's address. Raises the refusals of `parse_email`."""
+    return parse_email(row.email) if row.email is not None and row.email.lower() not in _NO_EMAIL else None
+
+
+def _parts(user: CheckedUser, *, is_new: bool) -> Iterator[str]:
+    """Yield the parts that are imported of a user, and the codes of those that are not."""
+    yield f"status {user.row.status}"
+    if is_new:
+        yield f"password {PASSWORD_LOST if PASSWORD_LOST in user.lost else user.row.password_kind or 'none'}"
+        if user.stored is not None:
+            yield f"algorithm {user.stored.algorithm}"
+    if user.address is not None:
+        yield "email verified" if user.row.is_email_verified else "email unverified"
+    if user.row.chat_id is not None:
+        yield "chat"
+    if user.row.questionnaire is not None:
+        yield "questionnaire"
+    yield from user.lost
 
 
 def _users_of(keys: Collection[str]) -> dict[str, User]:

@@ -4,7 +4,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO, cast
@@ -31,11 +31,23 @@ _MILLISECONDS_FROM: Final = 10**11  # smaller numbers are seconds; as seconds th
 _YES: Final = frozenset({"yes", "true", "1", "y"})
 _NO: Final = frozenset({"no", "false", "0", "n", ""})
 _MAX_HASH: Final = 255
-_MAX_REASON: Final = 1000
+MAX_REASON: Final = 1000
+"""Characters of a reason."""
 
 
 class RecordError(Exception):
     """A record cannot become a user; `str()` is the code."""
+
+
+@dataclass(frozen=True)
+class ImportedQuestionnaire:
+    """Result of a questionnaire that another program kept."""
+
+    score: int
+    pass_score: int
+    is_passed: bool
+    summary: str
+    submitted_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -56,9 +68,16 @@ class ImportedUser:
     platform: str
     language: str | None
     origin: str | None
-    hash: str | None
-    salt: str | None
+    hash: str | None = field(repr=False)
+    salt: str | None = field(repr=False)
     algorithm: str | None
+    password: str | None = field(default=None, repr=False)
+    """A password that another program kept unhashed."""
+    password_kind: str | None = None
+    """What another program kept of the password, for the report; None: nothing."""
+    chat_id: str | None = None
+    """The user's account on Discord."""
+    questionnaire: ImportedQuestionnaire | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +98,7 @@ def read_users(path: Path, format: Format | None) -> Iterator[ImportedUser | Unr
         kind = format or _guess_format(path, file)
         records = read_json_records(file, "users") if kind == "json" else _read_csv(file)
         for line, record in records:
-            yield _parse(line, record)
+            yield parse_record(line, record)
 
 
 @contextmanager
@@ -127,7 +146,8 @@ def _column(name: str) -> str:
     return _OTHER_NAMES.get(snake, snake)
 
 
-def _parse(line: int, record: Any) -> ImportedUser | UnreadableRecord:
+def parse_record(line: int, record: Any) -> ImportedUser | UnreadableRecord:
+    """Return the user that a mapping of columns describes; columns of other names are ignored."""
     if not isinstance(record, Mapping):
         return UnreadableRecord(line, "", "not_a_record")
     values = {_column(str(name)): value for name, value in record.items()}
@@ -147,7 +167,7 @@ def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
         email=_text(values, "email", 320),
         is_email_verified=_truth(values, "is_email_verified"),
         status=status,
-        reason=_text(values, "reason", _MAX_REASON),
+        reason=_text(values, "reason", MAX_REASON),
         registered_at=_timestamp(values, "registered_at"),
         reviewed_by=_text(values, "reviewed_by", 255),
         reviewed_at=_timestamp(values, "reviewed_at"),

@@ -176,6 +176,17 @@ def test_a_file_that_is_none_is_explained(
     assert word in capsys.readouterr().err
 
 
+def test_a_file_that_is_broken_further_down_is_told_with_what_was_done(
+    services: ServiceHarness, file: Path, capsys: Captured
+) -> None:
+    file.write_text("username\n" + "".join(f"User{number}\n" for number in range(250)) + '"Alice')
+    assert run(services, "import", str(file)) == 1
+    told = capsys.readouterr().err
+    assert "the import stopped after 200 records, which stay as they are now; the same command can be run again" in told
+    assert "Line 252: this is not CSV" in told
+    assert User.select().count() == 200
+
+
 def test_a_file_that_is_not_there_is_explained(services: ServiceHarness, tmp_path: Path, capsys: Captured) -> None:
     assert run(services, "import", str(tmp_path / "users.csv")) == 1
     assert "cannot be read" in capsys.readouterr().err
