@@ -15,18 +15,18 @@ from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import parse_email
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
-from regsvc.notifications.mail.backends import (
+from regsvc.notifications.mail.backend import (
     MailBackend,
     MailServerUnavailable,
     PermanentMailFailure,
     TemporaryMailFailure,
-    make_mail_backend,
 )
+from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailStore, SmtpTransport
+from regsvc.notifications.mail.transport import MailStore, MailTransport
 from regsvc.notifications.outbox import Outbox, RetryPolicy
 
 _TEST_LIMIT: Final = timedelta(seconds=10)
@@ -59,7 +59,7 @@ class MailParts:
             async with asyncio.timeout(_TEST_LIMIT.total_seconds()):
                 await self.backend.send(message, recipient)
         except TimeoutError:
-            return "the mail server accepts the login, but takes too long to accept a mail"
+            return "the mail server can be reached, but takes too long to accept a mail"
         except (PermanentMailFailure, TemporaryMailFailure, MailServerUnavailable) as error:
             return str(error)
         return None
@@ -92,7 +92,7 @@ def wire_mail(
         base_url=base_url,
     )
     store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)
-    delivery_worker = DeliveryWorker(runtime.worker, store, SmtpTransport(runtime.worker, store, backend))
+    delivery_worker = DeliveryWorker(runtime.worker, store, MailTransport(runtime.worker, store, backend))
     runtime.delivery_workers.add(delivery_worker)
     mail_queue = MailQueue(
         outbox,

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from regsvc.config.database_url import split_database_url
-from regsvc.config.sections import ChatSection, Config
+from regsvc.config.sections import ChatSection, Config, MailSection
 from regsvc.config.value_checks import (
     exposed_reason,
     is_placeholder,
@@ -60,12 +60,11 @@ def config_warnings(config: Config) -> Iterator[str]:
             f"captcha.also_for has {' and '.join(sorted(shut))}: front ends for http.legacy_status send no "
             "captcha there; remove it, unless yours does."
         )
+    if mail.backend == "http" and not mail.http_allow_private and (place := _private_place(mail.http_url)):
+        yield f"mail.http_url leads to {place}: no mail is sent while mail.http_allow_private is false."
     webhook = config.webhook
-    host = urlsplit(webhook.url).hostname or ""
-    if not webhook.allow_private and is_loopback(host):
-        yield "webhook.url leads to this machine: no event is sent while webhook.allow_private is false."
-    elif not webhook.allow_private and is_private(host):
-        yield "webhook.url leads to a private network: no event is sent while webhook.allow_private is false."
+    if not webhook.allow_private and (place := _private_place(webhook.url)):
+        yield f"webhook.url leads to {place}: no event is sent while webhook.allow_private is false."
     elif not webhook.allow_private and not _is_confidential(webhook.url):
         yield "webhook.url begins with http://: its token and the events cross the network unencrypted."
 
@@ -195,6 +194,8 @@ def _mail(config: Config) -> Iterator[RuleViolation]:
     mail = config.mail
     if mail.ca_file and (reason := unreadable_reason(mail.ca_file) or no_certificate_reason(mail.ca_file)):
         yield RuleViolation("mail", "ca_file", reason)
+    if mail.backend == "http":
+        yield from _mail_by_http(mail)
     if mail.backend != "smtp":
         return
     if not mail.host:
@@ -203,6 +204,24 @@ def _mail(config: Config) -> Iterator[RuleViolation]:
         yield RuleViolation(
             "mail", "username", "an account needs its password; set mail.password or mail.password_file"
         )
+
+
+def _mail_by_http(mail: MailSection) -> Iterator[RuleViolation]:
+    if not mail.http_provider:
+        yield RuleViolation("mail", "backend", 'it needs a service; set mail.http_provider, such as "resend"')
+        return
+    if not mail.sender:
+        yield RuleViolation("mail", "backend", "it needs mail.sender, an address that the service sends mails for")
+    if not _is_confidential(mail.http_url):
+        yield RuleViolation("mail", "http_url", "mails and the key must not be sent unencrypted; use https://")
+    if mail.http_provider != "generic":
+        if not mail.http_key:
+            yield RuleViolation("mail", "http_provider", "it needs its key; set mail.http_key or mail.http_key_file")
+        return
+    if not mail.http_url:
+        yield RuleViolation("mail", "http_provider", "it needs the address of the service; set mail.http_url")
+    if not mail.http_body:
+        yield RuleViolation("mail", "http_provider", "it needs the body of a request; set mail.http_body")
 
 
 def _downloads(config: Config) -> Iterator[RuleViolation]:
@@ -220,6 +239,14 @@ _RULES: tuple[Callable[[Config], Iterator[RuleViolation]], ...] = (
 def _required_chat_keys(chat: ChatSection) -> tuple[str, ...]:
     application = ("client_id", "client_secret")
     return application if chat.platform == "discord" else (*application, "authorize_url", "token_url", "profile_url")
+
+
+def _private_place(address: str) -> str | None:
+    """Return where an address leads that is not public, or None: names are not looked up."""
+    host = urlsplit(address).hostname or ""
+    if is_loopback(host):
+        return "this machine"
+    return "a private network" if is_private(host) else None
 
 
 def _is_confidential(address: str) -> bool:

@@ -20,7 +20,8 @@ NewPlayers = Literal["auto", "approved", "pending"]
 OnPlayerRemoved = Literal["respect", "restore"]
 UnapprovedPlayers = Literal["lock", "report"]
 ConflictWinner = Literal["plugin", "companion"]
-MailBackendKind = Literal["auto", "smtp", "folder", "off", "log"]
+MailBackendKind = Literal["auto", "smtp", "http", "folder", "off", "log"]
+MailProvider = Literal["", "resend", "mailgun", "brevo", "generic"]
 MailSecurity = Literal["starttls", "tls", "none"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "plain", "json"]
@@ -237,8 +238,9 @@ class MailSection:
     backend: MailBackendKind = key.choice(
         "auto",
         MailBackendKind,
-        '"auto" uses AuthMe\'s mail account if it has one, else "off"; "smtp" uses a mail server; "folder" writes '
-        'files; "log" prints whole mails with their codes, for a first try.',
+        '"auto" uses AuthMe\'s mail account if it has one, else "off"; "smtp" uses a mail server; "http" calls a '
+        'service, where SMTP is blocked; "folder" writes files; "log" prints whole mails with their codes, for a first '
+        "try.",
     )
     host: str = key.text("", "Mail server.", check=check.host)
     port: int = key.integer(587, "Port of the mail server.", at_least=1, at_most=65535)
@@ -252,9 +254,32 @@ class MailSection:
     ca_file: Path | None = key.optional_path(
         "Certificate (PEM) of the authority that signed the mail server's, if it is not one the system trusts."
     )
+    http_provider: MailProvider = key.choice(
+        "",
+        MailProvider,
+        'Service that the backend "http" calls; "generic" is any other one, described by the keys below.',
+    )
+    http_url: str = key.text(
+        "",
+        "Where mails are posted; \"\" is the service's own address. Mailgun's EU region needs "
+        '"https://api.eu.mailgun.net/v3/DOMAIN/messages".',
+        check=check.web_address,
+    )
+    http_key: str = key.secret("", "API key of the service.", check=check.header_value)
+    http_header: str = key.text(
+        "Authorization: Bearer {key}", 'Header with the key, for "generic".', check=check.key_header
+    )
+    http_body: str = key.paragraph(
+        "",
+        'Body of a request, for "generic": JSON such as {"from": "{from}", "to": ["{to}"], "subject": "{subject}", '
+        f'"text": "{{text}}"}}, or form fields such as to={{to}}&text={{text}}. Known are '
+        f"{', '.join(f'{{{name}}}' for name in check.MAIL_PLACEHOLDERS)}.",
+        check=check.mail_body,
+    )
+    http_allow_private: bool = key.flag(False, "Whether http_url may be in a private network.")
     sender: str = key.text(
         "",
-        'Sender of all mails, such as "Example Server <noreply@example.org>"; "" is the account.',
+        'Sender of all mails, such as "Example Server <noreply@example.org>"; "" is the account; "http" has none.',
         check=check.sender_address,
     )
     folder: Path = key.path("var/mail", 'Where the backend "folder" writes; the default follows server.state_dir.')

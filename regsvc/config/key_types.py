@@ -60,9 +60,9 @@ def text(default: str, help: str, *, check: Callable[[str], str] | None = None) 
     return _declare(Key(default, help, _checked(_parse_line, check)))
 
 
-def paragraph(default: str, help: str) -> str:
-    """Declare text that may have several lines."""
-    return _declare(Key(default, help, _parse_text))
+def paragraph(default: str, help: str, *, check: Callable[[str], str] | None = None) -> str:
+    """Declare text that may have several lines; see `text`."""
+    return _declare(Key(default, help, _checked(_parse_text, check)))
 
 
 def secret(default: str, help: str, *, check: Callable[[str], str] | None = None) -> str:

@@ -13,12 +13,16 @@ from urllib.parse import urlsplit
 
 import idna
 
+from regsvc.core.body_template import parse_body_template
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal
 from regsvc.core.game_address import parse_game_address
 from regsvc.core.webhook_signature import signing_key
 
 MIN_KEY_LENGTH = 32
+
+MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text", "html", "id")
+"""What `mail.http_body` may contain, each in braces."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:[/?#]\S*)?")
@@ -145,6 +149,31 @@ def webhook_secret(written: str) -> str:
         signing_key(written)
     except ValueError as error:
         raise ValueError('after "whsec_" this must be base64') from error
+    return written
+
+
+def header_value(written: str) -> str:
+    """Accept what can be sent as the value of an HTTP header."""
+    if re.fullmatch(r"[!-~]+", written) is None:
+        raise ValueError("this must consist of ASCII characters, without spaces")
+    return written
+
+
+def key_header(written: str) -> str:
+    """Accept the name and value of an HTTP header, such as "Authorization: Bearer {key}"."""
+    if re.fullmatch(r"[A-Za-z0-9-]+: ?[ -~]*\{key\}[ -~]*", written) is None:
+        raise ValueError('this must be the name of a header, a colon and {key}, such as "Authorization: Bearer {key}"')
+    return written
+
+
+def mail_body(written: str) -> str:
+    """Accept a template for `mail.http_body` that has all parts of a mail."""
+    names = parse_body_template(written).names
+    known = ", ".join(f"{{{name}}}" for name in MAIL_PLACEHOLDERS)
+    if unknown := names.difference(MAIL_PLACEHOLDERS):
+        raise ValueError(f"there is no {{{min(unknown)}}}; known are {known}")
+    if "to" not in names or "subject" not in names or "text" not in names:
+        raise ValueError(f"this needs {{to}}, {{subject}} and {{text}}; known are {known}")
     return written
 
 

@@ -39,12 +39,16 @@ class Backoff:
         """Return whether the last attempt failed."""
         return self._failures > 0
 
-    def extend(self) -> None:
-        """Start the next pause; ignored during one, since several attempts met the same outage."""
-        if self.remaining() > 0:
-            return
-        self._failures += 1
-        self._until = self._clock() + backoff_delay(self._failures, self._first, self._longest).total_seconds()
+    def extend(self, at_least: timedelta = timedelta()) -> None:
+        """Start the next pause; ignored during one, since several attempts met the same outage.
+
+        The pause lasts `at_least` so long from now on, if the service asked for that.
+        """
+        asked_until = self._clock() + at_least.total_seconds()
+        if self.remaining() == 0:
+            self._failures += 1
+            self._until = self._clock() + backoff_delay(self._failures, self._first, self._longest).total_seconds()
+        self._until = max(self._until, asked_until)
 
     def reset(self) -> None:
         """End the pause: the service works again."""

@@ -3,11 +3,14 @@
 Nothing here logs, and no error repeats an address, a header or a body: some of them are secrets.
 """
 
+import errno
+import http
 import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from socket import AF_UNSPEC, AddressFamily
 from time import monotonic
 from typing import Any, Final, Self
@@ -28,6 +31,9 @@ _MAX_BODY: Final = 64 * 1024  # bytes
 _MAX_HEADERS: Final = 16 * 1024
 _SHORTEST_TIMEOUT: Final = 0.001  # seconds; Tornado takes 0 for "no limit"
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_RETRYABLE: Final = frozenset({408, 425, 429})
+_LONGEST_RETRY_AFTER: Final = timedelta(hours=1)
+_UNREACHABLE: Final = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH})
 # of sockets, names and certificates; of HTTP; of responses that are too large; of an address that cannot be used
 _NETWORK_ERRORS: Final = (
     OSError,
@@ -50,6 +56,10 @@ class PrivateAddress(NoResponse):
         super().__init__("it leads to no public address")
 
 
+class LostAnswer(NoResponse):
+    """The server may have received the request: the connection ended, or took too long, after it was opened."""
+
+
 @dataclass(frozen=True)
 class Response:
     """`body` is empty if the caller did not want it. `headers` are looked up without regard to case."""
@@ -58,6 +68,38 @@ class Response:
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
 
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status in _RETRYABLE or self.status >= 500
+
+    def describe(self) -> str:
+        """Return the status with the standard's phrase, not the server's: that one may repeat the URL."""
+        if 300 <= self.status < 400:
+            return f"HTTP {self.status}: redirects are not followed"
+        try:
+            return f"HTTP {self.status} {http.HTTPStatus(self.status).phrase}"
+        except ValueError:
+            return f"HTTP {self.status}"
+
+    def retry_after(self, moment: datetime, header: str = "Retry-After") -> timedelta | None:
+        """Return the wait that the server asked for, an hour at most; None where it named none."""
+        written = self.headers.get(header)
+        if not written:
+            return None
+        try:
+            wait = timedelta(seconds=float(written))
+        except (ValueError, OverflowError):
+            try:
+                wait = parsedate_to_datetime(written) - moment
+            except (ValueError, TypeError, OverflowError):
+                return None
+        return min(max(wait, timedelta()), _LONGEST_RETRY_AFTER)
+
 
 class HttpClient:
     """A context manager for the requests of one task, used on the event loop.
@@ -65,13 +107,21 @@ class HttpClient:
     Each task opens its own: Tornado's shared client keeps settings and connections between unrelated callers.
     """
 
-    def __init__(self, timeout: timedelta, *, max_body: int = _MAX_BODY, public_only: bool = False) -> None:
+    def __init__(
+        self,
+        timeout: timedelta,
+        *,
+        max_body: int = _MAX_BODY,
+        public_only: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """`timeout` is for all requests together, from now on; `max_body` is in bytes, for each response.
 
-        `public_only`: connect to public addresses only.
+        `public_only`: connect to public addresses only. `tls` replaces the system's certificates (None).
         """
         self._ends_at = monotonic() + timeout.total_seconds()
         self._max_body = max_body
+        self._tls = tls
         self._resolver = PublicResolver() if public_only else DefaultLoopResolver()
 
     def __enter__(self) -> Self:
@@ -133,13 +183,14 @@ class HttpClient:
             follow_redirects=False,  # they would carry credentials elsewhere
             decompress_response=False,  # a small body can unpack to a very large one
             user_agent=USER_AGENT,
+            ssl_options=self._tls,
         )
 
     async def _fetch(self, request: HTTPRequest) -> Response:
         try:
             response = await self._client.fetch(request, raise_error=False)
         except _NETWORK_ERRORS as error:
-            raise NoResponse(_reason(error)) from None
+            raise (LostAnswer if _may_have_arrived(error) else NoResponse)(_reason(error)) from None
         return Response(response.code, response.headers, response.body)
 
 
@@ -184,6 +235,15 @@ def _redirect_target(url: str, location: str) -> str:
     if not is_https:
         raise NoResponse("it redirects to an address that is not https")
     return target
+
+
+def _may_have_arrived(error: Exception) -> bool:
+    """Whether the server may have received the request, as far as the error tells."""
+    if isinstance(error, HTTPTimeoutError):
+        return "connecting" not in str(error)
+    if isinstance(error, socket.gaierror | ssl.SSLError | ValueError):
+        return False
+    return not (isinstance(error, OSError) and error.errno in _UNREACHABLE)
 
 
 def _reason(error: Exception) -> str:

@@ -141,7 +141,7 @@ class DeliveryWorker:
             await run(store.drop, message, str(reason))
             return
         except TransportUnavailable as error:
-            await self._release(message, str(error))
+            await self._release(message, str(error), error.retry_after or timedelta())
             return
         except PermanentFailure as error:
             await run(store.record_failure, message, str(error), is_final=True)
@@ -158,10 +158,10 @@ class DeliveryWorker:
         if wait is not None and wait < _POLL_INTERVAL:
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
-    async def _release(self, message: OutboxMessage, reason: str) -> None:
+    async def _release(self, message: OutboxMessage, reason: str, retry_after: timedelta) -> None:
         if not self._backoff.is_active:
             log.warning("%ss cannot be sent at the moment: %s", self._noun, reason)
-        self._backoff.extend()
+        self._backoff.extend(retry_after)
         await self._worker.run(self._store.release, message, reason)
 
     async def _finish(self) -> None:

@@ -1,6 +1,6 @@
 """Transports for outbox messages: one class per kind, all implementing this interface.
 
-A new kind is a class beside `SmtpTransport`, `WebhookTransport` and `RconTransport`, and a `wire_…` function that adds
+A new kind is a class beside `MailTransport`, `WebhookTransport` and `RconTransport`, and a `wire_…` function that adds
 its delivery worker, as in `regsvc/app/webhook.py`.
 """
 
@@ -30,6 +30,11 @@ class TemporaryFailure(Exception):
 
 class TransportUnavailable(Exception):
     """No message of this kind can be sent at the moment; `str()` gives the reason, without any secret."""
+
+    def __init__(self, reason: str, retry_after: timedelta | None = None) -> None:
+        """`retry_after` is the minimum wait that the other side asked for; None: it named none."""
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class Transport(ABC):

@@ -35,6 +35,16 @@ def test_one_outage_met_by_many_is_one_pause() -> None:
     assert backoff.remaining() == 2
 
 
+def test_a_service_may_ask_for_a_longer_pause() -> None:
+    clock = Seconds()
+    backoff = Backoff(timedelta(seconds=1), timedelta(minutes=1), clock)
+    backoff.extend()
+    backoff.extend(timedelta(minutes=10))
+    assert backoff.remaining() == 600
+    backoff.extend(timedelta(seconds=5))
+    assert backoff.remaining() == 600
+
+
 def test_a_success_starts_over() -> None:
     clock = Seconds()
     backoff = Backoff(timedelta(seconds=1), timedelta(minutes=1), clock)

@@ -2,10 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable
 from email.message import EmailMessage
 
 import pytest
@@ -13,14 +10,12 @@ from peewee import Database
 
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import OutboxEntry, User, Verification
-from regsvc.notifications.delivery import DeliveryWorker
-from regsvc.notifications.mail.backends import MailBackend, NoMailBackend, SmtpBackend
+from regsvc.notifications.mail.backends import NoMailBackend, SmtpBackend
 from regsvc.notifications.mail.smtp_account import SmtpAccount
-from regsvc.notifications.mail.transport import SmtpTransport
-from tests.support.mail_parts import ALICE, BOB, MailHarness
+from tests.support.mail_parts import ALICE, BOB, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.smtp import MailServer
-from tests.support.watched_worker import WAIT, WatchedWorker
+from tests.support.watched_worker import WAIT
 
 Condition = Callable[[], bool]
 
@@ -55,36 +50,6 @@ class WatchedBackend(SmtpBackend):
             self.begun += begun
             self.ended += ended
             self.changed.notify_all()
-
-
-@dataclass
-class UnderWay:
-    """A running delivery worker and the worker it runs on."""
-
-    delivery: DeliveryWorker
-    worker: WatchedWorker
-
-
-@asynccontextmanager
-async def delivering(mail_harness: MailHarness, database: Database, backend: MailBackend) -> AsyncIterator[UnderWay]:
-    """Runs until the block ends, and has finished the attempts under way when it returns."""
-    worker = WatchedWorker(database)
-    transport = SmtpTransport(worker, mail_harness.store, backend)
-    delivery = DeliveryWorker(
-        worker,
-        mail_harness.store,
-        transport,
-        first_pause=timedelta(milliseconds=20),
-        shutdown_timeout=timedelta(seconds=1),
-    )
-    running = asyncio.create_task(delivery.run())
-    try:
-        yield UnderWay(delivery, worker)
-    finally:
-        delivery.stop()
-        async with asyncio.timeout(WAIT):
-            await running
-        await asyncio.to_thread(worker.close)
 
 
 def outcome_of(template: str) -> str | None:

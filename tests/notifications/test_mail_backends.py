@@ -16,15 +16,17 @@ import pytest
 from plugin_bridge.authme.config import MailAccount
 from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.notifications.mail.backend import (
+    MailBackend,
+    MailServerUnavailable,
+    PermanentMailFailure,
+    TemporaryMailFailure,
+)
 from regsvc.notifications.mail.backends import (
     FolderBackend,
     LogBackend,
-    MailBackend,
-    MailServerUnavailable,
     NoMailBackend,
-    PermanentMailFailure,
     SmtpBackend,
-    TemporaryMailFailure,
     make_mail_backend,
 )
 from regsvc.notifications.mail.smtp_account import Security, SmtpAccount

@@ -1,5 +1,9 @@
 """All mail parts, wired as in the daemon, on whatever database is open."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,12 +16,15 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import BaseModel, Review, User
+from regsvc.notifications.delivery import DeliveryWorker
+from regsvc.notifications.mail.backend import MailBackend
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailStore
+from regsvc.notifications.mail.transport import MailStore, MailTransport
 from regsvc.notifications.outbox import Outbox
 from tests.support.manual_clock import ManualClock
+from tests.support.watched_worker import WAIT, WatchedWorker
 
 ALICE = parse_email("Alice@example.org")
 BOB = parse_email("Bob@example.org")
@@ -34,7 +41,14 @@ def rows_of(table: type[BaseModel]) -> list[dict[str, Any]]:
 class MailHarness:
     """Codes, links, outbox and mails; `store` is what a delivery worker uses."""
 
-    def __init__(self, database: Database, clock: ManualClock, templates: Path | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: ManualClock,
+        templates: Path | None = None,
+        *,
+        sender: str = "companion@example.org",
+    ) -> None:
         secrets = DerivedSecrets(INSTALLATION_KEY)
         self.clock = clock
         self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
@@ -47,7 +61,7 @@ class MailHarness:
             self.links,
             self.outbox,
             clock,
-            sender="companion@example.org",
+            sender=sender,
             server_name="Example Craft",
             base_url="https://play.example.org",
         )
@@ -76,3 +90,33 @@ class MailHarness:
         }
         review_id: int = Review.insert(row).execute()
         return review_id
+
+
+@dataclass
+class UnderWay:
+    """A running delivery worker and the worker it runs on."""
+
+    delivery: DeliveryWorker
+    worker: WatchedWorker
+
+
+@asynccontextmanager
+async def delivering(mail_harness: MailHarness, database: Database, backend: MailBackend) -> AsyncIterator[UnderWay]:
+    """Runs until the block ends, and has finished the attempts under way when it returns."""
+    worker = WatchedWorker(database)
+    transport = MailTransport(worker, mail_harness.store, backend)
+    delivery = DeliveryWorker(
+        worker,
+        mail_harness.store,
+        transport,
+        first_pause=timedelta(milliseconds=20),
+        shutdown_timeout=timedelta(seconds=1),
+    )
+    running = asyncio.create_task(delivery.run())
+    try:
+        yield UnderWay(delivery, worker)
+    finally:
+        delivery.stop()
+        async with asyncio.timeout(WAIT):
+            await running
+        await asyncio.to_thread(worker.close)

@@ -8,12 +8,12 @@ from email.utils import formatdate, make_msgid
 from regsvc.config.loader import load_config
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import InvalidEmail
-from regsvc.notifications.mail.backends import (
+from regsvc.notifications.mail.backend import (
     MailServerUnavailable,
     PermanentMailFailure,
     TemporaryMailFailure,
-    make_mail_backend,
 )
+from regsvc.notifications.mail.backends import make_mail_backend
 
 
 def send_test_mail(values: Mapping[str, object], password: str | None, address: str) -> str | None:

@@ -7,7 +7,10 @@ from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
-_SET_UP: Final = "Configure a mail server and an account, then test it with: companion mail-test ADDRESS"
+_SET_UP: Final = (
+    "Configure a mail server and an account, or a service (mail.http_provider) where SMTP is blocked; then test it "
+    "with: companion mail-test ADDRESS"
+)
 
 
 @check(
@@ -52,7 +55,8 @@ def mails_go_to_files(facts: Facts) -> Iterator[str]:
 @check(
     "mail.unusable",
     Severity.BROKEN,
-    means="The mail server cannot be reached, fails to encrypt, or refuses our login. No mail is sent to find out.",
+    means="The mail server or service cannot be reached, fails to encrypt, or refuses our login. No mail is sent to "
+    "find out.",
     why="No code, link or notification is sent until this is fixed; what is waiting then follows.",
     do="Follow the instruction in the finding, then test it with: companion mail-test ADDRESS",
     where=_SMTP,

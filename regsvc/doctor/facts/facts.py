@@ -238,8 +238,8 @@ class Facts:
         """Why no mail can be sent at the moment; None if it can. Raises `FactUnavailable` if mail is off."""
         if not self.sends_mail:
             raise FactUnavailable
-        if "mail.password" in self.config.missing_secrets:
-            raise FactUnavailable("the login at the mail server: the file of its password is missing")
+        if {"mail.password", "mail.http_key"} & set(self.config.missing_secrets):
+            raise FactUnavailable("the login at the mail server: the file of its password or key is missing")
         account = self.authme.mail if self.has_authme else None
         return self.host.find_mail_problem(make_mail_backend(self.config.mail, account))
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from regsvc.core import clock
 from regsvc.core.abandonable import call_within
 from regsvc.core.clock import Clock
-from regsvc.notifications.mail.backends import MailBackend
+from regsvc.notifications.mail.backend import MailBackend
 
 _TIMEOUT: Final = 0.5  # seconds, for a port of this machine
 _MAIL_LIMIT: Final = timedelta(seconds=5)
@@ -97,7 +97,7 @@ def find_mail_problem(backend: MailBackend) -> str | None:
     try:
         return call_within(_MAIL_LIMIT.total_seconds() + 1, lambda: asyncio.run(backend.find_problem(_MAIL_LIMIT)))
     except TimeoutError:  # a name server that does not answer cannot be cancelled
-        return "the name of the mail server cannot be looked up in time: check mail.host, and this machine's DNS"
+        return "the mail server's name cannot be looked up in time: check mail.host or http_url, and this machine's DNS"
 
 
 def is_world_readable(file: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Mail backends: a mail server, files in a folder, the log, or none.
+"""Mail backends: a mail server, an HTTP service, files in a folder, the log, or none.
 
 All implement `MailBackend`; `make_mail_backend` picks one by the config.
 """
@@ -9,19 +9,25 @@ import logging
 import os
 import socket
 import ssl
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from email.message import EmailMessage
 from email.policy import SMTPUTF8
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import aiosmtplib
 
 from plugin_bridge.authme.config import MailAccount
 from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress
+from regsvc.notifications.mail.backend import (
+    MailBackend,
+    MailServerUnavailable,
+    PermanentMailFailure,
+    TemporaryMailFailure,
+)
+from regsvc.notifications.mail.http_backend import HttpBackend, make_mail_service
 from regsvc.notifications.mail.smtp_account import (
     STARTTLS_PORTS,
     Security,
@@ -39,38 +45,6 @@ _REPLY_TIMEOUT: Final = timedelta(seconds=30)
 _QUIT_TIMEOUT: Final = timedelta(seconds=3)
 _DEFAULT_SENDER: Final = "companion@localhost"
 _MAIL_IS_OFF: Final = 'mail is off: set mail.backend = "smtp" and mail.host'
-
-
-class PermanentMailFailure(Exception):
-    """The server will never accept this mail; `str()` is the server's reply."""
-
-
-class TemporaryMailFailure(Exception):
-    """The server does not accept this mail now; `str()` is the server's reply."""
-
-
-class MailServerUnavailable(Exception):
-    """No mail can be sent at the moment, to any recipient; `str()` gives the reason."""
-
-
-class MailBackend(ABC):
-    """Interface of mail backends. `sender` is their From address, with or without a display name."""
-
-    is_available: ClassVar[bool] = True
-
-    def __init__(self, sender: str) -> None:
-        self.sender = sender
-
-    @abstractmethod
-    async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
-        """Send the mail; returns once it has been accepted.
-
-        Raises `PermanentMailFailure`, `TemporaryMailFailure` or `MailServerUnavailable`.
-        """
-
-    async def find_problem(self, limit: timedelta) -> str | None:
-        """Return why no mail can be sent now and what to do, or None. Sends nothing; takes `limit` at most."""
-        return None
 
 
 class _SmtpClient(aiosmtplib.SMTP):
@@ -252,6 +226,15 @@ def _trusted_authorities(config: MailSection) -> ssl.SSLContext | None:
     return context
 
 
+def _http(config: MailSection, authme: MailAccount | None) -> MailBackend:
+    return HttpBackend(
+        config.sender,
+        make_mail_service(config),
+        _trusted_authorities(config),
+        allows_private=config.http_allow_private,
+    )
+
+
 def _folder(config: MailSection, authme: MailAccount | None) -> MailBackend:
     return FolderBackend(_sender(config), config.folder)
 
@@ -272,6 +255,7 @@ def _sender(config: MailSection) -> str:
 _BACKENDS: Final[dict[str, Callable[[MailSection, MailAccount | None], MailBackend]]] = {
     "auto": _auto,
     "smtp": _smtp,
+    "http": _http,
     "folder": _folder,
     "log": _log,
     "off": _off,

@@ -7,7 +7,7 @@ from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.database.engine import Worker
-from regsvc.notifications.mail.backends import (
+from regsvc.notifications.mail.backend import (
     MailBackend,
     MailServerUnavailable,
     PermanentMailFailure,
@@ -45,7 +45,7 @@ class MailStore(OutboxStore):
             self._codes.mark_sent(message.row_id)
 
 
-class SmtpTransport(Transport):
+class MailTransport(Transport):
     """Transport that sends mails through the configured backend.
 
     Where e-mail is disabled, mails enqueued earlier are dropped.
@@ -65,8 +65,8 @@ class SmtpTransport(Transport):
         try:
             await self._backend.send(rendered.message, recipient_of(message))
         except MailServerUnavailable as error:
-            raise TransportUnavailable(rendered.censor(str(error))) from error
+            raise TransportUnavailable(rendered.censor(str(error)), error.retry_after) from error
         except PermanentMailFailure as error:
             raise PermanentFailure(rendered.censor(str(error))) from error
         except TemporaryMailFailure as error:
-            raise TemporaryFailure(rendered.censor(str(error))) from error
+            raise TemporaryFailure(rendered.censor(str(error)), error.retry_after) from error

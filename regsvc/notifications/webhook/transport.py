@@ -1,8 +1,6 @@
 """Delivery of webhook calls. The URL is as sensitive as a password, so no log line and no error contains it."""
 
-import http
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from typing import ClassVar, Final, NoReturn
 
 from regsvc.core.clock import Clock
@@ -22,8 +20,6 @@ WEBHOOK_RETRY_POLICY: Final = RetryPolicy(
 
 _TIMEOUT: Final = timedelta(seconds=10)  # of a whole call; half of it for connecting
 _MAX_REJECTIONS: Final = 3  # a receiver that is being set up may reply 404 for a while
-_LONGEST_RETRY_AFTER: Final = timedelta(hours=1)
-_RETRYABLE: Final = frozenset({408, 425, 429})
 
 
 class WebhookTransport(Transport):
@@ -53,12 +49,11 @@ class WebhookTransport(Transport):
         self._check(message, response)
 
     def _check(self, message: OutboxMessage, response: Response) -> None:
-        status = response.status
-        if 200 <= status < 300:
+        if response.is_success:
             return
-        if status in _RETRYABLE or status >= 500:
-            raise TemporaryFailure(_describe_status(status), _retry_after(response, self._now()))
-        self._fail(message, _describe_status(status))
+        if response.is_temporary:
+            raise TemporaryFailure(response.describe(), response.retry_after(self._now()))
+        self._fail(message, response.describe())
 
     def _fail(self, message: OutboxMessage, reason: str) -> NoReturn:
         if message.attempts >= _MAX_REJECTIONS:
@@ -73,28 +68,3 @@ class NoWebhookTransport(Transport):
 
     async def send(self, message: OutboxMessage) -> None:
         raise Drop("no webhook is configured any more")
-
-
-def _retry_after(response: Response, moment: datetime) -> timedelta | None:
-    """Return the wait the receiver asked for, an hour at most; None where it named none."""
-    written = response.headers.get("Retry-After")
-    if not written:
-        return None
-    try:
-        wait = timedelta(seconds=float(written))
-    except (ValueError, OverflowError):
-        try:
-            wait = parsedate_to_datetime(written) - moment
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return min(max(wait, timedelta()), _LONGEST_RETRY_AFTER)
-
-
-def _describe_status(status: int) -> str:
-    """Return the status with the standard's phrase, not the receiver's: that one may repeat our URL."""
-    if 300 <= status < 400:
-        return f"HTTP {status}: redirects are not followed"
-    try:
-        return f"HTTP {status} {http.HTTPStatus(status).phrase}"
-    except ValueError:
-        return f"HTTP {status}"
