@@ -86,11 +86,14 @@ def select_rows(
     """
     if not keys:
         return []
-    columns, marks = ", ".join(map(_column, fields)), ", ".join([str(database.param)] * len(keys))
-    lock = " FOR UPDATE" if for_update and isinstance(database, MySQLDatabase) else ""  # SQLite locks the whole file
-    table = model._meta.table_name
-    sql = f"SELECT {columns} FROM {table} {join} WHERE {_column(key)} IN ({marks}){lock}"  # noqa: S608
-    rows: list[tuple[Any, ...]] = list(database.execute_sql(sql, tuple(keys)).fetchall())
+    columns, table = ", ".join(map(_column, fields)), model._meta.table_name
+    sql = f"SELECT {columns} FROM {table} {join} WHERE {_column(key)} IN "  # noqa: S608
+    if isinstance(database, MySQLDatabase):
+        lock = " FOR UPDATE" if for_update else ""
+        cursor = _execute(database, f"{sql}({', '.join(_literals(database, list(keys)))}){lock}")
+    else:  # SQLite locks the whole file
+        cursor = database.execute_sql(f"{sql}({', '.join('?' * len(keys))})", tuple(keys))
+    rows: list[tuple[Any, ...]] = list(cursor.fetchall())
     converted = {number for number, field in enumerate(fields) if not isinstance(field, _AS_STORED)}
     if not rows or not converted:
         return rows
@@ -116,10 +119,12 @@ def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[F
     return columns
 
 
-def _execute(database: Database, sql: str) -> None:
+def _execute(database: Database, sql: str) -> Any:
     """Execute a statement that contains its values: every % in it is meant. Raises peewee's exceptions."""
     with translating_exceptions:
-        database.cursor().execute(sql)
+        cursor = database.cursor()
+        cursor.execute(sql)
+        return cursor
 
 
 def _literal_rows(database: Database, columns: Iterable[list[Any]]) -> Iterator[list[str]]:
