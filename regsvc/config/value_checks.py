@@ -60,7 +60,12 @@ def web_address_or_path(written: str) -> str:
 
 def icon(written: str) -> str:
     """Accept a web address, a path on this server, or a word that a front end has a picture for."""
-    return written if re.fullmatch(r"[a-z][a-z0-9-]{0,31}", written) else web_address_or_path(written)
+    if re.fullmatch(r"[a-z][a-z0-9-]{0,31}", written):
+        return written
+    try:
+        return web_address_or_path(written)
+    except ValueError as error:
+        raise ValueError(f'{error}, or a word, such as "gamepad"') from None
 
 
 def host(written: str) -> str:

@@ -54,11 +54,11 @@ _OTHER: Final = "application/octet-stream"
 _PAGES: Final = frozenset({"html", "htm"})
 
 # Bundlers put a content hash into file names: hexadecimal digits, or eight characters in `assets/`. In `js/` and `css/`
-# the eight must not look like a word: they have a capital and a digit, or three capitals, among lower-case letters.
+# the eight must not look like a word: they have a capital and a digit, or three capitals and a small letter.
 _HASHED: Final = re.compile(
     r".*[.-](?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8,64}\.[\w.]+"
     r"|(?:.*/)?assets/.*[.-][\w-]{8}\.[\w.]+"
-    r"|(?:.*/)?(?:js|css)/.*[.-](?=[\w-]*[a-z])(?=(?=[\w-]*[A-Z])[\w-]*[0-9]|(?:[\w-]*?[A-Z]){3})[\w-]{8}\.[\w.]+"
+    r"|(?:.*/)?(?:js|css)/.*[.-](?:(?=[\w-]*[A-Z])(?=[\w-]*[0-9])|(?=[\w-]*[a-z])(?=(?:[\w-]*?[A-Z]){3}))[\w-]{8}\.[\w.]+"
 )
 
 

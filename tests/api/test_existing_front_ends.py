@@ -279,13 +279,13 @@ def test_a_whole_story_as_the_front_end_tells_it(plain: Stack) -> None:
     """Alice registers, Olivia approves and starts the sync, Alice logs in: each `success` is true, each status 2xx."""
     alice: Person = plain.newcomer("alice")
     steps = [plain.register(alice, language="zh")]
-    admin = plain.post("/api/admin/login", {"username": OPERATOR, "password": OPERATORS_PASSWORD})
+    admin = plain.post("/api/login", {"username": OPERATOR, "password": OPERATORS_PASSWORD})
     token = admin.json["token"]
     steps += [
         admin,
         plain.get("/api/admin/verify", token=token),
         plain.get("/api/admin/users", {"page": "1", "size": "10", "status": "pending", "search": ""}, token=token),
-        plain.post("/api/admin/user/approve", {"uuid": alice.name, "language": "zh"}, token=token),
+        plain.post("/api/admin/user/approve", {"userId": alice.name, "language": "zh"}, token=token),
         plain.post("/api/admin/sync", token=token),
         plain.get("/api/admin/audits", token=token),
         plain.get("/api/review/status", {"username": alice.name}),

@@ -80,6 +80,7 @@ def test_nothing_is_allowed_that_the_pages_do_not_need() -> None:
     [
         ("https://cdn.example.org/logo.png?v=1", "", "data: https://cdn.example.org"),
         ("/logo.png", "https://b.example.org:8443/i.png", "data: 'self' https://b.example.org:8443"),
+        ("/logo.png", "gamepad", "data: 'self'"),
     ],
 )
 def test_the_hosts_own_pictures_may_be_shown(logo: str, icon: str, sources: str) -> None:

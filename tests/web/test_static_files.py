@@ -190,6 +190,7 @@ def test_the_name_tells_the_kind(folder: Path, name: str, media_type: str) -> No
         ("main-0a1b2c3d4e5f6a7b8c9d.js", True),
         ("js/index-D9qfS53w.js", True),
         ("css/index-DkQwXbTz.css", True),
+        ("js/NotFound-CLMIHK72.js", True),
         ("js/app-settings.js", False),
         ("js/app-UserList.js", False),
         ("js/app-version2.js", False),
