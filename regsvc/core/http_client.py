@@ -151,22 +151,23 @@ class HttpClient:
         """Send a POST request. Raises `NoResponse`."""
         return await self._fetch(self._request(url, headers, body))
 
-    async def post_for_head(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Send a POST request and discard the response's body, however it ends. Raises `NoResponse`.
+    async def post_for_head(self, url: str, headers: Mapping[str, str], body: bytes, *, keep: int = 0) -> Response:
+        """Send a POST request; the response's body is cut off after `keep` bytes, however it ends. Raises `NoResponse`.
 
         Connecting may take half of the time that is left.
         """
-        head = _Head()
+        head = _Head(keep)
         request = self._request(url, headers, body)
         request.connect_timeout = self._remaining / 2
         request.header_callback = head.read_line
-        request.streaming_callback = head.discard
+        request.streaming_callback = head.read_body
         try:
-            return await self._fetch(request)
+            await self._fetch(request)
         except NoResponse:
             if head.status is None:
                 raise
-        return Response(head.status, head.headers, b"")
+        assert head.status is not None
+        return Response(head.status, head.headers, bytes(head.body))
 
     @property
     def _remaining(self) -> float:
@@ -206,9 +207,11 @@ class PublicResolver(DefaultLoopResolver):
 
 
 class _Head:
-    """The head of a response as it comes in. `status` is None until there is one."""
+    """The head of a response as it comes in, and `keep` bytes of its body. `status` is None until there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: int) -> None:
+        self.body = bytearray()
+        self._keep = keep
         self.status: int | None = None
         self.headers = HTTPHeaders()
 
@@ -221,8 +224,9 @@ class _Head:
         elif line.strip():
             self.headers.parse_line(line)
 
-    def discard(self, chunk: bytes) -> None:
+    def read_body(self, chunk: bytes) -> None:
         """Tornado's `streaming_callback`."""
+        self.body += chunk[: self._keep - len(self.body)]
 
 
 def _redirect_target(url: str, location: str) -> str:

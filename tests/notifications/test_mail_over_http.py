@@ -278,6 +278,13 @@ def test_a_mail_whose_answer_was_lost_is_not_sent_twice(serve: Serve, provider: 
     assert len(service.mails) == 2
 
 
+def test_the_status_decides_however_long_the_answer_is(serve: Serve) -> None:
+    service = serve("generic")
+    service.answer(Answered(200, "x" * 200_000))
+    send(generic_of(service))
+    assert len(service.requests) == 1
+
+
 def test_a_service_that_is_away_is_an_outage() -> None:
     config = {"backend": "http", "http_provider": "resend", "http_key": KEY, "sender": "a@b.org"}
     closed = backend_of(config, http_url=f"http://127.0.0.1:{free_port()}/emails", http_allow_private=True)

@@ -35,6 +35,7 @@ from regsvc.notifications.mail.http_services import (
 )
 
 _TIMEOUT: Final = timedelta(seconds=30)  # of a whole request
+_KEPT: Final = 4096  # bytes of an answer: enough for its error code
 _KEY_NAMESPACE: Final = uuid.UUID("6c1f2a0e-6f0b-4d0e-9a55-0d6d4b0a7f21")
 _LIMITED: Final = 429  # requests a second, or mails a day: it holds for every mail
 _CONFLICT: Final = 409  # an earlier request with the same idempotency key is still in progress
@@ -97,7 +98,7 @@ class HttpBackend(MailBackend):
             try:
                 if request.body is None:
                     return await client.get(request.url, request.headers)
-                return await client.post(request.url, request.headers, request.body)
+                return await client.post_for_head(request.url, request.headers, request.body, keep=_KEPT)
             except PrivateAddress as error:
                 raise MailServerUnavailable(f"{title} cannot be used: {error}; see mail.http_allow_private") from None
             except LostAnswer:
