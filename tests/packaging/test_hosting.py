@@ -92,3 +92,11 @@ def test_the_playbook_is_made_of_tasks_and_of_options_that_exist(capsys: pytest.
         *host_variables["hosts"]["node1.example.org"],
     }
     assert {name for name in variables if name not in registered} <= set_somewhere
+
+
+def test_what_the_playbook_is_told_about_passwords_is_not_logged() -> None:
+    files = sorted((ANSIBLE / "roles/companion/tasks").glob("*.yml"))
+    tasks = [task for file in files for task in yaml.safe_load(file.read_text("utf-8"))]
+    confidential = [task for task in tasks if re.search("companion_[a-z]*_password", str(task))]
+    assert len(confidential) == 2
+    assert all(task["no_log"] for task in confidential)
