@@ -2,7 +2,9 @@
 
 import runpy
 import shutil
+import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -71,10 +73,21 @@ class Build(build):
         self.build_base = self._folder.name
 
 
+def require_sample() -> None:
+    """Refuse to put a host's own config into a package, which everybody may read."""
+    with (ROOT / "conf" / "companion.toml").open("rb") as file:
+        if any(tomllib.load(file).values()):
+            sys.exit(
+                "conf/companion.toml sets keys, and would be in the package, which all may read: move it elsewhere"
+            )
+
+
 class BuildPython(build_py):
     """Add copies of the shipped files; an editable installation reads the originals."""
 
     def run(self) -> None:
+        if not self.editable_mode:
+            require_sample()
         super().run()
         if not self.editable_mode:
             for name in list_shipped():
