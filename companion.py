@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from tornado.netutil import bind_sockets
 
@@ -19,7 +20,7 @@ from regsvc.cli.doctor import run_doctor
 from regsvc.cli.install.options import INSTALL_COMMANDS, run_install_command
 from regsvc.cli.serve import STARTUP_ERRORS, Daemon
 from regsvc.cli.shipped import print_shipped
-from regsvc.cli.state_owner import work_as_owner
+from regsvc.cli.state_owner import read_as_owner, work_as_owner
 from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.loader import load_config
 from regsvc.config.places import find_config_file
@@ -75,12 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.umask(umask)
 
 
+def _find_config_file(args: argparse.Namespace) -> Path | None:
+    return find_config_file(args.config, args.instance, os.environ)
+
+
 def _read_config(args: argparse.Namespace) -> Config:
     overrides = {"game.directory": args.game_dir} if args.game_dir else {}
-    return load_config(find_config_file(args.config, args.instance, os.environ), os.environ, overrides)
+    return load_config(_find_config_file(args), os.environ, overrides)
 
 
 def _read_config_as_owner(args: argparse.Namespace) -> Config:
+    read_as_owner(_find_config_file(args))
     config = _read_config(args)
     work_as_owner(config, creates_state=commands.creates_state(args))
     return config

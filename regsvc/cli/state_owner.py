@@ -1,4 +1,4 @@
-"""Rights of a command: one that root starts works as the user that owns the installation."""
+"""Rights of a command: one that root starts works as the user that owns the installation, or its config."""
 
 import getpass
 import os
@@ -7,11 +7,23 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from regsvc.config.places import is_installation
+from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.config.sections import Config, ConfigError
 
 _ROOT: Final = 0
 _USER_VARIABLE: Final = "LOGNAME"
+
+
+def read_as_owner(config_file: Path | None) -> None:
+    """Drop root's rights for those of the user that owns the config, unless it is one of the system's, in /etc.
+
+    Its owner says which files we read and write; with root's rights these could be anybody's.
+    """
+    if os.geteuid() != _ROOT or config_file is None or SystemPlaces.of_config(config_file) is not None:
+        return
+    owner = _owner_of(config_file)
+    if owner is not None and owner.st_uid != _ROOT:
+        _work_as(owner, config_file)
 
 
 def work_as_owner(config: Config, *, creates_state: bool) -> None:
@@ -28,14 +40,9 @@ def work_as_owner(config: Config, *, creates_state: bool) -> None:
     if owner is None and creates_state:
         owner = _owner_of(_game_folder(config))
         if owner is not None and owner.st_uid != _ROOT:
-            state_dir.mkdir(mode=0o700, parents=True)
-            os.chown(state_dir, owner.st_uid, owner.st_gid)
-    if owner is None or owner.st_uid == _ROOT:
-        return
-    _become(owner.st_uid, owner.st_gid)
-    name = user_name(owner.st_uid)
-    print(f"companion: working as {name}, who owns {state_dir}", file=sys.stderr)
-    _require_readable_program(name)
+            _create_for(owner, state_dir)
+    if owner is not None and owner.st_uid != _ROOT:
+        _work_as(owner, state_dir)
 
 
 def require_installation(state_dir: Path) -> None:
@@ -62,6 +69,29 @@ def user_name(user_id: int) -> str:
         return pwd.getpwuid(user_id).pw_name
     except KeyError:
         return str(user_id)
+
+
+def _create_for(owner: os.stat_result, state_dir: Path) -> None:
+    """Create the directory where only root may. Below another user's folder, that user's rights have to be enough.
+
+    There a link might take the place of what we create, before it gets its owner.
+    """
+    missing = [folder for folder in (*reversed(state_dir.parents), state_dir) if not folder.exists()]
+    if missing[0].parent.stat().st_uid != _ROOT:
+        return
+    for folder in missing:
+        folder.mkdir(mode=0o700)
+        if folder != state_dir:
+            folder.chmod(0o755)
+    os.chown(state_dir, owner.st_uid, owner.st_gid)
+
+
+def _work_as(owner: os.stat_result, owned: Path) -> None:
+    """Drop root's rights for those of this owner, and say so. Raises `ConfigError`."""
+    _become(owner.st_uid, owner.st_gid)
+    name = user_name(owner.st_uid)
+    print(f"companion: working as {name}, who owns {owned}", file=sys.stderr)
+    _require_readable_program(name)
 
 
 def _become(user_id: int, group_id: int) -> None:

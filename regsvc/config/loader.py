@@ -24,7 +24,7 @@ from regsvc.config.layers import (
     file_layer,
     section_class,
 )
-from regsvc.config.places import default_state_dir, find_credential_source
+from regsvc.config.places import default_state_dir, find_credential_source, may_exist
 from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download
 from regsvc.config.value_checks import exposed_reason, unreadable_reason
 
@@ -228,7 +228,7 @@ def _existing_secret(file: Path) -> Path:
         return file
     source = find_credential_source(file)
     if source is None:
-        then = "" if file.exists() else "; write the secret into it, readable by the companion's user alone"
+        then = "" if may_exist(file) else "; write the secret into it, readable by the companion's user alone"
         raise _SecretUnreadable(f"{reason}{then}")
     if unreadable_reason(source) is None:
         return source

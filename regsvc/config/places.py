@@ -82,10 +82,10 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
         return _named(SystemPlaces.of_instance(instance).config_file, "the name given with --instance")
     if environ.get(CONFIG_VARIABLE):
         return _named(Path(environ[CONFIG_VARIABLE]), f"the environment variable {CONFIG_VARIABLE}")
-    if _exists(_LOCAL_FILE) and _sets_a_key(_LOCAL_FILE):
+    if may_exist(_LOCAL_FILE) and _sets_a_key(_LOCAL_FILE):
         return _LOCAL_FILE.absolute()
     system = SystemPlaces.of_instance(None).config_file
-    return system if _exists(system) else None
+    return system if may_exist(system) else None
 
 
 def default_state_dir(config_file: Path | None, environ: Mapping[str, str]) -> Path:
@@ -130,12 +130,12 @@ def find_credential_source(file: Path) -> Path | None:
 
 
 def _named(file: Path, what: str) -> Path:
-    if not _exists(file):
+    if not may_exist(file):
         raise ConfigError([f"{file.absolute()}: there is no such file; check {what}."])
     return file.absolute()
 
 
-def _exists(file: Path) -> bool:
+def may_exist(file: Path) -> bool:
     """Return whether the file exists, or may not be looked for."""
     try:
         return file.exists()
