@@ -251,6 +251,32 @@ def test_a_state_directory_that_root_creates_is_that_of_authmes_owner(host: Shel
     assert (folder.st_uid, oct(folder.st_mode & 0o777)) == (USER_ID, "0o700")
 
 
+def test_root_reads_the_config_of_another_user_as_that_user(host: Shells) -> None:
+    """It may lie in wait where root happens to be; a secret that only root may read is not read for it."""
+    config = host.make_folder("/srv/theirs/conf", USER_ID).joinpath("companion.toml")
+    config.write_text('[server]\nstate_dir = "../var"\n[authme]\nenabled = false\n')
+    host.give("/srv/theirs", USER_ID)
+    done = host.run("migrate", folder="/srv/theirs")
+    as_mc = "companion: working as mc, who owns /srv/theirs/conf/companion.toml\n"
+    assert (done.status, done.errors.startswith(as_mc)) == (0, True), done
+    assert set(host.owners("/srv/theirs/var").values()) == {(USER_ID, "0o600")}
+
+    config.write_text(config.read_text() + '[metrics]\ntoken_file = "/etc/companion/secrets/metrics_token"\n')
+    told = host.run("check-config", folder="/srv/theirs")
+    assert (told.status, "metrics_token cannot be read" in told.errors) == (EX_CONFIG, True), told
+
+
+def test_folders_above_a_state_directory_that_root_creates_can_be_entered(host: Shells) -> None:
+    """In a folder of the game's user, it is that user who creates it."""
+    for number, place in enumerate(("/srv/new/state", "/srv/minecraft/state")):
+        config = f'[server]\nstate_dir = "{place}"\n[game]\ndirectory = "/srv/minecraft"\n'
+        host.write(f"/srv/root{number}.toml", config, ROOT, 0o600)
+        done = host.run("migrate", "--config", f"/srv/root{number}.toml")
+        assert done.status == 0, done
+        assert set(host.owners(place).values()) == {(USER_ID, "0o600")}
+    assert host.owners("/srv/new")["state"] == host.owners("/srv/minecraft")["state"] == (USER_ID, "0o700")
+
+
 def test_keys_that_root_left_behind_are_told_with_the_remedy(host: Shells) -> None:
     """As root's commands of older versions did."""
     host.make_folder(STATE, USER_ID)

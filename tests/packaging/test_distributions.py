@@ -21,8 +21,8 @@ from regsvc.cli.upgrade_check import MIGRATES
 from regsvc.core.shipped_files import REPOSITORY, list_shipped
 from regsvc.database.migrations import MIGRATIONS
 from tests.support.daemon import READY
+from tests.support.machine import FILES, Machine, open_bare_machine
 from tests.support.ports import free_port
-from tests.support.scratch_root import ScratchRoot, base_interpreter, scratch_root
 
 SITE_PACKAGES = sysconfig.get_path("purelib")
 NEXT_VERSION = "99.0.0"
@@ -30,7 +30,7 @@ NEXT_MIGRATION = 'TABLES = "CREATE TABLE regsvc_next (id {id});"\n'
 CONFIG = "/etc/companion/companion.toml"
 STATE = "/var/lib/companion"
 BACKUPS = "/var/backups/companion"
-DROP_INS = "/etc/systemd/system/companion.service.d"
+UNITS = "/etc/systemd/system"
 GAME = "/srv/minecraft"
 USER = "games-owner"
 BUILD_WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
@@ -40,7 +40,7 @@ BUILD_WHEEL = "import sys; from setuptools import build_meta; print(build_meta.b
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that `make dist` writes, with the dependencies of this environment in the package for Debian."""
     output = tmp_path_factory.mktemp("made") / "dist"
-    deb = ("--", "--uncompressed", "--packages-of", SITE_PACKAGES, "--python", base_interpreter())
+    deb = ("--", "--uncompressed", "--packages-of", SITE_PACKAGES, "--python", os.path.realpath(sys.executable))
     command = [sys.executable, "packaging/dist.py", "--work-tree", "--output", str(output), *deb]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -79,24 +79,33 @@ def test_a_wheel_holds_nothing_of_the_version_built_before_it(dist: Path, tmp_pa
     assert wheel_made_in(clone, SOURCE_DATE_EPOCH=str(epoch)).read_bytes() == released.read_bytes()
     assert not (clone / "build").exists()
 
+    (clone / "conf/companion.toml").write_text('[mail]\npassword = "bobs-secret"\n')
+    refused = build_wheel(clone)
+    assert (refused.returncode, "conf/companion.toml sets keys" in refused.stderr) == (1, True), refused
+
 
 def wheel_made_in(clone: Path, **environment: str) -> Path:
-    done = subprocess.run(
+    done = build_wheel(clone, **environment)
+    assert done.returncode == 0, done
+    return clone.parent / done.stdout.splitlines()[-1]
+
+
+def build_wheel(clone: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
         [sys.executable, "-c", BUILD_WHEEL, str(clone.parent)],
         cwd=clone,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         env={**os.environ, **environment},
     )
-    return clone.parent / done.stdout.splitlines()[-1]
 
 
 @contextmanager
-def daemon(host: ScratchRoot) -> Iterator[str]:
+def daemon(host: Machine) -> Iterator[str]:
     """Run the installed companion as the game's user and yield its address; it must stop cleanly."""
-    become = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
-    with subprocess.Popen(host.command(*become, "companion", "serve"), stdout=subprocess.PIPE, text=True) as process:
+    serve = host.command("companion", "serve", user=USER)
+    with subprocess.Popen(serve, env=host.environment(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = next((line for line in process.stdout if line.startswith(READY)), "")
         assert line, process.wait()
@@ -130,10 +139,10 @@ def debs(dist: Path, tmp_path: Path) -> tuple[str, str]:
     Path(cache_from_source(listed)).unlink()
     subprocess.run(["dpkg-deb", "--build", "-Znone", unpacked, files / "next.deb"], check=True, capture_output=True)
     shutil.rmtree(unpacked)
-    return "/srv/test/this.deb", "/srv/test/next.deb"
+    return f"{FILES}/this.deb", f"{FILES}/next.deb"
 
 
-def install_package(host: ScratchRoot, package: str) -> str:
+def install_package(host: Machine, package: str) -> str:
     return host.output("dpkg", "--force-unsafe-io", "--install", package)
 
 
@@ -141,7 +150,9 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
     debs: tuple[str, str], tmp_path: Path
 ) -> None:
     this, following = debs
-    with scratch_root(tmp_path) as host:
+    scratch = tmp_path / "machine"
+    scratch.mkdir()
+    with open_bare_machine(scratch, tmp_path / "files") as host:
         assert "Next: companion install" in install_package(host, this)
         assert host.output("companion", "--version") == f"companion {__version__}"
         assert rights(host, CONFIG, STATE, "/etc/companion/secrets") == [
@@ -183,11 +194,12 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         host.output("test", "-f", CONFIG)
 
         host.output("dpkg", "--purge", "companion")
-        for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion", DROP_INS):
+        for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion"):
             assert host.run("test", "-e", gone).returncode == 1, gone
+        assert not [*host.place(UNITS).glob("companion*")]
         assert host.run("getent", "passwd", "companion").returncode == 2
         assert host.output("ls", BACKUPS).startswith("companion-")
 
 
-def rights(host: ScratchRoot, *paths: str) -> list[str]:
+def rights(host: Machine, *paths: str) -> list[str]:
     return host.output("stat", "-c", "%a %U %G", *paths).splitlines()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.quick_start import PROGRAM, REPOSITORY
-from tests.support.sandbox import SEARCH_PATH, USER_ID, program_folders, show_program
+from tests.support.sandbox import SEARCH_PATH, USER_ID, overlay_root, program_folders, show_program
 
 CONTAINERFILE = REPOSITORY / "packaging" / "container" / "Containerfile"
 VENV = "/opt/companion/bin"
@@ -54,15 +54,9 @@ def container_command(image: Image, scratch: Path, volumes: Mapping[str, Path], 
     the image's own, and there is no other.
     """
     scratch.mkdir()
-    root = f"{scratch}/root"
     lines = [
-        f"root={shlex.quote(root)}",
-        f"PATH={SEARCH_PATH}",
-        f"mount -t tmpfs tmpfs {scratch}",
-        f"mkdir {scratch}/root {scratch}/upper {scratch}/work",
-        f"mount -t overlay -o lowerdir=/,upperdir={scratch}/upper,workdir={scratch}/work overlay $root",
-        "mount -t tmpfs tmpfs $root/tmp",
-        *show_program(str(scratch)),
+        *overlay_root(scratch),
+        *show_program(scratch),
         f"mkdir -p $root{VENV} $root/game $root/state",
         f"printf '%s\\n' '#!/bin/sh' 'exec {sys.executable} {PROGRAM} \"$@\"' > $root{VENV}/companion",
         f"chmod +x $root{VENV}/companion",
@@ -77,7 +71,7 @@ def container_command(image: Image, scratch: Path, volumes: Mapping[str, Path], 
     lines += ["mount -t proc proc $root/proc", "mount --rbind /dev $root/dev"]
     variables = (f"{name}={value}" for name, value in {**image.environment, **environment}.items())
     command = [
-        *("chroot", root),
+        *("chroot", f"{scratch}/root"),
         *("setpriv", f"--reuid={USER_ID}", f"--regid={USER_ID}", "--clear-groups", "--bounding-set=-all"),
         *("env", "-i", "-C", image.volumes[0], *variables),
         *image.command,

@@ -1,6 +1,6 @@
-"""A machine to install on: its own root directory, an overlay of ours in a mount namespace, which leaves no trace.
+"""Machines to install on: each has a root directory of its own, an overlay of ours, which leaves no trace.
 
-It has a user `mc`, who owns a game server in /srv/minecraft, and the companion in /opt/companion. It needs root.
+They need root.
 """
 
 import os
@@ -13,11 +13,12 @@ from pathlib import Path
 
 from tests.support.daemon import clean_environment
 from tests.support.other_user import USER_ID
-from tests.support.sandbox import REPOSITORY, SEARCH_PATH, show_program
+from tests.support.sandbox import REPOSITORY, SEARCH_PATH, add_user, overlay_root, show_program
 
 GAME = Path("/srv/minecraft")
 PROGRAM = "/opt/companion/bin/companion"
 USER = "mc"
+FILES = Path("/srv/test")
 TIMEOUT = 60.0  # seconds
 
 _SCRIPT = f"""#!{sys.executable}
@@ -43,9 +44,9 @@ class Machine:
         return Path(f"/proc/{self._holder.pid}/root{path}")
 
     def command(self, *arguments: str, user: str = "root") -> list[str]:
-        """Return the command that runs a program there."""
+        """Return the command that runs a program there, to be started with `environment`."""
         enter = ["nsenter", "--target", str(self._holder.pid), "--mount", "--root", "env", "-C", "/"]
-        become = [] if user == "root" else ["setpriv", f"--reuid={USER_ID}", f"--regid={USER_ID}", "--clear-groups"]
+        become = [] if user == "root" else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         return [*enter, *become, *arguments]
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -64,6 +65,12 @@ class Machine:
             timeout=TIMEOUT,
         )
 
+    def output(self, *arguments: str) -> str:
+        """Run a program there that must succeed, and return what it prints, errors included."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return (done.stdout + done.stderr).strip()
+
     def companion(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of the installed companion there, as root."""
         return self.run(PROGRAM, *arguments)
@@ -71,11 +78,49 @@ class Machine:
 
 @contextmanager
 def open_machine(scratch: Path, game: Path) -> Iterator[Machine]:
-    """Set up the machine, with the game server in `game`, whose owner changes; `scratch` is an empty folder."""
+    """Set up a machine with a user `mc`, who owns the game server in `game`, and with this checkout as the companion.
+
+    `scratch` is an empty folder.
+    """
     for path in (game, *game.rglob("*")):
         os.chown(path, USER_ID, USER_ID)
     game.chmod(0o755)
-    script = "\n".join([*_build(scratch, game), "exec chroot $root /bin/sh -c 'echo ready; exec cat'"])
+    lines = [
+        *add_user(USER),
+        *show_program(scratch),
+        "mount -t proc proc $root/proc",
+        f"mkdir -p $root{GAME} $root{Path(PROGRAM).parent}",
+        f"mount --bind {shlex.quote(str(game))} $root{GAME}",
+        f"printf %s {shlex.quote(_SCRIPT)} > $root{PROGRAM}",
+        f"chmod 755 $root{PROGRAM}",
+    ]
+    with _open(scratch, lines) as machine:
+        yield machine
+
+
+@contextmanager
+def open_bare_machine(scratch: Path, files: Path) -> Iterator[Machine]:
+    """Set up a machine that has nothing of this checkout; it sees `files` in `FILES`. `scratch` is an empty folder."""
+    lines = [
+        "mount --rbind /proc $root/proc",
+        f"mkdir -p $root{FILES}",
+        f"mount --bind {shlex.quote(str(files))} $root{FILES}",
+    ]
+    base = Path(sys.base_prefix)
+    if not base.is_relative_to("/usr"):
+        place = shlex.quote(str(base))
+        lines.append(f"mkdir -p $root{place}; mount --bind {place} $root{place}; mount -o remount,bind,ro $root{place}")
+        # a developer's interpreter may be in a folder that others cannot enter
+        lines += [f"chmod a+rx $root{shlex.quote(str(parent))}" for parent in list(base.parents)[:-1]]
+    with _open(scratch, lines) as machine:
+        yield machine
+
+
+@contextmanager
+def _open(scratch: Path, lines: Sequence[str]) -> Iterator[Machine]:
+    """Set up a machine by these shell lines, which find its root in `$root`."""
+    wait = "exec chroot $root /bin/sh -c 'echo ready; exec cat'"
+    script = "\n".join([*overlay_root(scratch), *lines, "mount --rbind /dev $root/dev", wait])
     holder = subprocess.Popen(
         ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-euc", script],
         stdin=subprocess.PIPE,
@@ -90,24 +135,3 @@ def open_machine(scratch: Path, game: Path) -> Iterator[Machine]:
         yield machine
     finally:
         holder.communicate()
-
-
-def _build(scratch: Path, game: Path) -> Sequence[str]:
-    place = shlex.quote(str(scratch))
-    return [
-        f"root={place}/root",
-        f"PATH={SEARCH_PATH}",
-        f"mount -t tmpfs tmpfs {place}",
-        f"mkdir {place}/root {place}/upper {place}/work",
-        f"mount -t overlay -o lowerdir=/,upperdir={place}/upper,workdir={place}/work overlay $root",
-        f"echo {USER}:x:{USER_ID}:{USER_ID}::/home/{USER}:/bin/sh >> $root/etc/passwd",
-        f"echo {USER}:x:{USER_ID}: >> $root/etc/group",
-        *(f"mount -t tmpfs -o mode={mode} tmpfs $root/{name}" for name, mode in (("tmp", 1777), ("run", 755))),
-        *show_program(str(scratch)),
-        "mount -t proc proc $root/proc",
-        "mount --rbind /dev $root/dev",
-        f"mkdir -p $root{GAME} $root{Path(PROGRAM).parent}",
-        f"mount --bind {shlex.quote(str(game))} $root{GAME}",
-        f"printf %s {shlex.quote(_SCRIPT)} > $root{PROGRAM}",
-        f"chmod 755 $root{PROGRAM}",
-    ]

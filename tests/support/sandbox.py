@@ -151,20 +151,11 @@ def _change_owner(host: Host) -> None:
 
 def _build_root(unit: UnitFile, host: Host, allowed: Path) -> list[str]:
     """Return shell lines that build the host's root under `$root`; nothing is protected yet."""
-    root = shlex.quote(f"{host.scratch}/root")
-    scratch = shlex.quote(str(host.scratch))
-    user = unit.value("User")
     lines = [
-        f"root={root}",
-        f"PATH={SEARCH_PATH}",
-        f"mount -t tmpfs tmpfs {scratch}",
-        f"mkdir {scratch}/root {scratch}/upper {scratch}/work",
-        f"mount -t overlay -o lowerdir=/,upperdir={scratch}/upper,workdir={scratch}/work overlay $root",
-        f"echo {user}:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin >> $root/etc/passwd",
-        f"echo {user}:x:{USER_ID}: >> $root/etc/group",
-        *(f"mount -t tmpfs -o mode={mode} tmpfs $root/{name}" for name, mode in (("tmp", 1777), ("run", 755))),
+        *overlay_root(host.scratch),
+        *add_user(unit.value("User")),
         f"cp {shlex.quote(str(allowed))} $root/run/syscalls",
-        *show_program(scratch),
+        *show_program(host.scratch),
     ]
     for source, target in _folders(unit, host):
         lines += [f"mkdir -p $root{target}", f"mount --bind {shlex.quote(str(source))} $root{target}"]
@@ -174,11 +165,32 @@ def _build_root(unit: UnitFile, host: Host, allowed: Path) -> list[str]:
     return lines
 
 
-def show_program(scratch: str) -> Iterator[str]:
+def overlay_root(scratch: Path) -> list[str]:
+    """Return shell lines that mount an overlay of the root directory as `$root`; `scratch` is an empty folder."""
+    place = shlex.quote(str(scratch))
+    return [
+        f"root={place}/root",
+        f"PATH={SEARCH_PATH}",
+        f"mount -t tmpfs tmpfs {place}",
+        f"mkdir {place}/root {place}/upper {place}/work",
+        f"mount -t overlay -o lowerdir=/,upperdir={place}/upper,workdir={place}/work overlay $root",
+        *(f"mount -t tmpfs -o mode={mode} tmpfs $root/{name}" for name, mode in (("tmp", 1777), ("run", 755))),
+    ]
+
+
+def add_user(name: str) -> list[str]:
+    """Return shell lines that give `USER_ID` this name under `$root`."""
+    return [
+        f"echo {name}:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin >> $root/etc/passwd",
+        f"echo {name}:x:{USER_ID}: >> $root/etc/group",
+    ]
+
+
+def show_program(scratch: Path) -> Iterator[str]:
     """Return shell lines that show the program under `$root`: as overlays, so that changes affect the sandbox alone."""
     for number, folder in enumerate(program_folders()):
         place = shlex.quote(str(folder))
-        upper, work = f"{scratch}/upper{number}", f"{scratch}/work{number}"
+        upper, work = (shlex.quote(f"{scratch}/{kind}{number}") for kind in ("upper", "work"))
         yield f"mkdir -p $root{place} {upper} {work}"
         yield f"mount -t overlay -o lowerdir={place},upperdir={upper},workdir={work} overlay $root{place}"
         # A developer's checkout may be in a folder that others cannot enter; an installation is not.

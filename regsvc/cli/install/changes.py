@@ -66,7 +66,6 @@ class Tree:
             if not path.exists():
                 path.mkdir(mode=0o700)
             _give(path, target)
-            path.chmod(target.mode)
             return
         new = path.with_name(f".{path.name}.new")
         new.unlink(missing_ok=True)
@@ -129,8 +128,19 @@ def _ids(target: Target) -> tuple[int, int]:
 
 
 def _give(folder: Path, target: Target) -> None:
-    """Change the owner; of the state also of everything in it, as systemd does only where the folder had another."""
+    """Change owner and mode; of the state, if it had another owner, also that of everything in it, as systemd does.
+
+    By descriptors: a former owner might put a link to something else in the place of what is about to be changed.
+    """
     uid, gid = _ids(target)
-    others = folder.rglob("*") if uid != 0 and folder.stat().st_uid != uid else iter(())
-    for path in (folder, *others):
-        os.chown(path, uid, gid, follow_symlinks=False)
+    is_ours_to_replace = folder.parent.stat().st_uid == 0
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | (0 if is_ours_to_replace else os.O_NOFOLLOW))
+    try:
+        if uid != 0 and os.fstat(opened).st_uid != uid:
+            for _path, folders, files, inside in os.fwalk(".", dir_fd=opened):
+                for name in (*folders, *files):
+                    os.chown(name, uid, gid, dir_fd=inside, follow_symlinks=False)
+        os.fchown(opened, uid, gid)
+        os.fchmod(opened, target.mode)
+    finally:
+        os.close(opened)

@@ -16,7 +16,7 @@ from regsvc.cli.install.service import Systemd, program_command, require_program
 from regsvc.cli.install.settings import OPTIONS, Settings, read_values
 from regsvc.cli.install.targets import Target, backup_timer, list_targets
 from regsvc.config.key_types import to_toml
-from regsvc.config.places import SystemPlaces
+from regsvc.config.places import SystemPlaces, is_installation
 
 _DOCTOR_BROKEN: Final = 2
 INSTALLED_BUT_BROKEN: Final = 3
@@ -36,6 +36,7 @@ def install(args: argparse.Namespace) -> int:
     program = program_command()
     if root == Path("/"):
         require_program_for(settings.user, program)
+    _require_own_state(tree, settings)
     changes = [tree.compare(target, old) for target in list_targets(settings, program, root)]
     _show(changes)
     _tell_kept_values(changes, args, tree, settings)
@@ -51,6 +52,16 @@ def install(args: argparse.Namespace) -> int:
         print(f"prepared in {root}; nothing was checked or started there")
         return 0
     return _check_and_start(settings, program, terminal, is_changed=is_changed, may_start=not args.no_start)
+
+
+def _require_own_state(tree: Tree, settings: Settings) -> None:
+    """Raise `InstallProblem` if a chosen state directory holds anything else, which would get another owner."""
+    state = tree.inside(settings.state_dir)
+    is_chosen = settings.state_dir != settings.places.state_dir
+    if is_chosen and state.is_dir() and any(state.iterdir()) and not is_installation(state):
+        raise InstallProblem(
+            f"server.state_dir = {settings.state_dir} has files of others in it: name a folder for the companion alone"
+        )
 
 
 def _show(changes: list[Change]) -> None:

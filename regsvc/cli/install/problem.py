@@ -2,7 +2,7 @@
 
 
 class InstallProblem(Exception):
-    """The command cannot go on, and has changed nothing; `str()` says what to do.
+    """The command cannot go on, and has written and removed nothing; `str()` says what to do.
 
     `status` is the exit status: 1, or 2 for an option that is missing or wrong.
     """

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from regsvc.cli.install.config_text import fill_sample
 from regsvc.cli.install.detection import AUTHME, writes_authme_file
 from regsvc.cli.install.settings import BASE_URL, MAIL_HOST, PORT, Settings
-from regsvc.config.places import SystemPlaces
+from regsvc.config.places import LOCATION_FILE, SystemPlaces
 from regsvc.core.shipped_files import read_shipped
 
 BACKUPS: Final = Path("/var/backups")
@@ -69,13 +69,17 @@ def list_targets(settings: Settings, program: list[str], root: Path) -> Iterator
             shipped = read_shipped(f"systemd/{unit.name}")
             yield Target(unit, 0o644, content=shipped, sample=shipped)
     own_lines = {
-        places.unit: [f"User={settings.user}", *_exec_start(places.unit, program), *_writable_folders(settings)],
-        backup_unit(places): _exec_start(backup_unit(places), program),
+        places.unit: [
+            *("[Service]", f"User={settings.user}"),
+            *_exec_start(places.unit, program),
+            *_writable_folders(settings),
+        ],
+        backup_unit(places): [*_backup_source(settings), *_exec_start(backup_unit(places), program)],
     }
     for name, lines in own_lines.items():
         drop_in = drop_in_file(name)
         yield Target(drop_in.parent, 0o755)
-        yield Target(drop_in, 0o644, content="\n".join([_DROP_IN_HEADER, "[Service]", *lines, ""]))
+        yield Target(drop_in, 0o644, content="\n".join([_DROP_IN_HEADER, *lines, ""]))
 
 
 def shared_units(places: SystemPlaces) -> list[Path]:
@@ -135,6 +139,15 @@ def _exec_start(unit: str, program: list[str]) -> list[str]:
     found = re.search(r"^ExecStart=\S+ (.*)$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
     assert found is not None
     return ["ExecStart=", f"ExecStart={' '.join(_quoted(word) for word in program)} {found[1]}"]
+
+
+def _backup_source(settings: Settings) -> list[str]:
+    """Return what the backup's unit says of the state directory, which it expects where the unit's name says."""
+    if settings.state_dir == settings.places.state_dir:
+        return ["[Service]"]
+    recorded = str(settings.state_dir / LOCATION_FILE).replace("%", "%%")
+    # the folder for backups was made along with this file
+    return ["[Unit]", "ConditionPathExists=", f"ConditionPathExists={recorded}", "[Service]", "ExecStartPre="]
 
 
 def _writable_folders(settings: Settings) -> list[str]:

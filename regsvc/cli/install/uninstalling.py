@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import pwd
 import shutil
 import sys
 from contextlib import suppress
@@ -16,7 +15,7 @@ from regsvc.cli.install.record import InstallRecord, read_record, record_file, r
 from regsvc.cli.install.service import Systemd, program_command, run_companion
 from regsvc.cli.install.settings import read_values, state_dir_of
 from regsvc.cli.install.targets import BACKUPS, UNITS, Target, backup_timer, drop_in_file, is_template, shared_units
-from regsvc.config.places import SystemPlaces, is_installation
+from regsvc.config.places import LOCATION_FILE, SystemPlaces, is_installation
 from regsvc.config.sections import ConfigError
 from regsvc.database.location import read_recorded_location
 
@@ -38,6 +37,8 @@ def uninstall(args: argparse.Namespace) -> int:
     is_here = tree.root == Path("/")
     state = tree.inside(_state_dir(tree, places))
     program = program_command()
+    if args.purge:
+        _require_known(state)
     if is_here and Systemd().is_running:
         Systemd().call("disable", "--now", places.unit, backup_timer(places))
     if is_here and is_installation(state):
@@ -45,14 +46,15 @@ def uninstall(args: argparse.Namespace) -> int:
             _unlock_all(program, places)
         if args.purge:
             _back_up(program, places, state)
-    _remove_files(tree, places, record, is_purge=args.purge)
     if args.purge:
         _tell_tables(state)
+    _remove_files(tree, places, record, is_purge=args.purge)
+    if args.purge:
         if state == tree.inside(places.state_dir):
-            shutil.rmtree(state, ignore_errors=True)
-            print(f"removed {state}")
+            _remove_folder(state)
         else:  # other files may be in a folder that the host has chosen
             print(f"what remains is the state directory {state}: remove it yourself")
+        _remove_folder(tree.inside(places.config_file.parent))  # last, since it has the record of the installation
     elif state.exists():
         print(f"kept: {places.config_file.parent} and {state}; --purge removes them, too, after a backup")
     if is_here and Systemd().is_running:
@@ -65,6 +67,14 @@ def _state_dir(tree: Tree, places: SystemPlaces) -> Path:
         return state_dir_of(places, read_values(tree.inside(places.config_file)))
     except ConfigError:
         return places.state_dir
+
+
+def _require_known(state: Path) -> None:
+    """Raise `InstallProblem` if there is a database that no backup could be made of."""
+    if not is_installation(state) and (state / "companion.db").exists():
+        raise InstallProblem(
+            f"{state} has a database, but no {LOCATION_FILE}, so that no backup can be made: move it away first"
+        )
 
 
 def _confirm(args: argparse.Namespace, places: SystemPlaces) -> None:
@@ -80,8 +90,8 @@ def _confirm(args: argparse.Namespace, places: SystemPlaces) -> None:
 def _unlock_all(program: list[str], places: SystemPlaces) -> None:
     if run_companion(program, "unlock-all", "--config", str(places.config_file)).returncode != 0:
         raise InstallProblem(
-            "not all players could be unlocked, so nothing was removed. Mend that first; if AuthMe's table no longer "
-            "exists, use --keep-locks."
+            "not all players could be unlocked, so nothing was removed; the daemon is stopped. Mend that first; if "
+            "AuthMe's table no longer exists, use --keep-locks."
         )
 
 
@@ -89,22 +99,19 @@ def _back_up(program: list[str], places: SystemPlaces, state: Path) -> None:
     """Make a backup as the owner of the state, who must be able to write where it goes."""
     folder = BACKUPS / places.name
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    owner = pwd.getpwuid(state.stat().st_uid)
-    os.chown(folder, owner.pw_uid, owner.pw_gid)
+    owner = state.stat()
+    os.chown(folder, owner.st_uid, owner.st_gid)
     if run_companion(program, "backup", str(folder), "--config", str(places.config_file)).returncode != 0:
-        raise InstallProblem("there is no backup, so nothing was removed")
+        raise InstallProblem("there is no backup, so nothing was removed; the daemon is stopped")
 
 
 def _remove_files(tree: Tree, places: SystemPlaces, record: InstallRecord, *, is_purge: bool) -> None:
     """Remove the files that still are what was written. Config and secrets stay, unless everything is to go."""
     own_folder = places.config_file.parent
-    if is_purge:
-        shutil.rmtree(tree.inside(own_folder), ignore_errors=True)
-        print(f"removed {own_folder}")
     kept: dict[str, str] = {}
     for written, digest in record.files.items():
         path = Path(written)
-        if path.is_relative_to(own_folder) and (is_purge or path.parent.name != "proxy"):
+        if path.is_relative_to(own_folder) and (is_purge or path.parent.name != "proxy"):  # the folder itself may go
             kept[written] = digest
         elif path in shared_units(places) and is_template(path) and _has_others(tree, places):
             print(f"kept {path}: other servers use it")
@@ -128,6 +135,17 @@ def _remove(tree: Tree, path: Path, record: InstallRecord) -> None:
             place.parent.rmdir()
     else:
         print(f"kept {path}: it was edited")
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder with everything in it, and say whether that succeeded. A link is left, and where it leads to."""
+    try:
+        shutil.rmtree(folder)
+        print(f"removed {folder}")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        print(f"cannot remove {folder} ({error.strerror or error}): remove it yourself", file=sys.stderr)
 
 
 def _has_others(tree: Tree, places: SystemPlaces) -> bool:

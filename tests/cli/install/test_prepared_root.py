@@ -6,6 +6,7 @@ import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from pwd import getpwuid
 from unittest import mock
 
 import pytest
@@ -142,9 +143,76 @@ def test_only_what_is_written_is_writable(root: Path, tmp_path: Path) -> None:
     install(root, *game)
     assert "\nReadWritePaths=/srv/state\n" in (root / DROP_IN).read_text()
     assert (root / "srv/state").owner() == "games"
+    backup = (root / "etc/systemd/system/companion-backup.service.d/install.conf").read_text()
+    assert "\nConditionPathExists=/srv/state/home.json\n[Service]\nExecStartPre=\n" in backup
 
     assert "remove it yourself" in companion(root, "uninstall", "--yes", "--purge").output
     assert (root / "srv/state").exists()
+
+
+def choose_state(root: Path, folder: str) -> None:
+    config = root / CONFIG
+    config.write_text(config.read_text().replace('#state_dir = "var"', f'state_dir = "{folder}"'))
+
+
+def test_a_chosen_state_directory_is_the_companions_alone(root: Path) -> None:
+    install(root)
+    choose_state(root, "/srv/minecraft")
+    world = root / "srv/minecraft/world"
+    world.mkdir(parents=True)
+    done = companion(root, "install")
+    assert (done.status, "server.state_dir = /srv/minecraft has files of others in it" in done.errors) == (1, True), (
+        done
+    )
+    assert world.owner() == "root"
+
+
+def test_links_of_a_former_owner_lead_nowhere(root: Path, tmp_path: Path) -> None:
+    """The user who owned the state leaves links to root's files behind, before another gets it."""
+    install(root)
+    outside = tmp_path / "shadow"
+    outside.write_text("root's own")
+    outside.chmod(0o600)
+    state = root / "var/lib/companion"
+    (state / "mail").mkdir()
+    (state / "mail/link").symlink_to(outside)
+    (state / "folder").symlink_to(tmp_path)
+    (state / "companion.db").write_text("")
+    assert companion(root, "install", "--user", "daemon").status == 0
+    given = [state, *(state / name for name in ("mail", "mail/link", "folder", "companion.db"))]
+    assert {getpwuid(path.lstat().st_uid).pw_name for path in given} == {"daemon"}
+    assert (outside.owner(), oct(outside.stat().st_mode & 0o777), tmp_path.owner()) == ("root", "0o600", "root")
+
+
+def test_a_link_in_place_of_a_users_folder_is_refused(root: Path, tmp_path: Path) -> None:
+    install(root)
+    home = root / "home/games"
+    home.mkdir(parents=True)
+    os.chown(home, USER_ID, USER_ID)
+    target = tmp_path / "target"
+    target.mkdir(mode=0o755)
+    (home / "state").symlink_to(target)
+    choose_state(root, "/home/games/state")
+    assert companion(root, "install").status == 1
+    assert (target.owner(), oct(target.stat().st_mode & 0o777)) == ("root", "0o755")
+
+
+def test_purge_removes_no_database_without_a_backup_and_follows_no_link(root: Path, tmp_path: Path) -> None:
+    install(root)
+    state = root / "var/lib/companion"
+    (state / "companion.db").write_text("")
+    done = companion(root, "uninstall", "--purge", "--yes")
+    assert (done.status, "has a database, but no home.json" in done.errors) == (1, True), done
+    assert (root / CONFIG).exists()
+
+    moved = state.rename(tmp_path / "disk")
+    (moved / "companion.db").unlink()
+    (moved / "mail").mkdir()
+    state.symlink_to(moved)
+    done = companion(root, "uninstall", "--purge", "--yes")
+    assert f"cannot remove {state}" in done.errors
+    assert f"removed {state}" not in done.output
+    assert (moved / "mail").exists()
 
 
 def test_only_what_differs_changes(root: Path) -> None:
