@@ -14,6 +14,7 @@ from regsvc.app.context import AppContext, LoadKeys
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
 from regsvc.cli.data import DATA_COMMANDS, add_data_commands, is_offline_command, run_data_command, run_offline_command
 from regsvc.cli.game import GAME_COMMANDS, run_game_command
+from regsvc.cli.import_command import find_option_mistake
 from regsvc.cli.install.options import INSTALL_COMMANDS, add_install_options
 from regsvc.cli.shipped import SHIPPED_COMMANDS, add_shipped_options
 from regsvc.cli.state_owner import actor_name, require_installation
@@ -108,6 +109,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--config and --instance both name a config: give one of them")
     if args.command == "migrate" and args.source is not None and args.to is None:
         parsers["migrate"].error("--from works together with --to only")
+    mistake = find_option_mistake(args) if args.command == "import" else None
+    if mistake is not None:
+        parsers["import"].error(mistake)
     return args
 
 

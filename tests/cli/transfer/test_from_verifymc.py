@@ -227,6 +227,21 @@ def test_a_folder_of_an_old_version(services: ServiceHarness, folder: Path) -> N
     assert services.authme.login("Alice", "alices-secret")
 
 
+def test_bedrock_players_keep_their_names(services: ServiceHarness, folder: Path) -> None:
+    write_folder(folder, [record(".Steve", password=salted("steves-secret"))])
+    assert import_from(services, folder) == 1
+    services.restart(bedrock__enabled=True)
+    assert import_from(services, folder) == 0
+    assert (services.user(".Steve").platform, services.user(".Steve").status) == ("bedrock", "approved")
+
+
+@pytest.mark.parametrize("options", [("--verified-emails",), ("--from", "verifymc", "--format", "csv")])
+def test_options_that_do_not_go_together(capsys: Captured, options: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["import", "users.csv", *options])
+    assert "--from" in capsys.readouterr().err
+
+
 def test_its_tables(services: ServiceHarness, database: Database, capsys: Captured) -> None:
     users = [record("Alice", password=salted("alices-secret"), discordId="7"), record("Mallory", "banned")]
     write_tables(database, users, [entry("ban", "Mallory", "griefing")])
