@@ -71,13 +71,7 @@ def _parts(data: VerifyMCData, report: ImportReport, algorithms: Collection[str]
     found = [f"{parts[f'password {kind}']} {words}" for kind, words in passwords.items() if parts[f"password {kind}"]]
     if found:
         yield f"passwords of new users: {', '.join(found)}"
-    known = algorithms or ("PASSLIB",)
-    later = sum(count for part, count in parts.items() if part.startswith("algorithm ") and part[10:] not in known)
-    if later:
-        yield (
-            f"{later} of these passwords have an algorithm that is not AuthMe's: they work on the web, and from the "
-            "first login there in the game"
-        )
+    yield from _unknown_algorithms(report, algorithms)
     yield f"e-mail addresses: {parts['email verified']} verified, {parts['email unverified']} unverified"
     if parts["email unverified"] and not data.settings.are_emails_verified:
         yield "  (if the players proved them by codes, import with --verified-emails)"
@@ -85,6 +79,18 @@ def _parts(data: VerifyMCData, report: ImportReport, algorithms: Collection[str]
         yield f"e-mail addresses left out, as another user has them or they are none: {parts[EMAIL_LOST]}"
     yield f"chat links: {parts['chat']}" + (f", left out: {parts[CHAT_LOST]}" if parts[CHAT_LOST] else "")
     yield f"questionnaire results: {parts['questionnaire']}"
+
+
+def _unknown_algorithms(report: ImportReport, algorithms: Collection[str]) -> Iterator[str]:
+    prefix = "algorithm "
+    counts = {part.removeprefix(prefix): count for part, count in report.parts.items() if part.startswith(prefix)}
+    unknown = {name: count for name, count in counts.items() if name not in algorithms}
+    if algorithms and unknown:
+        yield (
+            f"{sum(unknown.values())} of these passwords have an algorithm that AuthMe does not verify "
+            f"({', '.join(sorted(unknown))}): they work on the web, and from the first login there in the game, or at "
+            "once if you add it to settings.security.legacyHashes in AuthMe's config.yml"
+        )
 
 
 def _entries(data: VerifyMCData, new: int, kept: int) -> Iterator[str]:

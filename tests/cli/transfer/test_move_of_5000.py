@@ -53,6 +53,8 @@ def test_a_move(place: Daemon, run: Run, folder: Path, authme_table: AuthMeTable
     assert f"would become users: {5000 - PLAYING}\n" in planned.output
     assert f"would be matched with players in AuthMe's table, whose passwords stay: {PLAYING}\n" in planned.output
 
+    assert "passwords have an algorithm that AuthMe does not verify (BCRYPT): they work on the web" in planned.output
+
     order = place.directory / "kill"
     order.write_text("before commit:20")
     assert run(*source, **{VARIABLE: str(order)}).status == KILLED
